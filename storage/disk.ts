@@ -1,0 +1,279 @@
+/**
+ * The disk: the only file that syncs, so every durability rule can be read in one place.
+ *
+ * All calls are synchronous; each owner of files is a thread of its own. What each promise needs:
+ *
+ *   appended bytes    pwrite, fdatasync of the file (covers its size)
+ *   a new file        the above, then fsync of its directory (covers its name)
+ *   a replaced file   write `x.tmp`, fsync, rename over `x`, fsync of the directory
+ *
+ * After one failed sync nothing that is read back can be trusted, because the kernel may have
+ * dropped the dirty pages and a second sync may falsely succeed. So a file whose sync failed is
+ * poisoned for good and its owner has to start over from what the disk holds.
+ */
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  statfsSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, resolve } from 'node:path'
+
+/** Files hold private rooms and keys: nobody but the owner reads them. */
+const fileMode = 0o600
+const directoryMode = 0o700
+
+/** A sync was refused by the kernel: what the file holds on disk is unknown. */
+export class SyncFailed extends Error {
+  readonly path: string
+  constructor(path: string, cause?: unknown) {
+    super(`sync of ${path} failed; its content on disk is unknown until it is opened again`, { cause })
+    this.name = 'SyncFailed'
+    this.path = path
+  }
+}
+
+/** No room on the disk (ENOSPC), over quota (EDQUOT), or over the largest file allowed (EFBIG). */
+export class DiskFull extends Error {
+  readonly path: string
+  constructor(path: string, cause?: unknown) {
+    super(`no room to write ${path}`, { cause })
+    this.name = 'DiskFull'
+    this.path = path
+  }
+}
+
+/** Bytes that were durable are not what was written. Never repaired silently: a person has to look. */
+export class Damage extends Error {
+  readonly path: string
+  /** Byte offset of the first bad structure in the file. */
+  readonly offset: number
+  readonly expected: string
+  readonly found: string
+  constructor(facts: { path: string; offset: number; expected: string; found: string }) {
+    super(`${facts.path} is damaged at byte ${facts.offset}: expected ${facts.expected}, found ${facts.found}`)
+    this.name = 'Damage'
+    this.path = facts.path
+    this.offset = facts.offset
+    this.expected = facts.expected
+    this.found = facts.found
+  }
+}
+
+/** One open file. The interface is the seam through which tests hand in a failing disk. */
+export interface DiskFile {
+  readonly path: string
+  /** Bytes in the file now. */
+  size(): number
+  /** Fills `into` from `position`; returns the bytes read, fewer than asked only at the end of the file. */
+  readAt(into: Uint8Array, position: number): number
+  /** Writes all of `bytes`. Throws DiskFull (part may be written), SyncFailed when poisoned, or the error of the system. */
+  writeAt(bytes: Uint8Array, position: number): void
+  /** fdatasync. Throws SyncFailed, after which every writeAt, truncate and sync throws SyncFailed. */
+  sync(): void
+  truncate(size: number): void
+  /** Closing twice is harmless. Closing does not sync. */
+  close(): void
+}
+
+/** `create` fails when the file exists; its caller owes a `syncDirectory` before it promises anything. */
+export type OpenMode = 'read' | 'write' | 'create'
+export type OpenFile = (path: string, mode: OpenMode) => DiskFile
+
+/** Opens a real file. Throws DiskFull, or the error of the system (ENOENT, EEXIST, EACCES, EROFS). */
+export function openFile(path: string, mode: OpenMode): DiskFile {
+  return new RealFile(path, mode)
+}
+
+class RealFile implements DiskFile {
+  readonly path: string
+  readonly #descriptor: number
+  #poison: SyncFailed | undefined
+  #closed = false
+
+  constructor(path: string, mode: OpenMode) {
+    this.path = path
+    this.#descriptor = openOrFull(path, openFlags[mode], fileMode)
+  }
+
+  size(): number {
+    return fstatSync(this.#descriptor).size
+  }
+
+  readAt(into: Uint8Array, position: number): number {
+    let total = 0
+    while (total < into.length) {
+      const count = readSync(this.#descriptor, into, total, into.length - total, position + total)
+      if (count === 0) break
+      total += count
+    }
+    return total
+  }
+
+  writeAt(bytes: Uint8Array, position: number): void {
+    if (this.#poison) throw this.#poison
+    writeAll(this.#descriptor, bytes, position, this.path)
+  }
+
+  sync(): void {
+    if (this.#poison) throw this.#poison
+    try {
+      fdatasyncSync(this.#descriptor)
+    } catch (cause) {
+      this.#poison = new SyncFailed(this.path, cause)
+      throw this.#poison
+    }
+  }
+
+  truncate(size: number): void {
+    if (this.#poison) throw this.#poison
+    ftruncateSync(this.#descriptor, size)
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    closeSync(this.#descriptor)
+  }
+}
+
+const openFlags: Readonly<Record<OpenMode, number>> = {
+  read: constants.O_RDONLY,
+  write: constants.O_RDWR,
+  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
+}
+
+// A full disk shows as a short count first and as an error only on the next call.
+function writeAll(descriptor: number, bytes: Uint8Array, position: number, path: string): void {
+  let total = 0
+  while (total < bytes.length) {
+    let count: number
+    try {
+      count = writeSync(descriptor, bytes, total, bytes.length - total, position + total)
+    } catch (cause) {
+      throw isFull(cause) ? new DiskFull(path, cause) : cause
+    }
+    if (count === 0) throw new DiskFull(path)
+    total += count
+  }
+}
+
+function isFull(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException).code
+  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'
+}
+
+/** Makes the names in a directory durable: creations, renames, removals. Throws SyncFailed. */
+export function syncDirectory(path: string): void {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    fsyncSync(descriptor)
+  } catch (cause) {
+    throw new SyncFailed(path, cause)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/**
+ * Replaces a whole file: after a crash it holds the old bytes or the new ones, and the new ones for sure
+ * once this returned. One writer per path. Throws DiskFull, SyncFailed or the error of the system; the old
+ * file then still stands unless only the last directory sync failed.
+ */
+export function writeAtomic(path: string, bytes: Uint8Array, mode: number = fileMode): void {
+  const temporary = `${path}.tmp`
+  // A leftover of a crash may have another mode or be a link: never write into it.
+  unlinkIfThere(temporary)
+  const descriptor = openOrFull(temporary, openFlags.create, mode)
+  try {
+    fchmodSync(descriptor, mode)
+    writeAll(descriptor, bytes, 0, path)
+    try {
+      fsyncSync(descriptor)
+    } catch (cause) {
+      throw new SyncFailed(path, cause)
+    }
+  } catch (error) {
+    unlinkIfThere(temporary)
+    throw error
+  } finally {
+    closeSync(descriptor)
+  }
+  renameDurable(temporary, path)
+}
+
+// Creating a name can run out of room as well: the directory may need a new block.
+function openOrFull(path: string, flags: number, mode: number): number {
+  try {
+    return openSync(path, flags, mode)
+  } catch (cause) {
+    throw isFull(cause) ? new DiskFull(path, cause) : cause
+  }
+}
+
+/** Renames over whatever `to` is. The content of `from` must be synced already. */
+export function renameDurable(from: string, to: string): void {
+  renameSync(from, to)
+  syncDirectory(dirname(to))
+  if (dirname(from) !== dirname(to)) syncDirectory(dirname(from))
+}
+
+/** Removes a file for good; a missing file is fine. */
+export function removeFile(path: string): void {
+  unlinkIfThere(path)
+  syncDirectory(dirname(path))
+}
+
+function unlinkIfThere(path: string): void {
+  try {
+    unlinkSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+}
+
+/** Makes a directory and its missing parents (mode 0700), each name durable. */
+export function makeDirectory(path: string): void {
+  const full = resolve(path)
+  if (existsSync(full)) return
+  makeDirectory(dirname(full))
+  mkdirSync(full, { recursive: true, mode: directoryMode })
+  syncDirectory(dirname(full))
+}
+
+/** Names of the plain files in a directory, sorted by code unit. Throws ENOENT. */
+export function listFiles(directory: string): string[] {
+  const entries = readdirSync(directory, { withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => entry.name)
+    .sort()
+}
+
+export function fileExists(path: string): boolean {
+  return existsSync(path)
+}
+
+/** A whole file at once; for files whose size is bounded by their format. */
+export function readWhole(path: string): Buffer {
+  return readFileSync(path)
+}
+
+/** Bytes an unprivileged process may still write on the file system of `directory`. */
+export function freeBytes(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory)
+  return bavail * bsize
+}

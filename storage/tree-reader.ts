@@ -1,0 +1,206 @@
+/**
+ * Answers from the tree file while it grows: proofs, roots and node hashes of
+ * every size there ever was.
+ *
+ * It is told how far it may look ({@link TreeReader.advance}) and reads nothing
+ * beyond. Up to there no byte of the file ever changes, so whatever was read
+ * once may be kept: the lowest levels in chunks of a 256-leaf subtree, one read
+ * each; the nodes above, which stand alone between chunks, one by one.
+ */
+import { type DiskFile, openFile } from './disk.ts'
+import {
+  consistencyPathOf,
+  type EdgeHashes,
+  EMPTY_ROOT,
+  edgeHashesOf,
+  HASH_BYTES,
+  inclusionPathOf,
+  type NodeReader,
+} from './merkle.ts'
+import { CHUNK_BYTES, CHUNK_LEAVES, CHUNK_LEVELS, nodePosition, nodesIn, TreeFileShort } from './tree-layout.ts'
+
+/** Hashes in one answer of {@link TreeReader.hashes} at most: 2 MiB. */
+export const HASHES_MAX = 65_536
+
+/** What may be kept in memory. */
+export type TreeReaderLimits = {
+  /** Chunks of 16,352 bytes. */
+  readonly chunksMax: number
+  /** Single hashes of the upper levels: about 150 bytes each with their place in the map. */
+  readonly nodesMax: number
+}
+
+/** 8 MiB of chunks, and all upper nodes of a log of 4 million entries in 5 MiB. */
+const usualLimits: TreeReaderLimits = { chunksMax: 512, nodesMax: 32_768 }
+
+/** A beginning of a chunk: `length` bytes of it were final when it was read. */
+type Chunk = { readonly bytes: Buffer; length: number }
+
+/** A read-only view of a tree file that one {@link TreeWriter} appends to, in this thread or another. */
+export class TreeReader {
+  readonly #path: string
+  readonly #file: DiskFile
+  readonly #chunks: LeastRecentlyUsed<Chunk>
+  readonly #nodes: LeastRecentlyUsed<Buffer>
+  #size = 0
+  /** Of the size last asked for: most proofs are in the tree of the newest head. */
+  #edges: { readonly size: number; readonly hashes: EdgeHashes } = { size: 0, hashes: [] }
+
+  private constructor(path: string, limits: TreeReaderLimits) {
+    this.#path = path
+    this.#file = openFile(path, 'read')
+    this.#chunks = new LeastRecentlyUsed(limits.chunksMax)
+    this.#nodes = new LeastRecentlyUsed(limits.nodesMax)
+  }
+
+  /** Opens the file. It shows nothing until {@link advance} says how many leaves are in it. */
+  static open(path: string, limits: TreeReaderLimits = usualLimits): TreeReader {
+    return new TreeReader(path, limits)
+  }
+
+  /** Leaves that may be read. */
+  get size(): number {
+    return this.#size
+  }
+
+  /**
+   * The writer has written the nodes of this many leaves.
+   *
+   * @throws RangeError when that is fewer than before: a log never shrinks
+   */
+  advance(size: number): void {
+    if (!(size >= this.#size)) throw new RangeError(`a log of ${this.#size} leaves cannot shrink to ${size}`)
+    this.#size = size
+  }
+
+  /**
+   * The audit path of a leaf in the tree of `size` leaves, leaf's sibling first.
+   *
+   * @throws RangeError unless 0 <= index < size <= the size told; TreeFileShort when the file is damaged
+   */
+  inclusionPath(index: number, size: number): Buffer[] {
+    this.#allow(size)
+    return inclusionPathOf(this.#node, index, size, this.#edgesOf(size))
+  }
+
+  /**
+   * Shows that the tree of `from` leaves is the beginning of that of `to`. Empty when equal.
+   *
+   * @throws RangeError unless 1 <= from <= to <= the size told; TreeFileShort when the file is damaged
+   */
+  consistencyPath(from: number, to: number): Buffer[] {
+    this.#allow(to)
+    return consistencyPathOf(this.#node, from, to, this.#edgesOf(to))
+  }
+
+  /** The root of the first `size` leaves: 32 bytes. Throws like {@link inclusionPath}. */
+  root(size: number): Buffer {
+    this.#allow(size)
+    return Buffer.from(this.#edgesOf(size).at(-1) ?? EMPTY_ROOT)
+  }
+
+  /** One leaf's hash: 32 bytes. Throws like {@link hashes}. */
+  leaf(index: number): Buffer {
+    return this.hashes(0, index, index + 1)
+  }
+
+  /** The hashes of leaves start..end-1, one after the other. Throws like {@link hashes}. */
+  leaves(start: number, end: number): Buffer {
+    return this.hashes(0, start, end)
+  }
+
+  /**
+   * The hashes of nodes start..end-1 of a level, one after the other: what a
+   * C2SP tile of level L shows is the nodes of level 8 * L.
+   *
+   * @throws RangeError unless 0 <= start <= end, the nodes are complete at the size told, and they
+   *   are at most {@link HASHES_MAX}; TreeFileShort when the file is damaged
+   */
+  hashes(level: number, start: number, end: number): Buffer {
+    if (!(start >= 0 && start <= end && end * 2 ** level <= this.#size && end - start <= HASHES_MAX)) {
+      throw new RangeError(`nodes ${start} to ${end} of level ${level} cannot be read from ${this.#size} leaves`)
+    }
+    const hashes = Buffer.allocUnsafe((end - start) * HASH_BYTES)
+    for (let k = start; k < end; k += 1) hashes.set(this.#node(level, k), (k - start) * HASH_BYTES)
+    return hashes
+  }
+
+  close(): void {
+    this.#file.close()
+  }
+
+  #allow(size: number): void {
+    if (Number.isSafeInteger(size) && size >= 0 && size <= this.#size) return
+    throw new RangeError(`${size} is not a size up to ${this.#size} leaves`)
+  }
+
+  #edgesOf(size: number): EdgeHashes {
+    if (this.#edges.size !== size) this.#edges = { size, hashes: edgeHashesOf(this.#node, size) }
+    return this.#edges.hashes
+  }
+
+  /** A view of a hash that is kept: whoever hands it out copies it. */
+  readonly #node: NodeReader = (level, index) => {
+    if (level >= CHUNK_LEVELS) return this.#upperNode(level, index)
+    const nodesPerChunk = 2 ** (CHUNK_LEVELS - level)
+    const at = nodePosition(level, index % nodesPerChunk) * HASH_BYTES
+    return this.#chunk(Math.floor(index / nodesPerChunk), at + HASH_BYTES).subarray(at, at + HASH_BYTES)
+  }
+
+  #upperNode(level: number, index: number): Buffer {
+    const position = nodePosition(level, index)
+    const kept = this.#nodes.get(position)
+    if (kept !== undefined) return kept
+    const hash = Buffer.allocUnsafe(HASH_BYTES)
+    this.#readExactly(hash, position * HASH_BYTES)
+    this.#nodes.set(position, hash)
+    return hash
+  }
+
+  /** A chunk of which at least `length` bytes are there: read again when it has grown meanwhile. */
+  #chunk(index: number, length: number): Buffer {
+    const kept = this.#chunks.get(index)
+    if (kept !== undefined && kept.length >= length) return kept.bytes
+    const leaves = Math.min(CHUNK_LEAVES, this.#size - index * CHUNK_LEAVES)
+    const chunk = kept ?? { bytes: Buffer.allocUnsafeSlow(CHUNK_BYTES), length: 0 }
+    const final = nodesIn(leaves) * HASH_BYTES
+    const from = chunk.length
+    this.#readExactly(chunk.bytes.subarray(from, final), nodesIn(index * CHUNK_LEAVES) * HASH_BYTES + from)
+    chunk.length = final
+    if (kept === undefined) this.#chunks.set(index, chunk)
+    return chunk.bytes
+  }
+
+  #readExactly(into: Buffer, position: number): void {
+    const read = this.#file.readAt(into, position)
+    if (read !== into.length) {
+      throw new TreeFileShort({ path: this.#path, expected: position + into.length, found: position + read })
+    }
+  }
+}
+
+/** Keeps what was asked for last, and forgets the rest. A Map remembers the order its keys were set in. */
+class LeastRecentlyUsed<Value> {
+  readonly #values = new Map<number, Value>()
+  readonly #max: number
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  get(key: number): Value | undefined {
+    const value = this.#values.get(key)
+    if (value !== undefined) {
+      this.#values.delete(key)
+      this.#values.set(key, value)
+    }
+    return value
+  }
+
+  set(key: number, value: Value): void {
+    this.#values.set(key, value)
+    if (this.#values.size <= this.#max) return
+    const oldest = this.#values.keys().next()
+    if (!oldest.done) this.#values.delete(oldest.value)
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Checkpoints: what a log signs about itself (C2SP tlog-checkpoint v1.0.0).
+ *
+ *   <origin>          names the log; the name of its key, too
+ *   <size>            leaves, decimal, no leading zero
+ *   <root>            standard base64 of 32 bytes
+ *   [extension]...    lines nobody can audit: read, never written
+ *
+ * Every line ends with LF. That text, signed, is a note (note.ts).
+ */
+import { decodeBase64, encodeBase64 } from './base64.ts'
+import { EMPTY_ROOT, HASH_BYTES } from './merkle.ts'
+import { isKeyName, parseNote, type VerifierKey, verifyNote } from './note.ts'
+import { type Parsed, unreadable } from './parsed.ts'
+
+/** Bytes of an origin: the cosignature formats write its length in one. */
+export const ORIGIN_BYTES_MAX = 255
+
+/** One state of one log. */
+export type Checkpoint = {
+  readonly origin: string
+  /** Leaves, below 2^53. */
+  readonly size: number
+  /** 32 bytes. */
+  readonly root: Buffer
+}
+
+/** A checkpoint as somebody else wrote it. */
+export type ParsedCheckpoint = Checkpoint & { readonly extensions: readonly string[] }
+
+/**
+ * May a log have this origin? It is the name of a key (no white space, no
+ * '+'), and fits into 255 bytes. C2SP only advises against spaces; a log that
+ * has some cannot name its key after itself, and is not read here.
+ */
+export function isOrigin(origin: string): boolean {
+  return isKeyName(origin) && Buffer.byteLength(origin) <= ORIGIN_BYTES_MAX
+}
+
+/**
+ * The text to sign.
+ *
+ * @throws RangeError when there can be no such state of a log
+ */
+export function formatCheckpoint(checkpoint: { origin: string; size: number; root: Uint8Array }): string {
+  const { origin, size, root } = checkpoint
+  if (!isOrigin(origin)) throw new RangeError(`${JSON.stringify(origin)} cannot be the origin of a log`)
+  if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`${size} is not the size of a log`)
+  if (root.length !== HASH_BYTES) throw new RangeError(`a root has ${HASH_BYTES} bytes, not ${root.length}`)
+  if (size === 0 && !EMPTY_ROOT.equals(root)) throw new RangeError('an empty log has the root of an empty tree')
+  return `${origin}\n${size}\n${encodeBase64(root)}\n`
+}
+
+/** Reads the text of a checkpoint, strictly. It may still be a lie: see {@link openCheckpoint}. */
+export function parseCheckpoint(text: string): Parsed<ParsedCheckpoint> {
+  if (!text.endsWith('\n')) return unreadable('a checkpoint ends with a line feed')
+  const [origin, count, root64, ...extensions] = text.slice(0, -1).split('\n')
+  if (origin === undefined || count === undefined || root64 === undefined)
+    return unreadable('a checkpoint has three lines')
+  if (!isOrigin(origin)) return unreadable('the first line is not an origin')
+  const size = parseCount(count)
+  if (size === undefined) return unreadable('the second line is not a size')
+  const root = decodeBase64(root64)
+  if (root?.length !== HASH_BYTES) return unreadable('the third line is not a root')
+  if (extensions.includes('')) return unreadable('a checkpoint has no empty lines')
+  return { ok: true, value: { origin, size, root, extensions } }
+}
+
+/** What a log's signature makes of a note: the state, and who else stands for it. */
+export type OpenCheckpoint = ParsedCheckpoint & { readonly signedBy: readonly VerifierKey[] }
+
+/**
+ * Reads a signed checkpoint of the log that has this key.
+ *
+ * @param witnesses further keys: those that signed are named in the answer, and a bad line of theirs spoils the note
+ */
+export function openCheckpoint(
+  note: Uint8Array | string,
+  logKey: VerifierKey,
+  witnesses: readonly VerifierKey[] = [],
+): Parsed<OpenCheckpoint> {
+  const parsed = parseNote(note)
+  if (!parsed.ok) return parsed
+  const checkpoint = parseCheckpoint(parsed.value.text)
+  if (!checkpoint.ok) return checkpoint
+  if (checkpoint.value.origin !== logKey.name) return unreadable('the checkpoint is of another log')
+  const signedBy = verifyNote(parsed.value, [logKey, ...witnesses])
+  if (!signedBy.ok) return signedBy
+  if (!signedBy.value.includes(logKey)) return unreadable('the log itself has not signed the checkpoint')
+  return { ok: true, value: { ...checkpoint.value, signedBy: signedBy.value } }
+}
+
+/** A decimal number below 2^53 with no sign, no leading zero and nothing around it. */
+export function parseCount(text: string): number | undefined {
+  const value = /^(?:0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : undefined
+  return Number.isSafeInteger(value) ? value : undefined
+}

@@ -1,0 +1,220 @@
+/**
+ * Signed notes: a short text and the signatures of those who stand for it
+ * (C2SP signed-note v1.0.0, the format of the Go checksum database).
+ *
+ *   <text>                              ends with LF; may have empty lines
+ *                                       one empty line: the last one of the note
+ *   — <name> <base64>                   one line or more: U+2014, space, name, space
+ *
+ * The base64 holds 4 bytes of key id (big-endian) and the signature. What is
+ * signed is the text with its last LF. A key is known by its name and its id:
+ *
+ *   key id   first 4 bytes of SHA-256(name || 0x0A || type || public key)
+ *   vkey     <name>+<key id, 8 hex digits>+<base64 of type || public key>
+ *
+ *   type     signature in the line                     signed
+ *   0x01     64 bytes Ed25519                          the text
+ *   0x04     u64 seconds, big-endian || 64 Ed25519     "cosignature/v1\ntime <seconds>\n" || the text
+ */
+import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto'
+import { decodeBase64, encodeBase64 } from './base64.ts'
+import { type Parsed, unreadable } from './parsed.ts'
+
+/** A note is read whole, and one with post-quantum cosignatures of 5 kB each still fits. */
+export const NOTE_BYTES_MAX = 64 * 1024
+/** C2SP asks for 16 at least; Go reads 100. */
+export const SIGNATURE_LINES_MAX = 100
+
+/** One signature under a note: who claims to have signed, with which key. The signature is opaque here. */
+export type SignatureLine = { readonly name: string; readonly keyId: number; readonly signature: Buffer }
+
+/** A note taken apart. Nothing is verified yet. */
+export type Note = { readonly text: string; readonly lines: readonly SignatureLine[] }
+
+/** Key types whose signatures can be verified here. */
+export const KEY_TYPE = { ed25519: 0x01, cosignature: 0x04 } as const
+
+/** A public key somebody trusts, from a vkey. */
+export type VerifierKey = {
+  readonly name: string
+  readonly keyId: number
+  readonly type: (typeof KEY_TYPE)[keyof typeof KEY_TYPE]
+  /** 32 bytes. */
+  readonly publicKey: Buffer
+  readonly key: KeyObject
+}
+
+/** Somebody who can sign: the key itself stays with whoever made this. */
+export type Signer = {
+  readonly name: string
+  readonly keyId: number
+  /** Signs the text's bytes. Gives what follows the key id in the line. */
+  sign(text: Uint8Array): Uint8Array
+}
+
+const SEPARATOR = '\n\n'
+const LINE_START = '\u2014 '
+const ED25519_KEY_BYTES = 32
+/** What DER writes before the 32 bytes of an Ed25519 public key (RFC 8410 section 4). */
+const ED25519_SPKI = Buffer.from('302a300506032b6570032100', 'hex')
+const ED25519_SIGNATURE_BYTES = 64
+const COSIGNATURE_BYTES = 8 + ED25519_SIGNATURE_BYTES
+
+/** The id of a key: 32 bits, so it tells keys apart and proves nothing. */
+export function keyIdOf(name: string, type: number, publicKey: Uint8Array): number {
+  const input = Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(type), publicKey])
+  return hash('sha256', input, 'buffer').readUInt32BE(0)
+}
+
+/** May a key have this name? It is not empty and has no white space, no '+' and nothing a note cannot hold. */
+export function isKeyName(name: string): boolean {
+  return name !== '' && name.isWellFormed() && !/[\p{White_Space}+\x00-\x1f]/u.test(name)
+}
+
+/** A public key as one line that anybody can pin. */
+export function formatVkey(key: {
+  readonly name: string
+  readonly type: number
+  readonly publicKey: Uint8Array
+}): string {
+  if (!isKeyName(key.name)) throw new RangeError(`${JSON.stringify(key.name)} cannot be the name of a key`)
+  const keyId = keyIdOf(key.name, key.type, key.publicKey)
+  return `${key.name}+${hex32(keyId)}+${encodeBase64(Buffer.concat([Buffer.of(key.type), key.publicKey]))}`
+}
+
+/** Reads a vkey, and computes the id again: one that does not fit its key is refused. */
+export function parseVkey(vkey: string): Parsed<VerifierKey> {
+  // The base64 may have '+' in it, so only the first two divide.
+  const [, name, id, material] = /^([^+]*)\+([^+]*)\+(.*)$/su.exec(vkey) ?? []
+  if (name === undefined || id === undefined || material === undefined) return unreadable('a vkey is <name>+<id>+<key>')
+  if (!isKeyName(name)) return unreadable('the name in the vkey is not a key name')
+  const bytes = decodeBase64(material)
+  const type = bytes?.[0]
+  if (bytes === undefined || type === undefined) return unreadable('the key in the vkey is not canonical base64')
+  if (type !== KEY_TYPE.ed25519 && type !== KEY_TYPE.cosignature)
+    return unreadable(`the vkey has the unknown type ${type}`)
+  if (bytes.length !== 1 + ED25519_KEY_BYTES) return unreadable('the key in the vkey has not 32 bytes')
+  const publicKey = bytes.subarray(1)
+  const keyId = keyIdOf(name, type, publicKey)
+  if (id !== hex32(keyId)) return unreadable('the id in the vkey is not that of its key')
+  const spki = Buffer.concat([ED25519_SPKI, publicKey])
+  const key = createPublicKey({ key: spki, format: 'der', type: 'spki' })
+  return { ok: true, value: { name, keyId, type, publicKey, key } }
+}
+
+/**
+ * Writes a note.
+ *
+ * @throws RangeError when the text, a name or the whole would not be read back
+ */
+export function formatNote(text: string, lines: readonly SignatureLine[]): string {
+  const signatures = lines.map((line) => {
+    const id = Buffer.alloc(4)
+    id.writeUInt32BE(line.keyId)
+    return `${LINE_START}${line.name} ${encodeBase64(Buffer.concat([id, line.signature]))}\n`
+  })
+  const note = `${text}\n${signatures.join('')}`
+  const parsed = parseNote(note)
+  if (!parsed.ok) throw new RangeError(parsed.problem)
+  if (parsed.value.text !== text) throw new RangeError('the text of a note ends with a line feed')
+  return note
+}
+
+/** Signs a text: the whole note with this one signature. Throws like {@link formatNote}. */
+export function signNote(text: string, signer: Signer): string {
+  return formatNote(text, [signatureLine(text, signer)])
+}
+
+/** Signs a text: the one line, to stand beside those of others. */
+export function signatureLine(text: string, signer: Signer): SignatureLine {
+  return { name: signer.name, keyId: signer.keyId, signature: Buffer.from(signer.sign(Buffer.from(text))) }
+}
+
+/** Takes a note apart, strictly: a text that is not exactly a note is none. */
+export function parseNote(note: Uint8Array | string): Parsed<Note> {
+  const read = readText(note)
+  if (!read.ok) return read
+  const whole = read.value
+  const split = whole.lastIndexOf(SEPARATOR)
+  if (split < 0) return unreadable('a note has an empty line before its signatures')
+  const text = whole.slice(0, split + 1)
+  const rest = whole.slice(split + SEPARATOR.length)
+  if (!rest.endsWith('\n')) return unreadable('a note ends with signature lines')
+  const rows = rest.slice(0, -1).split('\n')
+  if (rows.length > SIGNATURE_LINES_MAX) return unreadable(`a note has at most ${SIGNATURE_LINES_MAX} signatures`)
+  const lines: SignatureLine[] = []
+  for (const row of rows) {
+    const line = parseLine(row)
+    if (!line.ok) return line
+    lines.push(line.value)
+  }
+  return { ok: true, value: { text, lines } }
+}
+
+/**
+ * Who of these keys signed the note? Lines of other keys are passed over; one
+ * line of a known key that does not verify spoils the whole note; several lines
+ * of one key count once; and without any good signature there is no note.
+ */
+export function verifyNote(note: Note, keys: readonly VerifierKey[]): Parsed<readonly VerifierKey[]> {
+  const text = Buffer.from(note.text)
+  const signedBy = new Set<VerifierKey>()
+  for (const line of note.lines) {
+    const key = keys.find((candidate) => candidate.name === line.name && candidate.keyId === line.keyId)
+    if (key === undefined) continue
+    if (!verifySignature(text, line.signature, key)) return unreadable(`the signature of ${key.name} is false`)
+    signedBy.add(key)
+  }
+  return signedBy.size === 0 ? unreadable('no known key has signed the note') : { ok: true, value: [...signedBy] }
+}
+
+function verifySignature(text: Buffer, signature: Buffer, key: VerifierKey): boolean {
+  if (key.type === KEY_TYPE.ed25519) {
+    return signature.length === ED25519_SIGNATURE_BYTES && verify(null, text, key.key, signature)
+  }
+  if (signature.length !== COSIGNATURE_BYTES) return false
+  const signed = cosignedBytes(text, signature.readBigUInt64BE(0))
+  return verify(null, signed, key.key, signature.subarray(8))
+}
+
+/** What a witness signs under a checkpoint (C2SP tlog-cosignature v1). */
+export function cosignedBytes(text: Uint8Array, seconds: bigint): Buffer {
+  return Buffer.concat([Buffer.from(`cosignature/v1\ntime ${seconds}\n`), text])
+}
+
+function parseLine(row: string): Parsed<SignatureLine> {
+  const [, name, base64] = /^\u2014 ([^ ]*) ([^ ]*)$/u.exec(row) ?? []
+  if (name === undefined || base64 === undefined) return unreadable('a signature line is "\u2014 <name> <base64>"')
+  if (!isKeyName(name)) return unreadable('a signature line has no proper name')
+  const bytes = decodeBase64(base64)
+  if (bytes === undefined) return unreadable('a signature is not canonical base64')
+  if (bytes.length < 5) return unreadable('a signature is too short to have a key id')
+  return { ok: true, value: { name, keyId: bytes.readUInt32BE(0), signature: bytes.subarray(4) } }
+}
+
+/** A note as text: valid UTF-8 of bounded length, without any control character but LF. */
+function readText(note: Uint8Array | string): Parsed<string> {
+  // A string has at least one byte of UTF-8 for every unit, so this bounds the work in both cases.
+  if (note.length > NOTE_BYTES_MAX) return unreadable(`a note has at most ${NOTE_BYTES_MAX} bytes`)
+  const text = typeof note === 'string' ? note : decodeUtf8(note)
+  if (text === undefined || !text.isWellFormed()) return unreadable('a note is valid UTF-8')
+  if (typeof note === 'string' && Buffer.byteLength(note) > NOTE_BYTES_MAX) {
+    return unreadable(`a note has at most ${NOTE_BYTES_MAX} bytes`)
+  }
+  return /[\x00-\x09\x0b-\x1f]/.test(text) ? unreadable('a note has no control characters') : { ok: true, value: text }
+}
+
+/** A byte order mark is a character like any other here: what is signed is bytes. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function hex32(value: number): string {
+  return value.toString(16).padStart(8, '0')
+}

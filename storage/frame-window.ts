@@ -1,0 +1,50 @@
+/**
+ * A window over a file of frames: sequential reading with few large reads.
+ *
+ * Payloads are views of one buffer that the next step may overwrite; a caller that keeps one copies it.
+ */
+import type { DiskFile } from './disk.ts'
+import { decodeFrame, type FoundFrame, type NoFrame } from './frame.ts'
+
+/** One read: large enough that its system call costs nothing per frame, small enough for every thread to have one. */
+export const windowBytes = 256 * 1024
+
+export class FrameWindow {
+  readonly #file: DiskFile
+  #limit: number
+  #bytes = Buffer.allocUnsafe(windowBytes)
+  #base = 0
+  #filled = 0
+
+  /** `limit`: position in the file behind which nothing is looked at. */
+  constructor(file: DiskFile, limit: number) {
+    this.#file = file
+    this.#limit = limit
+  }
+
+  /** Forgets what was read and looks at the file as it is now, up to `limit`. */
+  reset(limit: number): void {
+    this.#limit = limit
+    this.#filled = 0
+  }
+
+  /** The frame at `position`, or why there is none; `short` then means that it reaches beyond the limit. */
+  at(position: number): FoundFrame | NoFrame {
+    if (position < this.#base || position >= this.#base + this.#filled) this.#fill(position, 0)
+    let found = decodeFrame(this.#bytes, position - this.#base, this.#filled)
+    // At most two more tries: one to see the whole header, one to see the whole payload.
+    for (let tries = 0; tries < 2 && found.frameBytes === undefined && found.fault === 'short'; tries++) {
+      if (position + found.needs > this.#limit) return found
+      this.#fill(position, found.needs)
+      found = decodeFrame(this.#bytes, 0, this.#filled)
+    }
+    return found
+  }
+
+  #fill(position: number, needs: number): void {
+    if (needs > this.#bytes.length) this.#bytes = Buffer.allocUnsafe(needs)
+    const wanted = Math.max(0, Math.min(this.#bytes.length, this.#limit - position))
+    this.#filled = this.#file.readAt(this.#bytes.subarray(0, wanted), position)
+    this.#base = position
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * One frame: the bytes a record has on disk, so that a reader can tell a whole frame from anything else.
+ *
+ * All numbers are little-endian. A frame stands alone: it needs no neighbour to be checked.
+ *
+ *   offset  bytes  field
+ *        0      2  magic        ff b5 (ff never occurs in UTF-8, so plain text cannot imitate a frame)
+ *        2      1  type         1..254 for the owner of the journal, 255 = footer of a segment, 0 is illegal
+ *        3      1  flags        KEYED, STUB, the rest for the owner of the journal
+ *        4      4  length       of the payload, 1 or more
+ *        8      8  seq          number of the frame in the journal, from 1, without gaps
+ *       16      8  durable seq  highest seq that was known to be on disk when this frame was written
+ *       24      4  crc          CRC-32 (IEEE polynomial, zlib.crc32) of bytes 0..24 and the payload
+ *       28      n  payload
+ *
+ * The CRC finds accidents only; malice is found by the chain hash (chain.ts) and the Merkle tree above.
+ */
+import { crc32 } from 'node:zlib'
+
+export const FRAME_HEADER_BYTES = 28
+
+/** The format's own bound on header and payload together: a longer length field is not a frame. */
+export const FRAME_BYTES_LIMIT = 64 * 1024 * 1024
+
+/** Flag: the payload begins with a 16-byte key that the index of a sealed segment makes searchable. */
+export const KEYED = 0x80
+
+/**
+ * Flag: a stub took the place of the frame. Its payload begins with the 32-byte SHA-256 of the payload as
+ * first written, so the chain hash still comes out; the key of a KEYED stub stands right behind the digest.
+ */
+export const STUB = 0x40
+
+export const KEY_BYTES = 16
+export const DIGEST_BYTES = 32
+
+/** Type of the frame that seals a segment (see segment.ts). */
+export const FOOTER = 255
+
+export type Frame = { readonly seq: number; readonly type: number; readonly flags: number; readonly payload: Buffer }
+export type NewFrame = { readonly type: number; readonly flags: number; readonly payload: Uint8Array }
+
+/** A frame that was found in bytes; `frameBytes` counts header and payload. */
+export type FoundFrame = Frame & { readonly durableSeq: number; readonly frameBytes: number }
+
+/** Why bytes are not a frame. `short` means the frame would reach beyond the bytes at hand. */
+export type FrameFault = 'short' | 'magic' | 'length' | 'crc'
+export type NoFrame = { readonly frameBytes: undefined; readonly fault: FrameFault; readonly needs: number }
+
+const magic0 = 0xff
+const magic1 = 0xb5
+const crcOffset = 24
+const twoTo32 = 2 ** 32
+
+/** For a search of frames in unknown bytes. */
+export const FRAME_MAGIC: Uint8Array = Uint8Array.of(magic0, magic1)
+
+/**
+ * Writes one frame into `into` at `at` and returns the position behind it. The caller made room for
+ * FRAME_HEADER_BYTES + payload bytes and checked the values with `frameRefusal`.
+ */
+export function encodeFrame(into: Buffer, at: number, frame: NewFrame, seq: number, durableSeq: number): number {
+  const { payload } = frame
+  into[at] = magic0
+  into[at + 1] = magic1
+  into[at + 2] = frame.type
+  into[at + 3] = frame.flags
+  into.writeUInt32LE(payload.length, at + 4)
+  writeSeq(into, seq, at + 8)
+  writeSeq(into, durableSeq, at + 16)
+  const crc = crc32(payload, crc32(into.subarray(at, at + crcOffset)))
+  into.writeUInt32LE(crc, at + crcOffset)
+  into.set(payload, at + FRAME_HEADER_BYTES)
+  return at + FRAME_HEADER_BYTES + payload.length
+}
+
+/**
+ * Reads the frame at `at` of `bytes` (which end at `limit`) and checks magic, length and CRC. The payload is a
+ * view of `bytes`. `needs` of a refusal is how many bytes from `at` a caller has to offer to get a verdict.
+ */
+export function decodeFrame(bytes: Buffer, at: number, limit: number): FoundFrame | NoFrame {
+  if (at + FRAME_HEADER_BYTES > limit) return refuse('short', FRAME_HEADER_BYTES)
+  if (bytes[at] !== magic0 || bytes[at + 1] !== magic1) return refuse('magic', 0)
+  const length = bytes.readUInt32LE(at + 4)
+  if (length === 0 || length + FRAME_HEADER_BYTES > FRAME_BYTES_LIMIT) return refuse('length', 0)
+  const start = at + FRAME_HEADER_BYTES
+  const frameBytes = FRAME_HEADER_BYTES + length
+  if (at + frameBytes > limit) return refuse('short', frameBytes)
+  const payload = bytes.subarray(start, start + length)
+  const crc = crc32(payload, crc32(bytes.subarray(at, at + crcOffset)))
+  if (crc !== bytes.readUInt32LE(at + crcOffset)) return refuse('crc', 0)
+  const type = bytes[at + 2]!
+  if (type === 0) return refuse('magic', 0)
+  const seq = readSeq(bytes, at + 8)
+  return { seq, type, flags: bytes[at + 3]!, payload, durableSeq: readSeq(bytes, at + 16), frameBytes }
+}
+
+function refuse(fault: FrameFault, needs: number): NoFrame {
+  return { frameBytes: undefined, fault, needs }
+}
+
+/** What is wrong with a frame that somebody wants to append, or undefined. `frameBytesMax` counts header and payload. */
+export function frameRefusal(frame: NewFrame, frameBytesMax: number): string | undefined {
+  const { type, flags, payload } = frame
+  if (!Number.isInteger(type) || type < 1 || type >= FOOTER) return `type ${type} is not 1..254`
+  if (!Number.isInteger(flags) || flags < 0 || flags > 255) return `flags ${flags} are not one byte`
+  if ((flags & STUB) !== 0) return 'a stub is made by compaction only'
+  if (payload.length === 0) return 'the payload is empty'
+  if ((flags & KEYED) !== 0 && payload.length < KEY_BYTES) return 'the payload is shorter than its key'
+  const bytes = FRAME_HEADER_BYTES + payload.length
+  if (bytes > frameBytesMax) return `${bytes} bytes are more than the ${frameBytesMax} of a frame`
+  return undefined
+}
+
+/** Where the key of a KEYED frame begins in its payload, or undefined when it has none. */
+export function keyOffset(flags: number): number | undefined {
+  if ((flags & KEYED) === 0) return undefined
+  return (flags & STUB) === 0 ? 0 : DIGEST_BYTES
+}
+
+/** The key as a string of 16 code units below 256: cheap to make and to compare in a Map. */
+export function keyText(bytes: Uint8Array, at: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + at, KEY_BYTES).toString('latin1')
+}
+
+/** u64 as a number: exact up to 2^53, which no journal reaches. */
+export function readSeq(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at + 4) * twoTo32 + bytes.readUInt32LE(at)
+}
+
+export function writeSeq(bytes: Buffer, seq: number, at: number): void {
+  bytes.writeUInt32LE(seq >>> 0, at)
+  bytes.writeUInt32LE(Math.floor(seq / twoTo32), at + 4)
+}

@@ -1,0 +1,99 @@
+/**
+ * One walk through all frames of a segment, checking everything a segment says about itself.
+ *
+ * Recovery, the rebuilding of an index and the full check all see a segment through this one function.
+ */
+import { Chain } from './chain.ts'
+import { Damage, type DiskFile } from './disk.ts'
+import { FOOTER, type FoundFrame, type NoFrame } from './frame.ts'
+import { FrameWindow } from './frame-window.ts'
+import { LiveIndex } from './live-index.ts'
+import { footerOf, type SegmentHeader } from './segment.ts'
+
+export type Walk = {
+  readonly live: LiveIndex
+  /** Chain hash of the segment up to the last good frame. */
+  readonly chain: Buffer
+  /** For the writer that goes on where the walk ended. */
+  readonly running: Chain
+  /** Highest seq that some good frame calls durable. */
+  readonly provenSeq: number
+  readonly stop: WalkStop
+}
+
+/**
+ * `end`: the file ends behind a frame. `sealed`: a footer agrees with all before it; `end` is the position behind it.
+ * `fault`: no next frame at `live.end`. `lie`: a whole, valid footer there that contradicts the frames before it,
+ * which no crash can cause.
+ */
+export type WalkStop =
+  | { readonly kind: 'end' }
+  | { readonly kind: 'sealed'; readonly end: number }
+  | { readonly kind: 'fault'; readonly found: string }
+  | { readonly kind: 'lie'; readonly expected: string; readonly found: string }
+
+/** Walks the segment of `size` bytes behind its (checked) header. */
+export function walkSegment(file: DiskFile, header: SegmentHeader, size: number): Walk {
+  const live = new LiveIndex(header.firstSeq)
+  const running = new Chain(header.previousChain)
+  const window = new FrameWindow(file, size)
+  let provenSeq = 0
+  let stop: WalkStop | undefined
+  while (!stop) {
+    if (live.end === size) {
+      stop = { kind: 'end' }
+      break
+    }
+    const frame = window.at(live.end)
+    if (frame.frameBytes === undefined || frame.seq !== live.nextSeq || frame.durableSeq >= frame.seq) {
+      stop = { kind: 'fault', found: describe(frame) }
+    } else if (frame.type === FOOTER) {
+      stop = footerStop(frame, live, running)
+      provenSeq = Math.max(provenSeq, frame.durableSeq)
+    } else {
+      running.add(frame.seq, frame.type, frame.flags, frame.payload)
+      live.add(frame.frameBytes, frame.flags, frame.payload)
+      provenSeq = Math.max(provenSeq, frame.durableSeq)
+    }
+  }
+  return { live, chain: running.digest(), running, provenSeq, stop }
+}
+
+function footerStop(frame: FoundFrame, live: LiveIndex, running: Chain): WalkStop {
+  const footer = footerOf(frame)
+  const chain = running.digest()
+  if (!footer) return { kind: 'lie', expected: 'a footer', found: `${frame.payload.length} bytes of payload` }
+  if (footer.count !== live.count) return { kind: 'lie', expected: `count ${live.count}`, found: String(footer.count) }
+  if (!footer.chain.equals(chain)) {
+    const expected = `chain hash ${chain.toString('hex')} of the frames`
+    return { kind: 'lie', expected, found: `${footer.chain.toString('hex')} in the footer` }
+  }
+  return { kind: 'sealed', end: live.end + frame.frameBytes }
+}
+
+function describe(frame: FoundFrame | NoFrame): string {
+  if (frame.frameBytes !== undefined) return `frame ${frame.seq} (durable ${frame.durableSeq})`
+  return frame.fault === 'short' ? 'an incomplete frame' : `a wrong ${frame.fault}`
+}
+
+/** What makes a walked segment of `size` bytes not a sound sealed one, or undefined. */
+export function sealedDamage(path: string, walk: Walk, size: number): Damage | undefined {
+  const { stop, live } = walk
+  const at = live.end
+  switch (stop.kind) {
+    case 'end':
+      return new Damage({ path, offset: at, expected: 'a frame or the footer', found: 'the end of the file' })
+    case 'fault':
+      return new Damage({ path, offset: at, expected: `frame ${live.nextSeq}`, found: stop.found })
+    case 'lie':
+      return new Damage({ path, offset: at, expected: stop.expected, found: stop.found })
+    case 'sealed':
+      if (stop.end === size) return undefined
+      return new Damage({
+        path,
+        offset: stop.end,
+        expected: 'the end of the file',
+        found: `${size - stop.end} bytes more`,
+      })
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * Reading frames in order across segments, with large reads; the writer and the readers scan through this one function.
+ */
+import { Damage, type OpenFile } from './disk.ts'
+import { FOOTER, type Frame } from './frame.ts'
+import { FrameWindow } from './frame-window.ts'
+import type { ScanPlace } from './sealed-segments.ts'
+
+/**
+ * Frames `from` to `through` (inclusive). The payload is a view that the next step overwrites: copy what is kept.
+ * Holds one file open until the loop ends or is left by `break`, so it must not be dropped half way.
+ * Throws Damage at a frame that is not what was written.
+ */
+export function* scanFrames(scan: {
+  openFile: OpenFile
+  placeOf: (seq: number) => ScanPlace
+  from: number
+  through: number
+}): Generator<Frame, void, undefined> {
+  let seq = Math.max(1, scan.from)
+  while (seq <= scan.through) {
+    const place = scan.placeOf(seq)
+    const last = Math.min(place.lastSeq, scan.through)
+    const file = scan.openFile(place.path, 'read')
+    try {
+      const window = new FrameWindow(file, place.end)
+      for (let offset = place.offset; seq <= last; seq++) {
+        const frame = window.at(offset)
+        if (frame.frameBytes === undefined || frame.seq !== seq || frame.type === FOOTER) {
+          const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
+          throw new Damage({ path: place.path, offset, expected: `frame ${seq}`, found })
+        }
+        yield frame
+        offset += frame.frameBytes
+      }
+    } finally {
+      file.close()
+    }
+  }
+}

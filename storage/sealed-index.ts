@@ -1,0 +1,254 @@
+/**
+ * The index of a sealed segment: where each frame is and which frame has a key, searched in place.
+ *
+ * A FlatBuffers file `<first seq>.idx` beside the segment, derived from it and deletable at any time:
+ *
+ *   struct Key { bytes: [ubyte:16]; ordinal: uint; }      // 20 bytes; ordinal 0 = first frame of the segment
+ *   table SegmentIndex {
+ *     journal_id: [ubyte];     // 16, of the segment's header
+ *     first_seq: ulong;
+ *     segment_bytes: uint;     // size of the sealed file
+ *     chain: [ubyte];          // 32, of the segment's footer
+ *     offsets: [uint];         // position of every frame, by ordinal
+ *     keys: [Key];             // ascending by bytes; one entry per key, its newest frame
+ *   }
+ *   root_type SegmentIndex;  file_identifier "BSIX";
+ *
+ * and behind the FlatBuffer 4 bytes: CRC-32 (IEEE, little-endian) of all before. The first four fields say which
+ * segment it belongs to. Whoever rewrites a segment removes its index first.
+ */
+import { crc32 } from 'node:zlib'
+import { Builder } from 'flatbuffers'
+import { KEY_BYTES } from './frame.ts'
+import type { LiveIndex } from './live-index.ts'
+import { FOOTER_BYTES } from './segment.ts'
+
+/** What an index has to agree on with its segment. */
+export type SealedFacts = {
+  readonly journalId: Buffer
+  readonly firstSeq: number
+  readonly count: number
+  readonly segmentBytes: number
+  readonly chain: Buffer
+}
+
+/** Anything that can be read at a position: an open file, or bytes in memory. */
+export type ByteSource = { size(): number; readAt(into: Uint8Array, position: number): number }
+
+const identifier = 'BSIX'
+const trailerBytes = 4
+/** The table and its two short vectors; the long vectors stand behind them. */
+const headBytes = 256
+const keyEntryBytes = KEY_BYTES + 4
+/** One read of a key search: one page of the file system. */
+const keysPerPage = Math.floor(4096 / keyEntryBytes)
+const slots = { journalId: 0, firstSeq: 1, segmentBytes: 2, chain: 3, offsets: 4, keys: 5 } as const
+
+/** The whole index file for a segment whose frames `live` knows. The same segment always gives the same bytes. */
+export function buildIndex(live: LiveIndex, facts: SealedFacts): Buffer {
+  const builder = new Builder(live.count * 4 + live.keys().size * keyEntryBytes + 2 * headBytes)
+  // FlatBuffers are written from the end to the start, so the last entry comes first.
+  const sorted = sortKeys(live.keys())
+  builder.startVector(keyEntryBytes, sorted.length, 4)
+  for (let i = sorted.length - 1; i >= 0; i--) {
+    const { bytes, ordinal } = sorted[i]!
+    builder.writeInt32(ordinal)
+    for (let word = 12; word >= 0; word -= 4) builder.writeInt32(bytes.readInt32LE(word))
+  }
+  const keys = builder.endVector()
+  builder.startVector(4, live.count, 4)
+  for (let seq = live.nextSeq - 1; seq >= live.firstSeq; seq--) builder.writeInt32(live.offsetOf(seq) | 0)
+  const offsets = builder.endVector()
+  const chain = builder.createByteVector(facts.chain)
+  const journalId = builder.createByteVector(facts.journalId)
+  builder.startObject(6)
+  builder.addFieldOffset(slots.journalId, journalId, 0)
+  builder.addFieldInt64(slots.firstSeq, BigInt(facts.firstSeq), 0n)
+  builder.addFieldInt32(slots.segmentBytes, facts.segmentBytes | 0, 0)
+  builder.addFieldOffset(slots.chain, chain, 0)
+  builder.addFieldOffset(slots.offsets, offsets, 0)
+  builder.addFieldOffset(slots.keys, keys, 0)
+  builder.finish(builder.endObject(), identifier)
+  const table = builder.asUint8Array()
+  const file = Buffer.alloc(table.length + trailerBytes)
+  file.set(table)
+  file.writeUInt32LE(crc32(table), table.length)
+  return file
+}
+
+type KeyEntry = { readonly bytes: Buffer; readonly prefix: number; readonly ordinal: number }
+
+function sortKeys(keys: ReadonlyMap<string, number>): KeyEntry[] {
+  const entries: KeyEntry[] = []
+  for (const [text, ordinal] of keys) {
+    const bytes = Buffer.from(text, 'latin1')
+    entries.push({ bytes, prefix: bytes.readUIntBE(0, 6), ordinal })
+  }
+  return entries.sort((a, b) => a.prefix - b.prefix || Buffer.compare(a.bytes, b.bytes))
+}
+
+type Vector = { readonly start: number; readonly length: number }
+
+export class SealedIndex {
+  readonly #source: ByteSource
+  readonly #facts: SealedFacts
+  readonly #offsetsAt: Vector
+  readonly #keysAt: Vector
+  #offsets: Buffer | undefined
+  readonly #page = Buffer.allocUnsafe(keysPerPage * keyEntryBytes)
+
+  private constructor(source: ByteSource, facts: SealedFacts, offsets: Vector, keys: Vector) {
+    this.#source = source
+    this.#facts = facts
+    this.#offsetsAt = offsets
+    this.#keysAt = keys
+  }
+
+  /** The index in `source` if it is the one of the segment with these facts; reads only its first bytes. */
+  static open(source: ByteSource, facts: SealedFacts): SealedIndex | undefined {
+    const head = Buffer.alloc(headBytes)
+    source.readAt(head, 0)
+    const tableEnd = source.size() - trailerBytes
+    try {
+      const table = new TableHead(head)
+      const offsets = longVector(source, table.vectorAt(slots.offsets))
+      const keys = longVector(source, table.vectorAt(slots.keys))
+      const agrees =
+        table.bytes(slots.journalId).equals(facts.journalId) &&
+        table.u64(slots.firstSeq) === BigInt(facts.firstSeq) &&
+        table.u32(slots.segmentBytes) === facts.segmentBytes &&
+        table.bytes(slots.chain).equals(facts.chain) &&
+        offsets.length === facts.count &&
+        offsets.start + offsets.length * 4 <= tableEnd &&
+        keys.start + keys.length * keyEntryBytes <= tableEnd
+      return agrees ? new SealedIndex(source, facts, offsets, keys) : undefined
+    } catch (error) {
+      // A head of other bytes leads out of itself: that is an answer, not a fault of ours.
+      if (error instanceof RangeError) return undefined
+      throw error
+    }
+  }
+
+  /** Reads the whole index once and compares its CRC. */
+  isIntact(): boolean {
+    const chunk = Buffer.allocUnsafe(256 * 1024)
+    const end = this.#source.size() - trailerBytes
+    let crc = 0
+    for (let at = 0; at < end; ) {
+      const count = this.#source.readAt(chunk.subarray(0, Math.min(chunk.length, end - at)), at)
+      if (count === 0) return false
+      crc = crc32(chunk.subarray(0, count), crc)
+      at += count
+    }
+    this.#source.readAt(chunk.subarray(0, trailerBytes), end)
+    return chunk.readUInt32LE(0) === crc
+  }
+
+  /** Where the frame `seq` of this segment begins and ends in the segment file. */
+  placeOf(seq: number): { offset: number; end: number; seq: number } {
+    const offsets = this.#loadOffsets()
+    const ordinal = seq - this.#facts.firstSeq
+    const isLast = ordinal === this.#facts.count - 1
+    const end = isLast ? this.#facts.segmentBytes - FOOTER_BYTES : offsets.readUInt32LE((ordinal + 1) * 4)
+    return { offset: offsets.readUInt32LE(ordinal * 4), end, seq }
+  }
+
+  #loadOffsets(): Buffer {
+    if (!this.#offsets) {
+      this.#offsets = Buffer.allocUnsafe(this.#facts.count * 4)
+      this.#source.readAt(this.#offsets, this.#offsetsAt.start)
+    }
+    return this.#offsets
+  }
+
+  /**
+   * Newest seq with this 16-byte key, or undefined. Guesses the page from the key's own value, which hits in one or two
+   * reads for keys that are hashes, and halves the range on every second step, so other keys cost a logarithm.
+   */
+  find(key: Buffer): number | undefined {
+    const wanted = key.readUIntBE(0, 6)
+    let range = { low: 0, high: this.#keysAt.length, lowValue: 0, highValue: 2 ** 48 }
+    for (let step = 0; range.low < range.high; step++) {
+      const share = step % 2 === 0 ? (wanted - range.lowValue) / (range.highValue - range.lowValue + 1) : 0.5
+      const guess = range.low + Math.floor(share * (range.high - range.low))
+      const first = Math.max(range.low, Math.min(guess - (keysPerPage >> 1), range.high - keysPerPage))
+      const count = Math.min(keysPerPage, range.high - first)
+      this.#source.readAt(this.#page.subarray(0, count * keyEntryBytes), this.#keysAt.start + first * keyEntryBytes)
+      if (this.#compare(key, 0) < 0) {
+        range = { ...range, high: first, highValue: this.#page.readUIntBE(0, 6) }
+      } else if (this.#compare(key, count - 1) > 0) {
+        range = { ...range, low: first + count, lowValue: this.#page.readUIntBE((count - 1) * keyEntryBytes, 6) }
+      } else {
+        return this.#findInPage(key, count)
+      }
+    }
+    return undefined
+  }
+
+  #findInPage(key: Buffer, count: number): number | undefined {
+    let low = 0
+    let high = count
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const order = this.#compare(key, middle)
+      if (order === 0) return this.#facts.firstSeq + this.#page.readUInt32LE(middle * keyEntryBytes + KEY_BYTES)
+      if (order < 0) high = middle
+      else low = middle + 1
+    }
+    return undefined
+  }
+
+  #compare(key: Buffer, entry: number): number {
+    const at = entry * keyEntryBytes
+    return key.compare(this.#page, at, at + KEY_BYTES, 0, KEY_BYTES)
+  }
+}
+
+/** Reads fields of a FlatBuffers table that begins in `head`. Throws RangeError when it leads outside. */
+class TableHead {
+  readonly #head: Buffer
+  readonly #table: number
+  readonly #vtable: number
+
+  constructor(head: Buffer) {
+    if (head.toString('latin1', 4, 8) !== identifier) throw new RangeError('another file identifier')
+    this.#head = head
+    this.#table = head.readUInt32LE(0)
+    this.#vtable = this.#table - head.readInt32LE(this.#table)
+  }
+
+  #field(slot: number): number {
+    if (4 + slot * 2 >= this.#head.readUInt16LE(this.#vtable)) throw new RangeError('a field is missing')
+    const offset = this.#head.readUInt16LE(this.#vtable + 4 + slot * 2)
+    if (offset === 0) throw new RangeError('a field is missing')
+    return this.#table + offset
+  }
+
+  u32(slot: number): number {
+    return this.#head.readUInt32LE(this.#field(slot))
+  }
+
+  u64(slot: number): bigint {
+    return this.#head.readBigUInt64LE(this.#field(slot))
+  }
+
+  /** Position of a vector's length field in the file. */
+  vectorAt(slot: number): number {
+    const field = this.#field(slot)
+    return field + this.#head.readUInt32LE(field)
+  }
+
+  /** A vector of bytes that stands in the head too. */
+  bytes(slot: number): Buffer {
+    const at = this.vectorAt(slot)
+    const length = this.#head.readUInt32LE(at)
+    if (at + 4 + length > this.#head.length) throw new RangeError('a short vector lies outside the head')
+    return this.#head.subarray(at + 4, at + 4 + length)
+  }
+}
+
+function longVector(source: ByteSource, at: number): Vector {
+  const length = Buffer.alloc(4)
+  if (source.readAt(length, at) < 4) throw new RangeError('a vector lies outside the file')
+  return { start: at + 4, length: length.readUInt32LE(0) }
+}

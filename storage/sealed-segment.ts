@@ -1,0 +1,142 @@
+/**
+ * One sealed segment, opened: its facts, its frames by seq, its keys.
+ *
+ * The index beside it is a cache. One that is missing, broken or of another segment is made again from the frames.
+ */
+import { Damage, type DiskFile, fileExists, type OpenFile } from './disk.ts'
+import type { Frame } from './frame.ts'
+import { type ByteSource, buildIndex, type SealedFacts, SealedIndex } from './sealed-index.ts'
+import {
+  indexPath,
+  readFooter,
+  readFrameAt,
+  readSegmentHeader,
+  SEGMENT_HEADER_BYTES,
+  type SegmentHeader,
+  segmentPath,
+} from './segment.ts'
+import { sealedDamage, walkSegment } from './walk.ts'
+
+export type SealedOptions = {
+  readonly directory: string
+  readonly openFile: OpenFile
+  /** Given the bytes of an index that had to be made again. A reader leaves it out and has them in memory only. */
+  readonly keepIndex?: (path: string, bytes: Buffer) => void
+}
+
+export class SealedSegment {
+  readonly file: DiskFile
+  readonly header: SegmentHeader
+  readonly facts: SealedFacts
+  readonly #options: SealedOptions
+  #indexFile: DiskFile | undefined
+  #index: SealedIndex | undefined
+
+  private constructor(options: SealedOptions, file: DiskFile, header: SegmentHeader, facts: SealedFacts) {
+    this.#options = options
+    this.file = file
+    this.header = header
+    this.facts = facts
+  }
+
+  /** Reads header and footer only. Throws Damage with the first bad position when they do not say `sealed`. */
+  static open(options: SealedOptions, firstSeq: number): SealedSegment {
+    const file = options.openFile(segmentPath(options.directory, firstSeq), 'read')
+    try {
+      const header = readSegmentHeader(file)
+      if (header?.firstSeq !== firstSeq) {
+        const found = header ? `first seq ${header.firstSeq}` : 'none that is valid'
+        throw new Damage({ path: file.path, offset: 0, expected: `the header of segment ${firstSeq}`, found })
+      }
+      const segmentBytes = file.size()
+      const footer = readFooter(file, segmentBytes, firstSeq)
+      if (!footer) throw missingFooter(file, header, segmentBytes)
+      const { count, chain } = footer
+      return new SealedSegment(options, file, header, {
+        journalId: header.journalId,
+        firstSeq,
+        count,
+        segmentBytes,
+        chain,
+      })
+    } catch (error) {
+      file.close()
+      throw error
+    }
+  }
+
+  get lastSeq(): number {
+    return this.facts.firstSeq + this.facts.count - 1
+  }
+
+  /** Opens the index by its head. True when it names this segment; its CRC is not compared. */
+  findIndex(): boolean {
+    const path = indexPath(this.#options.directory, this.facts.firstSeq)
+    if (!fileExists(path)) return false
+    const file = this.#options.openFile(path, 'read')
+    const index = SealedIndex.open(file, this.facts)
+    if (!index) {
+      file.close()
+      return false
+    }
+    this.#indexFile = file
+    this.#index = index
+    return true
+  }
+
+  /** Reads all of the index and compares its CRC. */
+  indexIsIntact(): boolean {
+    return this.#index?.isIntact() === true
+  }
+
+  /** Makes the index again from the frames. Throws Damage when they are not as they were written. */
+  rebuildIndex(): void {
+    this.#indexFile?.close()
+    this.#indexFile = undefined
+    const walk = walkSegment(this.file, this.header, this.facts.segmentBytes)
+    const damage = sealedDamage(this.file.path, walk, this.facts.segmentBytes)
+    if (damage) throw damage
+    const bytes = buildIndex(walk.live, this.facts)
+    this.#options.keepIndex?.(indexPath(this.#options.directory, this.facts.firstSeq), bytes)
+    this.#index = SealedIndex.open(inMemory(bytes), this.facts)
+  }
+
+  /** True once `findIndex` or `rebuildIndex` gave it one. */
+  get isIndexed(): boolean {
+    return this.#index !== undefined
+  }
+
+  /** One frame in memory of its own. Needs the index. Throws Damage. */
+  read(seq: number): Frame {
+    return readFrameAt(this.file, this.#index!.placeOf(seq))
+  }
+
+  /** Newest seq of this segment with the 16-byte key. Needs the index. */
+  findKey(key: Buffer): number | undefined {
+    return this.#index!.find(key)
+  }
+
+  /** Position of a frame. Only the first one is known without the index. */
+  offsetOf(seq: number): number {
+    return seq === this.facts.firstSeq ? SEGMENT_HEADER_BYTES : this.#index!.placeOf(seq).offset
+  }
+
+  close(): void {
+    this.#indexFile?.close()
+    this.file.close()
+  }
+}
+
+// The end of the file does not say where the damage begins: the first bad frame does.
+function missingFooter(file: DiskFile, header: SegmentHeader, size: number): Damage {
+  const walk = walkSegment(file, header, size)
+  const damage = sealedDamage(file.path, walk, size)
+  return damage ?? new Damage({ path: file.path, offset: walk.live.end, expected: 'a footer', found: 'another one' })
+}
+
+function inMemory(bytes: Buffer): ByteSource {
+  return {
+    size: () => bytes.length,
+    readAt: (into, position) => bytes.copy(into, 0, position, position + into.length),
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * All sealed segments of a journal as one searchable list; the writer and every reader has its own.
+ *
+ * Per segment two numbers stay in memory. Files and offsets are opened on demand and the least recently used
+ * are closed, so memory does not grow with the age of the journal.
+ */
+import type { Frame } from './frame.ts'
+import { type SealedOptions, SealedSegment } from './sealed-segment.ts'
+
+/** 64 segments of 64 MiB: two descriptors and about 400 KiB of offsets each. */
+const openSegmentsMax = 64
+
+/** Where a scan begins, up to which position and seq this file goes. */
+export type ScanPlace = {
+  readonly path: string
+  readonly offset: number
+  readonly end: number
+  readonly lastSeq: number
+}
+
+type Listed = { readonly firstSeq: number; readonly count: number; indexIsIntact: boolean }
+
+export class SealedSegments {
+  readonly #options: SealedOptions
+  readonly #list: Listed[] = []
+  /** By first seq, in order of last use, the oldest first. */
+  readonly #opened = new Map<number, SealedSegment>()
+
+  constructor(options: SealedOptions) {
+    this.#options = options
+  }
+
+  /** Takes note of the next sealed segment, whose `firstSeq` is `nextSeq`. */
+  add(firstSeq: number, count: number): void {
+    this.#list.push({ firstSeq, count, indexIsIntact: false })
+  }
+
+  /** Seq behind the last sealed frame, or 1. */
+  get nextSeq(): number {
+    const last = this.#list.at(-1)
+    return last ? last.firstSeq + last.count : 1
+  }
+
+  /** Gives every segment an index that names it; scans only segments that have none. */
+  checkIndexes(): void {
+    for (const { firstSeq } of this.#list) {
+      const segment = SealedSegment.open(this.#options, firstSeq)
+      try {
+        if (!segment.findIndex()) segment.rebuildIndex()
+      } finally {
+        segment.close()
+      }
+    }
+  }
+
+  /** A frame of a sealed segment in memory of its own. Throws Damage. */
+  read(seq: number): Frame {
+    return this.#indexed(this.#listedAt(seq)).read(seq)
+  }
+
+  /** Newest seq up to `through` with this key. A frame behind `through` hides older ones of its key in the same segment. */
+  findKey(key: Buffer, through: number): number | undefined {
+    for (let i = this.#list.length - 1; i >= 0; i--) {
+      const listed = this.#list[i]!
+      if (listed.firstSeq > through) continue
+      const seq = this.#indexed(listed).findKey(key)
+      if (seq !== undefined && seq <= through) return seq
+    }
+    return undefined
+  }
+
+  /** Where `seq` is; the index is needed only when that is inside a segment. */
+  placeOf(seq: number): ScanPlace {
+    const listed = this.#listedAt(seq)
+    const segment = seq === listed.firstSeq ? this.#open(listed) : this.#indexed(listed)
+    const { file, facts, lastSeq } = segment
+    return { path: file.path, offset: segment.offsetOf(seq), end: facts.segmentBytes, lastSeq }
+  }
+
+  close(): void {
+    for (const segment of this.#opened.values()) segment.close()
+    this.#opened.clear()
+  }
+
+  #listedAt(seq: number): Listed {
+    let low = 0
+    let high = this.#list.length - 1
+    while (low < high) {
+      const middle = (low + high + 1) >> 1
+      if (this.#list[middle]!.firstSeq <= seq) low = middle
+      else high = middle - 1
+    }
+    return this.#list[low]!
+  }
+
+  #open(listed: Listed): SealedSegment {
+    const { firstSeq } = listed
+    const segment = this.#opened.get(firstSeq) ?? SealedSegment.open(this.#options, firstSeq)
+    this.#opened.delete(firstSeq)
+    this.#opened.set(firstSeq, segment)
+    if (this.#opened.size > openSegmentsMax) {
+      const [oldest, unused] = this.#opened.entries().next().value!
+      this.#opened.delete(oldest)
+      unused.close()
+    }
+    return segment
+  }
+
+  // The CRC of an index is compared once, at its first use, so that opening a long journal reads no whole index.
+  #indexed(listed: Listed): SealedSegment {
+    const segment = this.#open(listed)
+    if (segment.isIndexed) return segment
+    if (!segment.findIndex() || !(listed.indexIsIntact || segment.indexIsIntact())) segment.rebuildIndex()
+    listed.indexIsIntact = true
+    return segment
+  }
+}

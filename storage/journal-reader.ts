@@ -1,0 +1,123 @@
+/**
+ * A read-only view of a live journal from another thread or process.
+ *
+ * It knows only what `advance` told it: frames behind that may be half written or may still be taken back. Segments that
+ * appear, and indexes of segments that were sealed meanwhile, it finds by itself.
+ */
+import { Damage, type DiskFile, fileExists, type OpenFile, openFile } from './disk.ts'
+import { FOOTER, type Frame, KEY_BYTES, keyText } from './frame.ts'
+import { FrameWindow } from './frame-window.ts'
+import { LiveIndex } from './live-index.ts'
+import { scanFrames } from './scan.ts'
+import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
+import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from './segment.ts'
+
+type Tail = { readonly file: DiskFile; readonly live: LiveIndex; readonly window: FrameWindow }
+
+export class JournalReader {
+  readonly #directory: string
+  readonly #openFile: OpenFile
+  readonly #sealed: SealedSegments
+  /** The segment that grew when it was last looked at; opened when its first frame is asked for. */
+  #tail: Tail | undefined
+  #through = 0
+
+  /** Opens the segments that are there. Until `advance` is called nothing can be read. Throws ENOENT. */
+  static open(directory: string, options: { readonly openFile?: OpenFile } = {}): JournalReader {
+    return new JournalReader(directory, options.openFile ?? openFile)
+  }
+
+  private constructor(directory: string, open: OpenFile) {
+    this.#directory = directory
+    this.#openFile = open
+    this.#sealed = new SealedSegments({ directory, openFile: open })
+    const firsts = listSegments(directory, 'log')
+    for (const [i, next] of firsts.slice(1).entries()) this.#sealed.add(firsts[i]!, next - firsts[i]!)
+  }
+
+  /** The writer said that all seqs up to `through` are durable. A smaller number than before is ignored. */
+  advance(through: number): void {
+    if (through > this.#through) this.#through = through
+  }
+
+  /** Highest seq that may be read. */
+  get through(): number {
+    return this.#through
+  }
+
+  /** One frame in memory of its own, or undefined when there is none up to `through`. Throws Damage. */
+  read(seq: number): Frame | undefined {
+    if (!Number.isSafeInteger(seq) || seq < 1 || seq > this.#through) return undefined
+    const tail = this.#reach(seq)
+    if (!tail?.live.has(seq)) return this.#sealed.read(seq)
+    return readFrameAt(tail.file, { offset: tail.live.offsetOf(seq), end: tail.live.offsetOf(seq + 1), seq })
+  }
+
+  /** Like Journal.scan: `from` to `through` inclusive; payloads are views that the next step overwrites. Throws Damage. */
+  scan(from: number, through: number = Infinity): Iterable<Frame> {
+    const last = Math.min(through, this.#through)
+    return scanFrames({ openFile: this.#openFile, placeOf: (seq) => this.#placeOf(seq, last), from, through: last })
+  }
+
+  #placeOf(seq: number, through: number): ScanPlace {
+    const tail = this.#reach(Math.max(seq, Math.min(through, this.#through)))
+    if (!tail?.live.has(seq)) return this.#sealed.placeOf(seq)
+    const { file, live } = tail
+    return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1 }
+  }
+
+  /** Newest seq up to what `advance` said whose KEYED frame has this 16-byte key. */
+  findKey(key: Uint8Array): number | undefined {
+    if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
+    const newest = this.#reach(this.#through)?.live.find(keyText(key, 0))
+    return newest ?? this.#sealed.findKey(Buffer.from(key), this.#through)
+  }
+
+  close(): void {
+    this.#tail?.file.close()
+    this.#tail = undefined
+    this.#sealed.close()
+  }
+
+  /** Scans forward until `seq` (durable) is in a sealed segment or in the tail, which is returned. */
+  #reach(seq: number): Tail | undefined {
+    if (seq < this.#sealed.nextSeq) return this.#tail
+    let tail = this.#tail ?? this.#openTail()
+    // What the window holds may have been read before it was written.
+    tail.window.reset(tail.file.size())
+    while (tail.live.nextSeq <= seq) {
+      const { live, file } = tail
+      const frame = tail.window.at(live.end)
+      if (frame.frameBytes === undefined || frame.seq !== live.nextSeq) {
+        const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
+        throw new Damage({ path: file.path, offset: live.end, expected: `durable frame ${live.nextSeq}`, found })
+      }
+      if (frame.type === FOOTER) tail = this.#pass(tail)
+      else live.add(frame.frameBytes, frame.flags, frame.payload)
+    }
+    return tail
+  }
+
+  /** The tail was sealed: its index serves it from now on, and the next segment is the tail. */
+  #pass(tail: Tail): Tail {
+    this.#sealed.add(tail.live.firstSeq, tail.live.count)
+    tail.file.close()
+    this.#tail = undefined
+    return this.#openTail()
+  }
+
+  #openTail(): Tail {
+    const firstSeq = this.#sealed.nextSeq
+    const path = segmentPath(this.#directory, firstSeq)
+    if (!fileExists(path)) {
+      throw new Damage({ path, offset: 0, expected: `the segment with durable frame ${firstSeq}`, found: 'no file' })
+    }
+    const file = this.#openFile(path, 'read')
+    if (readSegmentHeader(file)?.firstSeq !== firstSeq) {
+      file.close()
+      throw new Damage({ path, offset: 0, expected: `the header of segment ${firstSeq}`, found: 'another or none' })
+    }
+    this.#tail = { file, live: new LiveIndex(firstSeq), window: new FrameWindow(file, file.size()) }
+    return this.#tail
+  }
+}

@@ -1,0 +1,303 @@
+/**
+ * The journal: many segments as one list of frames with gap-free numbers from 1, written by one thread.
+ *
+ * A batch is one write and one fdatasync; when `append` returns, the batch survives a power cut. When the active segment
+ * is full, a roll goes in this order, each step durable before the next, so that a crash between any two is legal:
+ * footer -> index of the sealed segment (derived) -> header of the next segment and its name -> the batch.
+ *
+ * Nobody hears of a decision before it is on disk; after a failed write or sync the journal is poisoned for good, and
+ * its owner starts over with `Journal.open`, which believes only the disk.
+ */
+import { Chain } from './chain.ts'
+import { DiskFull, type OpenFile, openFile, removeFile, syncDirectory, writeAtomic } from './disk.ts'
+import {
+  encodeFrame,
+  FRAME_BYTES_LIMIT,
+  FRAME_HEADER_BYTES,
+  type Frame,
+  frameRefusal,
+  KEY_BYTES,
+  keyText,
+  type NewFrame,
+} from './frame.ts'
+import { LiveIndex } from './live-index.ts'
+import { type ActiveSegment, type Recovered, type RecoveryEvent, recover } from './recovery.ts'
+import { scanFrames } from './scan.ts'
+import { buildIndex, type SealedFacts } from './sealed-index.ts'
+import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
+import {
+  encodeFooter,
+  encodeSegmentHeader,
+  FOOTER_BYTES,
+  indexPath,
+  readFrameAt,
+  SEGMENT_BYTES_LIMIT,
+  segmentPath,
+} from './segment.ts'
+
+export { Damage, DiskFull, SyncFailed } from './disk.ts'
+export { type Frame, KEYED, type NewFrame, STUB } from './frame.ts'
+export { JournalReader } from './journal-reader.ts'
+
+/** A segment is the unit of sealing, indexing and scrubbing: 64 MiB are read in a fraction of a second. */
+const segmentBytesDefault = 64 * 1024 * 1024
+const frameBytesDefault = 8 * 1024 * 1024
+
+/** A batch is built in memory as a whole; a larger one is a mistake of the caller. */
+export const batchBytesMax = 256 * 1024 * 1024
+
+/** The buffer for batches is kept up to this size; a rare larger one is given back. */
+const batchBytesKept = 4 * 1024 * 1024
+
+export type JournalEvent =
+  | RecoveryEvent
+  /** An index was missing or did not match its segment, and was made again. */
+  | { readonly kind: 'index-rebuilt'; readonly path: string }
+  /** The disk had no room for an index; it is kept in memory and made again when needed. */
+  | { readonly kind: 'index-not-kept'; readonly path: string }
+  | { readonly kind: 'segment-sealed'; readonly path: string; readonly firstSeq: number; readonly count: number }
+
+export type JournalOptions = {
+  readonly directory: string
+  /** A segment is sealed before a batch that would make it larger; one batch never spans two. Default 64 MiB. */
+  readonly segmentBytesMax?: number
+  /** Largest frame that is accepted, header and payload. Default 8 MiB, at most FRAME_BYTES_LIMIT. */
+  readonly frameBytesMax?: number
+  readonly report?: (event: JournalEvent) => void
+  /** The seam for tests with a failing disk; the real one by default. */
+  readonly openFile?: OpenFile
+}
+
+/** An earlier append failed (`cause`): what is on disk is unknown until the journal is opened again. */
+export class Poisoned extends Error {
+  constructor(directory: string, cause: unknown) {
+    super(`the journal in ${directory} is poisoned by an earlier failure; open it again`, { cause })
+    this.name = 'Poisoned'
+  }
+}
+
+export class Journal {
+  /** 16 random bytes, the same in every segment header of this journal. */
+  readonly id: Buffer
+  readonly #directory: string
+  readonly #segmentBytesMax: number
+  readonly #frameBytesMax: number
+  readonly #openFile: OpenFile
+  readonly #report: (event: JournalEvent) => void
+  readonly #sealed: SealedSegments
+  #active: ActiveSegment | undefined
+  /** Chain hash of the segments before the active one. */
+  #chainBefore: Buffer
+  #nextSeq: number
+  #batch = Buffer.allocUnsafe(64 * 1024)
+  #poison: Poisoned | undefined
+
+  /**
+   * Recovers and opens. Cuts only a torn tail (saved to `lost+tail/` first). One process and thread at a time: hold the
+   * lock (lock.ts). Throws Damage when durable bytes are not what was written, DiskFull, SyncFailed or a system error.
+   */
+  static open(options: JournalOptions): Journal {
+    const report = options.report ?? (() => {})
+    const recovered = recover({ directory: options.directory, openFile: options.openFile ?? openFile, report })
+    const journal = new Journal(options, recovered)
+    try {
+      journal.#sealed.checkIndexes()
+      // The id has to outlive this process even when nothing is ever appended.
+      if (journal.#nextSeq === 1 && !journal.#active) journal.#startSegment()
+    } catch (error) {
+      journal.close()
+      throw error
+    }
+    return journal
+  }
+
+  private constructor(options: JournalOptions, recovered: Recovered) {
+    const { segmentBytesMax = segmentBytesDefault, frameBytesMax = frameBytesDefault } = options
+    if (segmentBytesMax > SEGMENT_BYTES_LIMIT - batchBytesMax)
+      throw new RangeError(`segmentBytesMax ${segmentBytesMax}`)
+    if (frameBytesMax > FRAME_BYTES_LIMIT) throw new RangeError(`frameBytesMax ${frameBytesMax}`)
+    this.id = recovered.journalId
+    this.#directory = options.directory
+    this.#segmentBytesMax = segmentBytesMax
+    this.#frameBytesMax = frameBytesMax
+    this.#openFile = options.openFile ?? openFile
+    this.#report = options.report ?? (() => {})
+    const keepIndex = (path: string, bytes: Buffer) => {
+      this.#keepIndex(path, bytes)
+      this.#report({ kind: 'index-rebuilt', path })
+    }
+    this.#sealed = new SealedSegments({ directory: this.#directory, openFile: this.#openFile, keepIndex })
+    for (const { firstSeq, count } of recovered.sealed) this.#sealed.add(firstSeq, count)
+    this.#active = recovered.active
+    this.#chainBefore = recovered.chain
+    this.#nextSeq = recovered.active?.live.nextSeq ?? this.#sealed.nextSeq
+  }
+
+  /** Seq of the next frame; all before it are durable. */
+  get nextSeq(): number {
+    return this.#nextSeq
+  }
+
+  /**
+   * Makes a batch durable as a whole and returns the seq of its first frame (`nextSeq` for an empty batch).
+   *
+   * Throws RangeError for a frame that may not be written and DiskFull when there is no room; in both cases nothing of the
+   * batch remains and the journal goes on. Any other error (SyncFailed, of the system) poisons it for good: the outcome
+   * of this batch is unknown, and every later append throws Poisoned. Reading goes on in all cases.
+   */
+  append(frames: readonly NewFrame[]): number {
+    if (this.#poison) throw this.#poison
+    const batchBytes = this.#measure(frames)
+    const firstSeq = this.#nextSeq
+    if (frames.length === 0) return firstSeq
+    try {
+      const active = this.#makeRoom(batchBytes)
+      const bytes = this.#encode(frames, batchBytes)
+      active.file.writeAt(bytes, active.live.end)
+      active.file.sync()
+      for (const [i, frame] of frames.entries()) {
+        active.live.add(FRAME_HEADER_BYTES + frame.payload.length, frame.flags, frame.payload)
+        active.chain.add(firstSeq + i, frame.type, frame.flags, frame.payload)
+      }
+      this.#nextSeq = firstSeq + frames.length
+    } catch (error) {
+      this.#afterFailure(error)
+      throw error
+    }
+    if (this.#batch.length > batchBytesKept) this.#batch = Buffer.allocUnsafe(batchBytesKept)
+    return firstSeq
+  }
+
+  #measure(frames: readonly NewFrame[]): number {
+    let batchBytes = 0
+    for (const frame of frames) {
+      const refusal = frameRefusal(frame, this.#frameBytesMax)
+      if (refusal) throw new RangeError(refusal)
+      batchBytes += FRAME_HEADER_BYTES + frame.payload.length
+    }
+    if (batchBytes > batchBytesMax) throw new RangeError(`a batch of ${batchBytes} bytes`)
+    return batchBytes
+  }
+
+  #encode(frames: readonly NewFrame[], batchBytes: number): Buffer {
+    if (batchBytes > this.#batch.length) this.#batch = Buffer.allocUnsafe(Math.max(batchBytes, this.#batch.length * 2))
+    const durableSeq = this.#nextSeq - 1
+    let at = 0
+    let seq = this.#nextSeq
+    for (const frame of frames) {
+      at = encodeFrame(this.#batch, at, frame, seq, durableSeq)
+      seq++
+    }
+    return this.#batch.subarray(0, batchBytes)
+  }
+
+  // Only a full disk leaves a known state: nothing was synced, so cutting back to the durable end undoes it.
+  #afterFailure(error: unknown): void {
+    let cause = error
+    if (error instanceof DiskFull) {
+      try {
+        this.#active?.file.truncate(this.#active.live.end)
+        return
+      } catch (second) {
+        cause = second
+      }
+    }
+    this.#poison = new Poisoned(this.#directory, cause)
+  }
+
+  /** The segment for a batch of this size; seals a full one and starts the next. */
+  #makeRoom(batchBytes: number): ActiveSegment {
+    const active = this.#active
+    if (active) {
+      const { live } = active
+      if (live.count === 0 || live.end + batchBytes + FOOTER_BYTES <= this.#segmentBytesMax) return active
+      this.#seal(active)
+    }
+    // Without an active segment an earlier roll stopped half way for want of room, or a crash cut it short.
+    return this.#startSegment()
+  }
+
+  #seal(active: ActiveSegment): void {
+    const { file, live } = active
+    const chain = active.chain.digest()
+    file.writeAt(encodeFooter({ count: live.count, chain }, live.nextSeq), live.end)
+    file.sync()
+    file.close()
+    this.#active = undefined
+    this.#chainBefore = chain
+    this.#sealed.add(live.firstSeq, live.count)
+    const { firstSeq, count } = live
+    const facts: SealedFacts = { journalId: this.id, firstSeq, count, segmentBytes: live.end + FOOTER_BYTES, chain }
+    this.#keepIndex(indexPath(this.#directory, firstSeq), buildIndex(live, facts))
+    this.#report({ kind: 'segment-sealed', path: file.path, firstSeq, count })
+  }
+
+  // An index is a cache: without room for it the journal still works.
+  #keepIndex(path: string, bytes: Buffer): void {
+    try {
+      writeAtomic(path, bytes)
+    } catch (error) {
+      if (!(error instanceof DiskFull)) throw error
+      this.#report({ kind: 'index-not-kept', path })
+    }
+  }
+
+  #startSegment(): ActiveSegment {
+    const firstSeq = this.#nextSeq
+    const path = segmentPath(this.#directory, firstSeq)
+    const file = this.#openFile(path, 'create')
+    try {
+      // Durable before any frame stands behind it: recovery takes a file without a header for one that never began.
+      file.writeAt(encodeSegmentHeader({ journalId: this.id, firstSeq, previousChain: this.#chainBefore }), 0)
+      file.sync()
+      syncDirectory(this.#directory)
+    } catch (error) {
+      file.close()
+      if (error instanceof DiskFull) removeFile(path)
+      throw error
+    }
+    this.#active = { file, live: new LiveIndex(firstSeq), chain: new Chain(this.#chainBefore) }
+    return this.#active
+  }
+
+  /** One frame in memory of its own, or undefined when there is none with this seq. Throws Damage. */
+  read(seq: number): Frame | undefined {
+    if (!Number.isSafeInteger(seq) || seq < 1 || seq >= this.#nextSeq) return undefined
+    if (!this.#active?.live.has(seq)) return this.#sealed.read(seq)
+    const { file, live } = this.#active
+    return readFrameAt(file, { offset: live.offsetOf(seq), end: live.offsetOf(seq + 1), seq })
+  }
+
+  /**
+   * Frames from `from` to `through` (inclusive; the last durable one now, by default) in order, with large reads. Each
+   * payload is a view that the next step overwrites: copy what is kept. Throws Damage.
+   */
+  scan(from: number, through: number = Infinity): Iterable<Frame> {
+    const last = Math.min(through, this.#nextSeq - 1)
+    return scanFrames({ openFile: this.#openFile, placeOf: (seq) => this.#placeOf(seq), from, through: last })
+  }
+
+  #placeOf(seq: number): ScanPlace {
+    if (!this.#active?.live.has(seq)) return this.#sealed.placeOf(seq)
+    const { file, live } = this.#active
+    return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1 }
+  }
+
+  /** Newest seq whose KEYED frame has this 16-byte key. */
+  findKey(key: Uint8Array): number | undefined {
+    if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
+    const newest = this.#active?.live.find(keyText(key, 0))
+    return newest ?? this.#sealed.findKey(Buffer.from(key), this.#nextSeq - 1)
+  }
+
+  /** Chain hash (32 bytes) over all durable frames, see chain.ts; 32 zero bytes for an empty journal. */
+  chain(): Buffer {
+    return this.#active?.chain.digest() ?? Buffer.from(this.#chainBefore)
+  }
+
+  close(): void {
+    this.#active?.file.close()
+    this.#sealed.close()
+    this.#poison ??= new Poisoned(this.#directory, 'closed')
+  }
+}

@@ -1,0 +1,244 @@
+/**
+ * Opening a journal after anything may have happened: what is kept, what is cut, and what is refused.
+ *
+ * A frame was promised when the sync behind it returned. The last segment is walked from its start; at the first bad
+ * frame X everything behind is searched for whole frames:
+ *
+ *   some frame behind X says that X was durable      damage: refuse, touch nothing
+ *   frames, but none says so; or nothing, or zeros   a torn tail that was promised to nobody: save it aside, cut it
+ *
+ * A segment that is not the last, or has a footer, was durable as a whole, so any bad byte in it is damage. What a crash
+ * in the middle of a roll leaves is legal: a sealed last segment, with or without index, and a newest file that is empty
+ * or has no whole header (the header is synced before any frame is written behind it).
+ */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { CHAIN_START, type Chain } from './chain.ts'
+import {
+  Damage,
+  type DiskFile,
+  DiskFull,
+  listFiles,
+  makeDirectory,
+  type OpenFile,
+  removeFile,
+  syncDirectory,
+  writeAtomic,
+} from './disk.ts'
+import { decodeFrame, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, readSeq } from './frame.ts'
+import type { LiveIndex } from './live-index.ts'
+import { SealedSegment } from './sealed-segment.ts'
+import {
+  checkSegmentHeader,
+  JOURNAL_ID_BYTES,
+  listSegments,
+  type Predecessor,
+  readSegmentHeader,
+  segmentPath,
+} from './segment.ts'
+import { sealedDamage, type Walk, walkSegment } from './walk.ts'
+
+/** Cut tails kept for a person to look at; the oldest goes first. */
+const savedTailsMax = 16
+
+const copyBytes = 1024 * 1024
+
+export type RecoveryEvent =
+  /** `saved` is the file with the cut bytes, or empty when the disk had no room for it. */
+  {
+    readonly kind: 'tail-cut'
+    readonly path: string
+    readonly offset: number
+    readonly bytes: number
+    readonly saved: string
+  }
+
+export type ActiveSegment = { readonly file: DiskFile; readonly live: LiveIndex; readonly chain: Chain }
+
+export type Recovered = {
+  readonly journalId: Buffer
+  readonly sealed: readonly { readonly firstSeq: number; readonly count: number }[]
+  /** Chain hash of the last sealed segment. */
+  readonly chain: Buffer
+  /** Undefined when the next segment has to be made first. */
+  readonly active: ActiveSegment | undefined
+}
+
+type Recovery = {
+  readonly directory: string
+  readonly openFile: OpenFile
+  readonly report: (event: RecoveryEvent) => void
+}
+
+/** Finds out what a journal holds and makes it safe to append to. Throws Damage, DiskFull, SyncFailed or a system error. */
+export function recover(recovery: Recovery): Recovered {
+  const { directory } = recovery
+  makeDirectory(directory)
+  removeLeftovers(directory)
+  const firsts = listSegments(directory, 'log')
+  const newest = firsts.pop()
+  if (newest === undefined) return emptyJournal(directory)
+  const sealed: { firstSeq: number; count: number }[] = []
+  let before: Predecessor = { journalId: undefined, nextSeq: 1, chain: CHAIN_START }
+  for (const firstSeq of firsts) {
+    before = passSealed(recovery, firstSeq, before)
+    sealed.push({ firstSeq, count: before.nextSeq - firstSeq })
+  }
+  return recoverNewest(recovery, newest, { sealed, before })
+}
+
+function emptyJournal(directory: string): Recovered {
+  const orphan = listSegments(directory, 'idx')[0]
+  if (orphan !== undefined) {
+    const path = segmentPath(directory, orphan)
+    throw new Damage({ path, offset: 0, expected: 'the segment of an index', found: 'no file' })
+  }
+  return { journalId: randomBytes(JOURNAL_ID_BYTES), sealed: [], chain: CHAIN_START, active: undefined }
+}
+
+// Temporary files of replacements that a crash cut short.
+function removeLeftovers(directory: string): void {
+  for (const name of listFiles(directory)) {
+    if (name.endsWith('.idx.tmp')) removeFile(join(directory, name))
+  }
+}
+
+function passSealed(recovery: Recovery, firstSeq: number, before: Predecessor): Predecessor {
+  const segment = SealedSegment.open({ directory: recovery.directory, openFile: recovery.openFile }, firstSeq)
+  try {
+    checkSegmentHeader(segment.file, segment.header, before)
+    return { journalId: segment.facts.journalId, nextSeq: segment.lastSeq + 1, chain: segment.facts.chain }
+  } finally {
+    segment.close()
+  }
+}
+
+type Older = { readonly sealed: { firstSeq: number; count: number }[]; readonly before: Predecessor }
+
+function recoverNewest(recovery: Recovery, firstSeq: number, older: Older): Recovered {
+  const { sealed, before } = older
+  if (firstSeq !== before.nextSeq) throw gap(recovery, before.nextSeq, firstSeq)
+  const file = recovery.openFile(segmentPath(recovery.directory, firstSeq), 'write')
+  try {
+    const header = readSegmentHeader(file)
+    if (!header && removeUnborn(recovery, file, firstSeq)) {
+      if (!before.journalId) return emptyJournal(recovery.directory)
+      return { journalId: before.journalId, sealed, chain: before.chain, active: undefined }
+    }
+    const { journalId } = checkSegmentHeader(file, header, before)
+    const walk = walkSegment(file, header!, file.size())
+    cutTornTail(recovery, file, walk)
+    confirm(file, walk)
+    syncDirectory(recovery.directory)
+    if (walk.stop.kind !== 'sealed') {
+      return { journalId, sealed, chain: before.chain, active: { file, live: walk.live, chain: walk.running } }
+    }
+    file.close()
+    return {
+      journalId,
+      sealed: [...sealed, { firstSeq, count: walk.live.count }],
+      chain: walk.chain,
+      active: undefined,
+    }
+  } catch (error) {
+    file.close()
+    throw error
+  }
+}
+
+function gap(recovery: Recovery, expected: number, found: number): Damage {
+  const path = segmentPath(recovery.directory, expected)
+  return new Damage({ path, offset: 0, expected: 'a segment', found: `no file; the next one is segment ${found}` })
+}
+
+/** Removes a newest file whose header never became durable. False when frames show that it once was. */
+function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boolean {
+  const bytes = readFrom(file, 0)
+  if (findFrame(bytes, { from: firstSeq, to: Infinity }, () => true)) return false
+  if (bytes.length > 0) saveTail(recovery, file, { firstSeq, offset: 0, bytes })
+  file.close()
+  removeFile(file.path)
+  return true
+}
+
+/** Cuts what was promised to nobody. Throws Damage when what is behind the last good frame was durable once. */
+function cutTornTail(recovery: Recovery, file: DiskFile, walk: Walk): void {
+  const { live, stop } = walk
+  if (stop.kind === 'end') return
+  if (stop.kind !== 'fault') {
+    const damage = sealedDamage(file.path, walk, file.size())
+    if (damage) throw damage
+    return
+  }
+  const offset = live.end
+  const bytes = readFrom(file, offset)
+  const missing = live.nextSeq
+  // A frame that cannot stand here, such as one inside somebody's payload, proves nothing.
+  const near = { from: missing, to: missing + bytes.length / FRAME_HEADER_BYTES }
+  const proof = findFrame(bytes, near, (frame) => frame.durableSeq >= missing && frame.durableSeq < frame.seq)
+  if (proof) {
+    const found = `${stop.found}, though frame ${proof.seq} behind it says it was durable`
+    throw new Damage({ path: file.path, offset, expected: `frame ${missing}`, found })
+  }
+  saveTail(recovery, file, { firstSeq: live.firstSeq, offset, bytes })
+  file.truncate(offset)
+}
+
+/**
+ * Makes durable what the walk found. The last batch is written once more: if a sync failed before this start, the
+ * kernel may hold its pages as clean, and a bare sync would then promise bytes that the disk never got.
+ */
+function confirm(file: DiskFile, walk: Walk): void {
+  const { live, provenSeq, stop } = walk
+  const start = provenSeq >= live.firstSeq ? live.offsetOf(Math.min(provenSeq + 1, live.nextSeq)) : 0
+  const end = stop.kind === 'sealed' ? stop.end : live.end
+  const chunk = Buffer.allocUnsafe(Math.min(copyBytes, Math.max(0, end - start)))
+  for (let at = start; at < end; at += chunk.length) {
+    const bytes = chunk.subarray(0, Math.min(chunk.length, end - at))
+    file.readAt(bytes, at)
+    file.writeAt(bytes, at)
+  }
+  file.sync()
+}
+
+function readFrom(file: DiskFile, offset: number): Buffer {
+  const bytes = Buffer.allocUnsafe(Math.max(0, file.size() - offset))
+  return bytes.subarray(0, file.readAt(bytes, offset))
+}
+
+/** The first whole frame anywhere in `bytes` with a seq in `near` that is `wanted`. */
+function findFrame(
+  bytes: Buffer,
+  near: { readonly from: number; readonly to: number },
+  wanted: (frame: FoundFrame) => boolean,
+): FoundFrame | undefined {
+  for (let at = bytes.indexOf(FRAME_MAGIC); at !== -1; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
+    if (at + FRAME_HEADER_BYTES > bytes.length) return undefined
+    // The seq is looked at first: a payload full of imitated headers must not cost one CRC of the rest for each.
+    const seq = readSeq(bytes, at + 8)
+    if (seq < near.from || seq > near.to) continue
+    const frame = decodeFrame(bytes, at, bytes.length)
+    if (frame.frameBytes !== undefined && wanted(frame)) return frame
+  }
+  return undefined
+}
+
+type Tail = { readonly firstSeq: number; readonly offset: number; readonly bytes: Buffer }
+
+function saveTail(recovery: Recovery, file: DiskFile, tail: Tail): void {
+  const directory = join(recovery.directory, 'lost+tail')
+  makeDirectory(directory)
+  const names = listFiles(directory).filter((name) => /^\d{8}-/.test(name))
+  for (const name of names.slice(0, Math.max(0, names.length - savedTailsMax + 1))) removeFile(join(directory, name))
+  const number = Number(names.at(-1)?.slice(0, 8) ?? 0) + 1
+  const path = join(directory, `${String(number).padStart(8, '0')}-${tail.firstSeq}-${tail.offset}.bin`)
+  let saved = path
+  try {
+    writeAtomic(path, tail.bytes)
+  } catch (error) {
+    // The tail was promised to nobody: on a full disk the start matters more, and cutting it makes room.
+    if (!(error instanceof DiskFull)) throw error
+    saved = ''
+  }
+  recovery.report({ kind: 'tail-cut', path: file.path, offset: tail.offset, bytes: tail.bytes.length, saved })
+}

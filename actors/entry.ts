@@ -1,0 +1,44 @@
+/**
+ * Log entries: the ASCII lines that the public log hashes for each leaf.
+ *
+ *   broadside/entry@v1
+ *   kind post
+ *   event <32 hex>
+ *   room <room>
+ *   seq <number in the room>
+ *   time <Unix seconds>
+ *   command <64 hex SHA-256 of the signing bytes>
+ *
+ * Lines end with LF, in this order. Readers hash the bytes as they are, so an unknown kind still proves.
+ */
+
+export type EntryFields = {
+  readonly kind: string
+  readonly event: string
+  readonly room: string
+  readonly seq: number | string
+  readonly time: number
+  readonly command: string
+}
+
+export const entryFirstLine = 'broadside/entry@v1'
+
+export function formatEntry(fields: EntryFields): Buffer {
+  return Buffer.from(
+    `${entryFirstLine}\nkind ${fields.kind}\nevent ${fields.event}\nroom ${fields.room}\nseq ${fields.seq}\ntime ${fields.time}\ncommand ${fields.command}\n`,
+    'latin1',
+  )
+}
+
+/** The lines of an entry by name, or undefined when the bytes are not an entry of this version. */
+export function parseEntry(bytes: Uint8Array): ReadonlyMap<string, string> | undefined {
+  const lines = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').split('\n')
+  if (lines.pop() !== '' || lines.shift() !== entryFirstLine) return undefined
+  const fields = new Map<string, string>()
+  for (const line of lines) {
+    const space = line.indexOf(' ')
+    if (space < 1 || fields.has(line.slice(0, space))) return undefined
+    fields.set(line.slice(0, space), line.slice(space + 1))
+  }
+  return fields
+}

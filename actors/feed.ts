@@ -1,0 +1,72 @@
+/**
+ * The feed: the read model of everything public, in the log's order.
+ *
+ * It follows the log's journal after its own cursor and reads each covered range from the shards' journals, so it shows a
+ * record only when the frame that signs it is durable, and a lost hint costs a moment, never a record. Whoever asks names
+ * the change it has already seen; the feed catches up to that before it answers, so a reader never reads the past.
+ */
+import type { Frame, JournalReader } from '../storage/journal.ts'
+import { Board } from './board.ts'
+import { decodeLogFrame } from './log.ts'
+import { type BoardRecord, frameKey, fromFrame, LEAF, PUBLIC } from './record.ts'
+
+export type FeedOptions = {
+  readonly log: JournalReader
+  /** Readers of the shards' journals, by shard number. */
+  readonly shards: readonly JournalReader[]
+  /** Called for each public record after it is applied, in order of `change`. */
+  readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
+}
+
+export class Feed {
+  readonly board = new Board()
+  readonly #options: FeedOptions
+  #next = 1
+  /** Size of the newest head applied, and its signed checkpoint. */
+  size = 0
+  checkpoint = ''
+
+  constructor(options: FeedOptions) {
+    this.#options = options
+  }
+
+  /** Applies the log's frames up to `through` (its journal's numbers), which are durable. */
+  follow(through: number): void {
+    if (through < this.#next) return
+    const { log } = this.#options
+    log.advance(through)
+    for (const frame of log.scan(this.#next, through)) {
+      this.#apply(frame)
+      this.#next = frame.seq + 1
+    }
+  }
+
+  /** The frame that holds the body of an event. */
+  body(shard: number, place: number): Frame {
+    const frame = this.#options.shards[shard]?.read(place)
+    if (frame === undefined) throw new Error(`journal ${shard} has no frame ${place}`)
+    return frame
+  }
+
+  #apply(logFrame: Frame): void {
+    const { ranges, firstChange, firstLeaf, size, checkpoint } = decodeLogFrame(logFrame)
+    let change = firstChange
+    let leaf = firstLeaf
+    for (const { shard, first, last } of ranges) {
+      const reader = this.#options.shards[shard]
+      if (reader === undefined) throw new Error(`the log covers shard ${shard}, which this board does not have`)
+      reader.advance(last)
+      for (const frame of reader.scan(first, last)) {
+        if ((frame.flags & PUBLIC) === 0) continue
+        const hasLeaf = (frame.flags & LEAF) !== 0
+        const record = fromFrame(frame)
+        this.board.apply(record, frameKey(frame), { shard, seq: frame.seq, change, leaf: hasLeaf ? leaf : 0xffff_ffff })
+        this.#options.onRecord(record, frame, change)
+        change++
+        if (hasLeaf) leaf++
+      }
+    }
+    this.size = size
+    this.checkpoint = checkpoint
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * A link: the two ends of a MessagePort that speak in letters.
+ *
+ * `ask` wants an answer and is bounded in number and in time; `tell` is a hint that may be lost.
+ * Letters of one tick travel as one message (one postMessage costs as much as thirty small letters),
+ * encoded with msgpackr into one buffer that is transferred, never cloned.
+ *
+ * Wire form: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][].
+ * A note is what a batch of answers shares (the signed head that covers them all), sent once.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import { Packr } from 'msgpackr'
+
+/** What an asker hears when no answer came: the link is full, the other side died, or time ran out. */
+export type Silence = 'overloaded' | 'gone' | 'late'
+export type Answered<Body, Note> =
+  | { readonly ok: true; readonly body: Body; readonly note: Note | undefined }
+  | { readonly ok: false; readonly silence: Silence }
+
+export type LinkOptions = {
+  readonly port: MessagePort
+  /** Open asks at most; one more hears `overloaded` at once. */
+  readonly openMax: number
+  /** Milliseconds after which an ask without answer hears `late`. */
+  readonly patienceMs: number
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  readonly onAsk?: (body: unknown, id: number) => void
+  readonly onTell?: (body: unknown) => void
+}
+
+type Open = { readonly answer: (answered: Answered<unknown, unknown>) => void; readonly due: number }
+type Wire = [[number, unknown][], [number, number, unknown][], unknown[], unknown[]]
+
+/** Records-extension off: every message must be readable by itself. */
+const codec = new Packr({ useRecords: false, moreTypes: false })
+
+export class Link {
+  readonly #options: LinkOptions
+  readonly #open = new Map<number, Open>()
+  #nextId = 1
+  #asks: [number, unknown][] = []
+  #answers: [number, number, unknown][] = []
+  #tells: unknown[] = []
+  #notes: unknown[] = []
+  #flushing = false
+  #closed = false
+  readonly #sweep: NodeJS.Timeout
+
+  constructor(options: LinkOptions) {
+    this.#options = options
+    options.port.on('message', (bytes: Uint8Array) => this.#receive(bytes))
+    options.port.on('close', () => this.close())
+    this.#sweep = setInterval(() => this.#expire(), Math.max(50, options.patienceMs / 4))
+    this.#sweep.unref()
+  }
+
+  /** Open asks, for metrics. */
+  get open(): number {
+    return this.#open.size
+  }
+
+  ask<Body, Note>(body: unknown, answer: (answered: Answered<Body, Note>) => void): void {
+    if (this.#closed) return answer({ ok: false, silence: 'gone' })
+    if (this.#open.size >= this.#options.openMax) return answer({ ok: false, silence: 'overloaded' })
+    const id = this.#nextId++
+    this.#open.set(id, {
+      answer: answer as (answered: Answered<unknown, unknown>) => void,
+      due: this.#options.now() + this.#options.patienceMs,
+    })
+    this.#asks.push([id, body])
+    this.#scheduleFlush()
+  }
+
+  tell(body: unknown): void {
+    if (this.#closed) return
+    this.#tells.push(body)
+    this.#scheduleFlush()
+  }
+
+  /** Answers ask `id`; answers given with the same `note` object in one tick share one copy of it. */
+  answer(id: number, body: unknown, note?: unknown): void {
+    if (this.#closed) return
+    let index = -1
+    if (note !== undefined) {
+      index = this.#notes.indexOf(note)
+      if (index < 0) index = this.#notes.push(note) - 1
+    }
+    this.#answers.push([id, index, body])
+    this.#scheduleFlush()
+  }
+
+  /** Ends the link; every open ask hears `gone`, because its outcome is unknown here. */
+  close(): void {
+    if (this.#closed) return
+    this.flush()
+    this.#closed = true
+    clearInterval(this.#sweep)
+    this.#options.port.close()
+    const open = [...this.#open.values()]
+    this.#open.clear()
+    for (const { answer } of open) answer({ ok: false, silence: 'gone' })
+  }
+
+  /** Sends what has gathered now instead of at the end of the tick. */
+  flush(): void {
+    if (this.#closed) return
+    if (this.#asks.length + this.#answers.length + this.#tells.length === 0) return
+    const wire: Wire = [this.#asks, this.#answers, this.#tells, this.#notes]
+    this.#asks = []
+    this.#answers = []
+    this.#tells = []
+    this.#notes = []
+    // msgpackr hands out a slice of its pool: copy it into a buffer of its own, which can be transferred.
+    const bytes = Uint8Array.prototype.slice.call(codec.pack(wire))
+    this.#options.port.postMessage(bytes, [bytes.buffer as ArrayBuffer])
+  }
+
+  #scheduleFlush(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    setImmediate(() => {
+      this.#flushing = false
+      this.flush()
+    })
+  }
+
+  #receive(bytes: Uint8Array): void {
+    const [asks, answers, tells, notes] = codec.unpack(bytes) as Wire
+    // Answers first: whoever asked to follow something is registered before the news that came after its answer.
+    for (const [id, note, body] of answers) {
+      const open = this.#open.get(id)
+      if (open === undefined) continue
+      this.#open.delete(id)
+      open.answer({ ok: true, body, note: note < 0 ? undefined : notes[note] })
+    }
+    for (const body of tells) this.#options.onTell?.(body)
+    for (const [id, body] of asks) this.#options.onAsk?.(body, id)
+  }
+
+  #expire(): void {
+    const now = this.#options.now()
+    for (const [id, open] of this.#open) {
+      if (open.due > now) break // a Map keeps the order of insertion, and every ask has the same patience
+      this.#open.delete(id)
+      open.answer({ ok: false, silence: 'late' })
+    }
+  }
+}

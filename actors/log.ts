@@ -1,0 +1,303 @@
+/**
+ * The log actor: makes of every public record a leaf of one Merkle tree, and signs each new size.
+ *
+ * It alone holds the log's key. Messages are hints, files are facts: a shard says how far its journal is durable, and this
+ * actor reads the journal from where its own newest frame stopped. One batch = one frame in the log's own journal:
+ * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. That frame is the commit
+ * point; nothing computed for it leaves this thread before its sync returned. An I/O error here ends the process.
+ *
+ * Frame type 1, payload (little-endian):
+ *
+ * | bytes | what |
+ * |---|---|
+ * | 8  | size before = index of the first entry |
+ * | 8  | number of the first change (from 1, never restarting) |
+ * | 8  | new size |
+ * | 32 | new root |
+ * | 2  | r = ranges |
+ * | 28·r | shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
+ * | 4  | e = entries |
+ * | …  | e times: length u16 big-endian, entry (so entries are stored as C2SP tlog-tiles bundles hold them) |
+ * | …  | checkpoint: the signed note, to the end |
+ */
+import type { Frame, Journal, JournalReader, NewFrame } from '../storage/journal.ts'
+import type { TreeWriter } from '../storage/tree.ts'
+import { frameEntry, LEAF, PUBLIC } from './record.ts'
+import type { Head } from './shard.ts'
+
+export const logFrameType = 1
+
+export type Range = {
+  readonly shard: number
+  readonly first: number
+  readonly last: number
+  readonly changes: number
+  readonly leaves: number
+}
+
+export type LogFrame = {
+  readonly firstLeaf: number
+  readonly firstChange: number
+  readonly size: number
+  readonly root: Buffer
+  readonly ranges: readonly Range[]
+  /** Entries with their u16 big-endian lengths, as in a tlog-tiles bundle. */
+  readonly bundle: Buffer
+  readonly entries: number
+  readonly checkpoint: string
+}
+
+export type LogOptions = {
+  readonly journal: Journal
+  readonly tree: TreeWriter
+  /** Readers of the shards' journals, by shard number. */
+  readonly shards: readonly JournalReader[]
+  /** Signs the checkpoint of a size and root; the result is the whole signed note. */
+  readonly sign: (size: number, root: Uint8Array) => string
+  /** Leaf hash of the entry (RFC 9162 2.1.1) into `into` at `at`. */
+  readonly leafHash: (entry: Uint8Array, into: Buffer, at: number) => void
+  /** Tells a shard what is covered now. */
+  readonly confirm: (
+    shard: number,
+    range: { through: number; firstChange: number; firstLeaf: number; head: Head },
+  ) => void
+  /** Tells readers of the log that its journal is durable up to `seq`. */
+  readonly published: (seq: number, head: Head, change: number) => void
+  readonly entriesPerFrameMax: number
+  /** The state after the newest frame, from `lastLogState`. */
+  readonly start: LogState
+}
+
+export type LogState = {
+  readonly size: number
+  readonly change: number
+  readonly checkpoint: string
+  readonly covered: readonly number[]
+}
+
+/** State after a frame, given the state before it. */
+export function afterFrame(before: LogState, frame: LogFrame): LogState {
+  const covered = [...before.covered]
+  let change = before.change
+  for (const range of frame.ranges) {
+    covered[range.shard] = range.last
+    change += range.changes
+  }
+  return { size: frame.size, change, checkpoint: frame.checkpoint, covered }
+}
+
+export class Log {
+  readonly #options: LogOptions
+  readonly #durable: number[]
+  readonly #covered: number[]
+  #size: number
+  #change: number
+  #checkpoint: string
+  #scheduled = false
+
+  constructor(options: LogOptions) {
+    this.#options = options
+    this.#size = options.start.size
+    this.#change = options.start.change
+    this.#checkpoint = options.start.checkpoint
+    this.#covered = [...options.start.covered]
+    this.#durable = [...options.start.covered]
+    if (options.tree.size !== this.#size)
+      throw new Error(`tree of ${options.tree.size} leaves under a head of ${this.#size}`)
+  }
+
+  get head(): Head {
+    return { size: this.#size, checkpoint: this.#checkpoint }
+  }
+
+  get change(): number {
+    return this.#change
+  }
+
+  covered(shard: number): number {
+    return this.#covered[shard] ?? 0
+  }
+
+  /** A shard's journal is durable up to `through`. */
+  hint(shard: number, through: number): void {
+    if (through > (this.#durable[shard] ?? 0)) this.#durable[shard] = through
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.#turn())
+  }
+
+  /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries. */
+  catchUp(): void {
+    while (this.#behind()) this.#commit()
+  }
+
+  #turn(): void {
+    this.#scheduled = false
+    if (!this.#behind()) return
+    this.#commit()
+    if (!this.#behind()) return
+    this.#scheduled = true
+    setImmediate(() => this.#turn())
+  }
+
+  #behind(): boolean {
+    return this.#durable.some((through, shard) => through > (this.#covered[shard] ?? 0))
+  }
+
+  #commit(): void {
+    const batch = this.#gather()
+    const size = this.#size + batch.leaves
+    const { tree, journal } = this.#options
+    if (batch.leaves > 0) {
+      tree.append(batch.hashes.subarray(0, batch.leaves * 32))
+      this.#checkpoint = this.#options.sign(size, tree.root())
+    }
+    // A turn that found only private frames moves the position without a frame: the next frame will carry it.
+    if (batch.changes > 0) {
+      const frame = encodeLogFrame({
+        firstLeaf: this.#size,
+        firstChange: this.#change + 1,
+        size,
+        root: tree.root(),
+        ranges: batch.ranges,
+        bundle: batch.bundle.subarray(0, batch.bundleLength),
+        entries: batch.leaves,
+        checkpoint: this.#checkpoint,
+      })
+      journal.append([frame])
+    }
+    this.#publish(batch, size)
+  }
+
+  #publish(batch: Batch, size: number): void {
+    let leaf = this.#size
+    let change = this.#change + 1
+    this.#size = size
+    this.#change += batch.changes
+    const head = this.head
+    for (const range of batch.ranges) {
+      this.#covered[range.shard] = range.last
+      this.#options.confirm(range.shard, { through: range.last, firstChange: change, firstLeaf: leaf, head })
+      leaf += range.leaves
+      change += range.changes
+    }
+    if (batch.changes > 0) this.#options.published(this.#options.journal.nextSeq - 1, head, this.#change)
+  }
+
+  /** Reads the journals from where the newest frame stopped, shards in number order. */
+  #gather(): Batch {
+    const batch = new Batch(this.#options.entriesPerFrameMax)
+    this.#durable.forEach((through, shard) => {
+      const first = (this.#covered[shard] ?? 0) + 1
+      if (first > through || batch.full) return
+      const reader = this.#options.shards[shard]!
+      reader.advance(through)
+      let last = first - 1
+      let changes = 0
+      const leavesBefore = batch.leaves
+      for (const frame of reader.scan(first, through)) {
+        last = frame.seq
+        if ((frame.flags & PUBLIC) === 0) continue
+        changes++
+        if ((frame.flags & LEAF) !== 0) batch.add(frameEntry(frame), this.#options.leafHash)
+        if (batch.full) break
+      }
+      batch.range({ shard, first, last, changes, leaves: batch.leaves - leavesBefore })
+    })
+    return batch
+  }
+}
+
+/** Entries and leaf hashes of one frame while it is gathered. */
+class Batch {
+  readonly ranges: Range[] = []
+  bundle = Buffer.allocUnsafe(64 * 1024)
+  bundleLength = 0
+  hashes = Buffer.allocUnsafe(256 * 32)
+  leaves = 0
+  changes = 0
+  readonly #leavesMax: number
+
+  constructor(leavesMax: number) {
+    this.#leavesMax = leavesMax
+  }
+
+  get full(): boolean {
+    return this.leaves >= this.#leavesMax
+  }
+
+  add(entry: Buffer, leafHash: LogOptions['leafHash']): void {
+    if (this.bundleLength + entry.length + 2 > this.bundle.length) this.bundle = doubled(this.bundle)
+    if ((this.leaves + 1) * 32 > this.hashes.length) this.hashes = doubled(this.hashes)
+    this.bundle.writeUInt16BE(entry.length, this.bundleLength)
+    this.bundle.set(entry, this.bundleLength + 2)
+    this.bundleLength += entry.length + 2
+    leafHash(entry, this.hashes, this.leaves * 32)
+    this.leaves++
+  }
+
+  range(range: Range): void {
+    this.ranges.push(range)
+    this.changes += range.changes
+  }
+}
+
+function doubled(buffer: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> {
+  const larger = Buffer.allocUnsafe(buffer.length * 2)
+  larger.set(buffer)
+  return larger
+}
+
+export function encodeLogFrame(frame: LogFrame): NewFrame {
+  const checkpoint = Buffer.from(frame.checkpoint, 'utf8')
+  const payload = Buffer.allocUnsafe(62 + frame.ranges.length * 28 + frame.bundle.length + checkpoint.length)
+  payload.writeBigUInt64LE(BigInt(frame.firstLeaf), 0)
+  payload.writeBigUInt64LE(BigInt(frame.firstChange), 8)
+  payload.writeBigUInt64LE(BigInt(frame.size), 16)
+  payload.set(frame.root, 24)
+  payload.writeUInt16LE(frame.ranges.length, 56)
+  let at = 58
+  for (const range of frame.ranges) {
+    payload.writeUInt16LE(range.shard, at)
+    payload.writeUInt16LE(0, at + 2)
+    payload.writeBigUInt64LE(BigInt(range.first), at + 4)
+    payload.writeBigUInt64LE(BigInt(range.last), at + 12)
+    payload.writeUInt32LE(range.changes, at + 20)
+    payload.writeUInt32LE(range.leaves, at + 24)
+    at += 28
+  }
+  payload.writeUInt32LE(frame.entries, at)
+  payload.set(frame.bundle, at + 4)
+  payload.set(checkpoint, at + 4 + frame.bundle.length)
+  return { type: logFrameType, flags: 0, payload }
+}
+
+/** Reads a log frame; `bundle` and `root` are views of the frame's payload. */
+export function decodeLogFrame({ payload }: Frame): LogFrame {
+  const ranges: Range[] = []
+  const count = payload.readUInt16LE(56)
+  let at = 58
+  for (let i = 0; i < count; i++, at += 28) {
+    ranges.push({
+      shard: payload.readUInt16LE(at),
+      first: Number(payload.readBigUInt64LE(at + 4)),
+      last: Number(payload.readBigUInt64LE(at + 12)),
+      changes: payload.readUInt32LE(at + 20),
+      leaves: payload.readUInt32LE(at + 24),
+    })
+  }
+  const entries = payload.readUInt32LE(at)
+  const start = at + 4
+  let end = start
+  for (let i = 0; i < entries; i++) end += 2 + payload.readUInt16BE(end)
+  return {
+    firstLeaf: Number(payload.readBigUInt64LE(0)),
+    firstChange: Number(payload.readBigUInt64LE(8)),
+    size: Number(payload.readBigUInt64LE(16)),
+    root: payload.subarray(24, 56),
+    ranges,
+    bundle: payload.subarray(start, end),
+    entries,
+    checkpoint: payload.toString('utf8', end),
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * Records: what the actors write into their journals, and how a record becomes the payload of a frame.
+ *
+ * Payload of every record (all integers little-endian):
+ *
+ * | bytes | what |
+ * |---|---|
+ * | 16    | key: first 16 bytes of the SHA-256 of the signing bytes of the command that caused it (its event id) |
+ * | 2     | n = length of the log entry, 0 when the record has no leaf in the public log |
+ * | n     | the log entry, the exact ASCII bytes that the log hashes (see entry.ts) |
+ * | rest  | body: one msgpack map, self-describing, names as in the types below |
+ *
+ * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
+ */
+import { Packr, Unpackr } from 'msgpackr'
+import type { Frame, NewFrame } from '../storage/journal.ts'
+
+/** Frame flags of this floor (storage uses 0x80 and 0x40). */
+export const PUBLIC = 0x01
+export const LEAF = 0x02
+const KEYED = 0x80
+
+export const RecordType = { roomCreated: 1, event: 2, handleClaimed: 3 } as const
+export type RecordType = (typeof RecordType)[keyof typeof RecordType]
+
+/** The signed command behind a record: enough for anyone to check the signature again. */
+export type Signed = {
+  /** 32-byte public key that signed. */
+  readonly key: Uint8Array
+  /** 64-byte Ed25519 signature over `signed`. */
+  readonly sig: Uint8Array
+  /** The signing bytes: compact JSON, see spec of signing at /capabilities. */
+  readonly signed: Uint8Array
+}
+
+export type RoomCreated = {
+  readonly type: typeof RecordType.roomCreated
+  readonly room: string
+  /** Unix seconds. */
+  readonly at: number
+  readonly visibility: 'public' | 'private'
+  /** 32-byte identity id; absent: the operator owns it (made by a first post). */
+  readonly owner?: Uint8Array
+  readonly members?: readonly Uint8Array[]
+  readonly about?: string
+  readonly by?: Signed
+}
+
+export type Event = {
+  readonly type: typeof RecordType.event
+  readonly room: string
+  readonly page: string
+  readonly kind: string
+  /** Number inside the room, from 1, without gaps. */
+  readonly seq: number
+  readonly at: number
+  /** 32-byte identity id of the author. */
+  readonly author: Uint8Array
+  readonly by: Signed
+  /** 16-byte id of the event replied to. */
+  readonly reply?: Uint8Array
+  /** 16-byte id of the thread's root; absent on a root. */
+  readonly root?: Uint8Array
+  /** Unix seconds after which the text is gone. */
+  readonly expires?: number
+  /** The door the command came by. */
+  readonly via: string
+}
+
+export type HandleClaimed = {
+  readonly type: typeof RecordType.handleClaimed
+  readonly room: typeof registryName
+  readonly at: number
+  readonly author: Uint8Array
+  readonly key: Uint8Array
+  readonly handle: string
+  /** Present when claimed by `identity.register`; absent when a post claimed it (the post is the frame's key). */
+  readonly by?: Signed
+}
+
+export type BoardRecord = RoomCreated | Event | HandleClaimed
+
+/** Journal name of the registry: no room can be called so. */
+export const registryName = '@registry'
+
+const encoder = new Packr({ useRecords: false, variableMapSize: true })
+const decoder = new Unpackr({ useRecords: false })
+
+/** Encodes a record; `key` is 16 bytes, `entry` the log entry or undefined. */
+export function toFrame(
+  record: BoardRecord,
+  key: Uint8Array,
+  isPublic: boolean,
+  entry: Uint8Array | undefined,
+): NewFrame {
+  const { type, ...body } = record
+  const packed = encoder.pack(body)
+  const entryLength = entry?.length ?? 0
+  const payload = Buffer.allocUnsafe(18 + entryLength + packed.length)
+  payload.set(key, 0)
+  payload.writeUInt16LE(entryLength, 16)
+  if (entry !== undefined) payload.set(entry, 18)
+  payload.set(packed, 18 + entryLength)
+  return { type, flags: KEYED | (isPublic ? PUBLIC : 0) | (entryLength > 0 ? LEAF : 0), payload }
+}
+
+export function frameKey(frame: Frame): Buffer {
+  return frame.payload.subarray(0, 16)
+}
+
+/** The log entry inside a frame with the LEAF flag, as a view. */
+export function frameEntry(frame: Frame): Buffer {
+  return frame.payload.subarray(18, 18 + frame.payload.readUInt16LE(16))
+}
+
+/** Decodes the body; byte fields are views of the frame's payload. */
+export function fromFrame(frame: Frame): BoardRecord {
+  const body = decoder.unpack(frame.payload.subarray(18 + frame.payload.readUInt16LE(16))) as object
+  return { type: frame.type, ...body } as BoardRecord
+}

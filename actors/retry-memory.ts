@@ -1,0 +1,103 @@
+/**
+ * Retry memory: which nonces and request ids were used lately, in typed arrays.
+ *
+ * A cell holds a 52-bit fingerprint of (kind, room, identity, text) and the journal number of the record that used it.
+ * A fingerprint may collide, so a hit is only a candidate: the caller reads that record and compares. Two generations
+ * are kept and the older one is dropped when the newer has filled its time, so a cell lives between one and two spans.
+ * Full is an answer (`overloaded`), never an eviction: forgetting early would let a replay through.
+ */
+import { randomInt } from 'node:crypto'
+
+const seedA = randomInt(0xffff_ffff)
+const seedB = randomInt(0xffff_ffff)
+
+class Generation {
+  startedAt: number
+  count = 0
+  #fingerprints = new Float64Array(256)
+  #places = new Uint32Array(256)
+
+  constructor(startedAt: number) {
+    this.startedAt = startedAt
+  }
+
+  find(fingerprint: number, each: (place: number) => boolean): boolean {
+    const mask = this.#places.length - 1
+    for (let cell = fingerprint % this.#places.length; this.#places[cell] !== 0; cell = (cell + 1) & mask) {
+      if (this.#fingerprints[cell] === fingerprint && each(this.#places[cell]!)) return true
+    }
+    return false
+  }
+
+  add(fingerprint: number, place: number): void {
+    if (++this.count * 3 > this.#places.length * 2) this.#grow()
+    this.#insert(fingerprint, place)
+  }
+
+  #insert(fingerprint: number, place: number): void {
+    const mask = this.#places.length - 1
+    let cell = fingerprint % this.#places.length
+    while (this.#places[cell] !== 0) cell = (cell + 1) & mask
+    this.#fingerprints[cell] = fingerprint
+    this.#places[cell] = place
+  }
+
+  #grow(): void {
+    const fingerprints = this.#fingerprints
+    const places = this.#places
+    this.#fingerprints = new Float64Array(places.length * 2)
+    this.#places = new Uint32Array(places.length * 2)
+    for (let cell = 0; cell < places.length; cell++) {
+      if (places[cell] !== 0) this.#insert(fingerprints[cell]!, places[cell]!)
+    }
+  }
+}
+
+export class RetryMemory {
+  readonly #spanSeconds: number
+  readonly #countMax: number
+  #now: Generation
+  #before: Generation
+
+  /** Remembers for at least `spanSeconds`; at most `countMax` entries a generation. */
+  constructor(options: { spanSeconds: number; countMax: number }) {
+    this.#spanSeconds = options.spanSeconds
+    this.#countMax = options.countMax
+    this.#now = new Generation(0)
+    this.#before = new Generation(0)
+  }
+
+  get full(): boolean {
+    return this.#now.count >= this.#countMax
+  }
+
+  /** Calls `each` with the journal number of every record that may have used this; true as soon as one call is. */
+  find(fingerprint: number, each: (place: number) => boolean): boolean {
+    return this.#now.find(fingerprint, each) || this.#before.find(fingerprint, each)
+  }
+
+  /** `at`: Unix seconds of the record. */
+  add(fingerprint: number, place: number, at: number): void {
+    if (at - this.#now.startedAt >= this.#spanSeconds) {
+      this.#before = at - this.#now.startedAt >= 2 * this.#spanSeconds ? new Generation(at) : this.#now
+      this.#now = new Generation(at)
+    }
+    this.#now.add(fingerprint, place)
+  }
+}
+
+/** 52 bits over the parts, with a seed that nobody knows. */
+export function fingerprint(scope: string, identity: string, text: string): number {
+  let a = seedA
+  let b = seedB
+  for (const part of [scope, identity, text]) {
+    for (let i = 0; i < part.length; i++) {
+      const code = part.charCodeAt(i)
+      a = Math.imul(a ^ code, 0x85eb_ca6b)
+      b = Math.imul(b ^ code, 0xc2b2_ae35)
+    }
+    a = Math.imul(a ^ 0xffff, 0x2765_7fd5) ^ (a >>> 15)
+    b = Math.imul(b ^ 0xffff, 0x1656_67b1) ^ (b >>> 13)
+  }
+  return (a >>> 0) * 0x10_0000 + ((b >>> 0) & 0xf_ffff)
+}

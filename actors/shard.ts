@@ -1,0 +1,238 @@
+/**
+ * A shard: one thread, one journal, many rooms (and, on the first shard, the registry).
+ *
+ * A turn takes the waiting letters, decides them all in memory, appends once with one sync, and tells the log actor
+ * how far the journal reaches. A public write is answered when the log has confirmed that its frame is on disk and signed;
+ * a private one as soon as the journal is. Nobody hears of a decision before it is on disk.
+ *
+ * An error while appending leaves this thread (rollback = crash): memory is thrown away and replayed from the file.
+ */
+import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
+import { Board } from './board.ts'
+import { Mailbox } from './kernel/mailbox.ts'
+import { frameKey, fromFrame, LEAF, PUBLIC, registryName, toFrame } from './record.ts'
+import {
+  Acceptance,
+  authorOf,
+  type Decider,
+  type Decision,
+  type Known,
+  type Refusal,
+  refuse,
+  type WriteLetter,
+} from './write.ts'
+
+export type ShardOptions = {
+  readonly number: number
+  readonly journal: Journal
+  readonly deciders: Readonly<Record<string, Decider>>
+  /** The reply to a retry, from what is in memory. */
+  readonly again: (board: Board, letter: WriteLetter) => Readonly<Record<string, unknown>>
+  /** Unix seconds of the wall clock. */
+  readonly wallSeconds: () => number
+  /** True while the disk has room for more. */
+  readonly diskHasRoom: () => boolean
+  /** Tells the log actor that frames up to `through` are durable. */
+  readonly toLog: (through: number) => void
+  readonly mailboxMax: number
+  readonly lettersPerTurnMax: number
+  /** Public frames that may wait for the log: the credits a shard takes before it decides. */
+  readonly unconfirmedMax: number
+}
+
+/** What the log says when frames are covered by a durable signed head. */
+export type Confirmation = {
+  readonly through: number
+  readonly firstChange: number
+  readonly firstLeaf: number
+  readonly head: Head
+}
+export type Head = { readonly size: number; readonly checkpoint: string }
+
+export type ShardAnswer =
+  | {
+      readonly ok: true
+      readonly reply: Readonly<Record<string, unknown>>
+      readonly change?: number
+      readonly leaf?: number
+      readonly duplicate?: true
+    }
+  | { readonly ok: false; readonly refusal: Refusal }
+export type Answer = (answer: ShardAnswer, head?: Head) => void
+
+type Letter = { readonly write: WriteLetter; readonly answer: Answer }
+type Waiting = { readonly seq: number; readonly give: (change: number, leaf: number, head: Head) => void }
+type Unconfirmed = { readonly seq: number; readonly leaf: boolean }
+
+export class Shard {
+  readonly board = new Board()
+  readonly #options: ShardOptions
+  readonly #mailbox: Mailbox<Letter>
+  readonly #acceptance: Acceptance
+  #unconfirmed: Unconfirmed[] = []
+  #waiting: Waiting[] = []
+  #scheduled = false
+  #now = 0
+
+  constructor(options: ShardOptions) {
+    this.#options = options
+    this.#mailbox = new Mailbox(options.mailboxMax)
+    this.#acceptance = new Acceptance(this.board, (seq) => this.read(seq))
+    const now = options.wallSeconds()
+    for (const frame of options.journal.scan(1)) this.#replay(frame, now)
+  }
+
+  get waiting(): number {
+    return this.#mailbox.length + this.#waiting.length
+  }
+
+  read(seq: number): Frame {
+    const frame = this.#options.journal.read(seq)
+    if (frame === undefined) throw new Error(`journal of shard ${this.#options.number} has no frame ${seq}`)
+    return frame
+  }
+
+  post(write: WriteLetter, answer: Answer): void {
+    if (this.#unconfirmed.length >= this.#options.unconfirmedMax || !this.#mailbox.offer({ write, answer })) {
+      return answer(refusal(refuse('overloaded', 'this board is busier than it can sync: try again', undefined, 1)))
+    }
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.#turn())
+  }
+
+  /** Frames up to `through` are in a durable signed head. */
+  confirm(confirmation: Confirmation): void {
+    const { through, head } = confirmation
+    let change = confirmation.firstChange
+    let leaf = confirmation.firstLeaf
+    let waiting = 0
+    let covered = 0
+    for (const { seq, leaf: hasLeaf } of this.#unconfirmed) {
+      if (seq > through) break
+      covered++
+      while (waiting < this.#waiting.length && this.#waiting[waiting]!.seq === seq)
+        this.#waiting[waiting++]!.give(change, leaf, head)
+      change++
+      if (hasLeaf) leaf++
+    }
+    this.#unconfirmed.splice(0, covered)
+    this.#waiting.splice(0, waiting)
+  }
+
+  /** Forgets what was unconfirmed before a restart of this thread: the log covers `through` already. */
+  resume(through: number): void {
+    this.#unconfirmed = this.#unconfirmed.filter(({ seq }) => seq > through)
+  }
+
+  #turn(): void {
+    const letters = this.#mailbox.take(this.#options.lettersPerTurnMax)
+    this.#now = Math.max(this.#now, this.#options.wallSeconds())
+    const room = this.#options.diskHasRoom()
+    const frames: NewFrame[] = []
+    const answers: (() => void)[] = []
+    for (const letter of letters) this.#decide(letter, room, frames, answers)
+
+    if (frames.length > 0) {
+      this.#options.journal.append(frames)
+      this.#options.toLog(this.#options.journal.nextSeq - 1)
+    }
+    for (const answer of answers) answer()
+    this.#scheduled = this.#mailbox.length > 0
+    if (this.#scheduled) setImmediate(() => this.#turn())
+  }
+
+  /** Decides one letter; `answers` are given when the turn's append is durable. */
+  #decide({ write, answer }: Letter, room: boolean, frames: NewFrame[], answers: (() => void)[]): void {
+    const decision = this.#judge(write, room)
+    if ('known' in decision) {
+      const reply = this.#options.again(this.board, write)
+      this.#whenCovered(decision.known, answers, (head) => answer({ ok: true, reply, duplicate: true }, head))
+      return
+    }
+    if (!decision.ok) {
+      answers.push(() => answer(decision))
+      return
+    }
+    const base = this.#options.journal.nextSeq + frames.length
+    let last = 0
+    decision.records.forEach((planned, index) => {
+      const seq = base + index
+      frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entry))
+      this.board.apply(planned.record, planned.key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
+      if (!planned.isPublic) return
+      this.#unconfirmed.push({ seq, leaf: planned.entry !== undefined })
+      last = seq
+    })
+    const newest = decision.records.at(-1)
+    if (newest !== undefined && write.nonce !== '') {
+      this.#acceptance.remember(
+        { ...write, isEvent: 'seq' in newest.record },
+        base + decision.records.length - 1,
+        this.#now,
+      )
+    }
+    const { reply } = decision
+    if (last === 0) answers.push(() => answer({ ok: true, reply }))
+    else
+      this.#waiting.push({ seq: last, give: (change, leaf, head) => answer({ ok: true, reply, change, leaf }, head) })
+  }
+
+  #judge(write: WriteLetter, room: boolean): Known | Decision {
+    if (write.nonce !== '') {
+      const judged = this.#acceptance.judge(write, this.#now)
+      if (judged !== undefined) return judged
+    }
+    if (!room)
+      return refuse(
+        'storage_full',
+        'the disk of this board is full: reads go on, writes wait for the operator',
+        undefined,
+        60,
+      )
+    const decider = this.#options.deciders[write.op]
+    if (decider === undefined) throw new Error(`no decider for ${write.op}`)
+    return decider({ board: this.board, now: this.#now }, write)
+  }
+
+  /** A retry of something that still waits for the log waits with it. */
+  #whenCovered(seq: number, answers: (() => void)[], give: (head?: Head) => void): void {
+    const waits = this.#unconfirmed.some((each) => each.seq === seq)
+    if (!waits) {
+      answers.push(() => give())
+      return
+    }
+    const at = this.#waiting.findIndex((each) => each.seq > seq)
+    const waiting: Waiting = { seq, give: (_change, _leaf, head) => give(head) }
+    if (at < 0) this.#waiting.push(waiting)
+    else this.#waiting.splice(at, 0, waiting)
+  }
+
+  #replay(frame: Frame, now: number): void {
+    const record = fromFrame(frame)
+    if (record === undefined) return
+    const key = frameKey(frame)
+    this.board.apply(record, key, { shard: this.#options.number, seq: frame.seq, change: frame.seq, leaf: 0 })
+    if ((frame.flags & PUBLIC) !== 0) this.#unconfirmed.push({ seq: frame.seq, leaf: (frame.flags & LEAF) !== 0 })
+    this.#acceptance.remind(
+      frame,
+      record,
+      'by' in record && record.by !== undefined ? authorOf(record, record.by.key) : '',
+      now,
+    )
+    this.#now = Math.max(this.#now, record.at)
+  }
+}
+
+function refusal(decision: Decision): ShardAnswer {
+  if (decision.ok) throw new Error('an acceptance is not a refusal')
+  return decision
+}
+
+/** Which shard decides over a room: the same name on the same number of shards, always. */
+export function shardOf(name: string, shards: number): number {
+  if (shards === 1 || name === registryName) return 0
+  let hash = 0x811c_9dc5
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x0100_0193)
+  return ((hash >>> 0) ^ (hash >>> 16)) % shards
+}

@@ -1,0 +1,217 @@
+/**
+ * A write on its way to an actor: the letter, the decision, and the rules that hold for every write
+ * before its own decider is asked (retries, nonces, request ids, time window).
+ */
+import { createHash } from 'node:crypto'
+import type { Frame } from '../storage/journal.ts'
+import type { Board } from './board.ts'
+import { none } from './event-index.ts'
+import { type BoardRecord, frameKey, fromFrame, type Signed } from './record.ts'
+import { fingerprint, RetryMemory } from './retry-memory.ts'
+
+/** What the front hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
+export type WriteLetter = {
+  readonly op: string
+  /** The actor that decides: a room's name, or `@registry`. */
+  readonly to: string
+  /** First 16 bytes of `sha`: the event id. */
+  readonly id: Uint8Array
+  /** SHA-256 of the signing bytes. */
+  readonly sha: Uint8Array
+  readonly author: string
+  readonly by: Signed
+  readonly timestamp: number
+  readonly nonce: string
+  readonly requestId: string
+  readonly via: string
+  /** Seconds to wait when the identity is over its rate, else 0; judged here because a retry is never refused for it. */
+  readonly limited: number
+  readonly args: Readonly<Record<string, unknown>>
+}
+
+export type Refusal = {
+  readonly code: string
+  readonly message: string
+  readonly field?: string
+  readonly retryAfter?: number
+}
+
+export type Planned = {
+  readonly record: BoardRecord
+  readonly key: Uint8Array
+  readonly isPublic: boolean
+  readonly entry?: Uint8Array
+}
+
+export type Decision =
+  | { readonly ok: true; readonly records: readonly Planned[]; readonly reply: Readonly<Record<string, unknown>> }
+  | { readonly ok: false; readonly refusal: Refusal }
+
+/** What a decider may look at. Deciders are pure: same state, letter and time, same decision. */
+export type State = {
+  readonly board: Board
+  /** Unix seconds, never going back inside one journal. */
+  readonly now: number
+}
+
+export type Decider = (state: State, letter: WriteLetter) => Decision
+
+export const windowSeconds = 300
+export const nonceSeconds = 600
+export const requestSeconds = 86_400
+
+export function refuse(code: string, message: string, field?: string, retryAfter?: number): Decision {
+  const refusal: Refusal = {
+    code,
+    message,
+    ...(field === undefined ? {} : { field }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  }
+  return { ok: false, refusal }
+}
+
+/** A command that was accepted before: where its first record lies. */
+export type Known = { readonly known: number }
+
+/** Remembers accepted writes of one journal; judges retries. */
+export class Acceptance {
+  readonly #nonces = new RetryMemory({ spanSeconds: nonceSeconds, countMax: 4_000_000 })
+  readonly #requests = new RetryMemory({ spanSeconds: requestSeconds, countMax: 4_000_000 })
+  /** Accepted commands that made no event: id (hex) -> journal number. */
+  readonly #commands = new Map<string, number>()
+  readonly #board: Board
+  readonly #read: (seq: number) => Frame
+
+  constructor(board: Board, read: (seq: number) => Frame) {
+    this.#board = board
+    this.#read = read
+  }
+
+  /** The first answer's place for a retry, a refusal, or undefined: a new command inside its time window. */
+  judge(letter: WriteLetter, now: number): Known | Decision | undefined {
+    const place = this.#place(letter.id)
+    if (place !== undefined) {
+      const { signed } = signedOf(this.#record(place))
+      const same = createHash('sha256').update(signed).digest().equals(letter.sha)
+      return same
+        ? { known: place }
+        : refuse('conflict', 'another command has the same first 128 bits of its hash: sign again with a fresh nonce')
+    }
+    const nonceUsed = this.#nonces.find(fingerprint(`n${letter.to}`, letter.author, letter.nonce), (seq) => {
+      const fields = this.#fields(seq)
+      return fields.nonce === letter.nonce && fields.author === letter.author && now - fields.at < nonceSeconds
+    })
+    if (nonceUsed)
+      return refuse(
+        'nonce_reused',
+        'this nonce was used for another command: sign again with a fresh one (16 random bytes)',
+        'nonce',
+      )
+    const repeated = letter.requestId === '' ? undefined : this.#request(letter, now)
+    if (repeated !== undefined) return repeated
+    if (Math.abs(now - letter.timestamp) > windowSeconds) {
+      return refuse(
+        'stale_timestamp',
+        `timestamp must be within ${windowSeconds} s of the server's clock, which is ${now}`,
+        'timestamp',
+      )
+    }
+    if (letter.limited > 0)
+      return refuse(
+        'rate_limited',
+        'this identity writes faster than its limit: wait retry_after seconds',
+        undefined,
+        letter.limited,
+      )
+    if (this.#nonces.full || this.#requests.full)
+      return refuse('overloaded', 'the memory of recent nonces is full: try again', undefined, 1)
+    return undefined
+  }
+
+  /** Called for every record written or replayed whose command a retry may repeat. `seq`: its journal number. */
+  remember(
+    use: { to: string; author: string; nonce: string; requestId: string; id: Uint8Array; isEvent: boolean },
+    seq: number,
+    at: number,
+  ): void {
+    this.#nonces.add(fingerprint(`n${use.to}`, use.author, use.nonce), seq, at)
+    if (use.requestId !== '') this.#requests.add(fingerprint(`r${use.to}`, use.author, use.requestId), seq, at)
+    if (!use.isEvent) this.#commands.set(Buffer.from(use.id).toString('hex'), seq)
+  }
+
+  /** The same from the record alone, when a journal is replayed at time `now`; older ones keep only their id. */
+  remind(frame: Frame, record: BoardRecord, author: string, now: number): void {
+    const isEvent = 'seq' in record
+    if (!('by' in record) || record.by === undefined) return
+    if (now - record.at > requestSeconds) {
+      if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
+      return
+    }
+    const { nonce, requestId } = commandOf(record.by.signed)
+    this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
+  }
+
+  #place(id: Uint8Array): number | undefined {
+    const slot = this.#board.events.find(id)
+    if (slot !== none) return this.#board.events.place[slot]
+    return this.#commands.size === 0 ? undefined : this.#commands.get(Buffer.from(id).toString('hex'))
+  }
+
+  #request(letter: WriteLetter, now: number): Known | Decision | undefined {
+    let decision: Known | Decision | undefined
+    this.#requests.find(fingerprint(`r${letter.to}`, letter.author, letter.requestId), (seq) => {
+      const fields = this.#fields(seq)
+      if (fields.requestId !== letter.requestId || fields.author !== letter.author || now - fields.at >= requestSeconds)
+        return false
+      decision = sameContent(fields.signed, letter.by.signed)
+        ? { known: seq }
+        : refuse(
+            'request_id_reused',
+            'this request_id was used for other content within 24 h: choose a fresh one',
+            'request_id',
+          )
+      return true
+    })
+    return decision
+  }
+
+  #record(seq: number): BoardRecord {
+    return fromFrame(this.#read(seq))
+  }
+
+  #fields(seq: number): { nonce: string; requestId: string; author: string; at: number; signed: Uint8Array } {
+    const record = this.#record(seq)
+    const { key, signed } = signedOf(record)
+    return { ...commandOf(signed), author: authorOf(record, key), at: record.at, signed }
+  }
+}
+
+function signedOf(record: BoardRecord): Signed {
+  if (record.by === undefined) throw new Error('a record without a signed command was remembered')
+  return record.by
+}
+
+/** 64 hex of the identity behind a record. */
+export function authorOf(record: BoardRecord, key: Uint8Array): string {
+  if ('author' in record) return Buffer.from(record.author).toString('hex')
+  if ('owner' in record && record.owner !== undefined) return Buffer.from(record.owner).toString('hex')
+  return createHash('sha256').update(key).digest('hex')
+}
+
+type SignedCommand = { command: Record<string, unknown> }
+
+function commandOf(signed: Uint8Array): { nonce: string; requestId: string } {
+  const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as SignedCommand
+  return { nonce: String(command.nonce ?? ''), requestId: String(command.request_id ?? '') }
+}
+
+/** Two signed commands say the same but for nonce, timestamp and key. */
+function sameContent(first: Uint8Array, second: Uint8Array): boolean {
+  return contentOf(first) === contentOf(second)
+}
+
+function contentOf(signed: Uint8Array): string {
+  const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as SignedCommand
+  const { nonce, timestamp, public_key, ...content } = command
+  return JSON.stringify(content)
+}

@@ -1,0 +1,136 @@
+/**
+ * Is this a command? First its shape, whatever the operation; then, when the signature is known to be good,
+ * whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
+ */
+import { Compile, type Validator } from 'typebox/compile'
+import { sizes } from '../limits.ts'
+import { checkOf, envelope, type Field, type FieldName, fields } from '../operations/fields.ts'
+import { operationByName } from '../operations/index.ts'
+import type { Operation } from '../operations/operation.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { SignableCommand } from './signing.ts'
+import { parseStrictText } from './strict-json.ts'
+
+/** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
+export type Command = SignableCommand & { readonly signature?: string; readonly proof?: string }
+
+export type Checked<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly refusal: Refusal }
+
+const bad = (found: Refusal): { ok: false; refusal: Refusal } => ({ ok: false, refusal: found })
+
+/** Every field known and of its type; no rule of an operation yet. */
+export function checkShape(value: unknown): Checked<Command> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return bad(refusal('invalid_json', 'a command is one JSON object'))
+  }
+  const command = value as Record<string, unknown>
+  for (const name of Object.keys(command)) {
+    if (!Object.hasOwn(fields, name))
+      return bad(refusal('unknown_field', `a command has no field "${printable(name)}"`, printable(name)))
+    const field = fields[name as FieldName]
+    if (!hasType(field, command[name])) return bad(refusal('invalid_field', `${name} must be ${field.rule}`, name))
+  }
+  if (command.operation === undefined || command.operation === '') {
+    return bad(
+      refusal('missing_field', 'operation is required: name one of the operations at /capabilities', 'operation'),
+    )
+  }
+  return { ok: true, value: command as unknown as Command }
+}
+
+export function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== '' && value !== 0 && !(Array.isArray(value) && value.length === 0)
+}
+
+/** The operation exists, takes these fields, and each field keeps its rule; `data` parsed, `{}` when not given. */
+export function checkOperation(
+  command: Command,
+): Checked<{ operation: Operation; data: Readonly<Record<string, unknown>> }> {
+  const operation = operationByName.get(command.operation)
+  if (operation === undefined)
+    return bad(
+      refusal(
+        'unknown_operation',
+        `there is no operation "${printable(command.operation)}": see /capabilities`,
+        'operation',
+      ),
+    )
+  const rules = rulesOf(operation)
+  for (const name of Object.keys(command) as FieldName[]) {
+    const value = (command as Record<string, unknown>)[name]
+    if (!isGiven(value)) continue
+    const rule = rules.get(name)
+    if (rule === undefined)
+      return bad(refusal('unknown_field', `${operation.name} does not take the field ${name}`, name))
+    const fault = faultOf(name, rule, value)
+    if (fault !== undefined) return bad(fault)
+  }
+  for (const name of operation.required) {
+    if (!isGiven((command as Record<string, unknown>)[name]))
+      return bad(refusal('missing_field', `${operation.name} needs ${name}: ${fields[name].rule}`, name))
+  }
+  const data = checkData(operation, command.data as string | undefined)
+  return data.ok ? { ok: true, value: { operation, data: data.value } } : data
+}
+
+const dataValidators = new Map<Operation, Validator>()
+
+function checkData(operation: Operation, text: string | undefined): Checked<Readonly<Record<string, unknown>>> {
+  if (operation.data === undefined || text === undefined || text === '') return { ok: true, value: {} }
+  const parsed = parseStrictText(text)
+  if (!parsed.ok) return bad(refusal('invalid_field', `data must hold JSON text: ${parsed.message}`, 'data'))
+  let validator = dataValidators.get(operation)
+  if (validator === undefined) {
+    validator = Compile(operation.data) as Validator
+    dataValidators.set(operation, validator)
+  }
+  if (!validator.Check(parsed.value)) {
+    const [fault] = validator.Errors(parsed.value)
+    const where = fault === undefined || fault.instancePath === '' ? '' : ` at ${fault.instancePath}`
+    return bad(
+      refusal(
+        'invalid_field',
+        `data of ${operation.name} is wrong${where}: ${fault?.message ?? 'see its schema at /openapi.json'}`,
+        'data',
+      ),
+    )
+  }
+  return { ok: true, value: parsed.value as Record<string, unknown> }
+}
+
+const ruleTables = new Map<Operation, ReadonlyMap<FieldName, Field>>()
+
+function rulesOf(operation: Operation): ReadonlyMap<FieldName, Field> {
+  const known = ruleTables.get(operation)
+  if (known !== undefined) return known
+  const names = [...envelope, ...operation.required, ...operation.optional]
+  const rules = new Map(names.map((name): [FieldName, Field] => [name, operation.narrowed?.[name] ?? fields[name]]))
+  ruleTables.set(operation, rules)
+  return rules
+}
+
+/** What is wrong with one given field, or undefined. */
+export function faultOf(name: string, field: Field, value: unknown): Refusal | undefined {
+  if (field.bytesMax !== undefined && typeof value === 'string' && value.length * 3 > field.bytesMax) {
+    const sent = Buffer.byteLength(value)
+    if (sent > field.bytesMax)
+      return refusal('too_large', `${name} has ${sent} bytes, ${field.bytesMax} are allowed`, name)
+  }
+  if (!checkOf(field).check(value)) return refusal('invalid_field', `${name} must be ${field.rule}`, name)
+  if (typeof value === 'string' && value.includes('\0'))
+    return refusal('invalid_field', `${name} must not hold a NUL character`, name)
+  return undefined
+}
+
+function hasType(field: Field, value: unknown): boolean {
+  if (field.type === 'string') return typeof value === 'string'
+  if (field.type === 'integer') return Number.isSafeInteger(value)
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') && value.length <= 2 * sizes.members
+}
+
+/** A caller's own word inside a message: short, and without anything that a terminal would obey. */
+function printable(text: string): string {
+  return text.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')
+}

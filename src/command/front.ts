@@ -1,0 +1,211 @@
+/**
+ * The path of one command, whatever door it came by:
+ * shape -> address limit -> signature -> operation and fields -> the actor that decides -> answer.
+ *
+ * Callbacks, not promises: this is the hot path, and a command costs one parse, one hash, one place in a signature batch
+ * and one letter. Nothing here knows of HTTP beyond the status that a refusal carries.
+ */
+import { hash } from 'node:crypto'
+import { shardOf } from '../../actors/shard.ts'
+import { windowSeconds } from '../../actors/write.ts'
+import type { Operation } from '../operations/operation.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { Verdict } from '../verify/verifier.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
+import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
+import { decodeBytes64 } from './encoding.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+import { type Door, type Respond, readReply, refused } from './reply.ts'
+import { type Signer, Signers } from './signers.ts'
+import { signingBytes } from './signing.ts'
+import { parseStrictJson } from './strict-json.ts'
+import type { Throttle } from './throttle.ts'
+import { Writes } from './writes.ts'
+
+export type FrontOptions = {
+  readonly serviceId: string
+  readonly actors: Actors
+  readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
+  readonly throttle: Throttle
+  readonly bodyBytesMax: number
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+  /** Answers log.checkpoint and log.proof. */
+  readonly logReads: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+}
+
+export class Front {
+  readonly #options: FrontOptions
+  readonly #signers = new Signers()
+  readonly #writes: Writes
+
+  constructor(options: FrontOptions) {
+    this.#options = options
+    this.#writes = new Writes({
+      actors: options.actors,
+      throttle: options.throttle,
+      read: (request, answer) => this.read(request, answer),
+    })
+  }
+
+  get writes(): Writes {
+    return this.#writes
+  }
+
+  /** Executes a command given as bytes of JSON. */
+  execute(body: Buffer, door: Door, respond: Respond): void {
+    const parsed = parseStrictJson(body)
+    if (!parsed.ok)
+      return respond(refused(refusal('invalid_json', `the body must be one JSON object: ${parsed.message}`)))
+    const shaped = checkShape(parsed.value)
+    if (!shaped.ok) return respond(refused(shaped.refusal))
+    const command = shaped.value
+    if (isGiven(command.public_key) || isGiven(command.signature)) this.#verify(command, door, respond)
+    else this.#unsigned(command, door, respond)
+  }
+
+  /** Asks the feed, then whoever may hold it in private. */
+  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    if (request.op === 'log.checkpoint' || request.op === 'log.proof') return this.#options.logReads(request, answer)
+    const { actors } = this.#options
+    actors.read(request, (found) => {
+      if (found === undefined || found.ok || 'refusal' in found) return answer(found)
+      if (request.args.room !== undefined)
+        return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
+      this.#readEverywhere(request, found, answer)
+    })
+  }
+
+  /** An event id names no room: every shard is asked, and the one that has it answers. */
+  #readEverywhere(request: ReadRequest, absent: ReadAnswer, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    let open = this.#options.actors.shards
+    let best: ReadAnswer | NoAnswer = absent
+    for (let shard = 0; shard < this.#options.actors.shards; shard++) {
+      this.#options.actors.readPrivate(shard, request, (found) => {
+        if (found === undefined || found.ok || 'refusal' in found) best = found
+        if (--open === 0) settle(absent, answer)(best)
+      })
+    }
+  }
+
+  #unsigned(command: Command, door: Door, respond: Respond): void {
+    const wait = this.#options.throttle.unsigned(door.address)
+    if (wait > 0)
+      return respond(
+        refused(
+          refusal(
+            'rate_limited',
+            'too many unsigned commands from this address: wait retry_after seconds, or sign',
+            undefined,
+            wait,
+          ),
+        ),
+      )
+    const checked = checkOperation(command)
+    if (!checked.ok) return respond(refused(checked.refusal))
+    const { operation, data } = checked.value
+    if (operation.kind === 'write') {
+      return respond(
+        refused(refusal('unsigned', `${operation.name} must be signed: see the signing format at /capabilities`)),
+      )
+    }
+    this.read(readRequest(operation, command, data, ''), (answer) => respond(readReply(answer)))
+  }
+
+  #verify(command: Command, door: Door, respond: Respond): void {
+    const { public_key, signature, timestamp, nonce } = command as Record<string, string | number | undefined>
+    for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
+      if (!isGiven(value)) return respond(refused(refusal('missing_field', `a signed command needs ${name}`, name)))
+    }
+    const signer = this.#signers.of(public_key as string)
+    if (signer === undefined)
+      return respond(
+        refused(
+          refusal(
+            'bad_key',
+            'public_key must be 43 characters of canonical base64url: the 32 raw bytes of an Ed25519 key',
+            'public_key',
+          ),
+        ),
+      )
+    const signed = decodeBytes64(signature as string)
+    if (signed === undefined)
+      return respond(
+        refused(
+          refusal('bad_signature', 'signature must be 86 characters of canonical base64url: 64 bytes', 'signature'),
+        ),
+      )
+    const bytes = signingBytes(this.#options.serviceId, command)
+    this.#options.verify(signed, signer.key, bytes, (verdict) => {
+      if (verdict !== 'good') return respond(refused(verdictRefusal(verdict)))
+      this.#dispatch(command, signer, signed, bytes, door, respond)
+    })
+  }
+
+  #dispatch(command: Command, signer: Signer, signature: Buffer, bytes: Buffer, door: Door, respond: Respond): void {
+    const checked = checkOperation(command)
+    if (!checked.ok) return respond(refused(checked.refusal))
+    const { operation, data } = checked.value
+    if (operation.kind === 'read') {
+      const now = this.#options.wallSeconds()
+      if (Math.abs(now - (command.timestamp as number)) > windowSeconds) {
+        return respond(
+          refused(
+            refusal(
+              'stale_timestamp',
+              `timestamp must be within ${windowSeconds} s of the server's clock, which is ${now}`,
+              'timestamp',
+            ),
+          ),
+        )
+      }
+      const wait = this.#options.throttle.reads(door.address)
+      if (wait > 0)
+        return respond(
+          refused(
+            refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait),
+          ),
+        )
+      return this.read(readRequest(operation, command, data, signer.id), (answer) => respond(readReply(answer)))
+    }
+    const sha = hash('sha256', bytes, 'buffer')
+    this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
+  }
+}
+
+function verdictRefusal(verdict: Exclude<Verdict, 'good'>): Refusal {
+  if (verdict === 'bad_key')
+    return refusal('bad_key', 'public_key is no canonical, torsion-free Ed25519 key', 'public_key')
+  if (verdict === 'bad_signature') {
+    return refusal(
+      'bad_signature',
+      'the signature does not fit the signing bytes of this command: compare yours with the examples at /capabilities',
+      'signature',
+    )
+  }
+  return refusal('overloaded', 'more signatures wait than can be checked: try again', undefined, 1)
+}
+
+/** A read's arguments: the command's fields and what `data` holds, by one name each. */
+function readRequest(
+  operation: Operation,
+  command: Command,
+  data: Readonly<Record<string, unknown>>,
+  reader: string,
+): ReadRequest {
+  const args: Record<string, string | number> = {}
+  for (const name of [...operation.required, ...operation.optional]) {
+    const value = (command as Record<string, unknown>)[name]
+    if (name !== 'data' && isGiven(value)) args[name] = value as string | number
+  }
+  for (const [name, value] of Object.entries(data)) if (name !== 'schema') args[name] = value as string | number
+  return { op: operation.name, args, reader }
+}
+
+/** `absent` everywhere is a refusal. */
+function settle(
+  absent: ReadAnswer,
+  answer: (answer: ReadAnswer | NoAnswer) => void,
+): (found: ReadAnswer | NoAnswer) => void {
+  return (found) => answer(found !== undefined && !found.ok && 'absent' in found ? absent : found)
+}

@@ -1,0 +1,17 @@
+/** The doors of the house as the command path sees them: whom it asks, and what comes back. */
+import type { Head, ShardAnswer } from '../../actors/shard.ts'
+import type { WriteLetter } from '../../actors/write.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
+
+/** `undefined`: no answer came, and whether it took effect is unknown; the caller must not be told anything. */
+export type NoAnswer = undefined
+
+export interface Actors {
+  readonly shards: number
+  /** Asks the shard that decides over `letter.to`. */
+  write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void
+  /** Asks the feed; it answers with nothing older than `seen`. */
+  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void
+  /** Asks one shard, for a private room. */
+  readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void
+}

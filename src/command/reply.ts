@@ -1,0 +1,46 @@
+/**
+ * Replies: what a door sends back, and the verified command that it is a reply to.
+ */
+import type { Operation } from '../operations/operation.ts'
+import { type Refusal, type RefusalCode, refusal, refusalBody, statusOf } from '../refusals.ts'
+import type { ReadAnswer } from '../views/reads.ts'
+import type { Command } from './check.ts'
+import type { NoAnswer } from './ports.ts'
+import type { Signer } from './signers.ts'
+
+export type Door = { readonly via: string; readonly address: string }
+
+/** What the door sends; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
+export type Reply = { readonly status: number; readonly body: string; readonly retryAfter?: number }
+export type Respond = (reply: Reply | undefined) => void
+
+/** A command whose signature is good, on its way to its actor. */
+export type Verified = {
+  readonly command: Command
+  readonly operation: Operation
+  readonly data: Readonly<Record<string, unknown>>
+  readonly signer: Signer
+  readonly signature: Buffer
+  readonly bytes: Buffer
+  readonly sha: Buffer
+  readonly door: Door
+}
+
+export function refused(found: Refusal): Reply {
+  return {
+    status: statusOf[found.code],
+    body: refusalBody(found),
+    ...(found.retryAfter === undefined ? {} : { retryAfter: found.retryAfter }),
+  }
+}
+
+/** A refusal that an actor made: its code is one of ours. */
+export function fromActor(found: { code: string; message: string; field?: string; retryAfter?: number }): Reply {
+  return refused(refusal(found.code as RefusalCode, found.message, found.field, found.retryAfter))
+}
+
+export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {
+  if (answer === undefined) return undefined
+  if (answer.ok) return { status: 200, body: `{"ok":true,"data":${answer.json}}` }
+  return refused('refusal' in answer ? answer.refusal : answer.absent)
+}

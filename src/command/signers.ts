@@ -1,0 +1,22 @@
+/** Signers seen lately: the raw key and the identity id behind a public key text, so that both are made once. */
+import { decodeBytes32, identityId } from './encoding.ts'
+
+export type Signer = { readonly key: Buffer; readonly id: string; readonly text: string }
+
+const keptMax = 16_384
+
+export class Signers {
+  readonly #known = new Map<string, Signer>()
+
+  /** Undefined: not the canonical text of 32 bytes. */
+  of(text: string): Signer | undefined {
+    const known = this.#known.get(text)
+    if (known !== undefined) return known
+    const key = decodeBytes32(text)
+    if (key === undefined) return undefined
+    const signer = { key, id: identityId(key), text }
+    if (this.#known.size >= keptMax) this.#known.delete(this.#known.keys().next().value as string)
+    this.#known.set(text, signer)
+    return signer
+  }
+}

@@ -1,0 +1,56 @@
+/** The rates of the house: who may do how much. Each question answers 0, or the seconds to wait. */
+import { rates } from '../limits.ts'
+import { Limiter, networkOf } from './limiter.ts'
+
+export class Throttle {
+  readonly #on: boolean
+  readonly #unsigned: Limiter
+  readonly #reads: Limiter
+  readonly #writes: Limiter
+  readonly #bytes: Limiter
+  readonly #rooms: Limiter
+
+  constructor(options: { on: boolean; now: () => number }) {
+    this.#on = options.on
+    const perMinute = (count: number, burst = count) => new Limiter({ perSecond: count / 60, burst }, options.now)
+    const perDay = (count: number) => new Limiter({ perSecond: count / 86_400, burst: count }, options.now)
+    this.#unsigned = perMinute(rates.unsigned_commands_per_address_per_minute)
+    this.#reads = perMinute(rates.reads_per_address_per_minute)
+    this.#writes = perMinute(rates.writes_per_identity_per_minute, rates.writes_per_identity_burst)
+    this.#bytes = perDay(rates.bytes_per_identity_per_day)
+    this.#rooms = perDay(rates.new_rooms_per_identity_per_day)
+  }
+
+  unsigned(address: string): number {
+    return this.#on ? this.#unsigned.take(networkOf(address)) : 0
+  }
+
+  reads(address: string): number {
+    return this.#on ? this.#reads.take(networkOf(address)) : 0
+  }
+
+  /** One write of `bytes` signed bytes. The second answer names what ran out. */
+  write(identity: string, bytes: number): { wait: number; daily: boolean } {
+    if (!this.#on) return { wait: 0, daily: false }
+    const wait = this.#writes.take(identity)
+    if (wait > 0) return { wait, daily: false }
+    const day = this.#bytes.take(identity, bytes)
+    if (day > 0) this.#writes.giveBack(identity)
+    return { wait: day, daily: day > 0 }
+  }
+
+  /** A write that was refused, or that repeated an earlier one, costs nothing. */
+  giveBack(identity: string, bytes: number): void {
+    if (!this.#on) return
+    this.#writes.giveBack(identity)
+    this.#bytes.giveBack(identity, bytes)
+  }
+
+  room(identity: string): number {
+    return this.#on ? this.#rooms.take(identity) : 0
+  }
+
+  giveBackRoom(identity: string): void {
+    if (this.#on) this.#rooms.giveBack(identity)
+  }
+}

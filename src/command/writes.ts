@@ -1,0 +1,300 @@
+/**
+ * Writes: from a verified command to a letter, and from the actor's answer to what the client reads.
+ *
+ * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
+ */
+import { registryName } from '../../actors/record.ts'
+import type { PostArgs, PostReply } from '../../actors/room.ts'
+import type { Head, ShardAnswer } from '../../actors/shard.ts'
+import type { WriteLetter } from '../../actors/write.ts'
+import { refusal } from '../refusals.ts'
+import { eventView, type SignedPost } from '../views/event.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
+import type { Command } from './check.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+import { fromActor, type Respond, refused, type Verified } from './reply.ts'
+import type { Throttle } from './throttle.ts'
+
+export type WritesOptions = {
+  readonly actors: Actors
+  readonly throttle: Throttle
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+}
+
+type Accepted = Extract<ShardAnswer, { ok: true }>
+type Run = (verified: Verified, respond: Respond) => void
+
+export class Writes {
+  readonly #options: WritesOptions
+  readonly #runs: Readonly<Record<string, Run>>
+  /** identity id -> handle, for what is composed here; filled from the registry's answers and the feed's news. */
+  readonly handles = new Map<string, string>()
+  /** Newest change of each room, and of the whole board: a ready answer older than this is stale. */
+  readonly roomChange = new Map<string, number>()
+  change = 0
+  /** Newest signed head. */
+  head: Head = { size: 0, checkpoint: '' }
+
+  constructor(options: WritesOptions) {
+    this.#options = options
+    this.#runs = {
+      post: (verified, respond) => this.#post(verified, respond),
+      'room.create': (verified, respond) => this.#createRoom(verified, respond),
+      'identity.register': (verified, respond) => this.#register(verified, respond),
+    }
+  }
+
+  run(verified: Verified, respond: Respond): void {
+    const run = this.#runs[verified.operation.name]
+    if (run === undefined) throw new Error(`no way to run ${verified.operation.name}`)
+    run(verified, respond)
+  }
+
+  /** Notes that `room` has changed; called for every public record, by answer or by the feed's news. */
+  noteChange(room: string, change: number): void {
+    if (change > this.change) this.change = change
+    if (change > (this.roomChange.get(room) ?? 0)) this.roomChange.set(room, change)
+  }
+
+  noteHead(head: Head): void {
+    if (head.size >= this.head.size) this.head = head
+  }
+
+  #post(verified: Verified, respond: Respond): void {
+    const { command } = verified
+    const [blob] = (command.attachments as readonly string[] | undefined) ?? []
+    if (blob !== undefined) return respond(refused(refusal('not_found', `there is no blob ${blob}`, 'attachments')))
+    if (command.room !== undefined && command.room !== '')
+      return this.#postInto(command.room as string, verified, respond)
+    if (command.reply_to === undefined || command.reply_to === '') return this.#postInto('lobby', verified, respond)
+    // A reply without a room goes to its target's room.
+    this.#options.read(
+      { op: 'event.get', args: { event_id: command.reply_to as string }, reader: verified.signer.id },
+      (found) => {
+        if (found === undefined) return respond(undefined)
+        if (!found.ok)
+          return respond(refused(refusal('not_found', `there is no event ${command.reply_to}`, 'reply_to')))
+        const { event } = JSON.parse(found.json) as { event: { room: string } }
+        this.#postInto(event.room, verified, respond)
+      },
+    )
+  }
+
+  #postInto(room: string, verified: Verified, respond: Respond): void {
+    const { command } = verified
+    const args: PostArgs = {
+      page: given(command.page, 'main'),
+      kind: given(command.kind, 'note'),
+      replyTo: given(command.reply_to, ''),
+      visibility: given(command.visibility, ''),
+      ttl: (command.ttl as number | undefined) ?? 0,
+    }
+    this.#write(verified, room, args, respond, (answer, head) => {
+      const claim = given(command.handle, '')
+      if (claim === '') return this.#postAnswer(verified, room, args, answer, head, respond, '')
+      this.#claim(verified, claim, answer, (notApplied) =>
+        this.#postAnswer(verified, room, args, answer, head, respond, notApplied),
+      )
+    })
+  }
+
+  /** The post is accepted; the handle it asked for is claimed before the answer. `notApplied`: why not, or ''. */
+  #claim(verified: Verified, handle: string, answer: Accepted, then: (notApplied: string) => void): void {
+    if (!(answer.reply as PostReply).isPublic) return then('private_room')
+    if (this.handles.get(verified.signer.id) === handle) return then('')
+    const letter = { ...this.#letter(verified, registryName, { handle }, 0), op: 'handle.claim', nonce: '' }
+    this.#options.actors.write(letter, (claimed) => {
+      if (claimed === undefined || !claimed.ok) return then('unknown')
+      const reply = claimed.reply as { handle: string; notApplied?: string }
+      if (claimed.change !== undefined) this.noteChange(registryName, claimed.change)
+      if (reply.handle !== '') this.handles.set(verified.signer.id, reply.handle)
+      then(reply.notApplied ?? '')
+    })
+  }
+
+  #postAnswer(
+    verified: Verified,
+    room: string,
+    args: PostArgs,
+    answer: Accepted,
+    head: Head | undefined,
+    respond: Respond,
+    notApplied: string,
+  ): void {
+    const reply = answer.reply as PostReply
+    const id = verified.sha.toString('hex', 0, 16)
+    if (answer.duplicate) return this.#readBack(verified, 'event.get', { event_id: id }, reply.at, respond, notApplied)
+    const handle = this.handles.get(verified.signer.id)
+    const { signer } = verified
+    const event = eventView(
+      {
+        id,
+        room,
+        page: args.page,
+        seq: reply.seq,
+        kind: args.kind,
+        author: { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) },
+        replyTo: args.replyTo,
+        thread: reply.thread,
+        at: reply.at,
+        expires: args.ttl === 0 ? 0 : reply.at + args.ttl,
+        via: verified.door.via,
+        leaf: answer.leaf,
+      },
+      verified.command as unknown as SignedPost,
+      { key: signer.key, sig: verified.signature, signed: verified.bytes },
+      { payload: false, now: reply.at },
+    )
+    const receipt = receiptJson(verified, { at: reply.at, leaf: answer.leaf, head })
+    const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
+    respond({
+      status: 200,
+      body: `{"ok":true,"data":{"event_id":"${id}","event":${JSON.stringify(event)},${extra}"receipt":${receipt}}}`,
+    })
+  }
+
+  #createRoom(verified: Verified, respond: Respond): void {
+    const { command, signer } = verified
+    const room = command.room as string
+    const wait = this.#options.throttle.room(signer.id)
+    if (wait > 0)
+      return respond(
+        refused(
+          refusal(
+            'quota_exhausted',
+            'this identity has made its rooms for today: wait retry_after seconds',
+            undefined,
+            wait,
+          ),
+        ),
+      )
+    const args = {
+      visibility: given(command.visibility, 'public'),
+      members: (command.members as readonly string[] | undefined) ?? [],
+      text: given(command.text, ''),
+    }
+    const refusedToo: Respond = (reply) => {
+      this.#options.throttle.giveBackRoom(signer.id)
+      respond(reply)
+    }
+    this.#write(verified, room, args, refusedToo, (answer) => {
+      const { at } = answer.reply as { at: number }
+      this.#readBack(verified, 'room.get', { room }, at, respond, '', answer.duplicate)
+    })
+  }
+
+  #register(verified: Verified, respond: Respond): void {
+    const handle = verified.command.handle as string
+    this.#write(verified, registryName, { handle }, respond, (answer) => {
+      this.handles.set(verified.signer.id, handle)
+      const { at } = answer.reply as { at: number }
+      this.#readBack(verified, 'identity.get', { target: verified.signer.id }, at, respond, '', answer.duplicate)
+    })
+  }
+
+  /** Sends the letter; `accepted` hears of a yes, everything else is answered here. */
+  #write(
+    verified: Verified,
+    to: string,
+    args: object,
+    respond: Respond,
+    accepted: (answer: Accepted, head: Head | undefined) => void,
+  ): void {
+    const { signer, bytes } = verified
+    const limit = this.#options.throttle.write(signer.id, bytes.length)
+    this.#options.actors.write(this.#letter(verified, to, args, limit.wait), (answer, head) => {
+      if (answer === undefined) return respond(undefined)
+      if (limit.wait === 0 && (!answer.ok || answer.duplicate)) this.#options.throttle.giveBack(signer.id, bytes.length)
+      if (!answer.ok)
+        return respond(
+          limit.daily && answer.refusal.code === 'rate_limited' ? dailyReply(limit.wait) : fromActor(answer.refusal),
+        )
+      if (answer.change !== undefined) this.noteChange(to, answer.change)
+      if (head !== undefined) this.noteHead(head)
+      accepted(answer, head)
+    })
+  }
+
+  #letter(verified: Verified, to: string, args: object, limited: number): WriteLetter {
+    const { command, operation, signer, signature, bytes, sha, door } = verified
+    return {
+      op: operation.name,
+      to,
+      id: sha.subarray(0, 16),
+      sha,
+      author: signer.id,
+      by: { key: signer.key, sig: signature, signed: bytes },
+      timestamp: command.timestamp as number,
+      nonce: command.nonce as string,
+      requestId: given(command.request_id, ''),
+      via: door.via,
+      limited,
+      args: args as Record<string, unknown>,
+    }
+  }
+
+  /** The answer to a write is what a read shows now, with the receipt. */
+  #readBack(
+    verified: Verified,
+    op: string,
+    args: Record<string, string>,
+    at: number,
+    respond: Respond,
+    notApplied: string,
+    duplicate: true | undefined = true,
+  ): void {
+    this.#options.read({ op, args, reader: verified.signer.id }, (found) => {
+      if (found === undefined || !found.ok) return respond(undefined)
+      const data = JSON.parse(found.json) as {
+        event?: { event_id: string; log: { index?: number }; signed_payload?: string }
+      }
+      const leaf = data.event?.log.index
+      const receipt = receiptJson(verified, { at, leaf, head: this.head, duplicate: duplicate === true })
+      const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
+      const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
+      if (data.event !== undefined) delete data.event.signed_payload
+      respond({
+        status: 200,
+        body: `{"ok":true,"data":{${id}${JSON.stringify(data).slice(1, -1)},${extra}"receipt":${receipt}}}`,
+      })
+    })
+  }
+}
+
+function dailyReply(wait: number) {
+  return refused(
+    refusal(
+      'quota_exhausted',
+      'this identity has written its bytes for today: wait retry_after seconds',
+      undefined,
+      wait,
+    ),
+  )
+}
+
+function given(value: Command[keyof Command], fallback: string): string {
+  return typeof value === 'string' && value !== '' ? value : fallback
+}
+
+let lastHead: Head | undefined
+let lastHeadJson = ''
+
+/** `"tree_size":…,"checkpoint":…` of a head; one head covers a whole batch, so its text is made once. */
+function headJson(head: Head): string {
+  if (head !== lastHead) {
+    lastHead = head
+    lastHeadJson = `"tree_size":${head.size},"checkpoint":${JSON.stringify(head.checkpoint)}`
+  }
+  return lastHeadJson
+}
+
+function receiptJson(
+  verified: Verified,
+  facts: { at: number; leaf: number | undefined; head: Head | undefined; duplicate?: boolean },
+): string {
+  const sha = verified.sha.toString('hex')
+  const log =
+    facts.leaf === undefined || facts.head === undefined ? '' : `,"log_index":${facts.leaf},${headJson(facts.head)}`
+  const duplicate = facts.duplicate === true ? ',"duplicate":true' : ''
+  return `{"event_id":"${sha.slice(0, 32)}","command_sha256":"${sha}","accepted_at":${facts.at}${duplicate}${log}}`
+}

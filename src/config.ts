@@ -1,0 +1,94 @@
+/**
+ * Configuration: environment in, one frozen and checked value out. The only file that reads `process.env`.
+ * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
+ */
+import { isAbsolute, resolve } from 'node:path'
+import type { Level } from './observe.ts'
+
+export type Config = {
+  readonly host: string
+  readonly port: number
+  readonly dataDirectory: string
+  /** As configured, or empty: then it is made from host and the port that was bound. */
+  readonly baseUrl: string
+  readonly serviceId: string
+  readonly operators: readonly string[]
+  readonly engine: 'uws' | 'node'
+  readonly shards: number
+  readonly verifyThreads: number
+  readonly trustProxy: string
+  readonly limitsOn: boolean
+  readonly logLevel: Level
+  /** Writes are refused when the disk has less free than this. */
+  readonly diskReserveBytes: number
+  readonly segmentBytesMax: number
+}
+
+export class BadConfig extends Error {
+  override name = 'BadConfig'
+}
+
+export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const text = (name: string, fallback: string) => (env[name] === undefined || env[name] === '' ? fallback : env[name])
+  const number = (name: string, fallback: number, min: number, max: number) => {
+    const given = text(name, String(fallback))
+    const value = Number(given)
+    if (!Number.isInteger(value) || value < min || value > max) {
+      throw new BadConfig(
+        `${name} must be an integer from ${min} to ${max}, but it is "${given}". Set it so, or leave it out for ${fallback}.`,
+      )
+    }
+    return value
+  }
+  const choice = <Choice extends string>(name: string, choices: readonly Choice[], fallback: Choice): Choice => {
+    const given = text(name, fallback)
+    const found = choices.find((each) => each === given)
+    if (found === undefined) throw new BadConfig(`${name} must be one of ${choices.join(', ')}, but it is "${given}".`)
+    return found
+  }
+  const operators = text('OPERATORS', '')
+    .split(',')
+    .map((id) => id.trim())
+    .filter((id) => id !== '')
+  for (const id of operators) {
+    if (!/^[0-9a-f]{64}$/.test(id))
+      throw new BadConfig(
+        `OPERATORS must be identity ids of 64 hex characters, separated by commas, but one is "${id}".`,
+      )
+  }
+  const baseUrl = text('BASE_URL', '').replace(/\/+$/, '')
+  if (baseUrl !== '' && !/^https?:\/\/[^\s/]+$/.test(baseUrl)) {
+    throw new BadConfig(`BASE_URL must be http(s)://host[:port] without a path, but it is "${baseUrl}".`)
+  }
+  const serviceId = text('SERVICE_ID', '')
+  if (serviceId !== '' && !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(serviceId)) {
+    throw new BadConfig(
+      `SERVICE_ID must be 1 to 64 of a-z 0-9 . _ -, starting with a letter or digit, but it is "${serviceId}".`,
+    )
+  }
+  const directory = text('DATA_DIR', './data')
+  return Object.freeze({
+    host: text('HOST', '127.0.0.1'),
+    port: number('PORT', 8787, 0, 65_535),
+    dataDirectory: isAbsolute(directory) ? directory : resolve(directory),
+    baseUrl,
+    serviceId,
+    operators,
+    engine: choice('HTTP_ENGINE', ['uws', 'node'] as const, 'uws'),
+    shards: number('SHARDS', 0, 0, 64),
+    verifyThreads: number('VERIFY_THREADS', 0, 0, 64),
+    trustProxy: text('TRUST_PROXY', '').toLowerCase(),
+    limitsOn: choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
+    logLevel: choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
+    diskReserveBytes: number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, Number.MAX_SAFE_INTEGER),
+    segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
+  })
+}
+
+/**
+ * uWebSockets.js reads this variable when it loads: its header limit of 4 KiB is too small for /c64/ URLs.
+ * Set here because this is the file that touches the environment.
+ */
+export function prepareEngineEnvironment(headerBytesMax: number): void {
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headerBytesMax)
+}

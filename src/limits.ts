@@ -1,0 +1,69 @@
+/**
+ * Limits: every number that bounds what a caller may send or keep open, with its unit and its reason.
+ * All are shown at /capabilities. Sizes never go away; rates and quotas are lifted by BROADSIDE_LIMITS=off.
+ */
+
+export type Sizes = typeof sizes
+export type Rates = typeof rates
+
+/** Bytes and counts of one request. */
+export const sizes = {
+  /** A command with a 1 MiB attachment in base64url fits. */
+  body_bytes: 2 * 1024 * 1024,
+  text_bytes: 32_768,
+  data_bytes: 65_536,
+  attachments: 8,
+  members: 100,
+  query_bytes: 256,
+  reason_bytes: 2_048,
+  filename_bytes: 128,
+  media_type_bytes: 256,
+  request_id_bytes: 128,
+  nonce_bytes: 128,
+  cursor_bytes: 512,
+  /** The raw query string of a URL. */
+  url_query_bytes: 8_192,
+  page_default: 50,
+  page_maximum: 200,
+  /** Longest life a post may ask for: ten years, in seconds. */
+  ttl_maximum: 315_360_000,
+  signature_window_seconds: 300,
+  nonce_kept_seconds: 600,
+  request_id_kept_seconds: 86_400,
+  json_depth: 32,
+  /** Newest posts that a tail shows before it follows. */
+  tail_last_maximum: 200,
+} as const
+
+/** What one identity or address may do; null means no limit. */
+export const rates = {
+  writes_per_identity_per_minute: 120,
+  writes_per_identity_burst: 60,
+  bytes_per_identity_per_day: 16 * 1024 * 1024,
+  reads_per_address_per_minute: 1_200,
+  unsigned_commands_per_address_per_minute: 60,
+  streams_per_address: 64,
+  new_rooms_per_identity_per_day: 20,
+} as const
+
+/** Bounds inside the house: queues that answer `overloaded` when they are full. */
+export const inside = {
+  /** Letters that may wait in a shard: half a second of work at 16,000 posts a second. */
+  mailboxLetters: 8_192,
+  /** A turn of 512 posts takes about 15 ms with its sync; longer turns would only add latency. */
+  lettersPerTurn: 512,
+  /** Public frames a shard may have written that the log has not covered yet. */
+  unconfirmedFrames: 65_536,
+  entriesPerLogFrame: 4_096,
+  /** Open asks on one link. */
+  openAsks: 16_384,
+  /** Milliseconds after which an ask without answer is given up. */
+  patienceMs: 30_000,
+  verifierQueue: 16_384,
+  /** Bytes that may wait for one slow reader before it is told and closed. */
+  streamQueueBytes: 256 * 1024,
+  /** A reader that takes nothing for so long is closed. */
+  streamStallMs: 15_000,
+  /** Ready answers kept by URL. */
+  answerCacheBytes: 32 * 1024 * 1024,
+} as const

@@ -1,0 +1,28 @@
+/** The one list of operations. Whatever is not here does not exist, at any door. */
+import { eventGet, eventsList, post, threadGet } from './events.ts'
+import { identitiesList, identityGet, identityRegister } from './identity.ts'
+import { logCheckpoint, logProof } from './log.ts'
+import type { Operation } from './operation.ts'
+import { roomCreate, roomGet, roomPages, roomsList } from './rooms.ts'
+
+export const operations: readonly Operation[] = [
+  identityRegister,
+  identityGet,
+  identitiesList,
+  roomCreate,
+  roomGet,
+  roomsList,
+  roomPages,
+  post,
+  eventGet,
+  eventsList,
+  threadGet,
+  logCheckpoint,
+  logProof,
+]
+
+export const operationByName: ReadonlyMap<string, Operation> = new Map(
+  operations.flatMap((operation) =>
+    [operation.name, ...(operation.aliases ?? [])].map((name): [string, Operation] => [name, operation]),
+  ),
+)

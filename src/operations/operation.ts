@@ -1,0 +1,47 @@
+/**
+ * What an operation is: one declaration that feeds the validator, /capabilities, /openapi.json and the docs.
+ */
+import type { TSchema } from 'typebox'
+import type { RefusalCode } from '../refusals.ts'
+import type { Field, FieldName } from './fields.ts'
+
+export type Operation = {
+  readonly name: string
+  readonly aliases?: readonly string[]
+  readonly group: string
+  readonly summary: string
+  /** A write changes the board and is remembered; a read may be sent unsigned where it reads public things. */
+  readonly kind: 'read' | 'write'
+  /** Who may, in words for people. */
+  readonly who: string
+  /** Fields beyond the envelope, required ones first. */
+  readonly required: readonly FieldName[]
+  readonly optional: readonly FieldName[]
+  /** Narrower rules than the general one of a field. */
+  readonly narrowed?: Partial<Record<FieldName, Field>>
+  /** Closed schema of the JSON inside `data`. */
+  readonly data?: TSchema
+  readonly refusals: readonly RefusalCode[]
+  /** Schema of `data` in the answer. */
+  readonly result: TSchema
+  /** The command's own fields, as a caller would send them. */
+  readonly example: Readonly<Record<string, string | number | readonly string[]>>
+  /** Public reads that plain GET answers too. */
+  readonly get?: { readonly path: string; readonly query: readonly QueryName[] }
+}
+
+/** A query parameter and the field or data key it stands for. */
+export type QueryName = { readonly name: string; readonly field: FieldName | `data.${string}` }
+
+/** Refusals that any operation may give before its own rules are asked. */
+export const commonRefusals: readonly RefusalCode[] = [
+  'invalid_json',
+  'unknown_field',
+  'missing_field',
+  'invalid_field',
+  'too_large',
+  'rate_limited',
+  'overloaded',
+]
+export const signedRefusals: readonly RefusalCode[] = ['unsigned', 'bad_key', 'bad_signature', 'stale_timestamp']
+export const writeRefusals: readonly RefusalCode[] = ['nonce_reused', 'request_id_reused', 'conflict', 'storage_full']

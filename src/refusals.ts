@@ -1,0 +1,70 @@
+/**
+ * Refusals: every code a caller may get, and its status. Adding one is a change of the protocol.
+ * Sentences are made where the facts are known; this table only says which codes exist.
+ */
+
+export const statusOf = {
+  invalid_json: 400,
+  unknown_field: 400,
+  missing_field: 400,
+  invalid_field: 400,
+  unknown_operation: 400,
+  too_large: 400,
+  bad_key: 400,
+  bad_signature: 400,
+  stale_timestamp: 400,
+  key_rotated: 400,
+  nonce_reused: 400,
+  request_id_reused: 400,
+  proof_required: 400,
+  not_found: 400,
+  name_taken: 400,
+  conflict: 400,
+  wrong_state: 400,
+  expired: 400,
+  ambiguous_path: 400,
+  unsigned: 403,
+  forbidden: 403,
+  private_room: 403,
+  room_write_restricted: 403,
+  room_reply_restricted: 403,
+  suspended: 403,
+  invalid_origin: 403,
+  rate_limited: 429,
+  quota_exhausted: 429,
+  overloaded: 429,
+  storage_full: 429,
+  method_not_allowed: 405,
+  no_such_path: 404,
+  internal: 500,
+} as const
+
+export type RefusalCode = keyof typeof statusOf
+
+export type Refusal = {
+  readonly code: RefusalCode
+  readonly message: string
+  readonly field?: string
+  /** Seconds. */
+  readonly retryAfter?: number
+}
+
+export function refusal(code: RefusalCode, message: string, field?: string, retryAfter?: number): Refusal {
+  return {
+    code,
+    message,
+    ...(field === undefined ? {} : { field }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  }
+}
+
+/** The JSON body of a refusal. */
+export function refusalBody({ code, message, field, retryAfter }: Refusal): string {
+  const error = {
+    code,
+    message,
+    ...(field === undefined ? {} : { field }),
+    ...(retryAfter === undefined ? {} : { retry_after: retryAfter }),
+  }
+  return JSON.stringify({ ok: false, error })
+}

@@ -1,0 +1,133 @@
+/**
+ * The lock of a data directory: two processes on one journal would both be right and both destroy it.
+ *
+ * On Linux the lock is an abstract unix socket named after device and inode of the directory: the kernel frees it when
+ * the process dies, however it dies, so it cannot be stale, and a rename or a link of the directory does not fool it. Its
+ * reach is one network namespace: containers that share a volume but not the network have to be kept apart by other means.
+ * Elsewhere the LOCK file decides: it names a pid, the boot and the start time of that process, which together name one
+ * process for ever; a holder that is gone or is another process by now is ignored.
+ */
+
+import { execFileSync } from 'node:child_process'
+import { readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { fileExists, readWhole } from './disk.ts'
+
+export type DirectoryLock = { release(): void }
+
+/** Another process has the data directory. The message names it and says what to do. */
+export class Locked extends Error {
+  readonly directory: string
+  /** The process that has it, when it could be found out. */
+  readonly pid: number | undefined
+  constructor(directory: string, pid: number | undefined) {
+    const holder = pid === undefined ? 'another process' : `process ${pid}`
+    super(`${directory} is in use by ${holder}; stop that process, or choose another data directory`)
+    this.name = 'Locked'
+    this.directory = directory
+    this.pid = pid
+  }
+}
+
+/** Locks a directory that exists until `release` or the end of the process. Throws Locked, or a system error. */
+export async function lockDirectory(directory: string): Promise<DirectoryLock> {
+  return process.platform === 'linux' ? lockBySocket(directory) : lockByFile(directory)
+}
+
+/** The lock of Linux. The LOCK file beside it only tells a person, and the second process, who has it. */
+export async function lockBySocket(directory: string): Promise<DirectoryLock> {
+  const { dev, ino } = statSync(directory)
+  const server = await bindSocket(`\0broadside-${dev}-${ino}`)
+  if (!server) throw new Locked(directory, readHolder(directory)?.pid)
+  // A lock alone is no reason for a process to live on.
+  server.unref()
+  try {
+    writeFileSync(lockPath(directory), describeProcess(process.pid), { mode: 0o600 })
+  } catch (error) {
+    server.close()
+    throw error
+  }
+  return {
+    release() {
+      removeLockFile(directory)
+      server.close()
+    },
+  }
+}
+
+function bindSocket(name: string): Promise<Server | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy())
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(undefined)
+      else reject(error)
+    })
+    server.listen({ path: name, exclusive: true }, () => resolve(server))
+  })
+}
+
+/** The lock of other systems: creation of a file that must not exist, after the one of a dead holder was removed. */
+export async function lockByFile(directory: string): Promise<DirectoryLock> {
+  const holder = readHolder(directory)
+  if (holder && isAlive(holder)) throw new Locked(directory, holder.pid)
+  removeLockFile(directory)
+  try {
+    writeFileSync(lockPath(directory), describeProcess(process.pid), { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new Locked(directory, readHolder(directory)?.pid)
+  }
+  return { release: () => removeLockFile(directory) }
+}
+
+type Holder = { readonly pid: number; readonly boot: string; readonly started: string }
+
+function lockPath(directory: string): string {
+  return join(directory, 'LOCK')
+}
+
+function removeLockFile(directory: string): void {
+  try {
+    unlinkSync(lockPath(directory))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+}
+
+/** Three lines: pid, boot id, start time of the process. */
+function describeProcess(pid: number): string {
+  return `${pid}\n${bootId()}\n${startOf(pid)}\n`
+}
+
+function readHolder(directory: string): Holder | undefined {
+  if (!fileExists(lockPath(directory))) return undefined
+  const [pid = '', boot = '', started = ''] = readWhole(lockPath(directory)).toString('latin1').split('\n')
+  return /^[1-9]\d{0,9}$/.test(pid) ? { pid: Number(pid), boot, started } : undefined
+}
+
+function isAlive(holder: Holder): boolean {
+  if (holder.boot !== bootId()) return false
+  const started = startOf(holder.pid)
+  return started !== '' && started === holder.started
+}
+
+function bootId(): string {
+  const path = '/proc/sys/kernel/random/boot_id'
+  return fileExists(path) ? readFileSync(path, 'latin1').trim() : 'unknown'
+}
+
+/** When a process started, in words of its system; empty when there is no such process. */
+function startOf(pid: number): string {
+  try {
+    if (process.platform !== 'linux') {
+      return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'latin1' }).trim()
+    }
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    // Field 22; the name in field 2 may hold anything, so count from behind its last parenthesis.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+  } catch {
+    // No such process: ps ends with an error, /proc has no such file.
+    return ''
+  }
+}

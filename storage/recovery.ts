@@ -151,37 +151,44 @@ function gap(recovery: Recovery, expected: number, found: number): Damage {
   return new Damage({ path, offset: 0, expected: 'a segment', found: `no file; the next one is segment ${found}` })
 }
 
-/** Removes a newest file whose header never became durable. False when frames show that it once was. */
+/** Whether a file without a valid header has frames, which shows that the header was durable once. */
+export function hasFrames(file: DiskFile, firstSeq: number): boolean {
+  return findFrame(readFrom(file, 0), { from: firstSeq, to: Infinity }, () => true) !== undefined
+}
+
+/** Removes a newest file whose header never became durable. False when that cannot be. */
 function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boolean {
+  if (hasFrames(file, firstSeq)) return false
   const bytes = readFrom(file, 0)
-  if (findFrame(bytes, { from: firstSeq, to: Infinity }, () => true)) return false
   if (bytes.length > 0) saveTail(recovery, file, { firstSeq, offset: 0, bytes })
   file.close()
   removeFile(file.path)
   return true
 }
 
-/** Cuts what was promised to nobody. Throws Damage when what is behind the last good frame was durable once. */
-function cutTornTail(recovery: Recovery, file: DiskFile, walk: Walk): void {
+/** What makes the bytes behind the last good frame of the newest segment damage, or undefined when they may be cut. */
+export function damageBehind(file: DiskFile, walk: Walk): Damage | undefined {
   const { live, stop } = walk
-  if (stop.kind === 'end') return
-  if (stop.kind !== 'fault') {
-    const damage = sealedDamage(file.path, walk, file.size())
-    if (damage) throw damage
-    return
-  }
-  const offset = live.end
-  const bytes = readFrom(file, offset)
+  if (stop.kind === 'end') return undefined
+  if (stop.kind !== 'fault') return sealedDamage(file.path, walk, file.size())
   const missing = live.nextSeq
+  const bytes = readFrom(file, live.end)
   // A frame that cannot stand here, such as one inside somebody's payload, proves nothing.
   const near = { from: missing, to: missing + bytes.length / FRAME_HEADER_BYTES }
   const proof = findFrame(bytes, near, (frame) => frame.durableSeq >= missing && frame.durableSeq < frame.seq)
-  if (proof) {
-    const found = `${stop.found}, though frame ${proof.seq} behind it says it was durable`
-    throw new Damage({ path: file.path, offset, expected: `frame ${missing}`, found })
-  }
-  saveTail(recovery, file, { firstSeq: live.firstSeq, offset, bytes })
-  file.truncate(offset)
+  if (!proof) return undefined
+  const found = `${stop.found}, though frame ${proof.seq} behind it says it was durable`
+  return new Damage({ path: file.path, offset: live.end, expected: `frame ${missing}`, found })
+}
+
+/** Cuts what was promised to nobody. Throws Damage when what is behind the last good frame was durable once. */
+function cutTornTail(recovery: Recovery, file: DiskFile, walk: Walk): void {
+  const damage = damageBehind(file, walk)
+  if (damage) throw damage
+  if (walk.stop.kind !== 'fault') return
+  const { firstSeq, end } = walk.live
+  saveTail(recovery, file, { firstSeq, offset: end, bytes: readFrom(file, end) })
+  file.truncate(end)
 }
 
 /**

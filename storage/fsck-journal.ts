@@ -1,0 +1,130 @@
+/**
+ * The full check of a journal: every byte of every segment is read again and compared with what it claims.
+ *
+ * Nothing is changed. A person reads the problems; `Journal.open` repairs what is derived or was promised to nobody.
+ */
+import { CHAIN_START } from './chain.ts'
+import { Damage, type DiskFile, fileExists, openFile, readWhole } from './disk.ts'
+import { damageBehind, hasFrames } from './recovery.ts'
+import { buildIndex } from './sealed-index.ts'
+import {
+  checkSegmentHeader,
+  indexPath,
+  listSegments,
+  type Predecessor,
+  readSegmentHeader,
+  segmentPath,
+} from './segment.ts'
+import { sealedDamage, type Walk, walkSegment } from './walk.ts'
+
+/**
+ * `damage`: durable bytes are not what was written. `torn-tail`: bytes behind the last frame of the last segment that
+ * nothing proves to have been durable; cut at the next start. `index`: missing or different, made again at the next start. `unborn`: a newest segment without header.
+ */
+export type JournalProblem = {
+  readonly kind: 'damage' | 'torn-tail' | 'index' | 'unborn'
+  readonly path: string
+  readonly offset: number
+  readonly expected: string
+  readonly found: string
+}
+
+export type JournalCheck = {
+  readonly segments: number
+  readonly frames: number
+  readonly bytes: number
+  /** Of the kind `damage`. */
+  readonly damages: number
+  readonly nextSeq: number
+  /** Chain hash of all that was readable in order. */
+  readonly chain: Buffer
+}
+
+/**
+ * Checks headers, CRCs, seqs, chain hashes, footers and indexes of all segments in `directory`. A damaged segment does
+ * not end the check: the next one is checked against its own header. The journal must not be appended to meanwhile.
+ */
+export function verifyJournal(directory: string, onProblem: (problem: JournalProblem) => void): JournalCheck {
+  const firsts = listSegments(directory, 'log')
+  const total = { segments: firsts.length, frames: 0, bytes: 0, damages: 0 }
+  const tell = (problem: JournalProblem) => {
+    if (problem.kind === 'damage') total.damages++
+    onProblem(problem)
+  }
+  let before: Predecessor = { journalId: undefined, nextSeq: 1, chain: CHAIN_START }
+  for (const [i, firstSeq] of firsts.entries()) {
+    const position = i === firsts.length - 1 ? 'newest' : 'older'
+    if (firstSeq !== before.nextSeq) tell(gap(directory, before.nextSeq, firstSeq))
+    const file = openFile(segmentPath(directory, firstSeq), 'read')
+    try {
+      const checked = verifySegment(file, position, { ...before, nextSeq: firstSeq }, tell)
+      if (!checked) {
+        before = { ...before, nextSeq: firsts[i + 1] ?? firstSeq }
+        continue
+      }
+      verifyIndex(directory, checked, file.size(), tell)
+      total.frames += checked.walk.live.count
+      total.bytes += file.size()
+      before = { journalId: checked.journalId, nextSeq: checked.walk.live.nextSeq, chain: checked.walk.chain }
+    } finally {
+      file.close()
+    }
+  }
+  return { ...total, nextSeq: before.nextSeq, chain: before.chain }
+}
+
+type Checked = { readonly journalId: Buffer; readonly walk: Walk }
+type Tell = (problem: JournalProblem) => void
+
+function gap(directory: string, expected: number, found: number): JournalProblem {
+  const facts = { expected: `segment ${expected}`, found: `segment ${found} as the next file` }
+  return { kind: 'damage', path: segmentPath(directory, expected), offset: 0, ...facts }
+}
+
+function verifySegment(
+  file: DiskFile,
+  position: 'newest' | 'older',
+  before: Predecessor,
+  tell: Tell,
+): Checked | undefined {
+  const header = readSegmentHeader(file)
+  if (!header) {
+    const kind = position === 'newest' && !hasFrames(file, before.nextSeq) ? 'unborn' : 'damage'
+    tell({ kind, path: file.path, offset: 0, expected: 'a segment header', found: 'none that is valid' })
+    return undefined
+  }
+  try {
+    checkSegmentHeader(file, header, before)
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    tell(problemOf(error))
+  }
+  const walk = walkSegment(file, header, file.size())
+  const { stop, live } = walk
+  const damage = position === 'newest' ? damageBehind(file, walk) : sealedDamage(file.path, walk, file.size())
+  if (damage) {
+    tell(problemOf(damage))
+  } else if (stop.kind === 'fault') {
+    const facts = { path: file.path, offset: live.end, expected: `frame ${live.nextSeq} or the end of the file` }
+    tell({ kind: 'torn-tail', ...facts, found: stop.found })
+  }
+  return { journalId: header.journalId, walk }
+}
+
+function problemOf({ path, offset, expected, found }: Damage): JournalProblem {
+  return { kind: 'damage', path, offset, expected, found }
+}
+
+// The same frames always give the same index, so comparing bytes compares everything.
+function verifyIndex(directory: string, checked: Checked, segmentBytes: number, tell: Tell): void {
+  const { walk, journalId } = checked
+  if (walk.stop.kind !== 'sealed') return
+  const { firstSeq, count } = walk.live
+  const expected = buildIndex(walk.live, { journalId, firstSeq, count, segmentBytes, chain: walk.chain })
+  const path = indexPath(directory, firstSeq)
+  const found = fileExists(path) ? readWhole(path) : undefined
+  if (found?.equals(expected)) return
+  const offset = found ? expected.findIndex((byte, i) => byte !== found[i]) : 0
+  const facts = { expected: 'the index of the frames', found: found ? 'other bytes' : 'no file' }
+  tell({ kind: 'index', path, offset: Math.max(0, offset), ...facts })
+}

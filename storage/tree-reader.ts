@@ -117,7 +117,8 @@ export class TreeReader {
    *   are at most {@link HASHES_MAX}; TreeFileShort when the file is damaged
    */
   hashes(level: number, start: number, end: number): Buffer {
-    if (!(start >= 0 && start <= end && end * 2 ** level <= this.#size && end - start <= HASHES_MAX)) {
+    const isRange = Number.isSafeInteger(start) && Number.isSafeInteger(end) && start >= 0 && start <= end
+    if (!isRange || end * 2 ** level > this.#size || end - start > HASHES_MAX) {
       throw new RangeError(`nodes ${start} to ${end} of level ${level} cannot be read from ${this.#size} leaves`)
     }
     const hashes = Buffer.allocUnsafe((end - start) * HASH_BYTES)

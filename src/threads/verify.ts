@@ -1,0 +1,20 @@
+/**
+ * The verifying thread: what piscina runs in each worker. Stateless but for the cache of examined keys.
+ */
+import { workerData } from 'node:worker_threads'
+import type { BackendName } from '../verify/backend.ts'
+import { judgeBatch, unpackBatch } from '../verify/batch.ts'
+import { chooseBackend } from '../verify/choose.ts'
+
+export type VerifyWorkerData = { readonly backend: BackendName | undefined }
+
+const backend = chooseBackend((workerData as VerifyWorkerData).backend)
+
+export function verifyBatch(letter: ArrayBuffer): Uint8Array {
+  return judgeBatch(backend, unpackBatch(letter))
+}
+
+/** What this thread verifies with: asked once at start, so that a thread that cannot verify stops the start. */
+export function backendName(): BackendName {
+  return backend.name
+}

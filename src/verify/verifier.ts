@@ -1,0 +1,206 @@
+/**
+ * The way from one thread with many signatures to several threads that check them.
+ *
+ * Batching is natural: a free thread gets what is waiting at once, so a lone signature waits
+ * for nobody, and while all threads are busy the next batch grows. Nothing waits without
+ * bound: beyond the queue's limits the answer is 'overloaded', at once.
+ *
+ * Callbacks instead of promises: a promise a signature costs more than the whole hand-over.
+ *
+ * Measured with libsodium, one thread, 64 in flight, 300-byte messages, against 17,500/s for
+ * the same calls in a plain loop: one batch a thread at a time gives 0.86 of that, two give
+ * 0.96 (two threads: 25,000/s and 32,000/s). `atomics: 'sync'` and `'disabled'` differ by less
+ * than the noise; 'disabled' is used because a thread blocked in Atomics.wait hears nothing else.
+ */
+import { Piscina } from 'piscina'
+import type { VerifyWorkerData } from '../threads/verify.ts'
+import { type BackendName, publicKeyBytes } from './backend.ts'
+import { hasRightLengths, packBatch, type SignatureItem, verdictBadKey, verdictGood } from './batch.ts'
+
+export type Verdict = 'good' | 'bad_key' | 'bad_signature' | 'overloaded'
+export type VerdictCallback = (verdict: Verdict) => void
+
+/** Past this the hand-over costs nothing measurable a signature, and a larger batch only adds to everybody's wait. */
+export const batchItemsMax = 64
+/** A blob of 2 MiB travels alone; 64 of them together would be 128 MiB copied in one go. */
+export const batchBytesMax = 1_048_576
+
+/** One batch being checked, one lying ready in the thread's own port: the thread never waits for this one to wake. */
+const batchesPerThread = 2
+
+/** About a quarter of a second of one thread's work: who would wait longer is better told to come back. */
+const waitingItemsMaxDefault = 4_096
+const waitingBytesMaxDefault = 64 * 1_048_576
+
+export type VerifierOptions = {
+  readonly threads: number
+  /** Only this backend; without it the fastest that works. */
+  readonly backend?: BackendName
+  readonly waitingItemsMax?: number
+  readonly waitingBytesMax?: number
+  /** Told when a thread died (its signatures were answered 'overloaded') or the pool is lost for good. */
+  readonly report?: (event: VerifierEvent) => void
+}
+
+export type VerifierEvent = {
+  readonly kind: 'verify_thread_died' | 'verifier_lost'
+  readonly message: string
+}
+
+type Waiting = SignatureItem & { readonly callback: VerdictCallback }
+
+export class Verifier {
+  /** What the threads verify with. */
+  readonly backend: BackendName
+  readonly #pool: Piscina
+  readonly #options: VerifierOptions
+  readonly #waitingItemsMax: number
+  readonly #waitingBytesMax: number
+  readonly #waiting: Waiting[] = []
+  #waitingBytes = 0
+  #freeSlots: number
+  /** True while callbacks run: what they ask for goes out as one batch afterwards, not one by one. */
+  #gathering = false
+  #closed = false
+  #whenQuiet: (() => void) | undefined
+
+  private constructor(pool: Piscina, backend: BackendName, options: VerifierOptions) {
+    this.#pool = pool
+    this.backend = backend
+    this.#options = options
+    this.#freeSlots = options.threads * batchesPerThread
+    this.#waitingItemsMax = options.waitingItemsMax ?? waitingItemsMaxDefault
+    this.#waitingBytesMax = options.waitingBytesMax ?? waitingBytesMaxDefault
+    pool.on('error', (error: Error) => this.#threadDied(error))
+  }
+
+  /** Starts the threads and returns when each of them has loaded a backend. Rejects when one cannot. */
+  static async start(options: VerifierOptions): Promise<Verifier> {
+    const workerData: VerifyWorkerData = { backend: options.backend }
+    const pool = new Piscina({
+      filename: new URL('../threads/verify.ts', import.meta.url).href,
+      name: 'verifyBatch',
+      minThreads: options.threads,
+      maxThreads: options.threads,
+      concurrentTasksPerWorker: batchesPerThread,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      atomics: 'disabled',
+      recordTiming: false,
+      workerData,
+    })
+    // Without a listener an 'error' event would end the process before the rejection below says why.
+    const ignore = () => {}
+    pool.on('error', ignore)
+    try {
+      const asked = Array.from({ length: options.threads }, () => pool.run(undefined, { name: 'backendName' }))
+      const [name] = (await Promise.all(asked)) as BackendName[]
+      const verifier = new Verifier(pool, name!, options)
+      pool.off('error', ignore)
+      return verifier
+    } catch (error) {
+      await pool.destroy()
+      throw error
+    }
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  /**
+   * Asks for a verdict. The callback runs exactly once: later, or before this returns when the answer is known at
+   * once ('overloaded', a wrong length). Signature (64 bytes), key (32) and message may be views into larger buffers
+   * and must stay as they are until the callback: they are copied once, when their batch leaves.
+   */
+  verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void {
+    const item: Waiting = { signature, publicKey, message, callback }
+    if (!hasRightLengths(item)) {
+      callback(publicKey.length === publicKeyBytes ? 'bad_signature' : 'bad_key')
+      return
+    }
+    const full =
+      this.#waiting.length >= this.#waitingItemsMax || this.#waitingBytes + message.length > this.#waitingBytesMax
+    if (full || this.#closed) {
+      callback('overloaded')
+      return
+    }
+    this.#waiting.push(item)
+    this.#waitingBytes += message.length
+    if (!this.#gathering && this.#freeSlots > 0) this.#dispatch()
+  }
+
+  /** Takes no more, answers everything taken, ends the threads. */
+  async close(): Promise<void> {
+    this.#closed = true
+    if (!this.#isQuiet()) {
+      await new Promise<void>((resolve) => {
+        this.#whenQuiet = resolve
+      })
+    }
+    await this.#pool.destroy()
+  }
+
+  #isQuiet(): boolean {
+    return this.#waiting.length === 0 && this.#freeSlots === this.#options.threads * batchesPerThread
+  }
+
+  #dispatch(): void {
+    while (this.#freeSlots > 0 && this.#waiting.length > 0) this.#send(this.#takeBatch())
+  }
+
+  /** The oldest waiting, divided fairly among the free places. */
+  #takeBatch(): Waiting[] {
+    const share = Math.min(batchItemsMax, Math.ceil(this.#waiting.length / this.#freeSlots))
+    let count = 0
+    let bytes = 0
+    while (count < share) {
+      const { length } = this.#waiting[count]!.message
+      if (count > 0 && bytes + length > batchBytesMax) break
+      bytes += length
+      count += 1
+    }
+    this.#waitingBytes -= bytes
+    return this.#waiting.splice(0, count)
+  }
+
+  #send(batch: readonly Waiting[]): void {
+    this.#freeSlots -= 1
+    const letter = packBatch(batch)
+    this.#pool.run(letter, { transferList: [letter] }).then(
+      (verdicts: Uint8Array) => this.#answer(batch, (index) => verdictOf(verdicts[index])),
+      (error: Error) => {
+        this.#threadDied(error)
+        this.#answer(batch, () => 'overloaded')
+      },
+    )
+  }
+
+  #answer(batch: readonly Waiting[], verdictAt: (index: number) => Verdict): void {
+    this.#freeSlots += 1
+    // The thread first: it works while the callbacks run.
+    this.#dispatch()
+    this.#gathering = true
+    for (let index = 0; index < batch.length; index += 1) batch[index]!.callback(verdictAt(index))
+    this.#gathering = false
+    this.#dispatch()
+    if (this.#closed && this.#isQuiet()) this.#whenQuiet?.()
+  }
+
+  /** Piscina replaces a thread that died, unless the new one dies at birth: then it stops trying, and so must we. */
+  #threadDied(error: Error): void {
+    if (this.#closed) return
+    const lost = this.#pool.threads.length < this.#options.threads
+    this.#options.report?.({ kind: lost ? 'verifier_lost' : 'verify_thread_died', message: error.message })
+    if (!lost) return
+    this.#closed = true
+    this.#waitingBytes = 0
+    for (const { callback } of this.#waiting.splice(0)) callback('overloaded')
+    // What piscina still keeps for a thread that will never come is rejected by this, and so answered.
+    void this.#pool.destroy()
+  }
+}
+
+function verdictOf(byte: number | undefined): Verdict {
+  if (byte === verdictGood) return 'good'
+  return byte === verdictBadKey ? 'bad_key' : 'bad_signature'
+}

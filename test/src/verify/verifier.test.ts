@@ -1,0 +1,203 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
+import fc from 'fast-check'
+import { Piscina } from 'piscina'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { BackendName } from '../../../src/verify/backend.ts'
+import {
+  judgeBatch,
+  packBatch,
+  type SignatureItem,
+  unpackBatch,
+  verdictBadKey,
+  verdictBadSignature,
+  verdictGood,
+} from '../../../src/verify/batch.ts'
+import { chooseBackend } from '../../../src/verify/choose.ts'
+import { type Verdict, Verifier, type VerifierEvent } from '../../../src/verify/verifier.ts'
+
+const { privateKey, publicKey: publicKeyObject } = generateKeyPairSync('ed25519')
+const publicKey = publicKeyObject.export({ format: 'der', type: 'spki' }).subarray(12)
+const identityKey = Buffer.from(`01${'00'.repeat(31)}`, 'hex')
+
+function signed(text: string | Buffer): SignatureItem {
+  const message = Buffer.from(text)
+  return { message, publicKey, signature: sign(undefined, message, privateKey) }
+}
+
+function ask(verifier: Verifier, item: SignatureItem): Promise<Verdict> {
+  return new Promise((resolve) => verifier.verify(item.signature, item.publicKey, item.message, resolve))
+}
+
+const good = signed('good')
+const badKey = { ...good, publicKey: identityKey }
+const badSignature = { ...good, message: Buffer.from('other') }
+
+describe('a letter', () => {
+  const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
+  const items = fc.array(
+    fc.record({ signature: bytes(64), publicKey: bytes(32), message: fc.uint8Array({ maxLength: 300 }) }),
+    { maxLength: 70 },
+  )
+
+  test('unpacked is what was packed', () => {
+    fc.assert(
+      fc.property(items, (packed) => {
+        const plain = (item: SignatureItem) => [item.signature, item.publicKey, item.message].map((part) => [...part])
+        expect(unpackBatch(packBatch(packed)).map(plain)).toEqual(packed.map(plain))
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  test('cut or lengthened anywhere is refused, not misread', () => {
+    const letter = packBatch([good, badKey])
+    for (let size = 0; size < letter.byteLength; size += 1) {
+      expect(() => unpackBatch(letter.slice(0, size))).toThrow(RangeError)
+    }
+    const longer = new Uint8Array(letter.byteLength + 1)
+    longer.set(new Uint8Array(letter))
+    expect(() => unpackBatch(longer.buffer)).toThrow(RangeError)
+  })
+
+  test('takes no signature or key of another length', () => {
+    expect(() => packBatch([{ ...good, signature: good.signature.subarray(1) }])).toThrow(RangeError)
+    expect(() => packBatch([{ ...good, publicKey: good.signature }])).toThrow(RangeError)
+  })
+
+  test('is judged item by item, in order', () => {
+    const verdicts = judgeBatch(chooseBackend(), unpackBatch(packBatch([badKey, good, badSignature, good])))
+    expect([...verdicts]).toEqual([verdictBadKey, verdictGood, verdictBadSignature, verdictGood])
+  })
+})
+
+describe('the verifier', () => {
+  let verifier: Verifier
+  beforeAll(async () => {
+    verifier = await Verifier.start({ threads: 2 })
+  })
+  afterAll(() => verifier.close())
+
+  test('names the backend its threads use', () => {
+    expect(verifier.backend).toBe(chooseBackend().name)
+  })
+
+  test('gives each of a thousand mixed signatures its own verdict, once', async () => {
+    const kinds: readonly [SignatureItem, Verdict][] = [
+      [good, 'good'],
+      [badKey, 'bad_key'],
+      [badSignature, 'bad_signature'],
+      [signed(''), 'good'],
+      [signed('x'.repeat(5_000)), 'good'],
+    ]
+    const asked = Array.from({ length: 1_000 }, (_, index) => kinds[(index * 7 + (index >> 3)) % kinds.length]!)
+    const answers = await Promise.all(asked.map(([item]) => ask(verifier, item)))
+    expect(answers).toEqual(asked.map(([, expected]) => expected))
+    expect(verifier.waiting).toBe(0)
+  })
+
+  test('takes views into a larger buffer, and leaves the bytes where they are', async () => {
+    const large = Buffer.concat([Buffer.alloc(7), good.signature, good.publicKey, good.message])
+    const before = Buffer.from(large)
+    const item = {
+      signature: large.subarray(7, 71),
+      publicKey: large.subarray(71, 103),
+      message: large.subarray(103),
+    }
+    expect(await ask(verifier, item)).toBe('good')
+    expect(large.equals(before)).toBe(true)
+  })
+
+  test('takes messages of megabytes beside small ones', async () => {
+    const large = signed(Buffer.alloc(2_097_152, 7))
+    const bent = { ...large, message: Buffer.alloc(2_097_152, 8) }
+    const answers = await Promise.all([good, large, bent, large, good].map((item) => ask(verifier, item)))
+    expect(answers).toEqual(['good', 'good', 'bad_signature', 'good', 'good'])
+  })
+
+  test('answers a wrong length at once', () => {
+    const told: Verdict[] = []
+    verifier.verify(good.signature.subarray(1), publicKey, good.message, (verdict) => told.push(verdict))
+    verifier.verify(good.signature, publicKey.subarray(1), good.message, (verdict) => told.push(verdict))
+    expect(told).toEqual(['bad_signature', 'bad_key'])
+  })
+
+  test('may be asked again from inside a callback', async () => {
+    const told: Verdict[] = []
+    await new Promise<void>((resolve) => {
+      const again = (verdict: Verdict) => {
+        told.push(verdict)
+        if (told.length === 100) resolve()
+        else verifier.verify(good.signature, publicKey, good.message, again)
+      }
+      again('good')
+    })
+    expect(new Set(told)).toEqual(new Set(['good']))
+  })
+})
+
+describe('bounds', () => {
+  test('a full queue answers overloaded at once; what was taken is still answered', async () => {
+    const verifier = await Verifier.start({ threads: 1, waitingItemsMax: 5 })
+    const asked = Array.from({ length: 50 }, () => ask(verifier, good))
+    const answers = await Promise.all(asked)
+    // Two batches of one go to the thread at once, five wait, the others hear it now.
+    expect(answers.filter((answer) => answer === 'good')).toHaveLength(7)
+    expect(answers.filter((answer) => answer === 'overloaded')).toHaveLength(43)
+    expect(await ask(verifier, good)).toBe('good')
+    await verifier.close()
+  })
+
+  test('bytes that wait are bounded too', async () => {
+    const verifier = await Verifier.start({ threads: 1, waitingBytesMax: 10_000 })
+    const large = signed('x'.repeat(4_000))
+    const answers = await Promise.all(Array.from({ length: 10 }, () => ask(verifier, large)))
+    expect(answers.filter((answer) => answer === 'good')).toHaveLength(4)
+    expect(await ask(verifier, large)).toBe('good')
+    await verifier.close()
+  })
+})
+
+describe('start and end', () => {
+  test('close answers everything that was taken, then refuses', async () => {
+    const verifier = await Verifier.start({ threads: 1 })
+    const asked = Array.from({ length: 500 }, () => ask(verifier, good))
+    await verifier.close()
+    expect(new Set(await Promise.all(asked))).toEqual(new Set(['good']))
+    expect(await ask(verifier, good)).toBe('overloaded')
+  })
+
+  test('each backend can be asked for by name', async () => {
+    for (const backend of ['noble', 'openssl'] as const) {
+      const verifier = await Verifier.start({ threads: 1, backend })
+      expect(verifier.backend).toBe(backend)
+      const answers = await Promise.all([good, badKey, badSignature].map((item) => ask(verifier, item)))
+      expect(answers).toEqual(['good', 'bad_key', 'bad_signature'])
+      await verifier.close()
+    }
+  })
+
+  test('a thread that finds no backend stops the start, and says so', async () => {
+    const starting = Verifier.start({ threads: 2, backend: 'abacus' as BackendName })
+    await expect(starting).rejects.toThrow('no Ed25519 backend works here')
+  })
+
+  test('when a thread dies its signatures are answered overloaded, and a new thread goes on', async () => {
+    const events: VerifierEvent[] = []
+    let pool: Piscina | undefined
+    const run = vi.spyOn(Piscina.prototype, 'run').mockImplementationOnce(function (this: Piscina, ...given) {
+      pool = this
+      return this.run(...given)
+    })
+    const verifier = await Verifier.start({ threads: 1, backend: 'noble', report: (event) => events.push(event) })
+    run.mockRestore()
+    // Hashing 2 MiB in JavaScript keeps the thread busy far longer than it takes to end it.
+    const large = signed(Buffer.alloc(2_097_152, 7))
+    const asked = [large, large].map((item) => ask(verifier, item))
+    await pool!.threads[0]!.terminate()
+    expect(await Promise.all(asked)).toEqual(['overloaded', 'overloaded'])
+    expect(new Set(events.map((event) => event.kind))).toEqual(new Set(['verify_thread_died']))
+    expect(await ask(verifier, good)).toBe('good')
+    expect(verifier.waiting).toBe(0)
+    await verifier.close()
+  })
+})

@@ -1,0 +1,109 @@
+/**
+ * The exact bytes a command is signed as, and the names that follow from them.
+ *
+ * `{"version":1,"service":"<service_id>","command":{...}}`: compact UTF-8 JSON, no newline, the
+ * command's fields in one fixed order, `signature` and `proof` left out, empty strings, zeros
+ * and empty arrays left out (`operation` always stays). Strings are escaped as JSON.stringify
+ * does (ECMA-262, QuoteJSONString), and U+2028 and U+2029 as \u2028 and \u2029.
+ *
+ * The bytes are written from the checked command, never taken from the wire: key order and
+ * white space of the request don't matter, and what was signed is what was understood.
+ */
+import { hash } from 'node:crypto'
+
+/** Published at /capabilities. Adding a field, or moving one, is a new signing version. */
+export const FIELD_ORDER = [
+  'operation',
+  'room',
+  'page',
+  'text',
+  'kind',
+  'reply_to',
+  'to',
+  'request_id',
+  'public_key',
+  'timestamp',
+  'nonce',
+  'handle',
+  'visibility',
+  'members',
+  'target',
+  'amount',
+  'ttl',
+  'event_id',
+  'cursor',
+  'limit',
+  'query',
+  'before',
+  'reason',
+  'data',
+  'filename',
+  'media_type',
+  'attachments',
+] as const
+
+export const signingVersion = 1
+
+export type SignedField = (typeof FIELD_ORDER)[number]
+export type FieldValue = string | number | readonly string[]
+
+/**
+ * A command as far as its signing goes: which type each field has is checked elsewhere.
+ * Strings must be free of lone surrogates and numbers be safe integers.
+ */
+export type SignableCommand = { readonly operation: string } & {
+  readonly [field in Exclude<SignedField, 'operation'> | 'signature' | 'proof']?: FieldValue | undefined
+}
+
+/** What a repeated request may change and still be the same request (with `signature` and `proof`). */
+const notContent: ReadonlySet<string> = new Set<SignedField>(['nonce', 'timestamp', 'public_key'])
+const contentOrder = FIELD_ORDER.filter((field) => !notContent.has(field))
+
+/** `,"field":` for each field, written once. */
+const labels: Readonly<Record<string, string>> = Object.fromEntries(
+  FIELD_ORDER.map((field) => [field, `${field === 'operation' ? '' : ','}"${field}":`]),
+)
+
+/** The bytes that Ed25519 signs. Throws TypeError for a number that is no safe integer. */
+export function signingBytes(serviceId: string, command: SignableCommand): Buffer {
+  const start = `{"version":${signingVersion},"service":${JSON.stringify(serviceId)},"command":`
+  return toBytes(`${start}${orderedJson(FIELD_ORDER, command)}}`)
+}
+
+/** The id of what a command makes, and the hash it is cut from; both lowercase hex. */
+export function commandId(bytes: Uint8Array): { readonly eventId: string; readonly sha256: string } {
+  const sha256 = hash('sha256', bytes, 'hex')
+  return { eventId: sha256.slice(0, 32), sha256 }
+}
+
+/** 64 hex characters, equal for two commands of one meaning: all but nonce, timestamp, public_key, signature, proof. */
+export function contentKey(command: SignableCommand): string {
+  return hash('sha256', toBytes(orderedJson(contentOrder, command)), 'hex')
+}
+
+function orderedJson(order: readonly SignedField[], command: SignableCommand): string {
+  let json = '{'
+  for (const field of order) {
+    const value = command[field]
+    if (typeof value === 'string') {
+      if (value !== '' || field === 'operation') json += labels[field]! + JSON.stringify(value)
+    } else if (typeof value === 'number') {
+      if (value !== 0) json += labels[field]! + integerText(field, value)
+    } else if (value !== undefined && value.length > 0) {
+      json += labels[field]! + JSON.stringify(value)
+    }
+  }
+  return `${json}}`
+}
+
+function integerText(field: string, value: number): string {
+  // String() would write 1e21 for such a number, and a signature would cover a text nobody meant.
+  if (!Number.isSafeInteger(value)) throw new TypeError(`${field}: ${value} is not a safe integer`)
+  return String(value)
+}
+
+/** Outside strings JSON has no U+2028, so the two can be escaped in the whole text at once. */
+function toBytes(json: string): Buffer {
+  if (!json.includes('\u2028') && !json.includes('\u2029')) return Buffer.from(json)
+  return Buffer.from(json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029'))
+}

@@ -1,0 +1,163 @@
+/**
+ * Says what is wrong with a refused JSON text, and where: a plain reader of RFC 8259 with our
+ * extra rules, one function for each rule of the grammar.
+ *
+ * Slow and only for refusals. It agrees with strict-json.ts on every text: a fault is found
+ * here exactly when that refuses, which a property test holds it to.
+ */
+import { nestingMax, structureMarksMax } from './json-limits.ts'
+
+/** `at` counts UTF-16 units from the start of the text. */
+export type JsonFault = { readonly message: string; readonly at: number }
+
+/** The first fault, in reading order; undefined when there is none. */
+export function findFault(text: string): JsonFault | undefined {
+  try {
+    new FaultReader(text).read()
+    return undefined
+  } catch (error) {
+    if (error instanceof Fault) return error.fault
+    throw error
+  }
+}
+
+/** Unwinds the reader; never leaves this file. */
+class Fault extends Error {
+  readonly fault: JsonFault
+  constructor(message: string, at: number) {
+    super(message)
+    this.fault = { message, at }
+  }
+}
+
+const whitespace = /[ \t\n\r]*/y
+const number = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y
+/** The two things a string is made of. Matched in turn: one pattern for both would remember every step to go back on. */
+const plainCharacters = /[^"\\\u0000-\u001f]*/y
+const escaped = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+const literals = ['true', 'false', 'null'] as const
+
+class FaultReader {
+  readonly #text: string
+  #at = 0
+  #marks = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  read(): void {
+    if (this.#text.startsWith('\ufeff')) throw new Fault('a byte order mark', 0)
+    this.#value(0)
+    this.#skip()
+    if (this.#at < this.#text.length) throw new Fault('something follows the JSON value', this.#at)
+  }
+
+  #value(depth: number): void {
+    this.#skip()
+    const first = this.#text[this.#at]
+    if (first === undefined) throw new Fault('the text ends where a value should be', this.#at)
+    if (first === '{' || first === '[') {
+      if (depth === nestingMax) throw new Fault(`nested more than ${nestingMax} deep`, this.#at)
+      this.#at += 1
+      this.#countMark()
+      if (first === '{') this.#object(depth + 1)
+      else this.#array(depth + 1)
+    } else if (first === '"') this.#string()
+    else if (first === '-' || (first >= '0' && first <= '9')) this.#number()
+    else this.#literal()
+  }
+
+  #object(depth: number): void {
+    const keys = new Set<string>()
+    if (this.#takes('}')) return
+    do {
+      this.#skip()
+      const at = this.#at
+      if (this.#text[at] !== '"') throw new Fault('a key in double quotes should be here', at)
+      const key = this.#string()
+      if (keys.has(key)) throw new Fault(`key ${shown(key)} is given twice`, at)
+      keys.add(key)
+      if (!this.#takes(':')) throw new Fault("':' should be here", this.#at)
+      this.#value(depth)
+    } while (this.#takes(','))
+    if (!this.#takes('}')) throw new Fault("',' or '}' should be here", this.#at)
+  }
+
+  #array(depth: number): void {
+    if (this.#takes(']')) return
+    do this.#value(depth)
+    while (this.#takes(','))
+    if (!this.#takes(']')) throw new Fault("',' or ']' should be here", this.#at)
+  }
+
+  #string(): string {
+    const start = this.#at
+    this.#at += 1
+    do this.#match(plainCharacters)
+    while (this.#match(escaped) !== null)
+    const next = this.#text[this.#at]
+    if (next === undefined) throw new Fault('a string without an end begins', start)
+    if (next === '\\') throw new Fault('an escape that JSON does not have', this.#at)
+    if (next !== '"') throw new Fault('a control character that must be written as an escape', this.#at)
+    this.#at += 1
+    const value: string = JSON.parse(this.#text.slice(start, this.#at))
+    if (!value.isWellFormed()) throw new Fault('half a surrogate pair in the string that begins', start)
+    return value
+  }
+
+  #number(): void {
+    const start = this.#at
+    const parts = this.#match(number)
+    if (parts === null) throw new Fault('a number without digits', start)
+    if (parts[1] !== undefined || parts[2] !== undefined) {
+      throw new Fault(`${shown(parts[0])}: a number must be a plain integer, without fraction or exponent,`, start)
+    }
+    const value = Number(parts[0])
+    if (Object.is(value, -0)) throw new Fault('-0 (write 0)', start)
+    if (!Number.isSafeInteger(value)) {
+      throw new Fault(`${shown(parts[0])}: an integer must lie within ±9007199254740991,`, start)
+    }
+  }
+
+  #literal(): void {
+    for (const literal of literals) {
+      if (this.#text.startsWith(literal, this.#at)) {
+        this.#at += literal.length
+        return
+      }
+    }
+    throw new Fault('a value should be here', this.#at)
+  }
+
+  /** Takes this character after white space, if it is the next. */
+  #takes(character: string): boolean {
+    this.#skip()
+    if (this.#text[this.#at] !== character) return false
+    this.#at += 1
+    if (character === ':' || character === ',') this.#countMark()
+    return true
+  }
+
+  #countMark(): void {
+    this.#marks += 1
+    if (this.#marks > structureMarksMax) throw new Fault(`more than ${structureMarksMax} of { [ : ,`, this.#at - 1)
+  }
+
+  #skip(): void {
+    this.#match(whitespace)
+  }
+
+  /** Takes what matches here. */
+  #match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.#at
+    const match = pattern.exec(this.#text)
+    if (match !== null) this.#at += match[0].length
+    return match
+  }
+}
+
+/** What a stranger wrote, fit for an error message: short, quoted, control characters escaped. */
+function shown(text: string): string {
+  return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
+}

@@ -1,0 +1,157 @@
+/**
+ * JSON with one meaning: what two readers could understand differently is refused.
+ *
+ * Refused beside what JSON.parse refuses (RFC 8259): invalid UTF-8, a byte order mark, a key
+ * given twice in one object at any depth, nesting over 32, a number that is not written as
+ * a plain safe integer, -0, a lone surrogate.
+ *
+ * JSON.parse does the reading. One scan over the characters outside strings comes before it
+ * and sees what JSON.parse forgets: depth (so that it never meets a million brackets), how
+ * numbers were written, and how many members there are. If the parsed value has fewer keys
+ * than the text had members, one was given twice. A command of 600 bytes takes 1.9 to 2.7 us,
+ * of which JSON.parse is two thirds. Only a refused text is read again, slowly, to say where
+ * and why (json-fault.ts).
+ *
+ * A key `__proto__` arrives as an own property like any other, to be refused as unknown.
+ */
+import { isUtf8 } from 'node:buffer'
+import { findFault } from './json-fault.ts'
+import { nestingMax, structureMarksMax } from './json-limits.ts'
+
+export type StrictJson =
+  | { readonly ok: true; readonly value: unknown; readonly text: string }
+  | { readonly ok: false; readonly message: string }
+
+/** A request body. Never throws, and takes time linear in the length. */
+export function parseStrictJson(bytes: Uint8Array): StrictJson {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (!isUtf8(body)) return { ok: false, message: `invalid UTF-8 at or just before byte ${firstBadByte(body)}` }
+  return parseStrictText(body.toString())
+}
+
+/** The same for JSON inside a string, such as a command's `data`. */
+export function parseStrictText(text: string): StrictJson {
+  const members = countMembers(text)
+  if (members === undefined) return refuse(text)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return refuse(text)
+  }
+  // A lone surrogate comes from an escape, or stands in a text that was never UTF-8.
+  if ((text.includes('\\u') || !text.isWellFormed()) && !isWellFormedJson(value)) return refuse(text)
+  return countKeys(value) === members ? { ok: true, value, text } : refuse(text)
+}
+
+function refuse(text: string): StrictJson {
+  const fault = findFault(text)
+  if (fault === undefined) return { ok: false, message: 'not strict JSON' }
+  const byte = Buffer.byteLength(text.slice(0, fault.at))
+  return { ok: false, message: `${fault.message} at byte ${byte}` }
+}
+
+const quote = 0x22
+const comma = 0x2c
+const minus = 0x2d
+const digit0 = 0x30
+const digit9 = 0x39
+const colon = 0x3a
+const bracketOpen = 0x5b
+const backslash = 0x5c
+const bracketClose = 0x5d
+const braceOpen = 0x7b
+const braceClose = 0x7d
+
+/** Colons outside strings, which are as many as members; undefined when something seen on the way must be refused. */
+function countMembers(text: string): number | undefined {
+  let members = 0
+  let otherMarks = 0
+  let depth = 0
+  let at = 0
+  while (at < text.length) {
+    const unit = text.charCodeAt(at)
+    if (unit === quote) {
+      at = endOfString(text, at + 1)
+      if (at === 0) return undefined
+    } else if (unit === colon) {
+      members += 1
+      at += 1
+    } else if (unit === braceOpen || unit === bracketOpen) {
+      depth += 1
+      if (depth > nestingMax) return undefined
+      otherMarks += 1
+      at += 1
+    } else if (unit === comma) {
+      otherMarks += 1
+      at += 1
+    } else if (unit === braceClose || unit === bracketClose) {
+      depth -= 1
+      at += 1
+    } else if (unit === minus || (unit >= digit0 && unit <= digit9)) {
+      at = endOfInteger(text, at)
+      if (at === 0) return undefined
+    } else {
+      at += 1
+    }
+  }
+  return members + otherMarks <= structureMarksMax ? members : undefined
+}
+
+/** Index behind the closing quote; 0 when there is none. `indexOf` runs at memory speed, so long texts cost little. */
+function endOfString(text: string, start: number): number {
+  let at = start
+  for (;;) {
+    const end = text.indexOf('"', at)
+    if (end === -1) return 0
+    let before = end - 1
+    while (before >= at && text.charCodeAt(before) === backslash) before -= 1
+    // An even number of backslashes escape each other; with an odd one the last escapes the quote.
+    if ((end - before) % 2 === 1) return end + 1
+    at = end + 1
+  }
+}
+
+/** Index behind a plain safe integer; 0 when it is none. */
+function endOfInteger(text: string, start: number): number {
+  let at = start + 1
+  let unit = text.charCodeAt(at)
+  while (unit >= digit0 && unit <= digit9) {
+    at += 1
+    unit = text.charCodeAt(at)
+  }
+  if (unit === 0x2e || unit === 0x65 || unit === 0x45) return 0 // '.', 'e', 'E'
+  if (text.charCodeAt(start) === minus && text.charCodeAt(start + 1) === digit0) return 0
+  // Fifteen digits are safe whatever they are; more are worth a closer look.
+  return at - start <= 15 || Number.isSafeInteger(Number(text.slice(start, at))) ? at : 0
+}
+
+function countKeys(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  if (Array.isArray(value)) {
+    for (const element of value) if (typeof element === 'object') count += countKeys(element)
+    return count
+  }
+  for (const key in value) {
+    count += 1
+    const member = (value as Record<string, unknown>)[key]
+    if (typeof member === 'object') count += countKeys(member)
+  }
+  return count
+}
+
+function isWellFormedJson(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed()
+  if (typeof value !== 'object' || value === null) return true
+  if (Array.isArray(value)) return value.every(isWellFormedJson)
+  return Object.entries(value).every(([key, member]) => key.isWellFormed() && isWellFormedJson(member))
+}
+
+/** Decoding puts U+FFFD for what is bad, so the first byte that comes back different is the place. */
+function firstBadByte(body: Buffer): number {
+  const mended = Buffer.from(body.toString())
+  let at = 0
+  while (at < body.length && body[at] === mended[at]) at += 1
+  return at
+}

@@ -1,0 +1,68 @@
+/**
+ * A place in a list, sealed: a reader can hand it back and do nothing else with it.
+ *
+ * Text = base64url of
+ *
+ *   offset   size   field
+ *   0        12     nonce, random
+ *   12       n      AES-256-GCM ciphertext of the JSON of the place
+ *   12 + n   16     tag, over the ciphertext and the list's name
+ *
+ * The list's name is associated data, so a cursor of one list opens no other. Random 96-bit
+ * nonces are safe for 2^32 seals under one key (NIST SP 800-38D, 8.3).
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { decodeBase64url } from './encoding.ts'
+
+const nonceBytes = 12
+const tagBytes = 16
+
+/** Cursors hold a few numbers and ids. A longer text is none of ours, and is not even decoded. */
+export const cursorTextMax = 1_024
+
+export class CursorSealer {
+  readonly #key: Uint8Array
+  readonly #random: (bytes: number) => Uint8Array
+
+  /** `key`: 32 bytes. `random` gives that many fresh random bytes. */
+  constructor(key: Uint8Array, random: (bytes: number) => Uint8Array = randomBytes) {
+    if (key.length !== 32) throw new RangeError('a cursor key has 32 bytes')
+    this.#key = key
+    this.#random = random
+  }
+
+  /** Seals a JSON value. Throws RangeError when the text would be longer than anybody may hand back. */
+  seal(listName: string, place: unknown): string {
+    const nonce = this.#random(nonceBytes)
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: tagBytes })
+    cipher.setAAD(associated(listName))
+    const sealed = cipher.update(JSON.stringify(place), 'utf8')
+    cipher.final()
+    const text = Buffer.concat([nonce, sealed, cipher.getAuthTag()]).toString('base64url')
+    if (text.length > cursorTextMax) throw new RangeError(`a cursor of ${text.length} characters`)
+    return text
+  }
+
+  /** What was sealed, or undefined: forged, cut, of another list, another key, or not canonical text. */
+  open(listName: string, text: string): unknown {
+    if (text.length > cursorTextMax) return undefined
+    const bytes = decodeBase64url(text)
+    if (bytes === undefined || bytes.length <= nonceBytes + tagBytes) return undefined
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, nonceBytes), {
+      authTagLength: tagBytes,
+    })
+    decipher.setAAD(associated(listName))
+    decipher.setAuthTag(bytes.subarray(-tagBytes))
+    const place = decipher.update(bytes.subarray(nonceBytes, -tagBytes))
+    try {
+      decipher.final()
+    } catch {
+      return undefined // The tag does not fit: not sealed here, or not for this list.
+    }
+    return JSON.parse(place.toString())
+  }
+}
+
+function associated(listName: string): Buffer {
+  return Buffer.from(`broadside-cursor-v1\n${listName}`)
+}

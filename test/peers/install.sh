@@ -1,0 +1,53 @@
+#!/bin/sh
+# Installs the programs the tests check us against: none of them is ours.
+#
+#   golang + golang.org/x/mod   the Go checksum database's note and tlog code, our second opinion on proofs
+#   strace                      injects a failing or killed system call at every step of a write
+#   xfsprogs, e2fsprogs         file systems of a fixed size, for full-disk and power-cut tests
+#   util-linux                  mount, losetup, flock
+#
+# Debian bookworm's own packages, through apt, as root. Safe to run again.
+set -eu
+
+packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux"
+
+installed() {
+  dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed
+}
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "peers: this script knows Debian's apt only. Install by your own means: $packages" >&2
+  exit 1
+fi
+
+missing=""
+for package in $packages; do
+  installed "$package" || missing="$missing $package"
+done
+
+if [ -z "$missing" ]; then
+  echo "peers: everything is installed ($packages)"
+  exit 0
+fi
+
+if [ "$(id -u)" -ne 0 ]; then
+  echo "peers: missing:$missing" >&2
+  echo "peers: run this as root: sh test/peers/install.sh" >&2
+  exit 1
+fi
+
+echo "peers: installing$missing"
+# Another apt may hold the lock for a minute: wait for it rather than fail.
+export DEBIAN_FRONTEND=noninteractive
+apt_get() { apt-get -q -o DPkg::Lock::Timeout=300 -o APT::Get::Lock::Timeout=300 "$@"; }
+apt_get update
+# shellcheck disable=SC2086  # a list of package names, meant to be split
+apt_get install -y --no-install-recommends $missing
+
+for package in $packages; do
+  if ! installed "$package"; then
+    echo "peers: $package is still missing after the install" >&2
+    exit 1
+  fi
+done
+echo "peers: everything is installed ($packages)"

@@ -1,0 +1,92 @@
+/**
+ * Finds the programs we are checked against. Not having one is no success: on
+ * a developer's machine the tests that need it are skipped and say how to get
+ * it; in CI (CI=true) they fail.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+const HOW = 'install it as root with: sh test/peers/install.sh'
+
+/** Where Debian puts golang.org/x/mod, as a GOPATH. */
+const GOPATH = '/usr/share/gocode'
+const sumdb = join(GOPATH, 'src/golang.org/x/mod/sumdb')
+
+/** Where a program is, or nothing. */
+export function findProgram(name: string, ...furtherFolders: string[]): string | undefined {
+  const folders = [...furtherFolders, ...(process.env.PATH ?? '').split(delimiter)]
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
+}
+
+/** What is missing for a test that needs this program, as a sentence; nothing when it is there. */
+export function missingProgram(name: string): string | undefined {
+  return findProgram(name) === undefined ? `${name} is missing; ${HOW}` : undefined
+}
+
+/** What is missing for the Go verifier, as a sentence; nothing when it can be built. */
+export function missingForGoVerifier(): string | undefined {
+  if (findGo() === undefined) return `Go is missing; ${HOW}`
+  return existsSync(sumdb) ? undefined : `golang.org/x/mod is missing; ${HOW}`
+}
+
+/**
+ * Whether to skip the tests of a missing peer: `describe.skipIf(skipWithout(missing))`.
+ *
+ * @throws in CI, where a peer must not be missing
+ */
+export function skipWithout(missing: string | undefined): boolean {
+  if (missing !== undefined && process.env.CI === 'true') throw new Error(missing)
+  return missing !== undefined
+}
+
+/** For the name of the skipped tests, so that the report says why. */
+export function skipNote(missing: string | undefined): string {
+  return missing === undefined ? '' : ` [skipped: ${missing}]`
+}
+
+/** What the Go verifier is asked. Hashes and entries are standard base64. */
+export type GoRequest = {
+  readonly vkey: string
+  readonly checkpoint: string
+  readonly proofs?: readonly {
+    readonly index: number
+    /** The leaf hash is computed in Go from the entry, or taken as given without one. */
+    readonly entry?: string
+    readonly leaf_hash?: string
+    readonly path: readonly string[]
+  }[]
+  readonly consistency?: readonly {
+    readonly from: number
+    readonly from_root: string
+    readonly to: number
+    readonly to_root: string
+    readonly path: readonly string[]
+  }[]
+}
+
+/**
+ * Builds the Go verifier into a folder: `ask` gives whether Go agrees, and its sentence.
+ *
+ * @throws when it cannot be built; ask {@link missingForGoVerifier} before
+ */
+export function buildGoVerifier(folder: string): { ask(request: GoRequest): { agrees: boolean; sentence: string } } {
+  const program = join(folder, 'verify')
+  const source = join(import.meta.dirname, 'go/verify.go')
+  const go = findGo()
+  if (go === undefined) throw new Error(`Go is missing; ${HOW}`)
+  const env = { ...process.env, GOPATH, GO111MODULE: 'off', GOFLAGS: '', GOTOOLCHAIN: 'local' }
+  const build = spawnSync(go, ['build', '-o', program, source], { env, encoding: 'utf8' })
+  if (build.status !== 0) throw new Error(`the Go verifier cannot be built: ${build.error ?? build.stderr}`)
+  return {
+    ask(request) {
+      const run = spawnSync(program, { input: JSON.stringify(request), encoding: 'utf8' })
+      if (run.status !== 0 && run.status !== 1) throw new Error(`the Go verifier fell over: ${run.error ?? run.stderr}`)
+      return { agrees: run.status === 0, sentence: run.stdout.trim() }
+    },
+  }
+}
+
+function findGo(): string | undefined {
+  return findProgram('go', '/usr/lib/go-1.19/bin')
+}

@@ -1,0 +1,82 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { decodeFrame, encodeFrame, FRAME_BYTES_LIMIT, FRAME_HEADER_BYTES, frameRefusal } from '../../storage/frame.ts'
+
+const frames = fc.record({
+  type: fc.integer({ min: 1, max: 254 }),
+  flags: fc.integer({ min: 0, max: 255 }),
+  payload: fc.uint8Array({ minLength: 1, maxLength: 400 }),
+})
+const seqs = fc.maxSafeNat()
+
+test('a frame comes back from its bytes as it was written, wherever it stands', () => {
+  fc.assert(
+    fc.property(frames, seqs, seqs, fc.nat(50), (frame, seq, durableSeq, at) => {
+      const bytes = Buffer.alloc(at + FRAME_HEADER_BYTES + frame.payload.length)
+      expect(encodeFrame(bytes, at, frame, seq, durableSeq)).toBe(bytes.length)
+      const found = decodeFrame(bytes, at, bytes.length)
+      expect(found).toEqual({
+        ...frame,
+        payload: Buffer.from(frame.payload),
+        seq,
+        durableSeq,
+        frameBytes: bytes.length - at,
+      })
+    }),
+  )
+})
+
+test('a frame with any bit changed is not a frame', () => {
+  const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 9)
+  encodeFrame(bytes, 0, { type: 3, flags: 1, payload: Buffer.from('some text') }, 7, 6)
+  for (let bit = 0; bit < bytes.length * 8; bit++) {
+    const changed = Buffer.from(bytes)
+    changed[bit >> 3]! ^= 1 << (bit & 7)
+    expect(decodeFrame(changed, 0, changed.length).frameBytes).toBeUndefined()
+  }
+})
+
+test('a frame cut anywhere is short and says how many bytes it needs', () => {
+  const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 5)
+  encodeFrame(bytes, 0, { type: 1, flags: 0, payload: Buffer.from('12345') }, 1, 0)
+  for (let end = 0; end < bytes.length; end++) {
+    const needs = end < FRAME_HEADER_BYTES ? FRAME_HEADER_BYTES : bytes.length
+    expect(decodeFrame(bytes, 0, end)).toMatchObject({ fault: 'short', needs })
+  }
+})
+
+test('the bytes of a frame are those of the table in the file that owns the format', () => {
+  const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 1)
+  encodeFrame(bytes, 0, { type: 2, flags: 0x81, payload: Buffer.from('!') }, 2 ** 32 + 5, 4)
+  // The CRC was computed by another program (Python's zlib).
+  const crc = '1e2cb9c3'
+  expect(bytes.toString('hex')).toBe(`ffb502810100000005000000010000000400000000000000${crc}21`)
+})
+
+test('random bytes are no frame, and zeros are none', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      expect(decodeFrame(Buffer.from(bytes), 0, bytes.length).frameBytes).toBeUndefined()
+    }),
+  )
+  expect(decodeFrame(Buffer.alloc(100), 0, 100)).toMatchObject({ fault: 'magic' })
+})
+
+test.each([
+  ['no type', { type: 0, flags: 0, payload: Buffer.from('a') }],
+  ['the type of a footer', { type: 255, flags: 0, payload: Buffer.from('a') }],
+  ['a stub', { type: 1, flags: 0x40, payload: Buffer.alloc(40) }],
+  ['an empty payload', { type: 1, flags: 0, payload: Buffer.alloc(0) }],
+  ['a key of 15 bytes', { type: 1, flags: 0x80, payload: Buffer.alloc(15) }],
+  ['one byte too many', { type: 1, flags: 0, payload: Buffer.alloc(101 - FRAME_HEADER_BYTES) }],
+])('a frame with %s is not appended', (_, frame) => {
+  expect(frameRefusal(frame, 100)).toBeTypeOf('string')
+  expect(frameRefusal({ type: 1, flags: 0x80, payload: Buffer.alloc(16) }, 100)).toBeUndefined()
+})
+
+test('a length beyond the limit of the format is no frame, however many bytes follow', () => {
+  const bytes = Buffer.alloc(100)
+  encodeFrame(bytes, 0, { type: 1, flags: 0, payload: Buffer.from('a') }, 1, 0)
+  bytes.writeUInt32LE(FRAME_BYTES_LIMIT, 4)
+  expect(decodeFrame(bytes, 0, 100)).toMatchObject({ fault: 'length' })
+})

@@ -1,0 +1,268 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, test, vi } from 'vitest'
+import { DiskFull, Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
+import { FaultyDisk } from '../support/faulty-disk.ts'
+import { keyOf, numbered } from '../support/frames.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+// Thousands of syncs and some processes: on a busy disk they take their time.
+vi.setConfig({ testTimeout: 60_000 })
+
+const canMount = tryMount()
+
+function batch(first: number, count: number): NewFrame[] {
+  return Array.from({ length: count }, (_, i) => numbered(first + i))
+}
+
+/** A copy, because scan hands out views. */
+function framesOf(journal: Journal | JournalReader, from = 1, through?: number) {
+  return Array.from(journal.scan(from, through), (frame) => ({ ...frame, payload: Buffer.from(frame.payload) }))
+}
+
+test('a batch costs one write and one sync, whatever its size, and the seq of its first frame is returned', () => {
+  const disk = new FaultyDisk()
+  const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
+  disk.writes = 0
+  disk.syncs = 0
+  expect(journal.append(batch(1, 1))).toBe(1)
+  expect(journal.append(batch(2, 500))).toBe(2)
+  expect(journal.append([])).toBe(502)
+  expect(journal.nextSeq).toBe(502)
+  expect([disk.writes, disk.syncs]).toEqual([2, 2])
+  journal.close()
+})
+
+test('the chain hash is what a reader of the description computes', () => {
+  const journal = Journal.open({ directory: scratchDirectory() })
+  expect(journal.chain()).toEqual(Buffer.alloc(32))
+  const frames = batch(1, 70)
+  journal.append(frames)
+  const chain = createHash('sha256').update(Buffer.alloc(32))
+  for (const [i, frame] of frames.entries()) {
+    const seq = Buffer.alloc(8)
+    seq.writeBigUInt64LE(BigInt(i + 1))
+    chain.update(seq).update(Uint8Array.of(frame.type)).update(createHash('sha256').update(frame.payload).digest())
+  }
+  expect(journal.chain()).toEqual(chain.digest())
+  journal.close()
+})
+
+test('any appends, rolls and reopenings leave the list of frames that was appended', () => {
+  const steps = fc.array(
+    fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 1, max: 12 }) }, fc.constant('reopen' as const)),
+  )
+  fc.assert(
+    fc.property(steps, fc.integer({ min: 200, max: 4000 }), (script, segmentBytesMax) => {
+      const options = { directory: scratchDirectory(), segmentBytesMax }
+      let journal = Journal.open(options)
+      const reader = JournalReader.open(options.directory)
+      const { id } = journal
+      let length = 0
+      for (const step of script) {
+        if (step === 'reopen') {
+          const chain = journal.chain()
+          journal.close()
+          journal = Journal.open(options)
+          expect(journal.chain()).toEqual(chain)
+        } else {
+          expect(journal.append(batch(length + 1, step))).toBe(length + 1)
+          length += step
+        }
+        expect(journal.nextSeq).toBe(length + 1)
+        reader.advance(length)
+      }
+      expect(journal.id).toEqual(id)
+      const model = Array.from({ length }, (_, i) => ({ ...numbered(i + 1), seq: i + 1 }))
+      for (const view of [journal, reader]) {
+        expect(framesOf(view)).toMatchObject(model)
+        for (const { seq, payload } of model) {
+          expect(view.read(seq)?.payload).toEqual(payload)
+          expect(view.findKey(keyOf(seq))).toBe(seq)
+        }
+        expect(view.findKey(keyOf(length + 1))).toBeUndefined()
+        expect(view.read(length + 1)).toBeUndefined()
+        expect(view.read(0)).toBeUndefined()
+      }
+      journal.close()
+      reader.close()
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('a scan of any range gives that range', () => {
+  const journal = Journal.open({ directory: scratchDirectory(), segmentBytesMax: 3000 })
+  for (let first = 1; first <= 60; first += 5) journal.append(batch(first, 5))
+  fc.assert(
+    fc.property(fc.integer({ min: -2, max: 70 }), fc.integer({ min: -2, max: 70 }), (from, through) => {
+      const first = Math.max(1, from)
+      const expected = Array.from({ length: Math.max(0, Math.min(60, through) - first + 1) }, (_, i) => first + i)
+      expect(framesOf(journal, from, through).map((frame) => frame.seq)).toEqual(expected)
+    }),
+  )
+  journal.close()
+})
+
+test('the newest frame with a key is found, in whichever segment it is', () => {
+  const journal = Journal.open({ directory: scratchDirectory(), segmentBytesMax: 2000 })
+  const same = { ...numbered(1), payload: Buffer.alloc(100, 7) }
+  const key = same.payload.subarray(0, 16)
+  for (const seq of [1, 2, 30, 60]) {
+    while (journal.nextSeq < seq) journal.append([numbered(journal.nextSeq)])
+    journal.append([same])
+    expect(journal.findKey(key)).toBe(seq)
+  }
+  while (journal.nextSeq < 100) journal.append([numbered(journal.nextSeq)])
+  expect(journal.findKey(key)).toBe(60)
+  expect(() => journal.findKey(Buffer.alloc(15))).toThrow(RangeError)
+  journal.close()
+})
+
+test('frames larger than a window and a batch larger than a segment are kept whole', () => {
+  const options = { directory: scratchDirectory(), segmentBytesMax: 100_000 }
+  const journal = Journal.open(options)
+  const large = { type: 9, flags: 0, payload: Buffer.alloc(700_000, 'x') }
+  journal.append([numbered(1)])
+  journal.append([large, numbered(3), large])
+  journal.append([numbered(5)])
+  journal.close()
+  const again = Journal.open(options)
+  expect(framesOf(again).map((frame) => frame.payload.length)).toEqual(
+    [numbered(1), large, numbered(3), large, numbered(5)].map((frame) => frame.payload.length),
+  )
+  expect(again.read(4)?.payload).toEqual(large.payload)
+  again.close()
+})
+
+test('a frame that may not be written refuses the whole batch and leaves the journal working', () => {
+  const journal = Journal.open({ directory: scratchDirectory(), frameBytesMax: 1000 })
+  const tooLarge = { type: 1, flags: 0, payload: Buffer.alloc(1000) }
+  expect(() => journal.append([numbered(1), tooLarge])).toThrow(RangeError)
+  expect(journal.append([numbered(1)])).toBe(1)
+  journal.close()
+})
+
+describe('faults of the disk', () => {
+  test('a failed sync poisons the journal for good, and what was durable before can still be read', () => {
+    const disk = new FaultyDisk()
+    const directory = scratchDirectory()
+    const journal = Journal.open({ directory, openFile: disk.openFile })
+    journal.append(batch(1, 3))
+    disk.failNextSync = true
+    expect(() => journal.append(batch(4, 2))).toThrow(/sync of .* failed/)
+    expect(() => journal.append(batch(4, 2))).toThrow(/poisoned/)
+    expect(journal.nextSeq).toBe(4)
+    expect(journal.read(4)).toBeUndefined()
+    expect(framesOf(journal)).toHaveLength(3)
+    journal.close()
+    const again = Journal.open({ directory })
+    expect(again.nextSeq).toBeGreaterThanOrEqual(4)
+    expect(framesOf(again, 1, 3)).toMatchObject(batch(1, 3))
+    again.close()
+  })
+
+  test('a write error that is not a full disk poisons the journal, and its half batch is gone after a reopening', () => {
+    const disk = new FaultyDisk()
+    const directory = scratchDirectory()
+    const journal = Journal.open({ directory, openFile: disk.openFile })
+    journal.append(batch(1, 3))
+    disk.failNextWrite = new Error('EIO')
+    expect(() => journal.append([numbered(4)])).toThrow('EIO')
+    expect(() => journal.append([numbered(4)])).toThrow(/poisoned/)
+    journal.close()
+    const again = Journal.open({ directory })
+    expect(again.nextSeq).toBe(4)
+    again.close()
+  })
+
+  test('a disk that fills at any byte refuses the batch, keeps what was durable, and goes on when there is room', () => {
+    let refused = 1
+    let room = 0
+    for (; refused > 0; room += 61) {
+      const disk = new FaultyDisk()
+      const options = { directory: scratchDirectory(), segmentBytesMax: 1500, openFile: disk.openFile }
+      const journal = Journal.open(options)
+      disk.room = room
+      refused = 0
+      while (journal.nextSeq <= 20) {
+        try {
+          journal.append(batch(journal.nextSeq, 2))
+        } catch (error) {
+          expect(error).toHaveProperty('name', 'DiskFull')
+          refused++
+          expect(framesOf(journal)).toHaveLength(journal.nextSeq - 1)
+          // Freed little by little, so that a roll is refused at each of its steps.
+          disk.room += 700
+        }
+      }
+      expect(framesOf(journal)).toMatchObject(batch(1, 20))
+      const chain = journal.chain()
+      journal.close()
+      const again = Journal.open({ directory: options.directory })
+      expect(again.chain()).toEqual(chain)
+      again.close()
+    }
+    expect(room).toBeGreaterThan(3000)
+  })
+
+  test('a start writes the last batch again before it syncs: after a failed sync its pages may only look clean', () => {
+    const disk = new FaultyDisk()
+    const directory = scratchDirectory()
+    const journal = Journal.open({ directory, openFile: disk.openFile })
+    journal.append(batch(1, 3))
+    disk.failNextSync = true
+    expect(() => journal.append(batch(4, 2))).toThrow()
+    journal.close()
+    disk.writes = 0
+    disk.syncs = 0
+    const again = Journal.open({ directory, openFile: disk.openFile })
+    expect([disk.writes, disk.syncs]).toEqual([1, 1])
+    expect(framesOf(again)).toMatchObject(batch(1, 5))
+    again.close()
+  })
+
+  test.runIf(canMount)(
+    'a real file system that fills up refuses, lets all be read, and takes more when there is room',
+    () => {
+      const directory = scratchDirectory()
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k', 'tmpfs', directory])
+      try {
+        writeFileSync(join(directory, 'ballast'), Buffer.alloc(32 * 1024))
+        const options = { directory: join(directory, 'journal'), segmentBytesMax: 16 * 1024 }
+        const journal = Journal.open(options)
+        const fill = () => {
+          for (;;) journal.append(batch(journal.nextSeq, 10))
+        }
+        expect(fill).toThrow(DiskFull)
+        const full = journal.nextSeq
+        expect(framesOf(journal)).toMatchObject(batch(1, full - 1))
+        rmSync(join(directory, 'ballast'))
+        expect(fill).toThrow(DiskFull)
+        expect(journal.nextSeq).toBeGreaterThan(full)
+        const last = journal.nextSeq - 1
+        journal.close()
+        const again = Journal.open(options)
+        expect(framesOf(again)).toMatchObject(batch(1, last))
+        expect(again.nextSeq).toBe(last + 1)
+        again.close()
+      } finally {
+        execFileSync('umount', [directory])
+      }
+    },
+  )
+})
+
+/** Only root may make a small file system. */
+function tryMount(): boolean {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return false
+  const directory = mkdtempSync(join(tmpdir(), 'broadside-mount-'))
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16k', 'tmpfs', directory])
+  if (status === 0) spawnSync('umount', [directory])
+  rmdirSync(directory)
+  return status === 0
+}

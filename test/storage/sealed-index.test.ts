@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { ByteBuffer } from 'flatbuffers'
+import { describe, expect, test, vi } from 'vitest'
+import { Journal, JournalReader } from '../../storage/journal.ts'
+import { LiveIndex } from '../../storage/live-index.ts'
+import { type ByteSource, buildIndex, SealedIndex } from '../../storage/sealed-index.ts'
+import { FOOTER_BYTES, indexPath, listSegments } from '../../storage/segment.ts'
+import { keyOf, numbered } from '../support/frames.ts'
+import { flipByte, scratchDirectory } from '../support/scratch.ts'
+
+// Thousands of syncs and some processes: on a busy disk they take their time.
+vi.setConfig({ testTimeout: 60_000 })
+
+const segmentBytesMax = 20_000
+
+function writeJournal(directory: string): number {
+  const journal = Journal.open({ directory, segmentBytesMax })
+  while (listSegments(directory, 'log').length < 4) journal.append([numbered(journal.nextSeq)])
+  const last = journal.nextSeq - 1
+  journal.close()
+  return last
+}
+
+function expectAnswers(view: Journal | JournalReader, last: number): void {
+  for (let seq = 1; seq <= last; seq++) {
+    expect(view.findKey(keyOf(seq))).toBe(seq)
+    expect(view.read(seq)).toMatchObject({ ...numbered(seq), seq })
+  }
+  for (let seq = last + 1; seq < last + 50; seq++) expect(view.findKey(keyOf(seq))).toBeUndefined()
+}
+
+function inMemory(bytes: Buffer): ByteSource & { reads: number } {
+  const source = {
+    reads: 0,
+    size: () => bytes.length,
+    readAt(into: Uint8Array, position: number): number {
+      source.reads++
+      return bytes.copy(into, 0, position, position + into.length)
+    },
+  }
+  return source
+}
+
+function indexOf(keys: Buffer[]) {
+  const live = new LiveIndex(1001)
+  for (const key of keys) live.add(100, 0x80, key)
+  const facts = {
+    journalId: randomBytes(16),
+    firstSeq: 1001,
+    count: keys.length,
+    segmentBytes: live.end + FOOTER_BYTES,
+    chain: randomBytes(32),
+  }
+  return { live, facts, bytes: buildIndex(live, facts) }
+}
+
+const hex6 = (i: number) => (i + 1).toString(16).padStart(6, '0')
+
+describe('an index of many keys', () => {
+  const shapes: Record<string, (i: number) => Buffer> = {
+    'as even as hashes': keyOf,
+    'counting up': (i) => Buffer.from(String(i).padStart(16, '0')),
+    'different in the last bytes only': (i) => Buffer.from('7'.repeat(26) + hex6(i), 'hex'),
+    'half at either end': (i) => Buffer.from((i % 2 ? 'f' : '0').repeat(26) + hex6(i), 'hex'),
+  }
+  test.each(Object.entries(shapes))('%s finds each of them and no other', (_, shape) => {
+    const keys = Array.from({ length: 3000 }, (_, i) => shape(i))
+    const { facts, bytes } = indexOf(keys)
+    const source = inMemory(bytes)
+    const index = SealedIndex.open(source, facts)!
+    expect(index.isIntact()).toBe(true)
+    source.reads = 0
+    for (const [i, key] of keys.entries()) expect(index.find(key)).toBe(1001 + i)
+    expect(source.reads / keys.length).toBeLessThan(12)
+    for (let i = 3000; i < 4000; i++) expect(index.find(shape(i))).toBeUndefined()
+    for (const byte of [0, 255]) expect(index.find(Buffer.alloc(16, byte))).toBeUndefined()
+  })
+
+  test('that are hashes costs few reads of a page', () => {
+    const keys = Array.from({ length: 20_000 }, (_, i) => keyOf(i))
+    const { facts, bytes } = indexOf(keys)
+    const source = inMemory(bytes)
+    const index = SealedIndex.open(source, facts)!
+    source.reads = 0
+    for (const key of keys.slice(0, 1000)) index.find(key)
+    expect(source.reads / 1000).toBeLessThan(3)
+  })
+})
+
+test('an index without keys is one, and each frame has its place', () => {
+  const { facts, live } = indexOf([])
+  live.add(77, 0, Buffer.alloc(1))
+  const one = { ...facts, count: 1, segmentBytes: live.end + FOOTER_BYTES }
+  const index = SealedIndex.open(inMemory(buildIndex(live, one)), one)!
+  expect(index.find(keyOf(1))).toBeUndefined()
+  expect(index.placeOf(1001)).toEqual({ offset: 64, end: 64 + 77, seq: 1001 })
+})
+
+test('the file is a FlatBuffer that the runtime of FlatBuffers reads', () => {
+  const keys = Array.from({ length: 100 }, (_, i) => keyOf(i))
+  const { facts, live, bytes } = indexOf(keys)
+  const buffer = new ByteBuffer(bytes)
+  expect(buffer.__has_identifier('BSIX')).toBe(true)
+  const table = buffer.readInt32(0)
+  const field = (slot: number) => table + buffer.__offset(table, 4 + slot * 2)
+  const bytesAt = (slot: number) => {
+    const start = buffer.__vector(field(slot))
+    return Buffer.from(bytes.subarray(start, start + buffer.__vector_len(field(slot))))
+  }
+  expect(bytesAt(0)).toEqual(facts.journalId)
+  expect(buffer.readUint64(field(1))).toBe(1001n)
+  expect(buffer.readUint32(field(2))).toBe(facts.segmentBytes)
+  expect(bytesAt(3)).toEqual(facts.chain)
+  expect(buffer.__vector_len(field(4))).toBe(100)
+  expect(buffer.readUint32(buffer.__vector(field(4)) + 4 * 99)).toBe(live.offsetOf(1100))
+  expect(buffer.__vector_len(field(5))).toBe(100)
+  const smallest = keys.toSorted(Buffer.compare)[0]!
+  const start = buffer.__vector(field(5))
+  expect(bytes.subarray(start, start + 16)).toEqual(smallest)
+  expect(buffer.readUint32(start + 16)).toBe(keys.indexOf(smallest))
+})
+
+describe('an index is a cache', () => {
+  const spoil: Record<string, (path: string) => void> = {
+    deleted: (path) => rmSync(path),
+    empty: (path) => truncateSync(path, 0),
+    'cut in half': (path) => truncateSync(path, statSync(path).size >> 1),
+    'changed in its head': (path) => flipByte(path, 40),
+    'changed in an offset': (path) => flipByte(path, statSync(path).size - 200),
+    'changed in a key': (path) => flipByte(path, 400),
+    'changed in its CRC': (path) => flipByte(path, statSync(path).size - 1),
+    'of another segment': (path) => writeFileSync(path, readFileSync(indexPath(path.slice(0, -25), 1))),
+    'full of ones': (path) => writeFileSync(path, Buffer.alloc(5000, 0xff)),
+  }
+  test.each(Object.entries(spoil))('%s, it is made again with the same bytes and answers', (_, act) => {
+    const directory = scratchDirectory()
+    const last = writeJournal(directory)
+    const path = indexPath(directory, listSegments(directory, 'log')[1]!)
+    const bytes = readFileSync(path)
+    act(path)
+    const reader = JournalReader.open(directory)
+    reader.advance(last)
+    expectAnswers(reader, last)
+    reader.close()
+    const events: unknown[] = []
+    const journal = Journal.open({ directory, segmentBytesMax, report: (event) => events.push(event) })
+    expectAnswers(journal, last)
+    journal.close()
+    expect(events).toEqual([{ kind: 'index-rebuilt', path }])
+    expect(readFileSync(path)).toEqual(bytes)
+  })
+
+  test('a journal with its indexes opens without reading the frames of sealed segments', () => {
+    const directory = scratchDirectory()
+    const last = writeJournal(directory)
+    const first = listSegments(directory, 'log')[1]!
+    const path = indexPath(directory, first)
+    expect(path.slice(0, -25)).toBe(directory)
+    // Damage that only reading the frames can find.
+    flipByte(`${path.slice(0, -4)}.log`, 1000)
+    const journal = Journal.open({ directory, segmentBytesMax })
+    expect(journal.nextSeq).toBe(last + 1)
+    journal.close()
+  })
+})

@@ -1,0 +1,71 @@
+/** A disk that fails on command: real files behind the `openFile` seam of the journal, with faults and counts. */
+import { type DiskFile, DiskFull, type OpenFile, openFile, SyncFailed } from '../../storage/disk.ts'
+
+export class FaultyDisk {
+  writes = 0
+  syncs = 0
+  /** Bytes that may still be written before the disk is full. */
+  room = Infinity
+  /** The next sync fails, and so does every later use of that file. */
+  failNextSync = false
+  /** The next write fails with this error after half of its bytes. */
+  failNextWrite: Error | undefined
+
+  readonly openFile: OpenFile = (path, mode) => new FaultyFile(this, openFile(path, mode))
+}
+
+class FaultyFile implements DiskFile {
+  readonly path: string
+  readonly #disk: FaultyDisk
+  readonly #file: DiskFile
+  #poison: SyncFailed | undefined
+
+  constructor(disk: FaultyDisk, file: DiskFile) {
+    this.path = file.path
+    this.#disk = disk
+    this.#file = file
+  }
+
+  size(): number {
+    return this.#file.size()
+  }
+
+  readAt(into: Uint8Array, position: number): number {
+    return this.#file.readAt(into, position)
+  }
+
+  writeAt(bytes: Uint8Array, position: number): void {
+    if (this.#poison) throw this.#poison
+    this.#disk.writes++
+    const fault = this.#disk.failNextWrite
+    if (fault) {
+      this.#disk.failNextWrite = undefined
+      this.#file.writeAt(bytes.subarray(0, bytes.length >> 1), position)
+      throw fault
+    }
+    const fits = Math.min(bytes.length, this.#disk.room)
+    this.#file.writeAt(bytes.subarray(0, fits), position)
+    this.#disk.room -= fits
+    if (fits < bytes.length) throw new DiskFull(this.path)
+  }
+
+  sync(): void {
+    if (this.#poison) throw this.#poison
+    this.#disk.syncs++
+    if (this.#disk.failNextSync) {
+      this.#disk.failNextSync = false
+      this.#poison = new SyncFailed(this.path)
+      throw this.#poison
+    }
+    this.#file.sync()
+  }
+
+  truncate(size: number): void {
+    if (this.#poison) throw this.#poison
+    this.#file.truncate(size)
+  }
+
+  close(): void {
+    this.#file.close()
+  }
+}

@@ -1,0 +1,10 @@
+/** A process that takes the lock of the directory in argv[2], says so, and holds it until it is killed. */
+import { lockDirectory } from '../../storage/lock.ts'
+
+try {
+  await lockDirectory(process.argv[2]!)
+  process.stdout.write('locked\n')
+  setInterval(() => {}, 1000)
+} catch (error) {
+  process.stdout.write(`${(error as Error).message}\n`)
+}

@@ -9,6 +9,7 @@ import type { Frame, JournalReader } from '../storage/journal.ts'
 import { Board } from './board.ts'
 import { decodeLogFrame } from './log.ts'
 import { type BoardRecord, frameKey, fromFrame, LEAF, PUBLIC } from './record.ts'
+import type { Head } from './shard.ts'
 
 export type FeedOptions = {
   readonly log: JournalReader
@@ -22,9 +23,11 @@ export class Feed {
   readonly board = new Board()
   readonly #options: FeedOptions
   #next = 1
-  /** Size of the newest head applied, and its signed checkpoint. */
-  size = 0
-  checkpoint = ''
+  /** The newest head applied. */
+  head: Head = { size: 0, checkpoint: '' }
+  /** Every size that was signed, and the log frame that carries it. */
+  readonly #sizes: number[] = []
+  readonly #frames: number[] = []
 
   constructor(options: FeedOptions) {
     this.#options = options
@@ -48,11 +51,26 @@ export class Feed {
     return frame
   }
 
+  /** The signed head of exactly this size, or undefined when none was signed. */
+  headOf(size: number): Head | undefined {
+    let low = 0
+    let high = this.#sizes.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#sizes[middle]! < size) low = middle + 1
+      else high = middle
+    }
+    if (this.#sizes[low] !== size) return undefined
+    const frame = this.#options.log.read(this.#frames[low]!)
+    return frame === undefined ? undefined : { size, checkpoint: decodeLogFrame(frame).checkpoint }
+  }
+
   #apply(logFrame: Frame): void {
     const { ranges, firstChange, firstLeaf, size, checkpoint } = decodeLogFrame(logFrame)
     let change = firstChange
     let leaf = firstLeaf
     for (const { shard, first, last } of ranges) {
+      if (last < first) continue
       const reader = this.#options.shards[shard]
       if (reader === undefined) throw new Error(`the log covers shard ${shard}, which this board does not have`)
       reader.advance(last)
@@ -66,7 +84,9 @@ export class Feed {
         if (hasLeaf) leaf++
       }
     }
-    this.size = size
-    this.checkpoint = checkpoint
+    this.head = { size, checkpoint }
+    if (this.#sizes.at(-1) === size) return
+    this.#sizes.push(size)
+    this.#frames.push(logFrame.seq)
   }
 }

@@ -15,7 +15,7 @@
  * | 8  | new size |
  * | 32 | new root |
  * | 2  | r = ranges |
- * | 28·r | shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
+ * | 28·r | every shard in number order, also where nothing is new (last = first - 1): shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
  * | 4  | e = entries |
  * | …  | e times: length u16 big-endian, entry (so entries are stored as C2SP tlog-tiles bundles hold them) |
  * | …  | checkpoint: the signed note, to the end |
@@ -64,7 +64,7 @@ export type LogOptions = {
   /** Tells readers of the log that its journal is durable up to `seq`. */
   readonly published: (seq: number, head: Head, change: number) => void
   readonly entriesPerFrameMax: number
-  /** The state after the newest frame, from `lastLogState`. */
+  /** The state after the newest frame, from `stateAfter`. */
   readonly start: LogState
 }
 
@@ -75,15 +75,10 @@ export type LogState = {
   readonly covered: readonly number[]
 }
 
-/** State after a frame, given the state before it. */
-export function afterFrame(before: LogState, frame: LogFrame): LogState {
-  const covered = [...before.covered]
-  let change = before.change
-  for (const range of frame.ranges) {
-    covered[range.shard] = range.last
-    change += range.changes
-  }
-  return { size: frame.size, change, checkpoint: frame.checkpoint, covered }
+/** State after a frame: every frame names the position of every shard, so the newest one says it all. */
+export function stateAfter(frame: LogFrame): LogState {
+  const change = frame.ranges.reduce((sum, { changes }) => sum + changes, frame.firstChange - 1)
+  return { size: frame.size, change, checkpoint: frame.checkpoint, covered: frame.ranges.map(({ last }) => last) }
 }
 
 export class Log {
@@ -177,6 +172,7 @@ export class Log {
     const head = this.head
     for (const range of batch.ranges) {
       this.#covered[range.shard] = range.last
+      if (range.last < range.first) continue
       this.#options.confirm(range.shard, { through: range.last, firstChange: change, firstLeaf: leaf, head })
       leaf += range.leaves
       change += range.changes
@@ -187,9 +183,12 @@ export class Log {
   /** Reads the journals from where the newest frame stopped, shards in number order. */
   #gather(): Batch {
     const batch = new Batch(this.#options.entriesPerFrameMax)
-    this.#durable.forEach((through, shard) => {
+    for (const [shard, through] of this.#durable.entries()) {
       const first = (this.#covered[shard] ?? 0) + 1
-      if (first > through || batch.full) return
+      if (first > through || batch.full) {
+        batch.range({ shard, first, last: first - 1, changes: 0, leaves: 0 })
+        continue
+      }
       const reader = this.#options.shards[shard]!
       reader.advance(through)
       let last = first - 1
@@ -203,7 +202,7 @@ export class Log {
         if (batch.full) break
       }
       batch.range({ shard, first, last, changes, leaves: batch.leaves - leavesBefore })
-    })
+    }
     return batch
   }
 }

@@ -120,9 +120,12 @@ export class Shard {
     this.#waiting.splice(0, waiting)
   }
 
-  /** Forgets what was unconfirmed before a restart of this thread: the log covers `through` already. */
+  /** The log covers `through` already; what this journal has behind that is confirmed as any other. */
   resume(through: number): void {
-    this.#unconfirmed = this.#unconfirmed.filter(({ seq }) => seq > through)
+    this.#unconfirmed = []
+    for (const { seq, flags } of this.#options.journal.scan(through + 1)) {
+      if ((flags & PUBLIC) !== 0) this.#unconfirmed.push({ seq, leaf: (flags & LEAF) !== 0 })
+    }
   }
 
   #turn(): void {
@@ -210,10 +213,8 @@ export class Shard {
 
   #replay(frame: Frame, now: number): void {
     const record = fromFrame(frame)
-    if (record === undefined) return
     const key = frameKey(frame)
     this.board.apply(record, key, { shard: this.#options.number, seq: frame.seq, change: frame.seq, leaf: 0 })
-    if ((frame.flags & PUBLIC) !== 0) this.#unconfirmed.push({ seq: frame.seq, leaf: (frame.flags & LEAF) !== 0 })
     this.#acceptance.remind(
       frame,
       record,

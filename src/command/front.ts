@@ -27,11 +27,10 @@ export type FrontOptions = {
   readonly actors: Actors
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
   readonly throttle: Throttle
-  readonly bodyBytesMax: number
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** Answers log.checkpoint and log.proof. */
-  readonly logReads: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  /** The newest signed head, as log.checkpoint answers it. */
+  readonly checkpoint: () => ReadAnswer
 }
 
 export class Front {
@@ -66,7 +65,7 @@ export class Front {
 
   /** Asks the feed, then whoever may hold it in private. */
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    if (request.op === 'log.checkpoint' || request.op === 'log.proof') return this.#options.logReads(request, answer)
+    if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     const { actors } = this.#options
     actors.read(request, (found) => {
       if (found === undefined || found.ok || 'refusal' in found) return answer(found)

@@ -56,6 +56,13 @@ export class Writes {
     if (change > (this.roomChange.get(room) ?? 0)) this.roomChange.set(room, change)
   }
 
+  /** Newest change that an answer about this room (undefined: about the whole board) depends on. */
+  newestChange(room: string | undefined): number {
+    if (room === undefined) return this.change
+    // Handles are shown beside every event, so a new one makes every answer old.
+    return Math.max(this.roomChange.get(room) ?? 0, this.roomChange.get(registryName) ?? 0)
+  }
+
   noteHead(head: Head): void {
     if (head.size >= this.head.size) this.head = head
   }

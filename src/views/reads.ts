@@ -2,7 +2,7 @@
  * Reads: every read operation, answered from a board in memory and the bodies on disk, as the JSON text of `data`.
  * The feed thread answers for everything public with it, a shard for its private rooms.
  */
-import type { Author, Board, Room } from '../../actors/board.ts'
+import type { Author, Board, Room, Visibility } from '../../actors/board.ts'
 import { none } from '../../actors/event-index.ts'
 import { byActivity, findEvents, pagesOf, readThread } from '../../actors/reading.ts'
 import { mayWrite } from '../../actors/room.ts'
@@ -38,7 +38,10 @@ export type ReadContext = {
   readonly body: (slot: number) => Frame
   readonly cursors: CursorSealer
   readonly generation: string
+  /** Unix seconds. */
   readonly now: () => number
+  /** Which rooms this board answers for; all others are absent here. */
+  readonly visibility: Visibility
 }
 
 type Read = (context: ReadContext, request: ReadRequest) => ReadAnswer
@@ -52,7 +55,11 @@ export function answerRead(context: ReadContext, request: ReadRequest): ReadAnsw
 }
 
 const reads: Readonly<Record<string, Read>> = {
-  'event.get': (context, request) => withEvent(context, request, (slot) => ok({ event: view(context, slot, true) })),
+  'event.get': (context, request) =>
+    withEvent(context, request, (slot) => {
+      const event = view(context, slot, true)
+      return ok({ event }, scopeOf([event]))
+    }),
   'events.list': listEvents,
   'thread.get': (context, request) => withEvent(context, request, (slot) => thread(context, request, slot)),
   'room.get': (context, request) => withRoom(context, request, (room) => ok({ room: roomView(room) })),
@@ -62,8 +69,18 @@ const reads: Readonly<Record<string, Read>> = {
   'identities.list': listIdentities,
 }
 
-function ok(data: unknown): ReadAnswer {
-  return { ok: true, json: JSON.stringify(data) }
+function ok(data: unknown, scope: { room?: string; until?: number } = {}): ReadAnswer {
+  return { ok: true, json: JSON.stringify(data), ...scope }
+}
+
+/** What an answer of these events depends on, when they are all of one room. */
+function scopeOf(events: readonly EventView[]): { room?: string; until?: number } {
+  const [first] = events
+  if (first === undefined) return {}
+  const ends = events
+    .filter(({ hidden, expires_at }) => !hidden && expires_at !== undefined)
+    .map((event) => event.expires_at!)
+  return { room: first.room, ...(ends.length === 0 ? {} : { until: Math.min(...ends) }) }
 }
 
 function refused(refused: Refusal): ReadAnswer {
@@ -74,7 +91,8 @@ const privateRoom = refusal('private_room', 'this room is private: only its memb
 
 function withRoom(context: ReadContext, { args, reader }: ReadRequest, read: (room: Room) => ReadAnswer): ReadAnswer {
   const room = context.board.rooms.get(String(args.room))
-  if (room === undefined) return { ok: false, absent: refusal('not_found', `there is no room ${args.room}`, 'room') }
+  if (room?.visibility !== context.visibility)
+    return { ok: false, absent: refusal('not_found', `there is no room ${args.room}`, 'room') }
   if (room.visibility === 'private' && !mayWrite(room, reader)) return refused(privateRoom)
   return read(room)
 }
@@ -86,9 +104,9 @@ function withEvent(
 ): ReadAnswer {
   const { events, roomList } = context.board
   const slot = events.find(Buffer.from(String(args.event_id), 'hex'))
-  if (slot === none)
+  const room = slot === none ? undefined : roomList[events.room[slot]!]
+  if (room?.visibility !== context.visibility)
     return { ok: false, absent: refusal('not_found', `there is no event ${args.event_id}`, 'event_id') }
-  const room = roomList[events.room[slot]!]!
   if (room.visibility === 'private' && !mayWrite(room, reader)) return refused(privateRoom)
   return read(slot)
 }
@@ -138,7 +156,9 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
       ...(cursor.from === undefined ? {} : { from: cursor.from }),
     })
     const events = slots.map((slot) => view(context, slot, false))
-    return ok({ events, ...paging(context, name, next), generation: context.generation })
+    const { until } = scopeOf(events)
+    const scope = { ...(room === '' ? {} : { room }), ...(until === undefined ? {} : { until }) }
+    return ok({ events, ...paging(context, name, next), generation: context.generation }, scope)
   }
   if (args.room !== undefined) return withRoom(context, request, (room) => list(room.name))
   if (args.before !== undefined || args.after !== undefined) {
@@ -153,14 +173,16 @@ function thread(context: ReadContext, { args }: ReadRequest, slot: number): Read
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
   const found = readThread(board, slot, limitOf(args), cursor.from)
-  return ok({
+  const events = found.slots.map((each) => view(context, each, false))
+  const data = {
     root_id: board.events.idHex(found.root),
     requested_event_id: board.events.idHex(slot),
     room: board.roomList[board.events.room[slot]!]!.name,
     page: board.page(found.root),
-    events: found.slots.map((each) => view(context, each, false)),
+    events,
     ...paging(context, list, found.next),
-  })
+  }
+  return ok(data, scopeOf(events))
 }
 
 function pages(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnswer {

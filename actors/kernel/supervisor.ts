@@ -1,0 +1,113 @@
+/**
+ * A supervised thread: started, waited for until it is ready, restarted when it dies, stopped in order.
+ *
+ * Failure has one meaning: forget memory, replay files. There is one restart verb and no tree. A thread that dies more
+ * than a few times a minute, and any thread whose death says that a file cannot be trusted, ends the process:
+ * the service manager starts it again into recovery.
+ */
+import { type TransferListItem, Worker } from 'node:worker_threads'
+
+export type LastWords = { readonly name: string; readonly message: string; readonly stack: string }
+
+export type SupervisedOptions = {
+  readonly name: string
+  readonly file: URL
+  /** Makes what the thread is born with: fresh links each time. */
+  readonly birth: () => { data: unknown; transfer: readonly TransferListItem[] }
+  /** Facts of a restarted thread. */
+  readonly onRestart?: (facts: Readonly<Record<string, unknown>>) => void
+  readonly onEvent: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+  /** The thread cannot go on, and neither can the process. */
+  readonly onFatal: (name: string, words: LastWords) => void
+  /** May this thread be restarted after these words? */
+  readonly mayRestart: (words: LastWords) => boolean
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  readonly youngGenerationMb: number
+}
+
+const restartsMax = 3
+const restartWindowMs = 60_000
+
+/** What a thread says to its supervisor. */
+export type FromThread =
+  | { readonly kind: 'ready'; readonly facts: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'dying'; readonly words: LastWords }
+  | {
+      readonly kind: 'event'
+      readonly level: 'info' | 'warn'
+      readonly event: string
+      readonly facts: Readonly<Record<string, unknown>>
+    }
+  | { readonly kind: 'stopped' }
+
+export class Supervised {
+  readonly #options: SupervisedOptions
+  #worker: Worker | undefined
+  #stopping = false
+  #restarts: number[] = []
+
+  constructor(options: SupervisedOptions) {
+    this.#options = options
+  }
+
+  /** Starts the thread; resolves with its facts when it is ready, rejects with its last words when it dies before. */
+  start(): Promise<Readonly<Record<string, unknown>>> {
+    const { data, transfer } = this.#options.birth()
+    const worker = new Worker(this.#options.file, {
+      name: this.#options.name,
+      workerData: data,
+      transferList: [...transfer],
+      resourceLimits: { maxYoungGenerationSizeMb: this.#options.youngGenerationMb },
+    })
+    this.#worker = worker
+    return new Promise((resolve, reject) => {
+      let ready = false
+      let words: LastWords = { name: 'Error', message: `thread ${this.#options.name} ended without a word`, stack: '' }
+      worker.on('message', (message: FromThread) => {
+        if (message.kind === 'dying') words = message.words
+        if (message.kind === 'event') this.#options.onEvent(message.level, message.event, message.facts)
+        if (message.kind === 'stopped') this.#stopping = true
+        if (message.kind !== 'ready') return
+        ready = true
+        resolve(message.facts)
+      })
+      worker.on('error', (error) => {
+        words = { name: error.name, message: error.message, stack: error.stack ?? '' }
+      })
+      worker.on('exit', () => {
+        if (this.#worker !== worker || this.#stopping) return
+        if (ready) this.#died(words)
+        else reject(Object.assign(new Error(words.message), { name: words.name, stack: words.stack }))
+      })
+    })
+  }
+
+  send(message: unknown, transfer: readonly TransferListItem[] = []): void {
+    this.#worker?.postMessage(message, transfer)
+  }
+
+  /** Asks the thread to finish and waits until it is gone, at most `withinMs`. */
+  async stop(withinMs: number): Promise<void> {
+    const worker = this.#worker
+    if (worker === undefined) return
+    this.#stopping = true
+    const gone = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+    worker.postMessage({ kind: 'stop' })
+    const late = setTimeout(() => void worker.terminate(), withinMs)
+    await gone
+    clearTimeout(late)
+  }
+
+  #died(words: LastWords): void {
+    const { name, now, onEvent, onFatal, onRestart, mayRestart } = this.#options
+    const at = now()
+    this.#restarts = [...this.#restarts.filter((each) => at - each < restartWindowMs), at]
+    onEvent('warn', 'thread.died', { thread: name, problem: words.message, restarts: this.#restarts.length })
+    if (!mayRestart(words) || this.#restarts.length > restartsMax) return onFatal(name, words)
+    this.start().then(
+      (facts) => onRestart?.(facts),
+      (error: Error) => onFatal(name, { name: error.name, message: error.message, stack: error.stack ?? '' }),
+    )
+  }
+}

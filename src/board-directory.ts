@@ -1,0 +1,127 @@
+/**
+ * The data directory: what is fixed when it is made, and where everything lies in it.
+ *
+ *   board.json        format, service id, log origin, shards, generation: written once
+ *   keys/board.key    seed of the board's own identity (hex)      0600
+ *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600
+ *   keys/cursor.key   key that seals cursors (hex)   0600
+ *   shard-00/ …       one journal a shard: <first seq>.log and its .idx
+ *   log/              the log's journal, and nodes.bin (derived: node hashes of the tree)
+ */
+import { createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/disk.ts'
+import { identityId } from './command/encoding.ts'
+
+export type BoardFacts = {
+  readonly format: 1
+  readonly service_id: string
+  readonly origin: string
+  readonly shards: number
+  /** The recovery epoch: changes only when a backup is restored. */
+  readonly generation: string
+  /** Unix seconds. */
+  readonly created_at: number
+}
+
+export type Identity = { readonly id: string; readonly publicKey: string }
+
+export type BoardDirectory = {
+  readonly path: string
+  readonly facts: BoardFacts
+  readonly identity: Identity
+  readonly cursorKey: Buffer
+}
+
+/** Why a data directory cannot be used, in a sentence that names the fix. */
+export class UnusableDirectory extends Error {
+  override name = 'UnusableDirectory'
+}
+
+export const shardDirectory = (path: string, shard: number) => join(path, `shard-${String(shard).padStart(2, '0')}`)
+export const logDirectory = (path: string) => join(path, 'log')
+export const logKeyFile = (path: string) => join(path, 'keys', 'log.key')
+
+export type Wanted = {
+  readonly path: string
+  /** Empty: made from the board's key. */
+  readonly serviceId: string
+  /** `host[:port]` of the public address. */
+  readonly publicHost: string
+  readonly shards: number
+  /** Unix seconds. */
+  readonly now: number
+}
+
+/** Opens the data directory, or makes it. The caller holds its lock. */
+export function openBoardDirectory(wanted: Wanted): BoardDirectory {
+  makeDirectory(wanted.path)
+  const file = join(wanted.path, 'board.json')
+  const facts = fileExists(file) ? readFacts(file, wanted) : createFacts(file, wanted)
+  for (let shard = 0; shard < facts.shards; shard++) makeDirectory(shardDirectory(wanted.path, shard))
+  makeDirectory(logDirectory(wanted.path))
+  return {
+    path: wanted.path,
+    facts,
+    identity: identityOf(readSecret(join(wanted.path, 'keys', 'board.key'))),
+    cursorKey: readSecret(join(wanted.path, 'keys', 'cursor.key')),
+  }
+}
+
+/** The 32 bytes of a key file. Refuses one that others may read. */
+export function readSecret(file: string): Buffer {
+  if (!fileExists(file)) {
+    throw new UnusableDirectory(
+      `The key file ${file} is missing, but the board it belongs to exists. Put it back from a backup: a new key would make another board.`,
+    )
+  }
+  if ((statSync(file).mode & 0o077) !== 0)
+    throw new UnusableDirectory(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
+  const secret = Buffer.from(readWhole(file).toString('latin1').trim(), 'hex')
+  if (secret.length !== 32)
+    throw new UnusableDirectory(`The key file ${file} does not hold 32 bytes in hex. Put it back from a backup.`)
+  return secret
+}
+
+function createFacts(file: string, wanted: Wanted): BoardFacts {
+  const keys = join(wanted.path, 'keys')
+  makeDirectory(keys)
+  for (const name of ['board.key', 'log.key', 'cursor.key']) {
+    // A crash between the keys and board.json leaves keys that nothing was signed with: they are used.
+    if (!fileExists(join(keys, name)))
+      writeAtomic(join(keys, name), Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
+  }
+  const identity = identityOf(readSecret(join(keys, 'board.key')))
+  const facts: BoardFacts = {
+    format: 1,
+    service_id: wanted.serviceId === '' ? `bs-${identity.id.slice(0, 16)}` : wanted.serviceId,
+    origin: `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a`,
+    shards: wanted.shards,
+    generation: randomBytes(16).toString('hex'),
+    created_at: wanted.now,
+  }
+  writeAtomic(file, Buffer.from(`${JSON.stringify(facts, null, 2)}\n`))
+  return facts
+}
+
+function readFacts(file: string, wanted: Wanted): BoardFacts {
+  const facts = JSON.parse(readWhole(file).toString('utf8')) as BoardFacts
+  if (facts.format !== 1)
+    throw new UnusableDirectory(
+      `${file} has format ${facts.format}, which this release does not read. Use the release that wrote it.`,
+    )
+  if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
+    throw new UnusableDirectory(
+      `SERVICE_ID is ${wanted.serviceId}, but this board was made as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
+    )
+  }
+  return facts
+}
+
+function identityOf(seed: Buffer): Identity {
+  const pkcs8 = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
+  const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
+  const raw = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32)
+  return { id: identityId(raw), publicKey: raw.toString('base64url') }
+}

@@ -1,0 +1,249 @@
+/**
+ * The house: starts the actor threads in order (shards, log, feed), links them, and stops them in reverse.
+ * Whoever asks an actor asks here.
+ */
+import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
+import { type Answered, Link } from '../actors/kernel/link.ts'
+import { type FromThread, type LastWords, Supervised } from '../actors/kernel/supervisor.ts'
+import { type Head, type ShardAnswer, shardOf } from '../actors/shard.ts'
+import type { WriteLetter } from '../actors/write.ts'
+import { type BoardDirectory, logDirectory, logKeyFile, shardDirectory } from './board-directory.ts'
+import { monotonicMs } from './clock.ts'
+import type { Actors, NoAnswer } from './command/ports.ts'
+import { inside } from './limits.ts'
+import { log } from './observe.ts'
+import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
+import type { LogThread, Published } from './threads/log.ts'
+import type { ShardThread } from './threads/shard.ts'
+import type { ReadAnswer, ReadRequest } from './views/reads.ts'
+
+export type HouseOptions = {
+  readonly directory: BoardDirectory
+  readonly diskReserveBytes: number
+  readonly segmentBytesMax: number
+  readonly onNews: (news: FeedNews) => void
+  readonly onPublished: (published: Published) => void
+  /** The process cannot go on. */
+  readonly onFatal: (thread: string, words: LastWords) => void
+}
+
+export type HouseFacts = {
+  readonly vkey: string
+  readonly published: Published
+  readonly handles: readonly (readonly [id: string, handle: string])[]
+}
+
+const stopWithinMs = 5_000
+
+export class House implements Actors {
+  readonly shards: number
+  readonly #options: HouseOptions
+  readonly #shardThreads: Supervised[] = []
+  #logThread: Supervised | undefined
+  #feedThread: Supervised | undefined
+  readonly #shardLinks: Link[] = []
+  #logLink: Link | undefined
+  #feedLink: Link | undefined
+  /** Newest change anybody here was told of; a read answers with nothing older. */
+  #seen = 0
+
+  private constructor(options: HouseOptions) {
+    this.#options = options
+    this.shards = options.directory.facts.shards
+  }
+
+  static async start(options: HouseOptions): Promise<{ house: House; facts: HouseFacts }> {
+    const house = new House(options)
+    const toLog: MessagePort[] = []
+    const through: number[] = []
+    for (let shard = 0; shard < house.shards; shard++) {
+      const { logPort, facts } = await house.#startShard(shard)
+      toLog.push(logPort)
+      through.push(facts.through as number)
+    }
+    const logFeed = new MessageChannel()
+    const logFacts = await house.#startLog(toLog, through, logFeed.port1)
+    const published: Published = {
+      seq: logFacts.seq as number,
+      head: logFacts.head as Head,
+      change: logFacts.change as number,
+    }
+    house.#seen = published.change
+    const vkey = logFacts.vkey as string
+    const feedFacts = await house.#startFeed(published.seq, vkey, logFeed.port2)
+    return { house, facts: { vkey, published, handles: feedFacts.handles as HouseFacts['handles'] } }
+  }
+
+  write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void {
+    const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
+    link.ask<ShardAnswer, Head>(['write', letter], (answered) => {
+      if (!answered.ok) return answer(silence(answered), undefined)
+      const { body } = answered
+      if (body.ok && body.change !== undefined) this.noteChange(body.change)
+      answer(body, answered.note)
+    })
+  }
+
+  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    this.askFeed<ReadAnswer>(['read', request, this.#seen], answer)
+  }
+
+  readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    this.#shardLinks[shard]!.ask<ReadAnswer, undefined>(['read', request], (answered) =>
+      answer(answered.ok ? answered.body : undefined),
+    )
+  }
+
+  askFeed<Answer>(ask: FeedAsk, answer: (answer: Answer | NoAnswer) => void): void {
+    this.#feedLink!.ask<Answer, undefined>(ask, (answered) => answer(answered.ok ? answered.body : undefined))
+  }
+
+  tellFeed(tell: FeedTell): void {
+    this.#feedLink!.tell(tell)
+  }
+
+  get seen(): number {
+    return this.#seen
+  }
+
+  noteChange(change: number): void {
+    if (change > this.#seen) this.#seen = change
+  }
+
+  /** Letters under way, for metrics. */
+  get open(): number {
+    return this.#shardLinks.reduce((sum, { open }) => sum + open, 0)
+  }
+
+  /** Stops feed, log and shards, in that order reversed from their start, each after it has finished what it took. */
+  async stop(): Promise<void> {
+    await this.#feedThread?.stop(stopWithinMs)
+    for (const thread of this.#shardThreads) await thread.stop(stopWithinMs)
+    await this.#logThread?.stop(stopWithinMs)
+    for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink]) link?.close()
+  }
+
+  async #startShard(number: number): Promise<{ logPort: MessagePort; facts: Readonly<Record<string, unknown>> }> {
+    const { directory, diskReserveBytes, segmentBytesMax } = this.#options
+    let logPort: MessagePort | undefined
+    const thread = this.#supervise({
+      name: `shard-${number}`,
+      file: new URL('./threads/shard.ts', import.meta.url),
+      birth: () => {
+        const front = new MessageChannel()
+        const toLog = new MessageChannel()
+        logPort = toLog.port2
+        this.#shardLinks[number] = this.#link(front.port1)
+        const data: ShardThread = {
+          number,
+          directory: shardDirectory(directory.path, number),
+          cursorKey: directory.cursorKey,
+          generation: directory.facts.generation,
+          diskReserveBytes,
+          segmentBytesMax,
+          front: front.port2,
+          log: toLog.port1,
+        }
+        return { data, transfer: [front.port2, toLog.port1] }
+      },
+      onRestart: () => this.#logThread?.send({ shard: number, port: logPort }, [logPort!]),
+    })
+    this.#shardThreads[number] = thread
+    const facts = await thread.start()
+    return { logPort: logPort!, facts }
+  }
+
+  #startLog(toShards: MessagePort[], through: number[], feed: MessagePort): Promise<Readonly<Record<string, unknown>>> {
+    const { directory, segmentBytesMax, onPublished } = this.#options
+    const front = new MessageChannel()
+    this.#logLink = this.#link(front.port1, (body) => {
+      const published = body as Published
+      this.noteChange(published.change)
+      onPublished(published)
+    })
+    const data: LogThread = {
+      dataDirectory: directory.path,
+      directory: logDirectory(directory.path),
+      keyFile: logKeyFile(directory.path),
+      origin: directory.facts.origin,
+      through,
+      segmentBytesMax,
+      front: front.port2,
+      feed,
+      toShards,
+    }
+    this.#logThread = this.#supervise({
+      name: 'log',
+      file: new URL('./threads/log.ts', import.meta.url),
+      birth: () => ({ data, transfer: [front.port2, feed, ...toShards] }),
+      mayRestart: () => false,
+    })
+    return this.#logThread.start()
+  }
+
+  #startFeed(through: number, vkey: string, logPort: MessagePort): Promise<Readonly<Record<string, unknown>>> {
+    const { directory, onNews } = this.#options
+    const front = new MessageChannel()
+    this.#feedLink = this.#link(front.port1, (body) => onNews(body as FeedNews))
+    const data: FeedThread = {
+      dataDirectory: directory.path,
+      shards: this.shards,
+      through,
+      origin: directory.facts.origin,
+      vkey,
+      cursorKey: directory.cursorKey,
+      generation: directory.facts.generation,
+      front: front.port2,
+      log: logPort,
+    }
+    this.#feedThread = this.#supervise({
+      name: 'feed',
+      file: new URL('./threads/feed.ts', import.meta.url),
+      birth: () => ({ data, transfer: [front.port2, logPort] }),
+      mayRestart: () => false,
+    })
+    return this.#feedThread.start()
+  }
+
+  #link(port: MessagePort, onTell?: (body: unknown) => void): Link {
+    return new Link({
+      port,
+      openMax: inside.openAsks,
+      patienceMs: inside.patienceMs,
+      now: monotonicMs,
+      ...(onTell === undefined ? {} : { onTell }),
+    })
+  }
+
+  #supervise(options: {
+    name: string
+    file: URL
+    birth: () => { data: unknown; transfer: readonly TransferListItem[] }
+    onRestart?: (facts: Readonly<Record<string, unknown>>) => void
+    mayRestart?: (words: LastWords) => boolean
+  }): Supervised {
+    return new Supervised({
+      mayRestart: mayBeForgotten,
+      ...options,
+      onEvent: (level: 'info' | 'warn', event: string, facts: Extract<FromThread, { kind: 'event' }>['facts']) =>
+        log(level, event, facts),
+      onFatal: this.#options.onFatal,
+      now: monotonicMs,
+      youngGenerationMb: 16,
+    })
+  }
+}
+
+/** After a failed sync nothing read back can be trusted, and damage does not go away by reading it again. */
+function mayBeForgotten({ name }: LastWords): boolean {
+  return !['SyncFailed', 'Damage', 'Poisoned'].includes(name)
+}
+
+/** A full link refused at once: a refusal. Anything else: the outcome is unknown, and nobody may be told one. */
+function silence(answered: Extract<Answered<unknown, unknown>, { ok: false }>): ShardAnswer | NoAnswer {
+  if (answered.silence !== 'overloaded') return undefined
+  return {
+    ok: false,
+    refusal: { code: 'overloaded', message: 'this board is busier than it can answer: try again', retryAfter: 1 },
+  }
+}

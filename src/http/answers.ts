@@ -1,0 +1,62 @@
+/**
+ * Ready answers: bytes kept by URL with the change they were made at, so that a hot page costs no hop and no rendering.
+ * An answer is good as long as nothing it depends on has changed; bounded in bytes, least recently used goes first.
+ */
+import { hash } from 'node:crypto'
+
+export type Ready = {
+  readonly body: Buffer
+  readonly etag: string
+  /** The one room it depends on, or undefined: on the whole board. */
+  readonly room: string | undefined
+  /** Newest change when it was asked for. */
+  readonly change: number
+  /** Unix seconds from which on it shows a text that is gone; 0 = never. */
+  readonly until: number
+}
+
+export class ReadyAnswers {
+  readonly #kept = new Map<string, Ready>()
+  readonly #bytesMax: number
+  #bytes = 0
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
+
+  /** The kept answer, if it is still right. */
+  find(url: string, newest: (room: string | undefined) => number, now: number): Ready | undefined {
+    const ready = this.#kept.get(url)
+    if (ready === undefined) return undefined
+    this.#kept.delete(url)
+    if (newest(ready.room) > ready.change || (ready.until !== 0 && ready.until <= now)) {
+      this.#bytes -= cost(url, ready)
+      return undefined
+    }
+    this.#kept.set(url, ready)
+    return ready
+  }
+
+  keep(url: string, ready: Ready): void {
+    const before = this.#kept.get(url)
+    if (before !== undefined) this.#bytes -= cost(url, before)
+    this.#kept.delete(url)
+    const bytes = cost(url, ready)
+    if (bytes > this.#bytesMax / 8) return
+    this.#kept.set(url, ready)
+    this.#bytes += bytes
+    for (const [oldest, answer] of this.#kept) {
+      if (this.#bytes <= this.#bytesMax) break
+      this.#kept.delete(oldest)
+      this.#bytes -= cost(oldest, answer)
+    }
+  }
+}
+
+export function etagOf(body: Buffer): string {
+  return `"${hash('sha256', body, 'base64url').slice(0, 22)}"`
+}
+
+function cost(url: string, { body }: Ready): number {
+  return url.length * 2 + body.length + 256
+}

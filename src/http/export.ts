@@ -1,0 +1,145 @@
+/** GET /v1/export: the archive as JSONL, pulled from the feed chunk by chunk as the reader's socket takes it. */
+import { createGzip } from 'node:zlib'
+import { faultOf } from '../command/check.ts'
+import { sizes } from '../limits.ts'
+import { fields } from '../operations/fields.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { ExportChunk, ExportRequest } from '../views/export-pages.ts'
+import type { ByteStream, Exchange, Header } from './port.ts'
+import { parseQuery } from './query.ts'
+
+export type ExportOptions = {
+  readonly next: (request: ExportRequest, answer: (chunk: ExportChunk | undefined) => void) => void
+  readonly refuse: (exchange: Exchange, found: Refusal) => void
+}
+
+const base: readonly Header[] = [
+  ['content-type', 'application/x-ndjson'],
+  ['cache-control', 'no-store'],
+  ['x-content-type-options', 'nosniff'],
+  ['access-control-allow-origin', '*'],
+  ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
+]
+
+export function handleExport(options: ExportOptions, exchange: Exchange): void {
+  const request = readRequest(exchange.query)
+  if ('code' in request) return options.refuse(exchange, request)
+  const gzip = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
+  options.next(request, (chunk) => {
+    if (exchange.ended) return
+    if (chunk === undefined) return exchange.drop()
+    if (!chunk.ok) return options.refuse(exchange, chunk.refusal)
+    const headers: Header[] = [...base, ['vary', 'accept-encoding']]
+    if (chunk.nextCursor !== undefined) headers.push(['x-next-cursor', chunk.nextCursor])
+    if (gzip) headers.push(['content-encoding', 'gzip'])
+    const stream = exchange.stream(200, headers)
+    if (gzip) pumpGzip(options, request, chunk, stream)
+    else pump(options, request, chunk, stream)
+  })
+}
+
+type Chunk = Extract<ExportChunk, { ok: true }>
+
+/** Writes a chunk; asks for the next when the socket has room. `stream` holds at most one chunk beyond its own bound. */
+function pump(options: ExportOptions, request: ExportRequest, first: Chunk, stream: ByteStream): void {
+  let open = true
+  let wanted = false
+  let chunk: Chunk = first
+  stream.onClose(() => {
+    open = false
+  })
+  const ask = (): void => {
+    if (!open) return
+    if (chunk.state === undefined) return stream.end()
+    options.next({ ...request, state: chunk.state }, (next) => {
+      if (!open) return
+      if (next === undefined || !next.ok) return stream.close()
+      chunk = next
+      step()
+    })
+  }
+  const step = (): void => {
+    if (chunk.bytes.length === 0 || stream.write(chunk.bytes)) return ask()
+    wanted = true
+  }
+  stream.onDrain(() => {
+    if (!wanted) return
+    wanted = false
+    ask()
+  })
+  step()
+}
+
+function pumpGzip(options: ExportOptions, request: ExportRequest, first: Chunk, stream: ByteStream): void {
+  const gzip = createGzip({ level: 6 })
+  let open = true
+  let chunk: Chunk = first
+  stream.onClose(() => {
+    open = false
+    gzip.destroy()
+  })
+  stream.onDrain(() => gzip.resume())
+  gzip.on('data', (bytes: Buffer) => {
+    if (!stream.write(bytes)) gzip.pause()
+  })
+  gzip.on('end', () => stream.end())
+  const ask = (): void => {
+    if (!open) return
+    if (chunk.state === undefined) {
+      gzip.end()
+      return
+    }
+    options.next({ ...request, state: chunk.state }, (next) => {
+      if (!open) return
+      if (next === undefined || !next.ok) return stream.close()
+      chunk = next
+      step()
+    })
+  }
+  const step = (): void => {
+    if (gzip.write(chunk.bytes)) ask()
+    else gzip.once('drain', ask)
+  }
+  step()
+}
+
+function readRequest(text: string): ExportRequest | Refusal {
+  const query = parseQuery(text, sizes.url_query_bytes)
+  if ('code' in query) return query
+  for (const name of query.keys()) {
+    if (!['room', 'since', 'until', 'cursor', 'limit'].includes(name))
+      return refusal(
+        'unknown_field',
+        'an export takes room, since, until, cursor and limit',
+        name.slice(0, 32).replace(/[^\x20-\x7e]/g, '?'),
+      )
+  }
+  const room = query.get('room')
+  const roomFault = room === undefined ? undefined : faultOf('room', fields.room, room)
+  if (roomFault !== undefined) return roomFault
+  const cursor = query.get('cursor')
+  const cursorFault = cursor === undefined ? undefined : faultOf('cursor', fields.cursor, cursor)
+  if (cursorFault !== undefined) return cursorFault
+  const numbers: Record<string, number> = {}
+  for (const [name, max] of [
+    ['since', Number.MAX_SAFE_INTEGER],
+    ['until', Number.MAX_SAFE_INTEGER],
+    ['limit', sizes.page_maximum],
+  ] as const) {
+    const value = query.get(name)
+    if (value === undefined) continue
+    const min = name === 'limit' ? 1 : 0
+    if (!/^(0|[1-9][0-9]{0,15})$/.test(value) || Number(value) > max || Number(value) < min)
+      return refusal('invalid_field', `${name} must be an integer from ${min} to ${max}`, name)
+    numbers[name] = Number(value)
+  }
+  return {
+    filter: {
+      ...(room === undefined ? {} : { room }),
+      ...(numbers.since === undefined ? {} : { since: numbers.since }),
+      ...(numbers.until === undefined ? {} : { until: numbers.until }),
+    },
+    limit: numbers.limit ?? (cursor === undefined ? 0 : sizes.page_default),
+    cursor: cursor ?? '',
+  }
+}

@@ -1,0 +1,32 @@
+/** The query of a URL, strictly: each parameter once, percent-encoding that decodes, a bound on its length. */
+import { type Refusal, refusal } from '../refusals.ts'
+
+export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string, string> | Refusal {
+  if (query.length > bytesMax)
+    return refusal('too_large', `the query has ${query.length} bytes, ${bytesMax} are allowed`)
+  const found = new Map<string, string>()
+  if (query === '') return found
+  for (const part of query.split('&')) {
+    if (part === '') continue
+    const equals = part.indexOf('=')
+    const name = decode(equals < 0 ? part : part.slice(0, equals))
+    const value = decode(equals < 0 ? '' : part.slice(equals + 1))
+    if (name === undefined || value === undefined)
+      return refusal(
+        'invalid_field',
+        'the query holds a percent sign that is not followed by two hex digits of valid UTF-8',
+      )
+    if (found.has(name))
+      return refusal('invalid_field', `the parameter ${name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')} came twice`)
+    found.set(name, value)
+  }
+  return found
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,238 @@
+/**
+ * Routes: which path answers what, at which status. Everything a door must do by itself (methods, queries, caching headers)
+ * is here; what is said is decided elsewhere.
+ */
+
+import { faultOf } from '../command/check.ts'
+import type { Front } from '../command/front.ts'
+import { type Door, type Reply, readReply, refused } from '../command/reply.ts'
+import type { Throttle } from '../command/throttle.ts'
+import { inside, sizes } from '../limits.ts'
+import { fields } from '../operations/fields.ts'
+import { operations } from '../operations/index.ts'
+import type { Operation } from '../operations/operation.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
+import { etagOf, ReadyAnswers } from './answers.ts'
+import type { Exchange, Header } from './port.ts'
+import { parseQuery } from './query.ts'
+
+export type RouteHandler = (exchange: Exchange, parameter: string) => void
+
+export type RoutesOptions = {
+  readonly front: Front
+  readonly throttle: Throttle
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+  /** Client address of a request, by the operator's rule on proxies. */
+  readonly addressOf: (exchange: Exchange) => string
+  /** Paths that stream or that are ready bytes, by their first segments; see `server.ts`. */
+  readonly more: Readonly<Record<string, RouteHandler>>
+  readonly onReply: (status: number) => void
+}
+
+const json = 'application/json; charset=utf-8'
+const shared: readonly Header[] = [
+  ['access-control-allow-origin', '*'],
+  ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
+  ['x-content-type-options', 'nosniff'],
+]
+const preflight: readonly Header[] = [
+  ...shared,
+  ['access-control-allow-methods', 'GET, HEAD, POST, OPTIONS'],
+  ['access-control-allow-headers', 'content-type'],
+  ['access-control-max-age', '600'],
+]
+
+type Found = { readonly operation: Operation; readonly parameter: string }
+
+export class Routes {
+  readonly #options: RoutesOptions
+  readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
+  readonly #gets = new Map<string, Operation>()
+  readonly #prefixes: [string, Operation][] = []
+
+  constructor(options: RoutesOptions) {
+    this.#options = options
+    for (const operation of operations) {
+      if (operation.get === undefined) continue
+      const [path = '', parameter] = operation.get.path.split('{')
+      if (parameter === undefined) this.#gets.set(path, operation)
+      else this.#prefixes.push([path, operation])
+    }
+  }
+
+  handle(exchange: Exchange): void {
+    const { method, path } = exchange
+    if (path === '/v1/command') return this.#command(exchange)
+    const found = this.#find(path)
+    const more = found === undefined ? this.#more(path) : undefined
+    if (found === undefined && more === undefined) {
+      return this.send(
+        exchange,
+        refused(
+          refusal('no_such_path', `there is nothing at ${path.slice(0, 200)}: see /capabilities for what there is`),
+        ),
+      )
+    }
+    if (method === 'OPTIONS') return exchange.reply(200, preflight, '')
+    if (method !== 'GET' && method !== 'HEAD') return this.#wrongMethod(exchange, 'GET, HEAD, OPTIONS')
+    if (more !== undefined) return more.run(exchange, more.parameter)
+    this.#read(exchange, found!)
+  }
+
+  send(exchange: Exchange, reply: Reply | undefined, extra: readonly Header[] = []): void {
+    if (exchange.ended) return
+    if (reply === undefined) return exchange.drop()
+    this.#options.onReply(reply.status)
+    const retry: readonly Header[] = reply.retryAfter === undefined ? [] : [['retry-after', String(reply.retryAfter)]]
+    exchange.reply(
+      reply.status,
+      [['content-type', json], ...shared, ['cache-control', 'no-store'], ...retry, ...extra],
+      reply.body,
+    )
+  }
+
+  #command(exchange: Exchange): void {
+    const { method } = exchange
+    if (method === 'OPTIONS') return exchange.reply(200, preflight, '')
+    if (method !== 'POST') return this.#wrongMethod(exchange, 'POST, OPTIONS')
+    if (exchange.query !== '')
+      return this.send(
+        exchange,
+        refused(refusal('invalid_field', 'POST /v1/command takes no query: everything goes into the JSON body')),
+      )
+    const door: Door = { via: 'command', address: this.#options.addressOf(exchange) }
+    exchange.readBody(sizes.body_bytes, (result) => {
+      if (!result.ok) {
+        const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
+        return this.send(exchange, refused(refusal('too_large', message)))
+      }
+      this.#options.front.execute(result.body, door, (reply) => this.send(exchange, reply))
+    })
+  }
+
+  #wrongMethod(exchange: Exchange, allow: string): void {
+    const reply = refused(refusal('method_not_allowed', `this path takes ${allow}`))
+    this.send(exchange, reply, [['allow', allow]])
+  }
+
+  #find(path: string): Found | undefined {
+    const operation = this.#gets.get(path)
+    if (operation !== undefined) return { operation, parameter: '' }
+    for (const [prefix, each] of this.#prefixes) {
+      if (path.startsWith(prefix) && !path.includes('/', prefix.length))
+        return { operation: each, parameter: path.slice(prefix.length) }
+    }
+    return undefined
+  }
+
+  #more(path: string): { run: RouteHandler; parameter: string } | undefined {
+    const whole = this.#options.more[path]
+    if (whole !== undefined) return { run: whole, parameter: '' }
+    const slash = path.indexOf('/', 1)
+    const run = slash < 0 ? undefined : this.#options.more[`${path.slice(0, slash)}/`]
+    return run === undefined ? undefined : { run, parameter: path.slice(slash + 1) }
+  }
+
+  #read(exchange: Exchange, { operation, parameter }: Found): void {
+    const wait = this.#options.throttle.reads(this.#options.addressOf(exchange))
+    if (wait > 0)
+      return this.send(
+        exchange,
+        refused(refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait)),
+      )
+    const url = `${exchange.path}?${exchange.query}`
+    const { writes } = this.#options.front
+    const ready = this.#ready.find(url, (room) => writes.newestChange(room), this.#options.wallSeconds())
+    if (ready !== undefined) return this.#sendReady(exchange, ready)
+    const request = queryRequest(operation, exchange.query, parameter)
+    if ('code' in request) return this.send(exchange, refused(request))
+    const change = writes.change
+    this.#options.front.read(request, (answer) => {
+      if (answer === undefined || !answer.ok) return this.send(exchange, readReply(answer))
+      this.#sendReady(exchange, this.#keep(url, answer, change))
+    })
+  }
+
+  #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {
+    const body = Buffer.from(`{"ok":true,"data":${answer.json}}`)
+    const ready = { body, etag: etagOf(body), room: answer.room, change, until: answer.until ?? 0 }
+    this.#ready.keep(url, ready)
+    return ready
+  }
+
+  #sendReady(exchange: Exchange, { body, etag }: { body: Buffer; etag: string }): void {
+    if (exchange.ended) return
+    const headers: Header[] = [['content-type', json], ...shared, ['cache-control', 'no-cache'], ['etag', etag]]
+    const same = exchange
+      .header('if-none-match')
+      ?.split(',')
+      .some((each) => each.trim().replace(/^W\//, '') === etag)
+    this.#options.onReply(same ? 304 : 200)
+    if (same) exchange.reply(304, headers, '')
+    else exchange.reply(200, headers, body)
+  }
+}
+
+/** A GET's parameters as a read request, checked by the rules of the fields they stand for. */
+export function queryRequest(operation: Operation, query: string, parameter: string): ReadRequest | Refusal {
+  const get = operation.get!
+  const parsed = parseQuery(query, sizes.url_query_bytes)
+  if ('code' in parsed) return parsed
+  const args: Record<string, string | number> = {}
+  if (get.path.includes('{')) {
+    const fault = faultOf('event_id', fields.event_id, parameter)
+    if (fault !== undefined) return fault
+    args.event_id = parameter
+  }
+  for (const [name, value] of parsed) {
+    const declared = get.query.find((each) => each.name === name)
+    if (declared === undefined)
+      return refusal(
+        'unknown_field',
+        `${get.path} takes no parameter ${name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')}`,
+        name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?'),
+      )
+    const read = declared.field.startsWith('data.')
+      ? readData(operation, name, declared.field.slice(5), value)
+      : readField(operation, name, declared.field as keyof typeof fields, value)
+    if (typeof read === 'object') return read
+    args[declared.field.replace('data.', '')] = read
+  }
+  for (const name of operation.required) {
+    if (args[name] !== undefined) continue
+    const shown = get.query.find((each) => each.field === name)?.name ?? name
+    return refusal('missing_field', `${get.path} needs ${shown}: ${fields[name].rule}`, shown)
+  }
+  return { op: operation.name, args, reader: '' }
+}
+
+function readField(
+  operation: Operation,
+  name: string,
+  field: keyof typeof fields,
+  value: string,
+): string | number | Refusal {
+  const rule = operation.narrowed?.[field] ?? fields[field]
+  const given = rule.type === 'integer' && /^(0|-?[1-9][0-9]{0,15})$/.test(value) ? Number(value) : value
+  return faultOf(name, rule, given) ?? given
+}
+
+/** Parameters that live inside `data` of the command: the schema of that operation's `data` has their rules. */
+function readData(operation: Operation, name: string, key: string, value: string): string | number | Refusal {
+  const schema = (
+    operation.data as unknown as {
+      properties: Record<string, { type?: string; minimum?: number; anyOf?: { const: string }[] }>
+    }
+  ).properties[key]!
+  if (schema.type === 'integer') {
+    const number = /^(0|[1-9][0-9]{0,15})$/.test(value) ? Number(value) : Number.NaN
+    if (Number.isSafeInteger(number) && number >= (schema.minimum ?? 0)) return number
+    return refusal('invalid_field', `${name} must be an integer of at least ${schema.minimum ?? 0}`, name)
+  }
+  const choices = schema.anyOf?.map((each) => each.const) ?? []
+  return choices.includes(value)
+    ? value
+    : refusal('invalid_field', `${name} must be one of ${choices.join(', ')}`, name)
+}

@@ -1,0 +1,314 @@
+/**
+ * Tails: one room followed live by many readers, as text or as server-sent events.
+ *
+ * Each reader goes through three phases: backfill from the feed, cutover, live. Live bytes are rendered once for all
+ * readers of a format. A reader that does not keep up is told so and closed; it never slows the writer or the others.
+ */
+
+import { faultOf } from '../command/check.ts'
+import { fields } from '../operations/fields.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { Backfill, BackfillRequest } from '../views/backfill.ts'
+import type { TailFormat } from '../views/stream.ts'
+import type { ByteStream, Exchange, Header } from './port.ts'
+import { parseQuery } from './query.ts'
+
+export type TailsOptions = {
+  readonly backfill: (request: BackfillRequest, answer: (found: Backfill | undefined) => void) => void
+  readonly watch: (room: string, format: TailFormat, on: boolean) => void
+  readonly refuse: (exchange: Exchange, found: Refusal) => void
+  readonly addressOf: (exchange: Exchange) => string
+  readonly streamsPerAddress: number
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  readonly queueBytesMax: number
+  readonly stallMs: number
+  readonly lastMax: number
+}
+
+type Reader = {
+  readonly stream: ByteStream
+  readonly address: string
+  /** News up to this change are behind this reader already. */
+  after: number
+  live: boolean
+  blocked: boolean
+  /** Live bytes that wait for the socket. */
+  queue: Uint8Array[]
+  queuedBytes: number
+  quietSince: number
+}
+
+type News = { readonly change: number; readonly bytes: Uint8Array }
+type Channel = {
+  readonly room: string
+  readonly format: TailFormat
+  readonly readers: Set<Reader>
+  /** News that wait until the batch before is with every reader: the slower the round, the larger the next batch. */
+  pending: News[]
+  sending: boolean
+}
+
+const heartbeatMs = 25_000
+const watchEveryMs = 1_000
+/** Readers written to before the thread looks at other work: about 10 ms. */
+const slice = 500
+const lastDefault = 5
+
+export class Tails {
+  readonly #options: TailsOptions
+  readonly #channels = new Map<string, Channel>()
+  readonly #perAddress = new Map<string, number>()
+  readonly #watchman: NodeJS.Timeout
+  open = 0
+  /** Readers closed because they did not keep up. */
+  dropped = 0
+
+  constructor(options: TailsOptions) {
+    this.#options = options
+    this.#watchman = setInterval(() => this.#lookAround(), watchEveryMs)
+    this.#watchman.unref()
+  }
+
+  /** GET /tail/{room} */
+  handle(exchange: Exchange, room: string): void {
+    const asked = readRequest(exchange, room, this.#options.lastMax)
+    if ('code' in asked) return this.#options.refuse(exchange, asked)
+    const address = this.#options.addressOf(exchange)
+    if ((this.#perAddress.get(address) ?? 0) >= this.#options.streamsPerAddress) {
+      return this.#options.refuse(
+        exchange,
+        refusal(
+          'rate_limited',
+          `this address has ${this.#options.streamsPerAddress} streams open: close one first`,
+          undefined,
+          5,
+        ),
+      )
+    }
+    // Watched before the backfill is asked for, so that nothing falls between the two.
+    const channel = this.#channel(room, asked.format)
+    this.#options.backfill(asked, (found) => {
+      if (exchange.ended) return this.#leaveIfEmpty(channel)
+      if (found === undefined) {
+        this.#leaveIfEmpty(channel)
+        return exchange.drop()
+      }
+      if (!found.ok) {
+        this.#leaveIfEmpty(channel)
+        return this.#options.refuse(exchange, found.refusal)
+      }
+      this.#join(exchange, address, channel, asked, found)
+    })
+  }
+
+  /** News for the readers of one room and format. */
+  deliver(room: string, format: TailFormat, change: number, bytes: Uint8Array): void {
+    const channel = this.#channels.get(`${format}:${room}`)
+    if (channel === undefined || channel.readers.size === 0) return
+    channel.pending.push({ change, bytes })
+    if (channel.sending) return
+    channel.sending = true
+    setImmediate(() => this.#send(channel))
+  }
+
+  /** Ends every stream properly. */
+  close(): void {
+    clearInterval(this.#watchman)
+    for (const { readers } of this.#channels.values()) for (const { stream } of [...readers]) stream.end()
+  }
+
+  /** Gives everything pending to every reader as one write each, in slices between which other work gets its turn. */
+  #send(channel: Channel): void {
+    const news = channel.pending
+    channel.pending = []
+    if (news.length === 0) {
+      channel.sending = false
+      return
+    }
+    const joined: News = { change: news.at(-1)!.change, bytes: Buffer.concat(news.map(({ bytes }) => bytes)) }
+    const readers = [...channel.readers]
+    let next = 0
+    const step = (): void => {
+      const end = Math.min(readers.length, next + slice)
+      for (; next < end; next++) {
+        const reader = readers[next]!
+        // Only a reader that joined in the middle of this batch gets it in pieces.
+        if (reader.after < news[0]!.change) this.#give(reader, joined)
+        else for (const each of news) this.#give(reader, each)
+      }
+      setImmediate(next < readers.length ? step : () => this.#send(channel))
+    }
+    step()
+  }
+
+  #channel(room: string, format: TailFormat): Channel {
+    const name = `${format}:${room}`
+    let channel = this.#channels.get(name)
+    if (channel === undefined) {
+      channel = { room, format, readers: new Set(), pending: [], sending: false }
+      this.#channels.set(name, channel)
+      this.#options.watch(room, format, true)
+    }
+    return channel
+  }
+
+  #leaveIfEmpty(channel: Channel): void {
+    if (channel.readers.size > 0) return
+    this.#channels.delete(`${channel.format}:${channel.room}`)
+    this.#options.watch(channel.room, channel.format, false)
+  }
+
+  #join(
+    exchange: Exchange,
+    address: string,
+    channel: Channel,
+    asked: BackfillRequest,
+    found: Extract<Backfill, { ok: true }>,
+  ): void {
+    const { room } = channel
+    const type = channel.format === 'sse' ? 'text/event-stream; charset=utf-8' : 'text/plain; charset=utf-8'
+    const stream = exchange.stream(200, streamHeaders(type))
+    const now = this.#options.now()
+    const reader: Reader = {
+      stream,
+      address,
+      after: 0,
+      live: false,
+      blocked: false,
+      queue: [],
+      queuedBytes: 0,
+      quietSince: now,
+    }
+    channel.readers.add(reader)
+    this.open++
+    this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1)
+    stream.onClose(() => {
+      channel.readers.delete(reader)
+      this.open--
+      const left = (this.#perAddress.get(address) ?? 1) - 1
+      if (left === 0) this.#perAddress.delete(address)
+      else this.#perAddress.set(address, left)
+      this.#leaveIfEmpty(channel)
+    })
+    if (channel.format !== 'sse')
+      stream.write(
+        Buffer.from(
+          `# live tail of room ${channel.room}, one signed post after another; an empty line is a heartbeat\n\n`,
+        ),
+      )
+    else stream.write(Buffer.from(`: live events of room ${channel.room}\n\n`))
+    this.#backfill(reader, asked, found)
+  }
+
+  /** Writes a page of the past and asks for the next one when the socket has room; then the reader is live. */
+  #backfill(reader: Reader, asked: BackfillRequest, found: Extract<Backfill, { ok: true }>): void {
+    const room = found.bytes.length === 0 || reader.stream.write(found.bytes)
+    if (!found.more) {
+      reader.after = found.change
+      reader.live = true
+      reader.blocked = !room
+      reader.stream.onDrain(() => {
+        reader.blocked = false
+        this.#flush(reader)
+      })
+      return
+    }
+    const more = () =>
+      this.#options.backfill({ ...asked, after: found.after }, (next) => {
+        if (next?.ok) this.#backfill(reader, asked, next)
+        else reader.stream.close()
+      })
+    if (room) more()
+    else reader.stream.onDrain(more)
+  }
+
+  #give(reader: Reader, { change, bytes }: News): void {
+    if (!reader.live || change <= reader.after) return
+    reader.after = change
+    if (!reader.blocked && reader.queue.length === 0) {
+      reader.blocked = !reader.stream.write(bytes)
+      reader.quietSince = this.#options.now()
+      return
+    }
+    reader.queue.push(bytes)
+    reader.queuedBytes += bytes.length
+    if (reader.queuedBytes > this.#options.queueBytesMax) this.#drop(reader)
+  }
+
+  #flush(reader: Reader): void {
+    let sent = 0
+    while (sent < reader.queue.length && !reader.blocked) {
+      const bytes = reader.queue[sent++]!
+      reader.queuedBytes -= bytes.length
+      reader.blocked = !reader.stream.write(bytes)
+    }
+    reader.queue.splice(0, sent)
+    reader.quietSince = this.#options.now()
+  }
+
+  #drop(reader: Reader): void {
+    this.dropped++
+    reader.live = false
+    reader.queue = []
+    reader.stream.write(
+      Buffer.from('# you read slower than this room speaks: closed. Come back with ?since=<the last id you saw>\n'),
+    )
+    reader.stream.end()
+    // A socket that takes nothing would keep the farewell for ever.
+    setTimeout(() => reader.stream.close(), 1_000).unref()
+  }
+
+  #lookAround(): void {
+    const now = this.#options.now()
+    for (const { readers, format } of this.#channels.values()) {
+      const beat = Buffer.from(format === 'sse' ? ':\n\n' : '\n')
+      for (const reader of readers) {
+        const { blockedSince } = reader.stream
+        if (blockedSince !== undefined && now - blockedSince >= this.#options.stallMs) this.#drop(reader)
+        else if (reader.live && !reader.blocked && now - reader.quietSince >= heartbeatMs) {
+          reader.blocked = !reader.stream.write(beat)
+          reader.quietSince = now
+        }
+      }
+    }
+  }
+}
+
+function streamHeaders(type: string): readonly Header[] {
+  return [
+    ['content-type', type],
+    ['cache-control', 'no-store'],
+    ['x-content-type-options', 'nosniff'],
+    ['access-control-allow-origin', '*'],
+    ['x-accel-buffering', 'no'],
+  ]
+}
+
+function readRequest(exchange: Exchange, room: string, lastMax: number): BackfillRequest | Refusal {
+  const fault = faultOf('room', fields.room, room)
+  if (fault !== undefined) return fault
+  const query = parseQuery(exchange.query, 1_024)
+  if ('code' in query) return query
+  for (const name of query.keys()) {
+    if (!['last', 'since', 'format'].includes(name))
+      return refusal(
+        'unknown_field',
+        'a tail takes last, since and format',
+        name.slice(0, 32).replace(/[^\x20-\x7e]/g, '?'),
+      )
+  }
+  const last = query.get('last') ?? String(lastDefault)
+  if (!/^(0|[1-9][0-9]{0,2})$/.test(last) || Number(last) > lastMax)
+    return refusal('invalid_field', `last must be an integer from 0 to ${lastMax}`, 'last')
+  const sse = exchange.header('accept')?.includes('text/event-stream') === true
+  const format = query.get('format') ?? 'block'
+  if (format !== 'line' && format !== 'block')
+    return refusal('invalid_field', 'format must be line, or left out', 'format')
+  const since = query.get('since') ?? (sse ? (exchange.header('last-event-id') ?? '') : '')
+  if (since !== '') {
+    const wrong = faultOf('since', fields.event_id, since)
+    if (wrong !== undefined) return wrong
+  }
+  return { room, format: sse ? 'sse' : format, last: Number(last), since, after: 0 }
+}

@@ -1,0 +1,46 @@
+/**
+ * How every actor thread begins and ends: it says `ready` when it can take letters, and what killed it when it dies.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import type { FromThread } from '../../actors/kernel/supervisor.ts'
+
+const port = parentPort!
+
+function send(message: FromThread): void {
+  port.postMessage(message)
+}
+
+/** An event worth a line in the server's log. */
+export function report(level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>): void {
+  send({ kind: 'event', level, event, facts })
+}
+
+function die(error: unknown): void {
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
+  send({ kind: 'dying', words: { name, message, stack: stack ?? '' } })
+  setImmediate(() => process.exit(70))
+}
+
+/** Runs the thread: `start` returns what to tell at once, and what to do when asked to stop or given a new link. */
+export function runThread<Data>(
+  start: (data: Data) => {
+    facts: Readonly<Record<string, unknown>>
+    stop: () => void
+    onMessage?: (message: unknown) => void
+  },
+): void {
+  process.on('uncaughtException', die)
+  process.on('unhandledRejection', die)
+  try {
+    const running = start(workerData as Data)
+    port.on('message', (message: { kind: string }) => {
+      if (message.kind !== 'stop') return running.onMessage?.(message)
+      running.stop()
+      send({ kind: 'stopped' })
+      port.close()
+    })
+    send({ kind: 'ready', facts: running.facts })
+  } catch (error) {
+    die(error)
+  }
+}

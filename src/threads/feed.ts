@@ -1,0 +1,187 @@
+/**
+ * The feed's thread: follows the log, answers every public read, proves, exports, and hands live posts to the front.
+ * Wiring only; it renders on its own core, so that the front sends bytes that are ready.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import { Feed } from '../../actors/feed.ts'
+import { Link } from '../../actors/kernel/link.ts'
+import { frameKey, RecordType } from '../../actors/record.ts'
+import { JournalReader } from '../../storage/journal.ts'
+import { TreeReader } from '../../storage/tree-reader.ts'
+import { logDirectory, shardDirectory } from '../board-directory.ts'
+import { monotonicMs, wallSeconds } from '../clock.ts'
+import { CursorSealer } from '../command/cursor.ts'
+import { inside } from '../limits.ts'
+import { type Backfill, type BackfillRequest, backfill } from '../views/backfill.ts'
+import { slotView } from '../views/event.ts'
+import { type ExportChunk, type ExportRequest, exportChunk } from '../views/export-pages.ts'
+import { proofAnswer } from '../views/proof.ts'
+import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
+import { type TailFormat, tailText } from '../views/stream.ts'
+import { runThread } from './entry.ts'
+import type { Published } from './log.ts'
+import { nodesFile } from './log-files.ts'
+
+export type FeedThread = {
+  readonly dataDirectory: string
+  readonly shards: number
+  readonly through: number
+  readonly origin: string
+  readonly vkey: string
+  readonly cursorKey: Uint8Array
+  readonly generation: string
+  readonly front: MessagePort
+  readonly log: MessagePort
+}
+
+export type FeedAsk =
+  | readonly ['read', ReadRequest, seen: number]
+  | readonly ['export', ExportRequest, seen: number]
+  | readonly ['tail', BackfillRequest, seen: number]
+  | readonly ['stats']
+
+export type FeedTell =
+  | readonly ['watch', room: string, format: TailFormat]
+  | readonly ['unwatch', room: string, format: TailFormat]
+
+/** News for the front: which rooms changed, which handles were given, and what the followers of a room read. */
+export type FeedNews =
+  | readonly [
+      'changed',
+      readonly (readonly [room: string, change: number])[],
+      readonly (readonly [id: string, handle: string])[],
+    ]
+  | readonly ['live', room: string, format: TailFormat, change: number, bytes: Uint8Array]
+
+export type FeedStats = {
+  readonly rooms: number
+  readonly identities: number
+  readonly events: number
+  readonly change: number
+}
+export type { Backfill, ExportChunk, ReadAnswer }
+
+runThread((data: FeedThread) => {
+  const watched = new Map<string, Set<TailFormat>>()
+  let changed = new Map<string, number>()
+  let handles: [string, string][] = []
+  let live = false
+  const feed = new Feed({
+    log: JournalReader.open(logDirectory(data.dataDirectory)),
+    shards: Array.from({ length: data.shards }, (_, shard) =>
+      JournalReader.open(shardDirectory(data.dataDirectory, shard)),
+    ),
+    onRecord: (record, frame, change) => {
+      if (record.type === RecordType.handleClaimed)
+        handles.push([Buffer.from(record.author).toString('hex'), record.handle])
+      if (!live) return
+      changed.set(record.room, change)
+      const formats = watched.get(record.room)
+      if (formats === undefined || record.type !== RecordType.event) return
+      const slot = feed.board.events.find(frameKey(frame))
+      const event = slotView(feed.board, slot, frame, { payload: false, now: wallSeconds() })
+      if (event.to !== undefined && event.hidden) return
+      for (const format of formats) {
+        const news: FeedNews = ['live', record.room, format, change, Buffer.from(tailText(event, format))]
+        front.tell(news)
+      }
+    },
+  })
+  const tree = TreeReader.open(nodesFile(logDirectory(data.dataDirectory)))
+  const cursors = new CursorSealer(data.cursorKey)
+  const body = (slot: number) => feed.body(feed.board.events.shard[slot]!, feed.board.events.place[slot]!)
+  const context = {
+    board: feed.board,
+    body,
+    cursors,
+    generation: data.generation,
+    now: wallSeconds,
+    visibility: 'public' as const,
+  }
+  /** Newest position of the log that the log itself has named. */
+  let durable = data.through
+
+  const follow = (): void => {
+    feed.follow(durable)
+    tree.advance(feed.head.size)
+    if (!live || changed.size + handles.length === 0) return
+    const news: FeedNews = ['changed', [...changed], handles]
+    changed = new Map()
+    handles = []
+    front.tell(news)
+  }
+  const read = (request: ReadRequest): ReadAnswer => {
+    if (request.op !== 'log.proof') return answerRead(context, request)
+    return proofAnswer(
+      {
+        ...context,
+        tree,
+        origin: data.origin,
+        vkey: data.vkey,
+        headOf: (size) => feed.headOf(size),
+        newest: feed.head,
+      },
+      request,
+    )
+  }
+  const answer = (asked: FeedAsk): unknown => {
+    switch (asked[0]) {
+      case 'read':
+        return read(asked[1])
+      case 'export':
+        return exportChunk({ ...context, tree, origin: data.origin, ...feed.head }, asked[1])
+      case 'tail':
+        return backfill(context, asked[1])
+      case 'stats': {
+        const { rooms, authors, events, change } = feed.board
+        return { rooms: rooms.size, identities: authors.size, events: events.count, change } satisfies FeedStats
+      }
+    }
+  }
+  /** Asks that name a change the feed has not reached: they wait for the log's next word. */
+  let early: [number, FeedAsk][] = []
+  const onAsk = (asked: FeedAsk, id: number): void => {
+    const seen = asked[2] ?? 0
+    if (seen > feed.board.change) follow()
+    if (seen > feed.board.change) early.push([id, asked])
+    else front.answer(id, answer(asked))
+  }
+  const front = new Link({
+    port: data.front,
+    openMax: 1,
+    patienceMs: inside.patienceMs,
+    now: monotonicMs,
+    onAsk: (body, id) => onAsk(body as FeedAsk, id),
+    onTell: (body) => {
+      const [kind, room, format] = body as FeedTell
+      const formats = watched.get(room) ?? new Set()
+      if (kind === 'watch') watched.set(room, formats.add(format))
+      else if (formats.delete(format) && formats.size === 0) watched.delete(room)
+    },
+  })
+  const log = new Link({
+    port: data.log,
+    openMax: 1,
+    patienceMs: inside.patienceMs,
+    now: monotonicMs,
+    onTell: (body) => {
+      durable = Math.max(durable, (body as Published).seq)
+      follow()
+      const waiting = early
+      early = []
+      for (const [id, asked] of waiting) onAsk(asked, id)
+    },
+  })
+  follow()
+  const known = handles
+  handles = []
+  live = true
+  return {
+    facts: { handles: known, change: feed.board.change, size: feed.head.size },
+    stop: () => {
+      front.close()
+      log.close()
+      tree.close()
+    },
+  }
+})

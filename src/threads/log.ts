@@ -1,0 +1,183 @@
+/**
+ * The log's thread: the only place that reads the log's key. Opens the log's journal and tree, checks that they agree,
+ * catches up with the shards' journals, and signs from then on.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import { Link } from '../../actors/kernel/link.ts'
+import { decodeLogFrame, encodeLogFrame, Log, type LogState, stateAfter } from '../../actors/log.ts'
+import type { Head } from '../../actors/shard.ts'
+import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
+import { fileExists } from '../../storage/disk.ts'
+import { Journal, JournalReader } from '../../storage/journal.ts'
+import { EMPTY_ROOT, writeLeafHash } from '../../storage/merkle.ts'
+import { parseVkey, signNote } from '../../storage/note.ts'
+import { createNoteKey } from '../../storage/note-signer.ts'
+import { TreeWriter } from '../../storage/tree.ts'
+import { readSecret, shardDirectory } from '../board-directory.ts'
+import { monotonicMs } from '../clock.ts'
+import { inside } from '../limits.ts'
+import { report, runThread } from './entry.ts'
+import { nodesFile } from './log-files.ts'
+import type { FromLog, ToLog } from './shard.ts'
+
+export type LogThread = {
+  readonly dataDirectory: string
+  readonly directory: string
+  readonly keyFile: string
+  readonly origin: string
+  /** Where each shard's journal ends, durable. */
+  readonly through: readonly number[]
+  readonly segmentBytesMax: number
+  readonly front: MessagePort
+  readonly feed: MessagePort
+  readonly toShards: readonly MessagePort[]
+}
+
+/** What the log says to the front and to the feed: its journal is durable up to `seq`. */
+export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
+
+runThread((data: LogThread) => {
+  const key = createNoteKey(data.origin, readSecret(data.keyFile))
+  const journal = Journal.open({
+    directory: data.directory,
+    segmentBytesMax: data.segmentBytesMax,
+    frameBytesMax: 64 * 1024 * 1024,
+    report: ({ kind, ...facts }) => report('info', `log.journal.${kind}`, facts),
+  })
+  const sign = (size: number, root: Uint8Array) =>
+    signNote(formatCheckpoint({ origin: data.origin, size, root }), key.signer)
+  if (journal.nextSeq === 1) {
+    const ranges = data.through.map((_, shard) => ({ shard, first: 1, last: 0, changes: 0, leaves: 0 }))
+    journal.append([
+      encodeLogFrame({
+        firstLeaf: 0,
+        firstChange: 1,
+        size: 0,
+        root: EMPTY_ROOT,
+        ranges,
+        bundle: Buffer.alloc(0),
+        entries: 0,
+        checkpoint: sign(0, EMPTY_ROOT),
+      }),
+    ])
+  }
+  const { state, tree } = openTree(data, journal, key.vkey)
+  checkShards(state, data.through)
+
+  const links: Link[] = []
+  const link = (port: MessagePort, onTell?: (body: unknown) => void): Link => {
+    const made = new Link({
+      port,
+      openMax: 1,
+      patienceMs: inside.patienceMs,
+      now: monotonicMs,
+      ...(onTell === undefined ? {} : { onTell }),
+    })
+    links.push(made)
+    return made
+  }
+  const front = link(data.front)
+  const feed = link(data.feed)
+  const toShards = data.toShards.map((port, shard) => link(port, (body) => log.hint(shard, body as ToLog)))
+  const log = new Log({
+    journal,
+    tree,
+    shards: data.through.map((_, shard) => JournalReader.open(shardDirectory(data.dataDirectory, shard))),
+    sign,
+    leafHash: writeLeafHash,
+    confirm: (shard, confirmation) => {
+      toShards[shard]!.tell(['confirm', confirmation] satisfies FromLog)
+      toShards[shard]!.flush()
+    },
+    published: (seq, head, change) => {
+      const said: Published = { seq, head, change }
+      feed.tell(said)
+      front.tell(said)
+    },
+    entriesPerFrameMax: inside.entriesPerLogFrame,
+    start: state,
+  })
+  for (const [number, shard] of toShards.entries()) shard.tell(['resume', log.covered(number)] satisfies FromLog)
+  for (const [shard, through] of data.through.entries()) log.hint(shard, through)
+  log.catchUp()
+  return {
+    facts: {
+      seq: journal.nextSeq - 1,
+      head: log.head,
+      change: log.change,
+      vkey: key.vkey,
+      covered: data.through.map((_, shard) => log.covered(shard)),
+    },
+    stop: () => {
+      for (const each of links) each.close()
+      tree.sync()
+      tree.close()
+      journal.close()
+    },
+    onMessage: (message) => {
+      const { shard, port } = message as { shard: number; port: MessagePort }
+      toShards[shard]!.close()
+      toShards[shard] = link(port, (body) => log.hint(shard, body as ToLog))
+      toShards[shard]!.tell(['resume', log.covered(shard)] satisfies FromLog)
+    },
+  }
+})
+
+/** The state after the newest frame, and a tree of that size with that root; the tree's file is rebuilt where it falls short. */
+function openTree(data: LogThread, journal: Journal, vkey: string): { state: LogState; tree: TreeWriter } {
+  const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
+  const pinned = parseVkey(vkey)
+  if (!pinned.ok) throw new Error(pinned.problem)
+  const opened = openCheckpoint(newest.checkpoint, pinned.value)
+  if (!opened.ok || opened.value.size !== newest.size || !opened.value.root.equals(newest.root)) {
+    throw new Error(
+      `the newest log frame does not carry a checkpoint signed by ${data.keyFile} for ${data.origin}: this key and this log do not belong together`,
+    )
+  }
+  const path = nodesFile(data.directory)
+  const tree = existingTree(path, newest.size, newest.root) ?? rebuildTree(path, journal)
+  if (!tree.root().equals(newest.root))
+    throw new Error(`the entries of the log give another root than its newest signed head: run broadside fsck`)
+  return { state: stateAfter(newest), tree }
+}
+
+function existingTree(path: string, size: number, root: Buffer): TreeWriter | undefined {
+  if (!fileExists(path)) return undefined
+  try {
+    const tree = TreeWriter.open(path, size)
+    if (tree.root().equals(root)) return tree
+    tree.close()
+  } catch (error) {
+    report('warn', 'log.tree.unusable', { path, problem: String(error) })
+  }
+  return undefined
+}
+
+function rebuildTree(path: string, journal: Journal): TreeWriter {
+  const tree = TreeWriter.open(path, 0)
+  const hashes = Buffer.alloc(inside.entriesPerLogFrame * 2 * 32)
+  for (const frame of journal.scan(1)) {
+    const { bundle, entries } = decodeLogFrame(frame)
+    let at = 0
+    for (let i = 0; i < entries; i++) {
+      const length = bundle.readUInt16BE(at)
+      writeLeafHash(bundle.subarray(at + 2, at + 2 + length), hashes, i * 32)
+      at += 2 + length
+    }
+    if (entries > 0) tree.append(hashes.subarray(0, entries * 32))
+  }
+  report('info', 'log.tree.rebuilt', { path, size: tree.size })
+  return tree
+}
+
+/** A journal that ends before what the log has signed has lost acknowledged posts. */
+function checkShards(state: LogState, through: readonly number[]): void {
+  state.covered.forEach((covered, shard) => {
+    const end = through[shard] ?? 0
+    if (end < covered) {
+      throw new Error(
+        `the journal of shard ${shard} ends at frame ${end}, but the signed log covers ${covered}: acknowledged posts are missing. Restore the newest backup of the whole data directory as a new board.`,
+      )
+    }
+  })
+}

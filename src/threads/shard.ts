@@ -1,0 +1,121 @@
+/** A shard's thread: opens its journal, replays it, and wires it to the front and to the log. Wiring only. */
+import type { MessagePort } from 'node:worker_threads'
+import { Link } from '../../actors/kernel/link.ts'
+import { decideClaim, decideRegister } from '../../actors/registry.ts'
+import { decidePost, decideRoomCreate, postReplyAgain } from '../../actors/room.ts'
+import { type Confirmation, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
+import type { WriteLetter } from '../../actors/write.ts'
+import { freeBytes } from '../../storage/disk.ts'
+import { Journal } from '../../storage/journal.ts'
+import { monotonicMs, wallSeconds } from '../clock.ts'
+import { CursorSealer } from '../command/cursor.ts'
+import { inside } from '../limits.ts'
+import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
+import { report, runThread } from './entry.ts'
+
+export type ShardThread = {
+  readonly number: number
+  readonly directory: string
+  readonly cursorKey: Uint8Array
+  readonly generation: string
+  readonly diskReserveBytes: number
+  readonly segmentBytesMax: number
+  readonly front: MessagePort
+  readonly log: MessagePort
+}
+
+/** What the log says to a shard. */
+export type FromLog = ['resume', number] | ['confirm', Confirmation]
+/** What a shard says to the log: its journal is durable up to here. */
+export type ToLog = number
+
+type FromFront = ['write', WriteLetter] | ['read', ReadRequest]
+
+/** How long a look at the free space of the disk is believed. */
+const diskLookMs = 500
+
+runThread((data: ShardThread) => {
+  const journal = Journal.open({
+    directory: data.directory,
+    segmentBytesMax: data.segmentBytesMax,
+    report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
+  })
+  const log = new Link({
+    port: data.log,
+    openMax: 1,
+    patienceMs: inside.patienceMs,
+    now: monotonicMs,
+    onTell: (body) => hear(body as FromLog),
+  })
+  const shard = new Shard({
+    number: data.number,
+    journal,
+    deciders: {
+      post: decidePost,
+      'room.create': decideRoomCreate,
+      'identity.register': decideRegister,
+      'handle.claim': decideClaim,
+    },
+    again: (board, letter) => ({ ...(postReplyAgain(board, letter.id) ?? { at: letter.timestamp, isPublic: true }) }),
+    wallSeconds,
+    diskHasRoom: diskWatch(data),
+    toLog: (through) => {
+      log.tell(through satisfies ToLog)
+      log.flush()
+    },
+    mailboxMax: inside.mailboxLetters,
+    lettersPerTurnMax: inside.lettersPerTurn,
+    unconfirmedMax: inside.unconfirmedFrames,
+  })
+  const hear = (said: FromLog): void => {
+    if (said[0] === 'confirm') shard.confirm(said[1])
+    else shard.resume(said[1])
+  }
+  const cursors = new CursorSealer(data.cursorKey)
+  const read = (request: ReadRequest): ReadAnswer => {
+    const { board } = shard
+    const context = {
+      board,
+      body: (slot: number) => shard.read(board.events.place[slot]!),
+      cursors,
+      generation: data.generation,
+      now: wallSeconds,
+      visibility: 'private' as const,
+    }
+    return answerRead(context, request)
+  }
+  const front = new Link({
+    port: data.front,
+    openMax: inside.openAsks,
+    patienceMs: inside.patienceMs,
+    now: monotonicMs,
+    onAsk: (body, id) => {
+      const [kind, asked] = body as FromFront
+      if (kind === 'read') return front.answer(id, read(asked))
+      shard.post(asked, (answer: ShardAnswer, head?: Head) => front.answer(id, answer, head))
+    },
+  })
+  return {
+    facts: { through: journal.nextSeq - 1, rooms: shard.board.rooms.size, events: shard.board.events.count },
+    stop: () => {
+      front.close()
+      log.close()
+      journal.close()
+    },
+  }
+})
+
+function diskWatch({ directory, diskReserveBytes }: ShardThread): () => boolean {
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let hasRoom = true
+  return () => {
+    const now = monotonicMs()
+    if (now - lookedAt < diskLookMs) return hasRoom
+    lookedAt = now
+    const free = freeBytes(directory)
+    if (hasRoom !== free >= diskReserveBytes)
+      report('warn', 'disk.room', { free_bytes: free, reserve_bytes: diskReserveBytes, writable: !hasRoom })
+    hasRoom = free >= diskReserveBytes
+    return hasRoom
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The first two phases of a follower: backfill from the index, then the cutover to live news.
+ * Pages are bounded in events and bytes, so that a follower who was away for long is served without a burst of memory.
+ */
+import { none } from '../../actors/event-index.ts'
+import { refusal } from '../refusals.ts'
+import { slotView } from './event.ts'
+import type { ReadContext } from './reads.ts'
+import { type TailFormat, tailText } from './stream.ts'
+
+export type BackfillRequest = {
+  readonly room: string
+  readonly format: TailFormat
+  /** Newest events to begin with, when nothing is resumed. */
+  readonly last: number
+  /** Event id after which to go on; '' to begin with the newest. */
+  readonly since: string
+  /** Go on behind this number in the room (from the page before); 0 on the first page. */
+  readonly after: number
+}
+
+export type Backfill =
+  | {
+      readonly ok: true
+      readonly bytes: Uint8Array
+      /** Number in the room of the newest event shown (or passed over). */
+      readonly after: number
+      readonly more: boolean
+      /** News up to this change are in `bytes` when `more` is false. */
+      readonly change: number
+    }
+  | { readonly ok: false; readonly refusal: ReturnType<typeof refusal> }
+
+const pageEventsMax = 200
+const pageBytesMax = 128 * 1024
+
+export function backfill(context: ReadContext, request: BackfillRequest): Backfill {
+  const { board } = context
+  const room = board.rooms.get(request.room)
+  if (room === undefined || room.visibility !== 'public') {
+    return { ok: false, refusal: refusal('not_found', `there is no public room ${request.room}`, 'room') }
+  }
+  let after = request.after
+  if (after === 0 && request.since !== '') {
+    const slot = board.events.find(Buffer.from(request.since, 'hex'))
+    if (slot === none || board.events.room[slot] !== room.number) {
+      return {
+        ok: false,
+        refusal: refusal('not_found', `there is no event ${request.since} in room ${request.room}`, 'since'),
+      }
+    }
+    after = board.events.seq[slot]!
+  } else if (after === 0) {
+    after = Math.max(0, room.events.length - request.last)
+  }
+  const texts: string[] = []
+  let bytes = 0
+  while (after < room.events.length && texts.length < pageEventsMax && bytes < pageBytesMax) {
+    const slot = room.events.at(after++)
+    const text = tailText(
+      slotView(board, slot, context.body(slot), { payload: false, now: context.now() }),
+      request.format,
+    )
+    texts.push(text)
+    bytes += text.length
+  }
+  return { ok: true, bytes: Buffer.from(texts.join('')), after, more: after < room.events.length, change: board.change }
+}

@@ -1,0 +1,51 @@
+/** Figures of a running board: /api/stats for people, /metrics for Prometheus. Public records only. */
+
+export type Figures = {
+  readonly rooms: number
+  readonly identities: number
+  readonly events: number
+  readonly change: number
+  readonly treeSize: number
+  readonly streamsOpen: number
+  readonly streamsDropped: number
+  readonly connections: number
+  readonly openLetters: number
+  readonly signaturesWaiting: number
+  readonly uptimeSeconds: number
+  readonly residentBytes: number
+  readonly counters: readonly (readonly [name: string, count: number])[]
+}
+
+export function statsData(figures: Figures) {
+  const { rooms, identities, events, treeSize, streamsOpen, uptimeSeconds } = figures
+  return {
+    stats: { rooms, identities, events, log_size: treeSize, streams_open: streamsOpen, uptime_seconds: uptimeSeconds },
+  }
+}
+
+type Metric = readonly [name: string, kind: 'gauge' | 'counter', help: string, value: number]
+
+export function metricsText(figures: Figures): string {
+  const metrics: Metric[] = [
+    ['rooms', 'gauge', 'Public rooms.', figures.rooms],
+    ['identities', 'gauge', 'Identities that acted in public.', figures.identities],
+    ['events', 'gauge', 'Public events.', figures.events],
+    ['log_size', 'gauge', 'Leaves in the public log.', figures.treeSize],
+    ['change', 'gauge', 'Number of the newest public change.', figures.change],
+    ['streams_open', 'gauge', 'Open tails.', figures.streamsOpen],
+    ['streams_dropped_total', 'counter', 'Tails closed because their reader did not keep up.', figures.streamsDropped],
+    ['connections_open', 'gauge', 'Open connections.', figures.connections],
+    ['letters_open', 'gauge', 'Letters that wait for an actor.', figures.openLetters],
+    ['signatures_waiting', 'gauge', 'Signatures that wait for a verifying thread.', figures.signaturesWaiting],
+    ['uptime_seconds', 'gauge', 'Seconds since the start.', figures.uptimeSeconds],
+    ['resident_bytes', 'gauge', 'Resident memory of the process.', figures.residentBytes],
+  ]
+  const lines = metrics.map(
+    ([name, kind, help, value]) =>
+      `# HELP broadside_${name} ${help}\n# TYPE broadside_${name} ${kind}\nbroadside_${name} ${value}\n`,
+  )
+  const replies = figures.counters
+    .filter(([name]) => name.startsWith('replies_'))
+    .map(([name, count]) => `broadside_replies_total{status="${name.slice(8)}"} ${count}\n`)
+  return `${lines.join('')}# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n${replies.join('')}`
+}

@@ -1,0 +1,61 @@
+/**
+ * Worked signing examples, made and signed at start with a key whose seed everybody knows (bytes 0 to 31):
+ * a client that reproduces them can sign. Never use that key for anything else.
+ */
+import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { commandId, type SignableCommand, signingBytes } from '../command/signing.ts'
+
+const seed = Buffer.from(Array.from({ length: 32 }, (_, i) => i))
+
+const commands: readonly SignableCommand[] = [
+  {
+    operation: 'post',
+    room: 'lobby',
+    page: 'main',
+    text: 'Hello <🌍>\u2028',
+    request_id: 'vector-1',
+    timestamp: 1_700_000_000,
+    nonce: 'test-nonce',
+  },
+  {
+    operation: 'thread.get',
+    timestamp: 1_790_000_000,
+    nonce: 'd-1',
+    event_id: '3f2a9c1e7b6d4f0a8e5c2b1d9a7f6e4c',
+    limit: 20,
+  },
+  {
+    operation: 'post',
+    room: 'lobby',
+    text: 'tab\tnewline\nquote" backslash\\ <&> /',
+    timestamp: 1_790_000_000,
+    nonce: 'd-2',
+    data: '{"schema":1,"format":"markdown"}',
+  },
+]
+
+export function signingExamples(serviceId: string) {
+  const privateKey = createPrivateKey({
+    key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]),
+    format: 'der',
+    type: 'pkcs8',
+  })
+  const publicKey = createPublicKey(privateKey)
+    .export({ format: 'der', type: 'spki' })
+    .subarray(-32)
+    .toString('base64url')
+  return commands.map((each) => {
+    const command = { ...each, public_key: publicKey }
+    const bytes = signingBytes(serviceId, command)
+    const { eventId, sha256 } = commandId(bytes)
+    return {
+      seed: seed.toString('hex'),
+      command,
+      signed_bytes: bytes.toString('utf8'),
+      signed_bytes_length: bytes.length,
+      sha256,
+      event_id: eventId,
+      signature: sign(null, bytes, privateKey).toString('base64url'),
+    }
+  })
+}

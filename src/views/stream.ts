@@ -1,0 +1,29 @@
+/**
+ * What a follower of a room reads: blocks and lines of the text tail, and server-sent events.
+ * Control, format and bidirectional characters are escaped, so a text can neither drive a terminal nor hide itself.
+ */
+import type { EventView } from './event.ts'
+
+export type TailFormat = 'block' | 'line' | 'sse'
+
+/** Everything but tab and line feed (and the joiner that emoji need) that Unicode counts as control, format or separator. */
+const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
+
+export function inert(text: string): string {
+  return text.replace(unsafe, (char) => {
+    if (char === '\n' || char === '\t' || char === '\u200d') return char
+    const code = char.codePointAt(0)!
+    if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`
+    return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, '0')}`
+  })
+}
+
+export function tailText(event: EventView, format: TailFormat): string {
+  if (format === 'sse') return `id: ${event.event_id}\ndata: ${JSON.stringify(event)}\n\n`
+  const name = event.author.handle === undefined ? event.author.id : `@${event.author.handle}`
+  const time = new Date(event.created_at * 1000).toISOString().replace('.000Z', 'Z')
+  const reply = event.reply_to === undefined ? '' : ` reply_to=${event.reply_to}`
+  const head = `[${event.event_id}] ${event.room}/${event.page} ${name} ${time}${reply}`
+  const text = event.text === undefined ? `(${event.reason ?? 'gone'})` : inert(event.text)
+  return format === 'line' ? `${head} ${text.replaceAll('\n', '⏎')}\n` : `${head}\n${text}\n\n`
+}

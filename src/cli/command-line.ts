@@ -1,0 +1,141 @@
+/**
+ * What all commands have in common: how one is described, how its arguments are read, and how it ends.
+ *
+ * | exit code | meaning |
+ * |---|---|
+ * | 0 | done |
+ * | 1 | refused by the board, or failed; the sentence on stderr says why |
+ * | 2 | the command line is wrong |
+ * | 3 | a signature, an id, a proof or a file did not verify |
+ */
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+
+export const exitCodes = { ok: 0, failed: 1, usage: 2, unverified: 3 } as const
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+export type Options = NonNullable<ParseArgsConfig['options']>
+
+/** The two clocks of src/clock.ts, handed in. */
+export type Clock = {
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+  readonly monotonicMs: () => number
+}
+
+/** Where a command writes, and what time it is. Handed in, so that a test reads what a person would see. */
+export type Terminal = {
+  readonly clock: Clock
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  /** True where one line may be drawn over itself. */
+  readonly isInteractive: boolean
+  /** Standard output itself, for commands that stream bytes with backpressure. */
+  readonly outStream: NodeJS.WritableStream
+}
+
+export type Arguments = {
+  readonly positionals: readonly string[]
+  /** The value of a string option, or undefined when it was not given. */
+  text(name: string): string | undefined
+  flag(name: string): boolean
+  /** A decimal integer within [min, max]; throws UsageError naming the option and the range otherwise. */
+  integer(name: string, range: { fallback: number; min: number; max: number }): number
+}
+
+export type Command = {
+  readonly name: string
+  /** One line, for the list of commands. */
+  readonly summary: string
+  /** The form of the command line after `broadside`. */
+  readonly usage: string
+  /** What `--help` says of each option, in order. */
+  readonly optionHelp: readonly (readonly [string, string])[]
+  readonly example: string
+  readonly options: Options
+  readonly positionals: { readonly min: number; readonly max: number }
+  run(args: Arguments, terminal: Terminal): Promise<ExitCode>
+}
+
+/** The command line is wrong: exit 2. The message is a sentence that names the fix. */
+export class UsageError extends Error {}
+
+/** The command cannot go on: exit 1. The message is a sentence that names the fix. */
+export class CommandFailed extends Error {}
+
+/** Something does not verify: exit 3. The message names the place and the reason. */
+export class Unverified extends Error {}
+
+const everyCommand: Options = { help: { type: 'boolean', short: 'h' } }
+
+/** Reads the arguments of one command. Throws UsageError. `help` is true when `--help` was asked for. */
+export function readArguments(command: Command, argv: readonly string[]): { args: Arguments; help: boolean } {
+  let parsed: ReturnType<typeof parseArgs>
+  try {
+    parsed = parseArgs({
+      args: [...argv],
+      options: { ...command.options, ...everyCommand },
+      allowPositionals: true,
+      strict: true,
+    })
+  } catch (error) {
+    throw new UsageError(`${firstSentence(error)} See: broadside ${command.name} --help`)
+  }
+  const values = parsed.values as Record<string, string | boolean | undefined>
+  const { positionals } = parsed
+  const help = values.help === true
+  const { min, max } = command.positionals
+  if (!help && (positionals.length < min || positionals.length > max)) {
+    throw new UsageError(`Usage: broadside ${command.usage}`)
+  }
+  return { args: argumentsOf(positionals, values), help }
+}
+
+function argumentsOf(positionals: readonly string[], values: Record<string, string | boolean | undefined>): Arguments {
+  return {
+    positionals,
+    text(name) {
+      const value = values[name]
+      return typeof value === 'string' ? value : undefined
+    },
+    flag: (name) => values[name] === true,
+    integer(name, { fallback, min, max }) {
+      const value = values[name]
+      if (typeof value !== 'string') return fallback
+      const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+      if (!(number >= min && number <= max)) {
+        throw new UsageError(`--${name} takes a whole number from ${min} to ${max}, not "${value}".`)
+      }
+      return number
+    },
+  }
+}
+
+/** The `--help` text of one command. */
+export function helpOf(command: Command): string {
+  const rows = [...command.optionHelp, ['--help', 'this text'] as const]
+  const width = Math.max(...rows.map(([name]) => name.length))
+  const options = rows.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`)
+  return [
+    `broadside ${command.usage}`,
+    '',
+    command.summary,
+    '',
+    'Options:',
+    ...options,
+    '',
+    'Example:',
+    `  ${command.example}`,
+    '',
+    exitCodeHelp,
+    '',
+  ].join('\n')
+}
+
+export const exitCodeHelp =
+  'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 something does not verify.'
+
+function firstSentence(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  const end = message.indexOf('. ')
+  return end < 0 ? `${message.replace(/\.$/, '')}.` : message.slice(0, end + 1)
+}

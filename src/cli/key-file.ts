@@ -1,0 +1,90 @@
+/**
+ * Where a person's signing key lives on disk, and how an import derives one key per author.
+ *
+ * A key file is JSON `{"type":"broadside-key","public_key","id","seed"}` (seed = base64url of the 32 secret bytes)
+ * or a PKCS#8 PEM as OpenSSL writes it. Only its owner may read it (mode 0600): a key that others can read
+ * signs for others.
+ *
+ * Derived keys: Ed25519 seed = HMAC-SHA256(key = import seed, `broadside-import-v1\n` + author).
+ */
+import { createHash, createHmac, createPrivateKey, randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { CommandFailed } from './command-line.ts'
+import { type Signer, signerFromSeed } from './sign.ts'
+
+const keyFileBytesMax = 16 * 1024
+const seedBytes = 32
+
+/** Makes a fresh key and writes it to `path`, which must not exist. Throws CommandFailed. */
+export function createKeyFile(path: string): Signer {
+  const seed = randomBytes(seedBytes)
+  const signer = signerFromSeed(seed)
+  const text = JSON.stringify({
+    type: 'broadside-key',
+    public_key: signer.publicKey,
+    id: signer.id,
+    seed: seed.toString('base64url'),
+  })
+  try {
+    writeFileSync(path, `${text}\n`, { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') throw new CommandFailed(`${path} exists and is not overwritten. Choose another name.`)
+    throw new CommandFailed(`The key file could not be written: ${message}.`)
+  }
+  return signer
+}
+
+/** Reads a key file of either form. Throws CommandFailed. */
+export function readKeyFile(path: string): Signer {
+  if (!existsSync(path))
+    throw new CommandFailed(`There is no key file ${path}. Make one with: broadside keygen ${path}`)
+  const { mode, size } = statSync(path)
+  if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
+    throw new CommandFailed(`Others can read the key file ${path}. Make it yours alone with: chmod 600 ${path}`)
+  }
+  if (size > keyFileBytesMax) throw new CommandFailed(`${path} is too long to be a key file.`)
+  const text = readFileSync(path, 'utf8')
+  const seed = text.includes('-----BEGIN') ? seedOfPem(text) : seedOfJson(text)
+  if (seed === undefined) {
+    throw new CommandFailed(`${path} holds no Ed25519 key. Make one with: broadside keygen NEWFILE`)
+  }
+  return signerFromSeed(seed)
+}
+
+function seedOfPem(text: string): Buffer | undefined {
+  try {
+    const key = createPrivateKey(text)
+    const secret = key.asymmetricKeyType === 'ed25519' ? key.export({ format: 'jwk' }).d : undefined
+    return secret === undefined ? undefined : Buffer.from(secret, 'base64url')
+  } catch {
+    return undefined
+  }
+}
+
+function seedOfJson(text: string): Buffer | undefined {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  const { seed: secret, public_key: publicKey } = (parsed ?? {}) as Record<string, unknown>
+  if (typeof secret !== 'string') return undefined
+  const seed = Buffer.from(secret, 'base64url')
+  if (seed.length !== seedBytes || seed.toString('base64url') !== secret) return undefined
+  // A file whose two halves disagree was edited by hand: signing with it would make another person.
+  if (publicKey !== undefined && publicKey !== signerFromSeed(seed).publicKey) return undefined
+  return seed
+}
+
+/** The signer of an imported author. The same seed text and author give the same key for ever. */
+export function authorSigner(importSeed: Uint8Array, author: string): Signer {
+  return signerFromSeed(createHmac('sha256', importSeed).update(`broadside-import-v1\n${author}`).digest())
+}
+
+/** An import seed given as text: 64 hex characters are the bytes themselves, anything else is hashed. */
+export function importSeedOf(text: string): Buffer {
+  if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, 'hex')
+  return createHash('sha256').update(text).digest()
+}

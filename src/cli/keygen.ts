@@ -1,0 +1,20 @@
+/** `broadside keygen`: makes a signing key. */
+import { type Command, exitCodes } from './command-line.ts'
+import { createKeyFile } from './key-file.ts'
+import { keyFileDefault } from './shared-options.ts'
+
+export const keygenCommand: Command = {
+  name: 'keygen',
+  summary: 'Makes a signing key (Ed25519) in a file that only you can read. It is your identity: keep a copy.',
+  usage: `keygen [FILE]`,
+  optionHelp: [],
+  example: 'broadside keygen broadside-key.json',
+  options: {},
+  positionals: { min: 0, max: 1 },
+  async run(args, terminal) {
+    const path = args.positionals[0] ?? keyFileDefault
+    const signer = createKeyFile(path)
+    terminal.out(`key file    ${path}\npublic key  ${signer.publicKey}\nidentity    ${signer.id}\n`)
+    return exitCodes.ok
+  },
+}

@@ -1,0 +1,117 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer, type Socket } from 'node:net'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { BoardClient } from '../../../src/cli/client.ts'
+import { Connection, parseAnswer, parseEndpoint } from '../../../src/cli/connection.ts'
+import { inertLine, inertText } from '../../../src/cli/terminal.ts'
+
+const answer = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Next: a\r\n\r\nhello')
+
+test('an answer is whole at its last byte and not before', () => {
+  for (let size = 0; size < answer.length; size += 1) expect(parseAnswer(answer.subarray(0, size), 100)).toBeUndefined()
+  const parsed = parseAnswer(answer, 100)!
+  expect(parsed.answer.status).toBe(200)
+  expect(parsed.answer.body.toString()).toBe('hello')
+  expect(parsed.answer.header('x-next')).toBe('a')
+})
+
+test.each([
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', 'Transfer-Encoding'],
+  ['HTTP/1.1 200 OK\r\nContent-Length: 1\r\ncontent-length: 2\r\n\r\nab', 'two different'],
+  ['HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na', 'no Content-Length'],
+  ['HTTP/1.1 200 OK\r\n\r\n', 'no Content-Length'],
+  ['HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n', 'at most 100'],
+  ['HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab', 'bytes follow'],
+  ['HTTP/1.1 100 Continue\r\n\r\n', 'status line'],
+  ['HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n', 'status line'],
+  [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`, 'head is longer'],
+])('%j is refused', (text, reason) => {
+  expect(() => parseAnswer(Buffer.from(text), 100)).toThrow(reason)
+})
+
+async function listen(serve: (socket: Socket) => void) {
+  const server = createServer(serve)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() }
+}
+
+test('an answer may arrive in any pieces', async () => {
+  const { url, close } = await listen((socket) => {
+    socket.on('data', () => {
+      socket.setNoDelay(true)
+      for (const byte of answer) socket.write(Buffer.of(byte))
+    })
+  })
+  const connection = new Connection({ endpoint: parseEndpoint(url), timeoutMs: 5000, bodyBytesMax: 100 })
+  for (let n = 0; n < 3; n += 1) {
+    expect((await connection.request({ method: 'GET', target: '/' })).body.toString()).toBe('hello')
+  }
+  connection.close()
+  close()
+})
+
+test('a request whose kept connection was closed is sent once more; a board that always closes is unreachable', async () => {
+  let closing = 1
+  let requests = 0
+  const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"ok":true,"data":{}}'
+  const { url, close } = await listen((socket) => {
+    socket.on('error', () => undefined)
+    socket.on('data', () => {
+      requests += 1
+      closing -= 1
+      if (closing >= 0) socket.destroy()
+      else socket.write(ok)
+    })
+  })
+  const client = new BoardClient({ url })
+  expect(await client.read('/x')).toEqual({})
+  expect(requests).toBe(2)
+  closing = 2
+  await expect(client.read('/x')).rejects.toThrow('No board answers')
+  closing = 0
+  expect(await client.read('/x')).toEqual({})
+  client.close()
+  close()
+})
+
+test.each([
+  ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi', 'not JSON'],
+  ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}', 'envelope'],
+])('an answer that is no board’s (%j) is a sentence that names the address', async (text, reason) => {
+  const { url, close } = await listen((socket) => void socket.on('data', () => socket.write(text)))
+  const client = new BoardClient({ url })
+  await expect(client.read('/x')).rejects.toThrow(`${url} does not answer like a board`)
+  await expect(client.read('/x')).rejects.toThrow(reason)
+  client.close()
+  close()
+})
+
+test('no text of a stranger reaches the terminal as a control, format or bidi character', () => {
+  const sharp = fc.string({
+    unit: fc.constantFrom(
+      '\x1b',
+      '\x9b',
+      '\r',
+      '\b',
+      '\u202e',
+      '\u2066',
+      '\u200b',
+      '\ufeff',
+      '\u2028',
+      'a',
+      '\n',
+      '\t',
+    ),
+  })
+  fc.assert(
+    fc.property(fc.oneof(sharp, fc.string({ unit: 'binary' })), (text) => {
+      expect(inertText(text)).not.toMatch(/(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+      expect(inertLine(text)).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+    }),
+  )
+  expect(inertText('plain text, é 🌍\n')).toBe('plain text, é 🌍\n')
+  expect(inertLine('\x1b]0;x\x07')).toBe('\\u{1b}]0;x\\u{7}')
+})

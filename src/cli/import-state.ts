@@ -1,0 +1,109 @@
+/**
+ * What an import has done so far, in a file beside its input, so that a killed import goes on where it was.
+ *
+ * JSON lines: first `{"broadside_import":1,"service_id","seed_check"}`, then `["<corpus id>","<event id>"]` for every
+ * acknowledged post. Rows are written in groups without a sync, because nothing depends on them: a row that a
+ * crash took is a post sent again with the same `request_id`, and the board answers it with the first event id.
+ */
+
+import { hash } from 'node:crypto'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { CommandFailed } from './command-line.ts'
+
+const rowsPerWrite = 256
+
+export type ImportIdentity = { readonly serviceId: string; readonly seed: Uint8Array }
+
+export class ImportState {
+  readonly #path: string
+  readonly #eventIds: Map<string, string>
+  #rows: string[] = []
+
+  private constructor(path: string, eventIds: Map<string, string>) {
+    this.#path = path
+    this.#eventIds = eventIds
+  }
+
+  /** Opens or makes the file. Throws CommandFailed when it belongs to another board or seed, or is damaged before its last line. */
+  static open(path: string, identity: ImportIdentity): ImportState {
+    const header = headerOf(identity)
+    if (!existsSync(path)) {
+      try {
+        writeFileSync(path, `${header}\n`, { mode: 0o600 })
+      } catch (error) {
+        throw new CommandFailed(
+          `Progress cannot be kept (${(error as Error).message}). Name a place with --state FILE.`,
+        )
+      }
+      return new ImportState(path, new Map())
+    }
+    const lines = readFileSync(path, 'utf8').split('\n')
+    // A kill may have torn the last row; the others were written whole.
+    const torn = lines.pop() ?? ''
+    if (lines[0] !== header && !(lines.length === 0 && header.startsWith(torn))) {
+      throw new CommandFailed(
+        `${path} is the progress of an import into another board or with another seed. ` +
+          'Give the same --seed and --url as then, or start anew with --state NEWFILE.',
+      )
+    }
+    const eventIds = readRows(lines.slice(1), path)
+    if (torn !== '' || lines.length === 0) rewrite(path, header, lines.slice(1))
+    return new ImportState(path, eventIds)
+  }
+
+  get count(): number {
+    return this.#eventIds.size
+  }
+
+  eventIdOf(corpusId: string): string | undefined {
+    return this.#eventIds.get(corpusId)
+  }
+
+  record(corpusId: string, eventId: string): void {
+    this.#eventIds.set(corpusId, eventId)
+    this.#rows.push(JSON.stringify([corpusId, eventId]))
+    if (this.#rows.length >= rowsPerWrite) this.flush()
+  }
+
+  flush(): void {
+    if (this.#rows.length === 0) return
+    appendFileSync(this.#path, `${this.#rows.join('\n')}\n`)
+    this.#rows = []
+  }
+}
+
+function headerOf({ serviceId, seed }: ImportIdentity): string {
+  // The check tells seeds apart and gives nothing of the seed away.
+  const check = hash('sha256', Buffer.concat([Buffer.from('broadside-import-check\n'), seed])).slice(0, 16)
+  return JSON.stringify({ broadside_import: 1, service_id: serviceId, seed_check: check })
+}
+
+function readRows(lines: readonly string[], path: string): Map<string, string> {
+  const eventIds = new Map<string, string>()
+  for (const [index, line] of lines.entries()) {
+    const row = parseRow(line)
+    if (row === undefined) {
+      throw new CommandFailed(
+        `${path}, line ${index + 2} is damaged. Start anew with --state NEWFILE; the board recognises posts of the last 24 h.`,
+      )
+    }
+    eventIds.set(row[0], row[1])
+  }
+  return eventIds
+}
+
+function parseRow(line: string): [string, string] | undefined {
+  try {
+    const row: unknown = JSON.parse(line)
+    if (!Array.isArray(row) || row.length !== 2) return undefined
+    const [corpusId, eventId] = row as unknown[]
+    if (typeof corpusId !== 'string' || typeof eventId !== 'string') return undefined
+    return /^[0-9a-f]{32}$/.test(eventId) ? [corpusId, eventId] : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function rewrite(path: string, header: string, rows: readonly string[]): void {
+  writeFileSync(path, `${[header, ...rows].join('\n')}\n`)
+}

@@ -1,0 +1,107 @@
+/** `broadside import`: posts a corpus of threaded messages, one derived key per author, resumable. */
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { BoardClient } from './client.ts'
+import { type Command, CommandFailed, exitCodes, type Terminal } from './command-line.ts'
+import { ImportState } from './import-state.ts'
+import { type Dropped, Importer, type ImportReport } from './importer.ts'
+import { importSeedOf } from './key-file.ts'
+import { openLines } from './lines.ts'
+import { urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { durationText, grouped } from './terminal.ts'
+
+export const importCommand: Command = {
+  name: 'import',
+  summary: 'Posts a corpus (JSON lines: id, room, author, parent, title, text), each message signed by its author.',
+  usage: 'import FILE.jsonl[.gz] [options]',
+  optionHelp: [
+    urlOptionHelp,
+    ['--seed TEXT', 'authors’ keys derive from it; 64 hex digits or any text (default: random, kept in FILE.seed)'],
+    ['--state FILE', 'progress, so that a killed import goes on (default: beside the input, FILE.import)'],
+    ['--in-flight N', 'posts under way at once, one connection each (default 128)'],
+    ['--list', 'name every message that was not posted, not only the first ten of each kind'],
+  ],
+  example: 'broadside import board-corpus.jsonl.gz --url http://127.0.0.1:8787',
+  options: {
+    ...urlOption,
+    seed: { type: 'string' },
+    state: { type: 'string' },
+    'in-flight': { type: 'string' },
+    list: { type: 'boolean' },
+  },
+  positionals: { min: 1, max: 1 },
+  async run(args, terminal) {
+    const path = args.positionals[0]!
+    const inFlightMax = args.integer('in-flight', { fallback: 128, min: 1, max: 4096 })
+    const source = openLines(path)
+    const client = new BoardClient({ url: urlOf(args), connections: inFlightMax })
+    try {
+      const { serviceId } = await client.capabilities()
+      const seed = seedFor(args.text('seed'), `${path}.seed`)
+      const state = ImportState.open(args.text('state') ?? `${path}.import`, { serviceId, seed })
+      const importer = new Importer({ client, serviceId, source, state, seed, inFlightMax, terminal })
+      try {
+        await importer.run()
+      } finally {
+        printReport(importer.report, terminal, args.flag('list'))
+      }
+      const { refused, badLines } = importer.report
+      return refused.count + badLines.count > 0 ? exitCodes.failed : exitCodes.ok
+    } finally {
+      client.close()
+    }
+  },
+}
+
+/** A seed that was not given is made once and kept: a resumed import must sign as the same people. */
+function seedFor(given: string | undefined, path: string): Buffer {
+  if (given !== undefined) return importSeedOf(given)
+  try {
+    if (existsSync(path)) return importSeedOf(readFileSync(path, 'utf8').trim())
+    const seed = randomBytes(32)
+    writeFileSync(path, `${seed.toString('hex')}\n`, { flag: 'wx', mode: 0o600 })
+    return seed
+  } catch (error) {
+    throw new CommandFailed(`The seed file cannot be used (${(error as Error).message}). Give one with --seed TEXT.`)
+  }
+}
+
+const namesShown = 10
+
+/** Everything that happened, for a person; what was not posted by name. */
+export function printReport(report: ImportReport, terminal: Terminal, listAll: boolean): void {
+  const { posted, seconds, before, latencies } = report
+  const lines = [
+    `${grouped(posted)} posted in ${durationText(seconds)} (${grouped(posted / Math.max(seconds, 0.001))} posts/s), ` +
+      `p50 ${latencies.percentileMs(0.5).toFixed(1)} ms, p99 ${latencies.percentileMs(0.99).toFixed(1)} ms.`,
+  ]
+  if (before > 0) lines.push(`${grouped(before)} were posted by an earlier run of this import.`)
+  if (report.duplicates > 0) lines.push(`${grouped(report.duplicates)} of them the board already had from before.`)
+  lines.push(...namesOf(report.tooLong, 'too long (over 32,768 bytes), not posted', true))
+  lines.push(...namesOf(report.refused, 'refused by the board', listAll))
+  lines.push(...namesOf(report.badLines, 'lines that are not messages', listAll))
+  if (report.reattached > 0) {
+    lines.push(
+      `${grouped(report.reattached)} replies stand under the nearest posted ancestor: their parent was not posted.`,
+    )
+  }
+  if (report.rootless > 0) {
+    lines.push(
+      `${grouped(report.rootless)} replies start a thread: no ancestor of theirs was posted or is in the file.`,
+    )
+  }
+  if (report.handlesNotApplied > 0) {
+    lines.push(`${grouped(report.handlesNotApplied)} authors post without a handle: the board could not give it.`)
+  }
+  if (report.pausedSeconds > 0)
+    lines.push(`${durationText(report.pausedSeconds)} were spent waiting as the board asked.`)
+  terminal.out(`${lines.join('\n')}\n`)
+}
+
+function namesOf({ count, names }: Dropped, what: string, listAll: boolean): string[] {
+  if (count === 0) return []
+  const shown = listAll ? names : names.slice(0, namesShown)
+  const rest = count - shown.length
+  const more = rest === 0 ? [] : [`  and ${grouped(rest)} more${listAll ? '' : ' (--list names them)'}`]
+  return [`${grouped(count)} ${what}:`, ...shown.map((name) => `  ${name}`), ...more]
+}

@@ -1,0 +1,321 @@
+/**
+ * The run of an import: reads a corpus, signs each message as its author and posts it once its parent stands.
+ *
+ * What is not posted is counted and named, never silent. The board's 429 is obeyed; a board that is away is
+ * waited for; anything else that the board refuses is reported with its reason and leaves its children to the
+ * nearest posted ancestor.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { BadAnswer, type BoardClient, Refused, Unreachable } from './client.ts'
+import { CommandFailed, type Terminal } from './command-line.ts'
+import { type CorpusMessage, handleFor, parseCorpusLine, requestIdFor, shownId, textBytesMax } from './corpus.ts'
+import type { ImportState } from './import-state.ts'
+import { authorSigner } from './key-file.ts'
+import { Latencies } from './latency.ts'
+import { type LineSource, lineBytesMax } from './lines.ts'
+import { Progress } from './progress.ts'
+import { type ReadyMessage, ReadyQueue } from './ready-queue.ts'
+import { type CommandFields, type Signer, signCommand } from './sign.ts'
+import { durationText, inertLine } from './terminal.ts'
+
+/** Messages read ahead of the board: enough to find ready ones behind a deep thread, small enough to hold. */
+const heldMax = 20_000
+/** Derived keys kept: 200 bytes each. */
+const signersMax = 100_000
+/** A longer pause than this is not worth waiting for: the import is resumable. */
+const pauseSecondsMax = 120
+const awaySecondsMax = 30
+/** Ids and line numbers kept of each kind for the report; the counts go on. */
+export const namedMax = 1000
+
+export type Dropped = { count: number; readonly names: string[] }
+
+export type ImportReport = {
+  posted: number
+  /** Acknowledged in an earlier run. */
+  before: number
+  /** Recognised by the board as already posted. */
+  duplicates: number
+  readonly tooLong: Dropped
+  readonly refused: Dropped
+  readonly badLines: Dropped
+  reattached: number
+  rootless: number
+  handlesNotApplied: number
+  pausedSeconds: number
+  seconds: number
+  readonly latencies: Latencies
+  /** The newest acknowledged post, for `demo` to prove. */
+  lastEventId: string | undefined
+}
+
+export type ImportOptions = {
+  readonly client: BoardClient
+  readonly serviceId: string
+  readonly source: LineSource
+  readonly state: ImportState
+  readonly seed: Uint8Array
+  readonly inFlightMax: number
+  readonly terminal: Terminal
+}
+
+export class Importer {
+  readonly #options: ImportOptions
+  readonly #queue: ReadyQueue
+  readonly #progress: Progress
+  readonly #signers = new Map<string, Signer>()
+  readonly #idsSeen = new Set<string>()
+  readonly #authorsSeen = new Set<string>()
+  readonly report: ImportReport
+  /** Corpus ids whose post asks for its author's handle. */
+  readonly #asksHandle = new Set<string>()
+  #inFlight = 0
+  #linesRead = 0
+  #isWhollyRead = false
+  #failure: Error | undefined
+  #isPaused = false
+  #awaySinceMs: number | undefined
+  #wake: (() => void) | undefined
+
+  constructor(options: ImportOptions) {
+    this.#options = options
+    this.#queue = new ReadyQueue((id) => options.state.eventIdOf(id))
+    this.#progress = new Progress({ terminal: options.terminal, unit: 'posts' })
+    this.report = emptyReport()
+  }
+
+  /** Runs to the end of the corpus. Throws CommandFailed when it cannot go on; the state then holds what was done. */
+  async run(): Promise<ImportReport> {
+    try {
+      await this.#readAll()
+      await this.#finish()
+    } finally {
+      this.#options.state.flush()
+      this.#progress.clear()
+      Object.assign(this.report, this.#queue.counts, { seconds: this.#progress.secondsSpent() })
+    }
+    return this.report
+  }
+
+  async #readAll(): Promise<void> {
+    for await (const { number, bytes, isCut } of this.#options.source.lines()) {
+      while (this.#queue.held >= heldMax) await this.#makeRoom()
+      if (this.#failure !== undefined) throw this.#failure
+      if (bytes.length === 0) continue
+      this.#linesRead += 1
+      if (isCut) this.#drop(this.report.badLines, `line ${number}: longer than ${lineBytesMax} bytes`)
+      else this.#take(number, bytes)
+      this.#pump()
+    }
+    this.#isWhollyRead = true
+  }
+
+  async #finish(): Promise<void> {
+    while (this.#queue.held > 0 || this.#inFlight > 0) await this.#makeRoom()
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  /** Waits until something changes; when nothing can, lets the oldest message go that waits for a parent. */
+  async #makeRoom(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#inFlight === 0 && !this.#queue.hasReady && !this.#isPaused) this.#queue.releaseOldest()
+    this.#pump()
+    if (this.#inFlight === 0 && !this.#isPaused) return
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
+  }
+
+  #take(number: number, bytes: Buffer): void {
+    const line = parseCorpusLine(bytes)
+    if (!line.ok) return this.#drop(this.report.badLines, `line ${number}: ${line.problem}`)
+    const { message } = line
+    if (this.#idsSeen.has(message.id)) {
+      return this.#drop(this.report.badLines, `line ${number}: the id ${shownId(message.id)} stood on an earlier line`)
+    }
+    this.#idsSeen.add(message.id)
+    if (message.textBytes > textBytesMax) {
+      this.#drop(this.report.tooLong, `${shownId(message.id)} (${message.textBytes} bytes)`)
+      return this.#queue.drop(message.id, message.parent)
+    }
+    // The first post of an author in the file asks for the handle, whatever run sends it: a repeated request must
+    // be the same request.
+    if (!this.#authorsSeen.has(message.author)) {
+      this.#authorsSeen.add(message.author)
+      if (handleFor(message.author) !== undefined) this.#asksHandle.add(message.id)
+    }
+    if (this.#options.state.eventIdOf(message.id) !== undefined) {
+      this.report.before += 1
+      return this.#queue.posted(message.id)
+    }
+    this.#queue.add(message)
+  }
+
+  /** Never throws: it also runs where nobody could catch. */
+  #pump(): void {
+    try {
+      while (!this.#isPaused && this.#failure === undefined && this.#inFlight < this.#options.inFlightMax) {
+        const ready = this.#queue.next()
+        if (ready === undefined) return
+        this.#send(ready)
+      }
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error))
+  }
+
+  #send(ready: ReadyMessage): void {
+    const { client, serviceId, terminal } = this.#options
+    const { message } = ready
+    const sentMs = terminal.clock.monotonicMs()
+    const signed = signCommand(this.#fieldsOf(ready), {
+      signer: this.#signerOf(message.author),
+      serviceId,
+      nowSeconds: terminal.clock.wallSeconds(),
+    })
+    this.#inFlight += 1
+    client
+      .command(signed.body)
+      .then(
+        (answer) => this.#acknowledge(message, signed.eventId, answer, terminal.clock.monotonicMs() - sentMs),
+        (error: unknown) => this.#setback(ready, error),
+      )
+      .catch((error: unknown) => this.#fail(error))
+      .finally(() => {
+        this.#inFlight -= 1
+        this.#pump()
+        this.#wakeUp()
+      })
+  }
+
+  #fieldsOf({ message, replyTo }: ReadyMessage): CommandFields {
+    const fields: Record<string, string> = { room: message.room, text: message.text }
+    if (replyTo !== undefined) fields.reply_to = replyTo
+    const handle = this.#asksHandle.has(message.id) ? handleFor(message.author) : undefined
+    if (handle !== undefined) fields.handle = handle
+    return { operation: 'post', ...fields, request_id: requestIdFor(message.id) }
+  }
+
+  #signerOf(author: string): Signer {
+    let signer = this.#signers.get(author)
+    if (signer === undefined) {
+      if (this.#signers.size >= signersMax) this.#signers.clear()
+      signer = authorSigner(this.#options.seed, author)
+      this.#signers.set(author, signer)
+    }
+    return signer
+  }
+
+  #acknowledge(message: CorpusMessage, expectedId: string, answer: Record<string, unknown>, latencyMs: number): void {
+    const { event_id: eventId, receipt, handle_not_applied: notApplied } = answer
+    const isDuplicate = (receipt as { duplicate?: unknown } | undefined)?.duplicate === true
+    if (typeof eventId !== 'string' || !/^[0-9a-f]{32}$/.test(eventId) || (eventId !== expectedId && !isDuplicate)) {
+      throw new BadAnswer(this.#options.client.url, 'the event id of a post is not the one its signing bytes give')
+    }
+    this.#awaySinceMs = undefined
+    this.report.posted += 1
+    this.report.lastEventId = eventId
+    if (isDuplicate) this.report.duplicates += 1
+    if (notApplied !== undefined) this.report.handlesNotApplied += 1
+    this.report.latencies.add(latencyMs)
+    this.#asksHandle.delete(message.id)
+    this.#options.state.record(message.id, eventId)
+    this.#queue.posted(message.id)
+    this.#progress.update(this.report.posted + this.report.before, this.#totalEstimate(), this.#note())
+  }
+
+  #setback(ready: ReadyMessage, error: unknown): void {
+    const { message } = ready
+    if (error instanceof Unreachable) return this.#awaited(ready, error)
+    if (!(error instanceof Refused)) throw error
+    if (error.status === 429) return this.#slowDown(ready, error)
+    this.#drop(this.report.refused, `${shownId(message.id)}: ${error.message}`)
+    this.#queue.drop(message.id, message.parent)
+  }
+
+  #slowDown(ready: ReadyMessage, error: Refused): void {
+    const seconds = error.retryAfterSeconds ?? 1
+    if (error.code === 'storage_full' || seconds > pauseSecondsMax) {
+      throw new CommandFailed(
+        `${error.message} It may be tried again in ${durationText(seconds)}; the same command goes on from here.`,
+      )
+    }
+    this.#queue.again(ready)
+    if (error.code === 'rate_limited' && this.report.pausedSeconds === 0) {
+      this.#progress.say(
+        'The board limits the rate of writes; waiting as it asks. For an import into a board of your own, start it ' +
+          'with BROADSIDE_LIMITS=off, which lifts the rates.',
+      )
+    }
+    this.#pause(Math.max(seconds, 0.1))
+  }
+
+  #awaited(ready: ReadyMessage, error: Unreachable): void {
+    const nowMs = this.#options.terminal.clock.monotonicMs()
+    if (this.report.posted === 0) throw error
+    if (this.#awaySinceMs === undefined) this.#progress.say(`${error.message} Waiting for it to come back.`)
+    this.#awaySinceMs ??= nowMs
+    if (nowMs - this.#awaySinceMs > awaySecondsMax * 1000) throw error
+    this.#queue.again(ready)
+    this.#pause(0.5)
+  }
+
+  #pause(seconds: number): void {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    this.report.pausedSeconds += seconds
+    // Rejects only when aborted, which this one never is.
+    void sleep(seconds * 1000).then(() => {
+      this.#isPaused = false
+      this.#pump()
+      this.#wakeUp()
+    })
+  }
+
+  #wakeUp(): void {
+    const wake = this.#wake
+    this.#wake = undefined
+    wake?.()
+  }
+
+  #drop(kind: Dropped, name: string): void {
+    kind.count += 1
+    if (kind.names.length < namedMax) kind.names.push(inertLine(name))
+  }
+
+  /** Lines are of like length on average: lines read over the share of the file read. Exact once all is read. */
+  #totalEstimate(): number {
+    const share = this.#options.source.share()
+    const lines = this.#isWhollyRead || share === 0 ? this.#linesRead : this.#linesRead / share
+    return Math.max(1, lines - this.report.tooLong.count - this.report.refused.count - this.report.badLines.count)
+  }
+
+  #note(): string {
+    const { tooLong, refused, badLines } = this.report
+    const left = tooLong.count + refused.count + badLines.count
+    return left === 0 ? '' : `${left} not posted`
+  }
+}
+
+function emptyReport(): ImportReport {
+  const dropped = (): Dropped => ({ count: 0, names: [] })
+  return {
+    posted: 0,
+    before: 0,
+    duplicates: 0,
+    tooLong: dropped(),
+    refused: dropped(),
+    badLines: dropped(),
+    reattached: 0,
+    rootless: 0,
+    handlesNotApplied: 0,
+    pausedSeconds: 0,
+    seconds: 0,
+    latencies: new Latencies(),
+    lastEventId: undefined,
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Which message of a corpus may be posted next: one whose parent the board has acknowledged.
+ *
+ * A message that is not posted (too long, refused) leaves its children to its own parent: they are attached to
+ * the nearest ancestor that was posted, or start a thread where there is none. Pure; bounded by `held`, which
+ * the reader watches.
+ */
+import type { CorpusMessage } from './corpus.ts'
+
+export type ReadyMessage = { readonly message: CorpusMessage; readonly replyTo: string | undefined }
+
+export type ReadyCounts = {
+  /** Attached to a more distant ancestor because the parent was not posted. */
+  readonly reattached: number
+  /** Started a thread of its own because no ancestor was posted, or the parent never appeared. */
+  readonly rootless: number
+}
+
+/** Gives the event id of a message that was posted, in this run or before. */
+export type EventIdLookup = (corpusId: string) => string | undefined
+
+export class ReadyQueue {
+  readonly #eventIdOf: EventIdLookup
+  #ready: ReadyMessage[] = []
+  #readyStart = 0
+  /** Parent's id -> messages that wait for it, in the order of the file. */
+  readonly #waiting = new Map<string, CorpusMessage[]>()
+  #waitingCount = 0
+  /** Messages that will not be posted -> their parent. */
+  readonly #dropped = new Map<string, string | undefined>()
+  #reattached = 0
+  #rootless = 0
+
+  constructor(eventIdOf: EventIdLookup) {
+    this.#eventIdOf = eventIdOf
+  }
+
+  /** Messages inside: ready or waiting for a parent. */
+  get held(): number {
+    return this.#ready.length - this.#readyStart + this.#waitingCount
+  }
+
+  get hasReady(): boolean {
+    return this.#ready.length > this.#readyStart
+  }
+
+  get counts(): ReadyCounts {
+    return { reattached: this.#reattached, rootless: this.#rootless }
+  }
+
+  add(message: CorpusMessage): void {
+    const parent = this.#nearest(message.parent)
+    if (parent === undefined) return this.#release(message, undefined)
+    const eventId = this.#eventIdOf(parent)
+    if (eventId !== undefined) return this.#release(message, eventId, parent)
+    const siblings = this.#waiting.get(parent)
+    if (siblings === undefined) this.#waiting.set(parent, [message])
+    else siblings.push(message)
+    this.#waitingCount += 1
+  }
+
+  next(): ReadyMessage | undefined {
+    const ready = this.#ready[this.#readyStart]
+    if (ready === undefined) return undefined
+    this.#readyStart += 1
+    // Cut the used front off now and then: shift() on a long array costs its length.
+    if (this.#readyStart >= 1024) {
+      this.#ready = this.#ready.slice(this.#readyStart)
+      this.#readyStart = 0
+    }
+    return ready
+  }
+
+  /** Puts a message back that the board asked to send later. */
+  again(ready: ReadyMessage): void {
+    this.#ready.push(ready)
+  }
+
+  /** `corpusId` was posted: its event id is known to the lookup from now on. */
+  posted(corpusId: string): void {
+    for (const child of this.#take(corpusId)) this.add(child)
+  }
+
+  /** `corpusId` will not be posted. */
+  drop(corpusId: string, parent: string | undefined): void {
+    this.#dropped.set(corpusId, parent)
+    for (const child of this.#take(corpusId)) this.add(child)
+  }
+
+  /** Nothing is ready or under way, and no parent will come: the oldest waiting start threads. Gives false when none waits. */
+  releaseOldest(): boolean {
+    const [parent] = this.#waiting.keys()
+    if (parent === undefined) return false
+    for (const message of this.#take(parent)) this.#release(message, undefined)
+    return true
+  }
+
+  #take(parent: string): readonly CorpusMessage[] {
+    const children = this.#waiting.get(parent)
+    if (children === undefined) return []
+    this.#waiting.delete(parent)
+    this.#waitingCount -= children.length
+    return children
+  }
+
+  #release(message: CorpusMessage, replyTo: string | undefined, parent?: string): void {
+    if (message.parent !== undefined) {
+      if (replyTo === undefined) this.#rootless += 1
+      else if (parent !== message.parent) this.#reattached += 1
+    }
+    this.#ready.push({ message, replyTo })
+  }
+
+  /** The nearest ancestor that is not dropped. A circle of dropped parents has none. */
+  #nearest(parent: string | undefined): string | undefined {
+    const passed = new Set<string>()
+    let at = parent
+    while (at !== undefined && this.#dropped.has(at)) {
+      if (passed.has(at)) return undefined
+      passed.add(at)
+      at = this.#dropped.get(at)
+    }
+    return at
+  }
+}

@@ -1,0 +1,27 @@
+/** A terminal whose words a test can read. */
+import { Writable } from 'node:stream'
+import type { Terminal } from '../../../src/cli/command-line.ts'
+import { monotonicMs, wallSeconds } from '../../../src/clock.ts'
+
+export type CapturedTerminal = Terminal & { readonly said: { out: string; err: string } }
+
+export function capturedTerminal(): CapturedTerminal {
+  const said = { out: '', err: '' }
+  return {
+    said,
+    clock: { wallSeconds, monotonicMs },
+    out: (text) => {
+      said.out += text
+    },
+    err: (text) => {
+      said.err += text
+    },
+    isInteractive: false,
+    outStream: new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        said.out += chunk.toString('utf8')
+        done()
+      },
+    }),
+  }
+}

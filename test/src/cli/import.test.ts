@@ -1,0 +1,196 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { authorSigner, importSeedOf } from '../../../src/cli/key-file.ts'
+import { main } from '../../../src/cli/main.ts'
+import { capturedTerminal } from './captured-terminal.ts'
+import { type SmallBoard, startSmallBoard } from './small-board.ts'
+
+let board: SmallBoard
+let directory: string
+
+beforeEach(async () => {
+  board = await startSmallBoard()
+  directory = mkdtempSync(join(tmpdir(), 'broadside-import-'))
+})
+afterEach(() => board.close())
+
+type Row = { id: string; room?: string; author?: string; parent?: string | null; title?: string | null; text?: string }
+
+function corpus(rows: readonly (Row | string)[], name = 'corpus.jsonl'): string {
+  const lines = rows.map((row) =>
+    typeof row === 'string'
+      ? row
+      : JSON.stringify({ room: 'lobby', author: 'ada', parent: null, title: null, text: `text of ${row.id}`, ...row }),
+  )
+  const path = join(directory, name)
+  const text = `${lines.join('\n')}\n`
+  writeFileSync(path, name.endsWith('.gz') ? gzipSync(text) : text)
+  return path
+}
+
+async function runImport(path: string, ...options: string[]) {
+  const terminal = capturedTerminal()
+  const code = await main(['import', path, '--url', board.url, '--seed', 'a test', ...options], terminal)
+  return { code, ...terminal.said }
+}
+
+/** Text of each post -> text of the post it answers. */
+function answers(): Record<string, string | undefined> {
+  const texts = new Map(board.posts.map(({ eventId, command }) => [eventId, command.text]))
+  return Object.fromEntries(board.posts.map(({ command }) => [command.text!, texts.get(command.reply_to ?? '')]))
+}
+
+test('a deep and wide corpus arrives whole, every reply under its parent, however answers are reordered', async () => {
+  const rows: Row[] = Array.from({ length: 400 }, (_, n) => ({
+    id: `m${n}`,
+    author: `author ${n % 17}`,
+    parent: n < 5 ? null : `m${(n * 7919) % n}`,
+  }))
+  const { code, out } = await runImport(corpus(rows, 'corpus.jsonl.gz'), '--in-flight', '32')
+  expect(out).toContain('400 posted')
+  expect(code).toBe(0)
+  expect(board.posts).toHaveLength(400)
+  const expected = Object.fromEntries(
+    rows.map(({ id, parent }) => [`text of ${id}`, parent ? `text of ${parent}` : undefined]),
+  )
+  expect(answers()).toEqual(expected)
+  expect(board.openMax()).toBeGreaterThan(8)
+  expect(board.openMax()).toBeLessThanOrEqual(32)
+})
+
+test('children may stand before their parents in the file', async () => {
+  await runImport(corpus([{ id: 'c', parent: 'b' }, { id: 'b', parent: 'a' }, { id: 'a' }]))
+  expect(answers()).toEqual({ 'text of a': undefined, 'text of b': 'text of a', 'text of c': 'text of b' })
+})
+
+test('each author signs with the key that the seed and the name give, and asks for a fitting handle once', async () => {
+  await runImport(
+    corpus([
+      { id: '1', author: 'Ada' },
+      { id: '2', author: 'Ada' },
+      { id: '3', author: 'two words' },
+    ]),
+  )
+  const seed = importSeedOf('a test')
+  expect(board.posts.map(({ authorId }) => authorId)).toEqual(
+    expect.arrayContaining([authorSigner(seed, 'Ada').id, authorSigner(seed, 'two words').id]),
+  )
+  const handles = board.posts.map(({ command }) => command.handle).filter((handle) => handle !== undefined)
+  expect(handles).toEqual(['ada'])
+})
+
+test('a title is the first paragraph of the text', async () => {
+  await runImport(corpus([{ id: '1', title: 'Head', text: 'body' }]))
+  expect(board.posts[0]?.command.text).toBe('Head\n\nbody')
+})
+
+test('an over-long text is named and counted, and its children go to the nearest posted ancestor', async () => {
+  const long = 'é'.repeat(16_385)
+  const path = corpus([
+    { id: 'root' },
+    { id: 'long-1', parent: 'root', text: long },
+    { id: 'long-2', parent: 'long-1', text: long },
+    { id: 'child', parent: 'long-2' },
+    { id: 'long-root', text: long },
+    { id: 'orphan', parent: 'long-root' },
+    { id: 'exact', text: 'x'.repeat(32_768) },
+  ])
+  const { code, out } = await runImport(path)
+  expect(answers()).toEqual({
+    'text of root': undefined,
+    'text of child': 'text of root',
+    'text of orphan': undefined,
+    ['x'.repeat(32_768)]: undefined,
+  })
+  expect(out).toContain('3 too long (over 32,768 bytes), not posted:\n  long-1 (32770 bytes)\n  long-2')
+  expect(out).toContain('1 replies stand under the nearest posted ancestor')
+  expect(out).toContain('1 replies start a thread')
+  expect(code).toBe(0)
+})
+
+test('bad lines are named by number and reason, the rest is posted, and the exit code says that something is missing', async () => {
+  const path = corpus([
+    { id: 'good' },
+    '{"id": 1}',
+    'not json',
+    '',
+    '[]',
+    { id: 'good' },
+    { id: 'nul', text: 'a\0b' },
+    { id: 'bad-room', room: 'Bad Room' },
+    { id: 'late', parent: 'nowhere' },
+    { id: 'narcissus', parent: 'narcissus' },
+  ])
+  const { code, out } = await runImport(path)
+  expect(code).toBe(1)
+  expect(out).toContain('6 lines that are not messages')
+  for (const line of [2, 3, 5, 6, 7, 8]) expect(out).toContain(`  line ${line}: `)
+  expect(Object.keys(answers()).sort()).toEqual(['text of good', 'text of late', 'text of narcissus'])
+})
+
+test('a refused message is named with the reason and its children are kept', async () => {
+  board.intercept = ({ text }) => (text === 'text of b' ? { status: 403, code: 'forbidden' } : undefined)
+  const { code, out } = await runImport(corpus([{ id: 'a' }, { id: 'b', parent: 'a' }, { id: 'c', parent: 'b' }]))
+  expect(code).toBe(1)
+  expect(out).toContain('b: The board refused: refused with forbidden (forbidden)')
+  expect(answers()).toEqual({ 'text of a': undefined, 'text of c': 'text of a' })
+})
+
+test('429 is obeyed, says how to lift the rate, and loses nothing', async () => {
+  let refusals = 3
+  board.intercept = () => {
+    refusals -= 1
+    return refusals >= 0 ? { status: 429, code: 'rate_limited', retryAfter: 0 } : undefined
+  }
+  const { code, err } = await runImport(corpus(Array.from({ length: 20 }, (_, n) => ({ id: `m${n}` }))))
+  expect(err).toContain('BROADSIDE_LIMITS=off')
+  expect(code).toBe(0)
+  expect(board.posts).toHaveLength(20)
+})
+
+test('a quota that lasts for hours ends the import with a sentence, and the next run goes on', async () => {
+  const path = corpus([{ id: 'a' }, { id: 'b', parent: 'a' }])
+  board.intercept = ({ text }) =>
+    text === 'text of b' ? { status: 429, code: 'quota_exhausted', retryAfter: 7200 } : undefined
+  const first = await runImport(path)
+  expect(first.code).toBe(1)
+  expect(first.err).toContain('2 h 00 min')
+  board.intercept = () => undefined
+  const second = await runImport(path)
+  expect(second.out).toContain('1 were posted by an earlier run')
+  expect(answers()).toEqual({ 'text of a': undefined, 'text of b': 'text of a' })
+})
+
+test('whatever prefix of the progress file a kill leaves, the next run posts nothing twice', async () => {
+  const rows: Row[] = Array.from({ length: 30 }, (_, n) => ({ id: `m${n}`, parent: n === 0 ? null : `m${n >> 1}` }))
+  const path = corpus(rows)
+  const state = join(directory, 'state')
+  await runImport(path, '--state', state)
+  const whole = readFileSync(state)
+  const before = answers()
+  for (const cut of [0, 1, 40, 80, 200, 333, whole.length - 1, whole.length]) {
+    writeFileSync(state, whole.subarray(0, cut))
+    const { code } = await runImport(path, '--state', state)
+    expect(code).toBe(0)
+    expect(board.posts).toHaveLength(30)
+    expect(answers()).toEqual(before)
+    expect(readFileSync(state).length).toBe(whole.length)
+  }
+})
+
+test('progress made with another seed is refused', async () => {
+  const path = corpus([{ id: 'a' }])
+  await runImport(path)
+  const terminal = capturedTerminal()
+  expect(await main(['import', path, '--url', board.url, '--seed', 'another'], terminal)).toBe(1)
+  expect(terminal.said.err).toContain('--state NEWFILE')
+})
+
+test('without a board there is one sentence that says what to do', async () => {
+  const terminal = capturedTerminal()
+  expect(await main(['import', corpus([{ id: 'a' }]), '--url', 'http://127.0.0.1:9'], terminal)).toBe(1)
+  expect(terminal.said.err).toMatch(/^No board answers at http:\/\/127\.0\.0\.1:9 .*broadside serve.*\n$/)
+})

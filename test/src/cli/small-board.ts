@@ -1,0 +1,114 @@
+/**
+ * A board of one file, behind a real socket, for testing the client alone: it checks signatures, wants parents to
+ * exist before their children, and recognises request ids, as the specification says. Nothing is durable.
+ */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { decodeBytes32, decodeBytes64, identityId } from '../../../src/command/encoding.ts'
+import { commandId, type SignableCommand, signingBytes } from '../../../src/command/signing.ts'
+import { createOpensslBackend } from '../../../src/verify/openssl.ts'
+
+export type StoredPost = {
+  readonly eventId: string
+  readonly command: Record<string, string>
+  readonly authorId: string
+}
+
+export type SmallBoard = {
+  readonly url: string
+  readonly posts: StoredPost[]
+  /** Replaces the answer to a command when it gives one: status and body. */
+  intercept: (command: Record<string, string>) => { status: number; code: string; retryAfter?: number } | undefined
+  /** Largest number of commands that were open at once. */
+  openMax(): number
+  close(): Promise<void>
+}
+
+export const smallServiceId = 'bs-0123456789abcdef'
+
+export async function startSmallBoard(): Promise<SmallBoard> {
+  const posts: StoredPost[] = []
+  const byRequest = new Map<string, StoredPost>()
+  const byId = new Map<string, StoredPost>()
+  const backend = createOpensslBackend()
+  let open = 0
+  let openMax = 0
+
+  const decide = (body: string): { status: number; json: unknown; retryAfter?: number | undefined } => {
+    const command = JSON.parse(body) as Record<string, string>
+    const refuse = (code: string, status = 400, retryAfter?: number): ReturnType<typeof decide> => ({
+      status,
+      retryAfter,
+      json: { ok: false, error: { code, message: `refused with ${code}`, retry_after: retryAfter } },
+    })
+    const intercepted = board.intercept(command)
+    if (intercepted !== undefined) return refuse(intercepted.code, intercepted.status, intercepted.retryAfter)
+    const bytes = signingBytes(smallServiceId, command as unknown as SignableCommand)
+    const key = decodeBytes32(command.public_key!)!
+    if (!backend.verify(decodeBytes64(command.signature!)!, bytes, key)) return refuse('bad_signature')
+    const accept = (post: StoredPost, duplicate: boolean): ReturnType<typeof decide> => ({
+      status: 200,
+      json: {
+        ok: true,
+        data: { event_id: post.eventId, receipt: { event_id: post.eventId, ...(duplicate ? { duplicate } : {}) } },
+      },
+    })
+    const known = byRequest.get(`${command.public_key} ${command.request_id}`)
+    if (known !== undefined) {
+      const isSame = (['room', 'text', 'reply_to', 'handle'] as const).every(
+        (field) => known.command[field] === command[field],
+      )
+      return isSame ? accept(known, true) : refuse('request_id_reused')
+    }
+    if (command.reply_to !== undefined && !byId.has(command.reply_to)) return refuse('not_found')
+    const post = { eventId: commandId(bytes).eventId, command, authorId: identityId(key) }
+    posts.push(post)
+    byId.set(post.eventId, post)
+    byRequest.set(`${command.public_key} ${command.request_id}`, post)
+    return accept(post, false)
+  }
+
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      open += 1
+      openMax = Math.max(openMax, open)
+      // Answers come in another order than the questions, as from several rooms.
+      setTimeout(
+        () => {
+          open -= 1
+          const { status, json, retryAfter } =
+            request.url === '/capabilities'
+              ? {
+                  status: 200,
+                  json: { ok: true, data: { service_id: smallServiceId, log: { origin: 'o', vkey: 'v' } } },
+                }
+              : decide(Buffer.concat(chunks).toString('utf8'))
+          const text = JSON.stringify(json)
+          response.writeHead(status, {
+            'Content-Length': Buffer.byteLength(text),
+            ...(retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) }),
+          })
+          response.end(text)
+        },
+        (posts.length * 7) % 3,
+      )
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const board: SmallBoard = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    posts,
+    intercept: () => undefined,
+    openMax: () => openMax,
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+  return board
+}

@@ -1,0 +1,255 @@
+/**
+ * An export checked offline: every signature and id, and every line's place under the signed checkpoint.
+ *
+ * The file is read once, as a stream. Lines are checked as they come, signatures on threads; the leaves at the end
+ * give the root, which must be the checkpoint's, and each line's entry must hash to the leaf it names. The board is
+ * not asked, and nothing in the file is believed that does not follow from signatures and hashes.
+ */
+import { decodeBase64 } from '../../storage/base64.ts'
+import { openCheckpoint, type ParsedCheckpoint, parseCheckpoint } from '../../storage/checkpoint.ts'
+import { CompactRange } from '../../storage/merkle.ts'
+import { parseNote, type VerifierKey } from '../../storage/note.ts'
+import { chooseBackend } from '../verify/choose.ts'
+import type { VerdictCallback } from '../verify/verifier.ts'
+import { checkLine, KeyOwners, type SignatureToCheck } from './event-check.ts'
+import { LeafClaims } from './leaf-claims.ts'
+import { type Line, lineBytesMax } from './lines.ts'
+
+/** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
+const pendingMax = 2048
+const leavesPerLineMax = 4096
+
+export type ExportFailure = { readonly line: number; readonly reason: string }
+
+export type ExportReport = {
+  lines: number
+  events: number
+  tombstones: number
+  rotations: number
+  signatures: number
+  /** Leaves in the file; 0 in a filtered or paged export. */
+  leaves: number
+  /** Leaves that a line of the file is the entry of. */
+  named: number
+  hasEnd: boolean
+  /** The checkpoint at the end, and whether the log's key signed it; undefined = no key to check with. */
+  checkpoint: ParsedCheckpoint | undefined
+  isSignedByLog: boolean | undefined
+  serviceId: string | undefined
+  failures: number
+  first: ExportFailure | undefined
+}
+
+/** What checks signatures: the threads of `Verifier`, or this thread alone. */
+export type SignatureChecker = {
+  verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void
+  close(): Promise<void>
+}
+
+/** Checks at once on this thread: a small file is done before threads would have started. */
+export function checkHere(): SignatureChecker {
+  const backend = chooseBackend()
+  return {
+    verify(signature, publicKey, message, callback) {
+      if (!backend.checkKey(publicKey)) callback('bad_key')
+      else callback(backend.verify(signature, message, publicKey) ? 'good' : 'bad_signature')
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+export type ExportVerifyOptions = {
+  readonly lines: AsyncIterable<Line & { readonly isCut: boolean }>
+  readonly checker: SignatureChecker
+  /** The log's key; without it the checkpoint's signature stays unchecked unless the file brings a key. */
+  readonly logKey: VerifierKey | undefined
+  /** Told after each line. */
+  readonly progress: (lines: number) => void
+}
+
+/** Checks a whole file. Throws only what reading the file throws. */
+export async function verifyExport(options: ExportVerifyOptions): Promise<ExportReport> {
+  return new ExportVerification(options).run()
+}
+
+class ExportVerification {
+  readonly #options: ExportVerifyOptions
+  readonly #owners = new KeyOwners()
+  readonly #claims = new LeafClaims()
+  readonly #range = new CompactRange()
+  /** What CompactRange writes for storage, which nobody needs here. */
+  readonly #nodes = Buffer.alloc(leavesPerLineMax * 64 + 54 * 32)
+  readonly #report: ExportReport = emptyReport()
+  #origin: string | undefined
+  #areLeavesBroken = false
+  #pending = 0
+  #wake: (() => void) | undefined
+
+  constructor(options: ExportVerifyOptions) {
+    this.#options = options
+  }
+
+  async run(): Promise<ExportReport> {
+    const report = this.#report
+    for await (const { number, bytes, isCut } of this.#options.lines) {
+      report.lines = number
+      if (bytes.length === 0) continue
+      if (isCut) this.#fail(number, `the line is longer than ${lineBytesMax} bytes`)
+      else this.#take(number, bytes)
+      if (this.#pending >= pendingMax) await this.#until(pendingMax / 2)
+      this.#options.progress(number)
+    }
+    await this.#until(0)
+    this.#finish()
+    return report
+  }
+
+  #take(number: number, bytes: Buffer): void {
+    let value: Record<string, unknown>
+    try {
+      value = Object(JSON.parse(utf8.decode(bytes)))
+    } catch {
+      return this.#fail(number, 'the line is not JSON in UTF-8')
+    }
+    if (this.#report.hasEnd) return this.#fail(number, 'a line follows the end line')
+    if (value.type === 'leaves') return this.#takeLeaves(number, value)
+    if (value.type === 'end') return this.#takeEnd(number, value)
+    if (value.type !== 'event' && value.type !== 'tombstone' && value.type !== 'rotation') {
+      return this.#fail(number, 'the type is not event, tombstone, rotation, leaves or end')
+    }
+    if (this.#report.leaves > 0) return this.#fail(number, 'an event stands after the leaves')
+    this.#takeRecord(number, value)
+  }
+
+  #takeRecord(number: number, value: Record<string, unknown>): void {
+    const report = this.#report
+    if (value.type === 'event') report.events += 1
+    else if (value.type === 'tombstone') report.tombstones += 1
+    else report.rotations += 1
+    const check = checkLine(value, this.#owners)
+    if (!check.ok) return this.#fail(number, check.problem)
+    const { leaf, origin, serviceId, signatures } = check.line
+    if (serviceId !== undefined) {
+      report.serviceId ??= serviceId
+      if (serviceId !== report.serviceId)
+        return this.#fail(number, 'it was signed for another board than the lines before')
+    }
+    if (origin !== undefined) this.#sameOrigin(number, origin)
+    if (leaf !== undefined) this.#claims.add(leaf.index, leaf.leafHash, number)
+    for (const signature of signatures) this.#checkSignature(number, signature)
+  }
+
+  #checkSignature(number: number, { signature, publicKey, message, whose }: SignatureToCheck): void {
+    this.#pending += 1
+    this.#options.checker.verify(signature, publicKey, message, (verdict) => {
+      this.#pending -= 1
+      if (verdict === 'good') this.#report.signatures += 1
+      else if (verdict === 'bad_key') this.#fail(number, `the key of ${whose} is not a proper Ed25519 key`)
+      else if (verdict === 'bad_signature') this.#fail(number, `${whose} does not verify`)
+      else this.#fail(number, `${whose} could not be checked: the verifying threads are gone`)
+      this.#wake?.()
+    })
+  }
+
+  #takeLeaves(number: number, value: Record<string, unknown>): void {
+    const report = this.#report
+    if (report.leaves === 0) this.#claims.sort()
+    const hashes = decodeBase64(String(value.hashes))
+    if (
+      hashes === undefined ||
+      hashes.length === 0 ||
+      hashes.length % 32 !== 0 ||
+      hashes.length > leavesPerLineMax * 32
+    ) {
+      this.#areLeavesBroken = true
+      return this.#fail(number, `hashes is not base64 of 1 to ${leavesPerLineMax} hashes of 32 bytes`)
+    }
+    if (value.start !== report.leaves) {
+      this.#areLeavesBroken = true
+      return this.#fail(
+        number,
+        `the leaves begin at ${String(value.start)}, not where the last ended, at ${report.leaves}`,
+      )
+    }
+    this.#sameOrigin(number, String(value.origin))
+    report.named += this.#claims.compare(report.leaves, hashes, (line, index) => {
+      this.#fail(line, `its entry is not leaf ${index} of the log`)
+    })
+    this.#range.append(hashes, this.#nodes)
+    report.leaves += hashes.length / 32
+  }
+
+  #takeEnd(number: number, value: Record<string, unknown>): void {
+    const report = this.#report
+    report.hasEnd = true
+    const records = report.events + report.tombstones + report.rotations
+    if (value.count !== records)
+      this.#fail(number, `the end line counts ${String(value.count)} records; there are ${records}`)
+    const note = parseNote(String(value.checkpoint))
+    const parsed = note.ok ? parseCheckpoint(note.value.text) : note
+    if (!parsed.ok) return this.#fail(number, `the checkpoint cannot be read: ${parsed.problem}`)
+    report.checkpoint = parsed.value
+    this.#sameOrigin(number, parsed.value.origin)
+    if (parsed.value.size !== report.leaves) {
+      this.#fail(number, `the checkpoint is of ${parsed.value.size} leaves; the file has ${report.leaves}`)
+    } else if (!this.#range.root().equals(parsed.value.root)) {
+      this.#fail(number, 'the root of the leaves is not the root that the checkpoint signs')
+    }
+    const { logKey } = this.#options
+    if (logKey === undefined) return
+    const opened = openCheckpoint(String(value.checkpoint), logKey)
+    report.isSignedByLog = opened.ok
+    if (!opened.ok) this.#fail(number, `the checkpoint does not verify: ${opened.problem}`)
+  }
+
+  #finish(): void {
+    const report = this.#report
+    if (!report.hasEnd) {
+      if (report.leaves > 0) this.#fail(report.lines, 'the file is cut short: it has leaves but no end line')
+      return
+    }
+    // Leaves that were not read are one fault, not one for each line that names them.
+    if (this.#areLeavesBroken) return
+    if (report.leaves === 0) this.#claims.sort()
+    this.#claims.remaining((line, index) => this.#fail(line, `leaf ${index}, which it names, is beyond the checkpoint`))
+  }
+
+  #sameOrigin(number: number, origin: string): void {
+    this.#origin ??= origin
+    if (origin !== this.#origin) this.#fail(number, `the log is ${origin}; the lines before name ${this.#origin}`)
+  }
+
+  #fail(line: number, reason: string): void {
+    this.#report.failures += 1
+    if (this.#report.first === undefined || line < this.#report.first.line) this.#report.first = { line, reason }
+  }
+
+  async #until(pending: number): Promise<void> {
+    while (this.#pending > pending) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+    this.#wake = undefined
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function emptyReport(): ExportReport {
+  return {
+    lines: 0,
+    events: 0,
+    tombstones: 0,
+    rotations: 0,
+    signatures: 0,
+    leaves: 0,
+    named: 0,
+    hasEnd: false,
+    checkpoint: undefined,
+    isSignedByLog: undefined,
+    serviceId: undefined,
+    failures: 0,
+    first: undefined,
+  }
+}

@@ -1,0 +1,211 @@
+/** `broadside verify`: an export, a proof, or a tlog-proof file checked without the board. */
+import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { Verifier } from '../verify/verifier.ts'
+import { BoardClient } from './client.ts'
+import {
+  type Arguments,
+  type Command,
+  CommandFailed,
+  exitCodes,
+  type Terminal,
+  Unverified,
+  UsageError,
+} from './command-line.ts'
+import { type LineSource, openLines } from './lines.ts'
+import { Progress } from './progress.ts'
+import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
+import { checkHere, type ExportReport, verifyExport } from './verify-export.ts'
+import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
+
+/** A proof is a few kilobytes; a larger file is an export. */
+const proofFileBytesMax = 512 * 1024
+
+export const verifyCommand: Command = {
+  name: 'verify',
+  summary: 'Checks an export (signatures, ids, inclusion), a proof answer or a .tlog-proof file, without the board.',
+  usage: 'verify FILE [--vkey VKEY]',
+  optionHelp: [
+    ['--vkey VKEY', 'the log’s key, pinned: what /log/vkey or /capabilities told you once, kept by you'],
+    ['--url URL', 'take the key from this board instead (then the board is trusted for it)'],
+    ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
+  ],
+  example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
+  options: { vkey: { type: 'string' }, url: { type: 'string' }, threads: { type: 'string' } },
+  positionals: { min: 1, max: 1 },
+  async run(args, terminal) {
+    const path = args.positionals[0]!
+    const source = openLines(path)
+    const threads = args.integer('threads', { fallback: threadsFor(source), min: 0, max: 64 })
+    const key = await pinnedKey(args)
+    const proof = source.fileBytes <= proofFileBytesMax ? readProof(path) : undefined
+    if (proof !== undefined) {
+      printProof(proof.verify(key?.key), key, terminal)
+      return exitCodes.ok
+    }
+    const report = await checkExport(source, { key, threads, terminal })
+    if (report.first === undefined) return exitCodes.ok
+    const { line, reason } = report.first
+    const others = report.failures - 1
+    const more = others === 0 ? '' : ` (${grouped(others)} more ${others === 1 ? 'failure' : 'failures'} in the file)`
+    throw new Unverified(`${path}, line ${line}: ${reason}${more}.`)
+  },
+}
+
+/** Threads take as long to start as this many bytes take to check without them. */
+const threadlessBytesMax = 1024 * 1024
+
+/** How many threads are worth starting for a file. */
+export function threadsFor({ fileBytes }: LineSource): number {
+  return fileBytes <= threadlessBytesMax ? 0 : availableParallelism()
+}
+
+type LogKey = { readonly key: VerifierKey; readonly isPinned: boolean; readonly from: string }
+
+async function pinnedKey(args: Arguments): Promise<LogKey | undefined> {
+  const vkey = args.text('vkey')
+  if (vkey !== undefined) return { key: keyOf(vkey, UsageError), isPinned: true, from: '--vkey' }
+  const url = args.text('url')
+  if (url === undefined) return undefined
+  const client = new BoardClient({ url })
+  try {
+    const { log } = await client.capabilities()
+    return { key: keyOf(log.vkey, CommandFailed), isPinned: false, from: url }
+  } finally {
+    client.close()
+  }
+}
+
+function keyOf(vkey: string, Failure: new (message: string) => Error): VerifierKey {
+  const parsed = parseVkey(vkey)
+  if (!parsed.ok) throw new Failure(`"${inertLine(vkey)}" is not a log's key: ${parsed.problem}.`)
+  return parsed.value
+}
+
+type FoundProof = { verify(key: VerifierKey | undefined): ProvenFacts }
+
+/** The proof in the file, or undefined when it is something else. */
+function readProof(path: string): FoundProof | undefined {
+  const bytes = readFileSync(path)
+  if (bytes.subarray(0, 20).toString('latin1') === 'c2sp.org/tlog-proof@') {
+    return {
+      verify(key) {
+        if (key !== undefined) return verifyProofText(bytes, key)
+        throw new UsageError('A .tlog-proof file names no key. Give the log’s key with --vkey, or --url of the board.')
+      },
+    }
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return undefined
+  }
+  const answer = Object(value) as { data?: unknown; inclusion_path?: unknown }
+  const proof = Object(answer.inclusion_path === undefined ? answer.data : answer) as Record<string, unknown>
+  if (proof.inclusion_path === undefined) return undefined
+  return {
+    verify(key) {
+      const named = Object(proof.log) as { vkey?: unknown }
+      return verifyProofJson(proof, key ?? keyOf(String(named.vkey), Unverified))
+    },
+  }
+}
+
+function printProof(facts: ProvenFacts, key: LogKey | undefined, terminal: Terminal): void {
+  const rows = [
+    ['event', facts.eventId],
+    ['log', inertLine(facts.origin)],
+    ['leaf', `${grouped(facts.index)} of ${grouped(facts.size)}, path of ${facts.pathHashes} hashes: verified`],
+    [
+      'signed bytes',
+      facts.hasSignedBytes ? 'hash to the entry: verified' : 'not in the file: the entry alone was verified',
+    ],
+    ['checkpoint', `signed by the log: verified, ${keyText(key, 'the file itself')}`],
+  ] as const
+  terminal.out(table(rows))
+}
+
+type ExportCheck = { readonly key: LogKey | undefined; readonly threads: number; readonly terminal: Terminal }
+
+/** Checks an export and prints its table; failures are in the report. Also used by `demo`. */
+export async function checkExport(source: LineSource, { key, threads, terminal }: ExportCheck): Promise<ExportReport> {
+  const checker = threads === 0 ? checkHere() : await Verifier.start({ threads })
+  const progress = new Progress({ terminal, unit: 'lines' })
+  try {
+    const report = await verifyExport({
+      lines: source.lines(),
+      checker,
+      logKey: key?.key,
+      progress: (lines) => {
+        const share = source.share()
+        progress.update(lines, share === 0 ? undefined : lines / share)
+      },
+    })
+    progress.clear()
+    if (report.lines === 0) throw new CommandFailed('The file is empty: there is nothing to verify.')
+    terminal.out(table(rowsOf(report, key, { fileBytes: source.fileBytes, seconds: progress.secondsSpent() })))
+    return report
+  } catch (error) {
+    if (error instanceof CommandFailed) throw error
+    throw new Unverified(`The file cannot be read to its end (${(error as Error).message}).`)
+  } finally {
+    progress.clear()
+    await checker.close()
+  }
+}
+
+type Cost = { readonly fileBytes: number; readonly seconds: number }
+
+function rowsOf(
+  report: ExportReport,
+  key: LogKey | undefined,
+  { fileBytes, seconds }: Cost,
+): (readonly [string, string])[] {
+  const { events, tombstones, rotations, signatures, leaves, named, checkpoint, isSignedByLog } = report
+  const rows: [string, string][] = [
+    ['events', grouped(events)],
+    [
+      'tombstones',
+      `${grouped(tombstones)} (text gone: id, room and place are proved; author and reason are the board’s word)`,
+    ],
+    ['key rotations', grouped(rotations)],
+    ['signatures good', grouped(signatures)],
+  ]
+  if (report.hasEnd && checkpoint !== undefined) {
+    const others = leaves - named
+    rows.push(['log', inertLine(checkpoint.origin)])
+    rows.push([
+      'leaves',
+      `${grouped(leaves)}; ${grouped(named)} are lines of this file, ${grouped(others)} other entries`,
+    ])
+    rows.push(['checkpoint', checkpointText(isSignedByLog, key)])
+  } else {
+    rows.push([
+      'inclusion',
+      'NOT CHECKED: a filtered or paged export has no leaves; only signatures and ids were checked',
+    ])
+  }
+  rows.push(['failures', grouped(report.failures)])
+  rows.push([
+    'read',
+    `${bytesText(fileBytes)} in ${durationText(seconds)} (${bytesText(Math.round(fileBytes / Math.max(seconds, 0.001)))}/s)`,
+  ])
+  return rows
+}
+
+function checkpointText(isSignedByLog: boolean | undefined, key: LogKey | undefined): string {
+  if (isSignedByLog === undefined) return 'root recomputed; its signature NOT CHECKED: give the log’s key with --vkey'
+  return isSignedByLog ? `root recomputed, signed by the log: verified, ${keyText(key, 'the file')}` : 'does NOT verify'
+}
+
+function keyText(key: LogKey | undefined, otherwise: string): string {
+  if (key?.isPinned) return 'with the key you pinned'
+  return `with the key that ${key?.from ?? otherwise} names (not pinned: give --vkey to be sure whose log it is)`
+}
+
+function table(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([name]) => name.length))
+  return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}\n`).join('')
+}

@@ -1,0 +1,279 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { LeafClaims } from '../../../src/cli/leaf-claims.ts'
+import { main } from '../../../src/cli/main.ts'
+import { formatProofFile } from '../../../storage/proof-file.ts'
+import { capturedTerminal } from './captured-terminal.ts'
+import { composedExport, composedLogKey, composedOrigin, type Json, person } from './composed-export.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'broadside-verify-'))
+const pinned = ['--vkey', composedLogKey.vkey]
+let files = 0
+
+async function verifyBytes(bytes: Uint8Array | string, ...options: string[]) {
+  files += 1
+  const path = join(directory, `file-${files}`)
+  writeFileSync(path, bytes)
+  const terminal = capturedTerminal()
+  const code = await main(['verify', path, ...options], terminal)
+  return { code, ...terminal.said }
+}
+
+const text = (lines: readonly Json[]): string => lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+
+test('a good export verifies: signatures, ids, rotated keys, tombstones, leaves and the pinned checkpoint', async () => {
+  const { code, out, err } = await verifyBytes(text(composedExport().lines()), ...pinned)
+  expect(err).toBe('')
+  expect(out).toMatch(/events +4\n/)
+  expect(out).toMatch(/tombstones +1 /)
+  expect(out).toMatch(/key rotations +1\n/)
+  expect(out).toMatch(/signatures good +6\n/)
+  expect(out).toMatch(/leaves +8; 6 are lines of this file, 2 other entries\n/)
+  expect(out).toContain('verified, with the key you pinned')
+  expect(code).toBe(0)
+})
+
+test('threads give the same verdicts', async () => {
+  expect(await verifyBytes(text(composedExport().lines()), ...pinned, '--threads', '2')).toMatchObject({ code: 0 })
+  const lines = composedExport().lines()
+  lines[0]!.signature = lines[1]!.signature
+  const { code, err } = await verifyBytes(text(lines), ...pinned, '--threads', '2')
+  expect(err).toContain('line 1: the author’s signature does not verify')
+  expect(code).toBe(3)
+})
+
+test('gzip is recognised by its bytes', async () => {
+  const { code } = await verifyBytes(gzipSync(text(composedExport().lines())), ...pinned)
+  expect(code).toBe(0)
+})
+
+test('without a key it says plainly that the checkpoint’s signature was not checked', async () => {
+  const { code, out } = await verifyBytes(text(composedExport().lines()))
+  expect(out).toContain('signature NOT CHECKED')
+  expect(code).toBe(0)
+})
+
+test('a filtered export says that inclusion was not checked, and still checks signatures and ids', async () => {
+  const lines = composedExport().lines().slice(0, 2)
+  const good = await verifyBytes(text(lines), ...pinned)
+  expect(good).toMatchObject({ code: 0, out: expect.stringContaining('NOT CHECKED: a filtered or paged export') })
+  lines[1]!.signature = lines[0]!.signature
+  expect(await verifyBytes(text(lines), ...pinned)).toMatchObject({ code: 3 })
+})
+
+/** Each tampering: what is done, the line that must be named (1-based; 0 = the file's last), a word of the reason. */
+const other = composedExport()
+const tamperings: readonly (readonly [string, (lines: Json[]) => void, number, string])[] = [
+  ['a text is changed', (lines) => set(lines[0]!, { text: 'First' }), 1, 'text shown'],
+  ['a text is changed in both places', (lines) => changePayload(lines[0]!, 'first', 'First'), 1, 'command_sha256'],
+  [
+    'a signature is another’s',
+    (lines) => set(lines[0]!, { signature: lines[1]!.signature }),
+    1,
+    'signature does not verify',
+  ],
+  [
+    'a signature is not canonical',
+    (lines) => set(lines[0]!, { signature: `${String(lines[0]!.signature).slice(0, 85)}B` }),
+    1,
+    '86',
+  ],
+  ['an author is changed', (lines) => set(lines[0]!, { author: lines[1]!.author }), 1, 'another key'],
+  [
+    'an author’s id is changed',
+    (lines) => set(lines[0]!, { author: { ...(lines[0]!.author as Json), id: person(9).id } }),
+    1,
+    'author’s id',
+  ],
+  ['a room is changed', (lines) => set(lines[0]!, { room: 'attic' }), 1, 'room shown'],
+  ['a reply is moved', (lines) => set(lines[1]!, { reply_to: lines[5]!.event_id }), 2, 'reply_to shown'],
+  ['a seq is changed', (lines) => set(lines[0]!, { seq: 9 }), 1, 'is not leaf 0'],
+  ['a time is changed', (lines) => set(lines[0]!, { created_at: 1 }), 1, 'is not leaf 0'],
+  ['an event id is changed', (lines) => set(lines[0]!, { event_id: '0'.repeat(32) }), 1, 'event_id'],
+  [
+    'a place in the log is changed',
+    (lines) => set(lines[0]!, { log: { ...(lines[0]!.log as Json), index: 1 } }),
+    1,
+    'is not leaf 1',
+  ],
+  [
+    'a place is beyond the log',
+    (lines) => set(lines[0]!, { log: { ...(lines[0]!.log as Json), index: 1e15 } }),
+    1,
+    'beyond',
+  ],
+  ['a tombstone’s room is changed', (lines) => set(lines[4]!, { room: 'attic' }), 5, 'is not leaf'],
+  ['a tombstone keeps its text', (lines) => set(lines[4]!, { text: 'still here' }), 5, 'tombstone'],
+  [
+    'the rotation lacks the new key’s signature',
+    (lines) => set(lines[2]!, { proof: lines[2]!.signature }),
+    3,
+    'new key’s',
+  ],
+  ['the rotation is gone', (lines) => dropRecord(lines, 2), 3, 'author’s id'],
+  ['an event is gone', (lines) => void lines.splice(0, 1), 0, 'counts 6 records; there are 5'],
+  ['a line is not JSON', (lines) => set(lines[1]!, { toJSON: () => undefined }), 2, 'not JSON'],
+  ['a type is unknown', (lines) => set(lines[1]!, { type: 'note' }), 2, 'type'],
+  ['a leaf is changed', (lines) => changeLeaf(lines, 2), 0, 'root of the leaves'],
+  ['a leaf that a line names is changed', (lines) => changeLeaf(lines, 0), 1, 'is not leaf 0'],
+  ['leaves are missing', (lines) => void lines.splice(7, 1), 8, 'the leaves begin at 6'],
+  ['the log is another', (lines) => set(lines[6]!, { origin: 'else.example/log/2026a' }), 7, 'else.example'],
+  ['the end is cut off', (lines) => void lines.pop(), 0, 'cut short'],
+  ['a line follows the end', (lines) => void lines.push(lines[0]!), 0, 'follows the end'],
+  ['the checkpoint is of fewer leaves', (lines) => fewerLeaves(lines), 0, 'checkpoint is of 7 leaves'],
+  ['the checkpoint is not a note', (lines) => set(lines.at(-1)!, { checkpoint: 'x' }), 0, 'cannot be read'],
+  ['the checkpoint’s signature is broken', (lines) => breakCheckpoint(lines), 0, 'does not verify'],
+]
+
+function set(line: Json, fields: Json): void {
+  Object.assign(line, fields)
+}
+
+function changePayload(line: Json, from: string, to: string): void {
+  line.text = to
+  line.signed_payload = String(line.signed_payload).replace(from, to)
+}
+
+function dropRecord(lines: Json[], index: number): void {
+  lines.splice(index, 1)
+  lines.at(-1)!.count = (lines.at(-1)!.count as number) - 1
+}
+
+function changeLeaf(lines: Json[], index: number): void {
+  const line = lines[6]!
+  const hashes = Buffer.from(String(line.hashes), 'base64')
+  hashes[index * 32] = hashes[index * 32]! ^ 1
+  line.hashes = hashes.toString('base64')
+}
+
+function fewerLeaves(lines: Json[]): void {
+  const smaller = composedExport()
+  smaller.entries.pop()
+  lines.at(-1)!.checkpoint = smaller.checkpoint()
+}
+
+function breakCheckpoint(lines: Json[]): void {
+  const note = String(lines.at(-1)!.checkpoint)
+  // The last base64 group carries signature bytes only.
+  lines.at(-1)!.checkpoint = note.replace(/(.)(..\n)$/, (_, a: string, rest: string) => (a === 'A' ? 'B' : 'A') + rest)
+}
+
+test.each(tamperings)('%s: exit 3 naming the line and the reason', async (_, tamper, line, reason) => {
+  const lines = other.lines()
+  tamper(lines)
+  const { code, err, out } = await verifyBytes(text(lines), ...pinned)
+  expect(err).toContain(reason)
+  expect(err).toMatch(new RegExp(`^NOT VERIFIED: .*, line ${line === 0 ? lines.length : line}: `))
+  expect(out).not.toMatch(/failures +0\n/)
+  expect(code).toBe(3)
+})
+
+test('a checkpoint by another log’s key of the same name is refused', async () => {
+  const { createNoteKey } = await import('../../../storage/note-signer.ts')
+  const { vkey } = createNoteKey(composedOrigin, Buffer.alloc(32, 0x12))
+  const { code, err } = await verifyBytes(text(other.lines()), '--vkey', vkey)
+  expect(err).toContain('no known key has signed')
+  expect(code).toBe(3)
+})
+
+test('whatever single byte of an export is changed, verification does not say the same as before', async () => {
+  const lines = other.lines()
+  const good = Buffer.from(text(lines))
+  const positions = Array.from({ length: 400 }, (_, n) => Math.floor((good.length * (n + 0.5)) / 400))
+  const changedFields = new Set<string>()
+  for (const at of positions) {
+    const bytes = Buffer.from(good)
+    bytes[at] = bytes[at]! ^ 0x01
+    const { code } = await verifyBytes(bytes, ...pinned)
+    if (code === 0) changedFields.add(fieldAt(good, at))
+  }
+  // Nobody signs these: they are the board's word. Of a tombstone, that goes for the author and the reason too.
+  const boardsWord = ['thread', 'hidden', 'archive_eligible', 'page']
+  const ofTombstones = ['author', 'kind', 'reason', 'page', 'thread', 'hidden', 'archive_eligible']
+  const allowed = [...boardsWord.map((name) => `event ${name}`), ...ofTombstones.map((name) => `tombstone ${name}`)]
+  expect([...changedFields].filter((field) => !allowed.includes(field))).toEqual([])
+})
+
+/** Type of the line and the name of its top-level field that has a byte. */
+function fieldAt(bytes: Buffer, at: number): string {
+  const start = bytes.lastIndexOf(10, at - 1) + 1
+  const line = JSON.parse(bytes.subarray(start, bytes.indexOf(10, at)).toString('utf8')) as Json
+  let end = start
+  for (const [name, value] of Object.entries(line)) {
+    end += Buffer.byteLength(JSON.stringify({ [name]: value })) - 1
+    if (end > at) return `${line.type} ${name}`
+  }
+  return `${line.type} end`
+}
+
+test('a proof answer verifies, with the key in it or a pinned one, enveloped or bare', async () => {
+  for (const record of other.records.filter(({ type }) => type === 'event')) {
+    const proof = other.proof(record)
+    const bare = await verifyBytes(JSON.stringify(proof, null, 2))
+    expect(bare).toMatchObject({ code: 0, err: '', out: expect.stringContaining('not pinned') })
+    const enveloped = await verifyBytes(JSON.stringify({ ok: true, data: proof }), ...pinned)
+    expect(enveloped.out).toContain('with the key you pinned')
+    expect(enveloped.out).toContain('hash to the entry: verified')
+  }
+})
+
+test.each<[string, (proof: Json) => void]>([
+  ['event', (proof) => set(proof, { event_id: other.records[1]!.event_id })],
+  ['index', (proof) => set(proof, { leaf_index: 1 })],
+  ['leaf hash', (proof) => set(proof, { leaf_hash: '0'.repeat(64) })],
+  ['entry', (proof) => set(proof, { entry: other.proof(other.records[1]!).entry })],
+  ['size', (proof) => set(proof, { tree_size: 9 })],
+  ['root', (proof) => set(proof, { root_hash: '0'.repeat(64) })],
+  ['path', (proof) => void (proof.inclusion_path as string[]).pop()],
+  ['path order', (proof) => void (proof.inclusion_path as string[]).reverse()],
+  ['signed bytes', (proof) => set(proof, { signed_payload: other.records[1]!.signed_payload })],
+  ['checkpoint', (proof) => set(proof, { checkpoint: String(proof.checkpoint).replace('\n8\n', '\n7\n') })],
+])('a proof with another %s does not verify: exit 3', async (_, tamper) => {
+  const proof = other.proof(other.records[0]!)
+  tamper(proof)
+  expect(await verifyBytes(JSON.stringify(proof), ...pinned)).toMatchObject({ code: 3 })
+})
+
+test('a tlog-proof file with the entry as its extra verifies against a given key, and not without one', async () => {
+  const proof = other.proof(other.records[0]!)
+  const file = formatProofFile({
+    extra: Buffer.from(String(proof.entry), 'base64'),
+    index: proof.leaf_index as number,
+    path: (proof.inclusion_path as string[]).map((hash) => Buffer.from(hash, 'hex')),
+    checkpoint: String(proof.checkpoint),
+  })
+  expect(await verifyBytes(file, ...pinned)).toMatchObject({ code: 0, err: '' })
+  expect(await verifyBytes(file)).toMatchObject({ code: 2, err: expect.stringContaining('--vkey') })
+  expect(await verifyBytes(file.replace('index 0', 'index 1'), ...pinned)).toMatchObject({ code: 3 })
+})
+
+test('claims on leaves are compared alike in whatever order they were made', () => {
+  const hashOf = (n: number): Buffer => Buffer.alloc(32, n % 251)
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.nat(299), fc.boolean()), { maxLength: 200 }),
+      fc.integer({ min: 1, max: 80 }),
+      (claims, step) => {
+        const all = new LeafClaims()
+        for (const [k, [index, isRight]] of claims.entries()) all.add(index, hashOf(isRight ? index : index + 1), k + 1)
+        all.sort()
+        const wrong: number[] = []
+        let compared = 0
+        for (; compared < 200; compared += step) {
+          const hashes = Buffer.concat(Array.from({ length: step }, (_, n) => hashOf(compared + n)))
+          all.compare(compared, hashes, (line) => wrong.push(line))
+        }
+        const beyond: number[] = []
+        all.remaining((line) => beyond.push(line))
+        const expected = [...claims.entries()]
+        const byNumber = (a: number, b: number): number => a - b
+        expect(wrong.sort(byNumber)).toEqual(expected.filter(([, [i, ok]]) => i < compared && !ok).map(([k]) => k + 1))
+        expect(beyond.sort(byNumber)).toEqual(expected.filter(([, [i]]) => i >= compared).map(([k]) => k + 1))
+      },
+    ),
+  )
+})

@@ -1,0 +1,24 @@
+/** `broadside bench`: runs the project's benches, in a process of their own so that they measure only themselves. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type Command, CommandFailed, exitCodes } from './command-line.ts'
+
+export const benchCommand: Command = {
+  name: 'bench',
+  summary: 'Runs the benches and prints their tables. Names pick some of them.',
+  usage: 'bench [NAME…]',
+  optionHelp: [],
+  example: 'broadside bench post',
+  options: {},
+  positionals: { min: 0, max: 16 },
+  async run(args) {
+    const program = fileURLToPath(new URL('../../bench/run.ts', import.meta.url))
+    if (!existsSync(program))
+      throw new CommandFailed('This installation has no bench directory. Run it from the source tree.')
+    const child = spawn(process.execPath, [program, ...args.positionals], { stdio: 'inherit' })
+    const [code] = (await once(child, 'exit')) as [number | null]
+    return code === 0 ? exitCodes.ok : exitCodes.failed
+  },
+}

@@ -1,0 +1,285 @@
+/**
+ * `broadside demo`: the main job once, on a fresh board and real input.
+ *
+ * Starts a board, imports a corpus while a reader follows one of its rooms, posts a signed message, fetches and
+ * checks its proof, exports and verifies the export with the key pinned at the start, and reports what it took.
+ */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { type BoardProcess, startBoard } from './board-process.ts'
+import { BoardClient } from './client.ts'
+import { type Command, CommandFailed, exitCodes, type Terminal, Unverified } from './command-line.ts'
+import { parseCorpusLine } from './corpus.ts'
+import { demoCorpus } from './demo-corpus.ts'
+import { download } from './export.ts'
+import { follow } from './follow.ts'
+import { printReport } from './import.ts'
+import { ImportState } from './import-state.ts'
+import { Importer, type ImportReport } from './importer.ts'
+import { openLines } from './lines.ts'
+import { type Signer, signCommand, signerFromSeed } from './sign.ts'
+import { bytesText, grouped } from './terminal.ts'
+import { checkExport, threadsFor } from './verify.ts'
+import { verifyProofJson } from './verify-proof.ts'
+
+const corpusDefault = '../shared/data/board/board-corpus.jsonl.gz'
+const generatedMessages = 3000
+const inFlight = 128
+const portDefault = 8787
+/** The last posts reach a reader within milliseconds; a reader that lacks some after this has lost them. */
+const tailSecondsMax = 20
+
+export const demoCommand: Command = {
+  name: 'demo',
+  summary: 'Runs a fresh board through its main job on real input and reports what it took. Ends by Ctrl-C.',
+  usage: 'demo [CORPUS.jsonl[.gz]] [options]',
+  optionHelp: [
+    ['--once', 'end after the report instead of leaving the board running'],
+    ['--data DIR', 'a new directory for the board (default: a temporary one, removed at the end)'],
+    ['--port N', `port of the board (default: ${portDefault} if it is free, else any)`],
+  ],
+  example: 'broadside demo --once',
+  options: { once: { type: 'boolean' }, data: { type: 'string' }, port: { type: 'string' } },
+  positionals: { min: 0, max: 1 },
+  async run(args, terminal) {
+    const scratch = await mkdtemp(join(tmpdir(), 'broadside-demo-'))
+    const data = args.text('data')
+    const port = args.integer('port', { fallback: (await isFree(portDefault)) ? portDefault : 0, min: 0, max: 65_535 })
+    let board: BoardProcess | undefined
+    const interrupted = new Promise<void>((done) => {
+      process.once('SIGINT', () => done())
+      process.once('SIGTERM', () => done())
+    })
+    try {
+      const corpus = await chooseCorpus(args.positionals[0], scratch, terminal)
+      const dataDirectory = data === undefined ? join(scratch, 'data') : resolve(data)
+      if (existsSync(dataDirectory)) throw new CommandFailed(`${dataDirectory} exists. The demo wants a new directory.`)
+      await mkdir(dataDirectory, { recursive: true })
+      board = await startBoard({ dataDirectory, port })
+      terminal.out(`Board      ${board.address}, data in ${dataDirectory}\nCorpus     ${corpus}\n`)
+      const job = new Demo({ url: board.address, corpus, scratch, terminal }).run()
+      const outcome = await Promise.race([job, interrupted.then(() => 'interrupted' as const)])
+      if (outcome === 'interrupted') {
+        job.catch(() => undefined)
+        return exitCodes.failed
+      }
+      if (!args.flag('once')) {
+        terminal.out(`\nThe board goes on at ${board.address} until Ctrl-C.\n`)
+        await Promise.race([interrupted, board.ended])
+      }
+      return exitCodes.ok
+    } finally {
+      await board?.stop()
+      await rm(scratch, { recursive: true, force: true })
+    }
+  },
+}
+
+async function chooseCorpus(given: string | undefined, scratch: string, terminal: Terminal): Promise<string> {
+  if (given !== undefined) return given
+  const shared = fileURLToPath(new URL(`../../${corpusDefault}`, import.meta.url))
+  if (existsSync(shared)) return shared
+  const path = join(scratch, 'corpus.jsonl')
+  await writeFile(path, demoCorpus(generatedMessages))
+  terminal.out(`No corpus is given, so ${grouped(generatedMessages)} messages are made up.\n`)
+  return path
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const probe = createServer()
+    probe.once('error', () => done(false))
+    probe.listen(port, '127.0.0.1', () => probe.close(() => done(true)))
+  })
+}
+
+type DemoOptions = {
+  readonly url: string
+  readonly corpus: string
+  readonly scratch: string
+  readonly terminal: Terminal
+}
+
+type Posted = { readonly eventId: string; readonly ms: number }
+
+class Demo {
+  readonly #options: DemoOptions
+  readonly #client: BoardClient
+  readonly #signer: Signer = signerFromSeed(randomBytes(32))
+  #serviceId = ''
+
+  constructor(options: DemoOptions) {
+    this.#options = options
+    this.#client = new BoardClient({ url: options.url, connections: inFlight })
+  }
+
+  async run(): Promise<void> {
+    const { terminal } = this.#options
+    try {
+      const { serviceId, log } = await this.#client.capabilities()
+      this.#serviceId = serviceId
+      const vkey = parseVkey(log.vkey)
+      if (!vkey.ok) throw new Unverified(`The board's log key cannot be read: ${vkey.problem}.`)
+      const room = await roomOfFirst(this.#options.corpus)
+      const first = await this.#post(room, 'The demo begins: this post is where its reader starts to follow.')
+      const reader = new RoomReader({ client: this.#client, room, since: first.eventId })
+      const report = await this.#import()
+      const followed = await reader.finish(await this.#seqAfter(room, first.eventId))
+      const last = await this.#post(room, 'The demo ends: this post is proved and exported.')
+      const proofText = await this.#prove(last.eventId, vkey.value)
+      const exported = await this.#export(vkey.value)
+      terminal.out('\n')
+      printReport(report, terminal, false)
+      terminal.out(`\n${summary({ report, followed, room, last, proofText, exported })}`)
+    } finally {
+      this.#client.close()
+    }
+  }
+
+  async #post(room: string, text: string): Promise<Posted> {
+    const { clock } = this.#options.terminal
+    const fields = { operation: 'post', room, text }
+    const signed = signCommand(fields, {
+      signer: this.#signer,
+      serviceId: this.#serviceId,
+      nowSeconds: clock.wallSeconds(),
+    })
+    const startedMs = clock.monotonicMs()
+    await this.#client.command(signed.body)
+    return { eventId: signed.eventId, ms: clock.monotonicMs() - startedMs }
+  }
+
+  async #import(): Promise<ImportReport> {
+    const { corpus, scratch, terminal } = this.#options
+    const seed = randomBytes(32)
+    const state = ImportState.open(join(scratch, 'import.state'), { serviceId: this.#serviceId, seed })
+    const importer = new Importer({
+      client: this.#client,
+      serviceId: this.#serviceId,
+      source: openLines(corpus),
+      state,
+      seed,
+      inFlightMax: inFlight,
+      terminal,
+    })
+    return await importer.run()
+  }
+
+  /** How many posts the room has after the event: its newest seq less the event's. */
+  async #seqAfter(room: string, eventId: string): Promise<number> {
+    const [newest, start] = await Promise.all([
+      this.#client.read(`/api/events?room=${room}&limit=1`),
+      this.#client.read(`/api/events/${eventId}`),
+    ])
+    const newestSeq = Object((newest.events as unknown[])[0]) as { seq?: number }
+    const startEvent = Object(start.event ?? start) as { seq?: number }
+    return Number(newestSeq.seq) - Number(startEvent.seq)
+  }
+
+  async #prove(eventId: string, key: VerifierKey): Promise<string> {
+    const proof = await this.#client.read(`/api/log/proof?message=${eventId}`)
+    const facts = verifyProofJson(proof, key)
+    const bytes = facts.pathHashes * 32
+    return `leaf ${grouped(facts.index)} of ${grouped(facts.size)}, ${facts.pathHashes} hashes (${bytes} bytes), verified offline`
+  }
+
+  async #export(key: VerifierKey): Promise<string> {
+    const { scratch, terminal } = this.#options
+    const path = join(scratch, 'export.jsonl')
+    const startedMs = terminal.clock.monotonicMs()
+    await download({ client: this.#client, query: '', path, out: terminal.outStream })
+    const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000
+    const { size } = await stat(path)
+    terminal.out('\nExport verified against the key that the board named at the start:\n')
+    const source = openLines(path)
+    const report = await checkExport(source, {
+      key: { key, isPinned: true, from: 'the start of the demo' },
+      threads: threadsFor(source),
+      terminal,
+    })
+    if (report.first !== undefined)
+      throw new Unverified(`The export, line ${report.first.line}: ${report.first.reason}.`)
+    return `${bytesText(size)} at ${bytesText(Math.round(size / Math.max(seconds, 0.001)))}/s, ${grouped(report.signatures)} signatures good`
+  }
+}
+
+async function roomOfFirst(corpus: string): Promise<string> {
+  for await (const { bytes } of openLines(corpus).lines()) {
+    const line = parseCorpusLine(bytes)
+    if (line.ok) return line.message.room
+  }
+  throw new CommandFailed(`${corpus} holds no message. Give a corpus as "broadside import" takes it.`)
+}
+
+type Followed = { readonly received: number; readonly expected: number; readonly isInOrder: boolean }
+
+/** Follows a room while the import runs, and counts. */
+class RoomReader {
+  readonly #ending = new AbortController()
+  readonly #done: Promise<void>
+  #received = 0
+  #lastSeq = 0
+  #isInOrder = true
+
+  constructor({ client, room, since }: { client: BoardClient; room: string; since: string }) {
+    const events = follow({ client, room, since, last: 0, signal: this.#ending.signal, interrupted: () => undefined })
+    this.#done = this.#read(events)
+    // Awaited in finish(); until then a failure must not end the process.
+    this.#done.catch(() => undefined)
+  }
+
+  async #read(events: AsyncIterable<Readonly<Record<string, unknown>>>): Promise<void> {
+    for await (const { seq } of events) {
+      this.#received += 1
+      if (this.#lastSeq !== 0 && seq !== this.#lastSeq + 1) this.#isInOrder = false
+      this.#lastSeq = Number(seq)
+    }
+  }
+
+  /** Waits for the `expected` posts and ends. */
+  async finish(expected: number): Promise<Followed> {
+    for (let waited = 0; waited < tailSecondsMax * 20 && this.#received < expected; waited += 1) await sleep(50)
+    this.#ending.abort()
+    await this.#done
+    return { received: this.#received, expected, isInOrder: this.#isInOrder }
+  }
+}
+
+type Summary = {
+  readonly report: ImportReport
+  readonly followed: Followed
+  readonly room: string
+  readonly last: Posted
+  readonly proofText: string
+  readonly exported: string
+}
+
+function summary({ report, followed, room, last, proofText, exported }: Summary): string {
+  const { posted, seconds, latencies } = report
+  const order = followed.isInOrder ? 'in order, none lost' : 'OUT OF ORDER'
+  const isWhole = followed.received === followed.expected
+  const rows = [
+    [
+      'Posts',
+      `${grouped(posted)}, ${grouped(posted / Math.max(seconds, 0.001))} posts/s, each signed, durable and in the log before its answer`,
+    ],
+    [
+      'Latency',
+      `p50 ${latencies.percentileMs(0.5).toFixed(1)} ms, p99 ${latencies.percentileMs(0.99).toFixed(1)} ms at ${inFlight} in flight; ${last.ms.toFixed(1)} ms alone`,
+    ],
+    [
+      'Tail',
+      `${grouped(followed.received)} of ${grouped(followed.expected)} posts of "${room}" ${isWhole ? order : 'ARRIVED'}`,
+    ],
+    ['Proof', proofText],
+    ['Export', exported],
+  ] as const
+  return rows.map(([name, text]) => `${name.padEnd(10)} ${text}\n`).join('')
+}

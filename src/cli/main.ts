@@ -1,0 +1,115 @@
+#!/usr/bin/env node
+/**
+ * The command line: finds the command, runs it, and turns what went wrong into one sentence and an exit code.
+ *
+ * Commands are loaded when they are called, so that `post` does not pay for what `serve` needs.
+ */
+import { monotonicMs, wallSeconds } from '../clock.ts'
+import {
+  type Command,
+  CommandFailed,
+  type ExitCode,
+  exitCodeHelp,
+  exitCodes,
+  helpOf,
+  readArguments,
+  type Terminal,
+  Unverified,
+  UsageError,
+} from './command-line.ts'
+
+/** In the order of the help. The one-line texts stand here so that the list loads nothing. */
+const commands: readonly (readonly [name: string, gist: string, load: () => Promise<Command>])[] = [
+  ['serve', 'run a board', async () => (await import('./serve.ts')).serveCommand],
+  ['keygen', 'make a signing key', async () => (await import('./keygen.ts')).keygenCommand],
+  ['post', 'sign and post a message', async () => (await import('./post.ts')).postCommand],
+  ['read', 'print a room or a thread', async () => (await import('./read.ts')).readCommand],
+  ['tail', 'follow a room', async () => (await import('./tail.ts')).tailCommand],
+  ['import', 'post a corpus of threaded messages', async () => (await import('./import.ts')).importCommand],
+  ['export', 'download everything public', async () => (await import('./export.ts')).exportCommand],
+  ['verify', 'check an export or a proof offline', async () => (await import('./verify.ts')).verifyCommand],
+  ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],
+  ['bench', 'measure this machine', async () => (await import('./bench.ts')).benchCommand],
+  ['demo', 'all of it once, on a fresh board', async () => (await import('./demo.ts')).demoCommand],
+]
+
+/** Runs one command line (without `node` and the program). Never throws. */
+export async function main(argv: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const [name, ...rest] = argv
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    ;(name === undefined ? terminal.err : terminal.out)(overview())
+    return name === undefined ? exitCodes.usage : exitCodes.ok
+  }
+  const found = commands.find(([known]) => known === name)
+  if (found === undefined) {
+    terminal.err(`There is no command "${name}". See: broadside --help\n`)
+    return exitCodes.usage
+  }
+  try {
+    const command = await found[2]()
+    const { args, help } = readArguments(command, rest)
+    if (help) {
+      terminal.out(helpOf(command))
+      return exitCodes.ok
+    }
+    return await command.run(args, terminal)
+  } catch (error) {
+    return ended(error, terminal)
+  }
+}
+
+function ended(error: unknown, terminal: Terminal): ExitCode {
+  if (error instanceof UsageError) {
+    terminal.err(`${error.message}\n`)
+    return exitCodes.usage
+  }
+  if (error instanceof Unverified) {
+    terminal.err(`NOT VERIFIED: ${error.message}\n`)
+    return exitCodes.unverified
+  }
+  if (error instanceof CommandFailed) {
+    terminal.err(`${error.message}\n`)
+    return exitCodes.failed
+  }
+  // Start-up errors of the board (a locked directory, a taken port) are sentences of their own; the trace of any
+  // other is what its maintainers need.
+  const trace = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  terminal.err(`${trace}\n`)
+  return exitCodes.failed
+}
+
+function overview(): string {
+  const rows = commands.map(([name, gist]) => `  ${name.padEnd(8)}${gist}`)
+  return [
+    'broadside COMMAND [arguments]',
+    '',
+    'A public bulletin board: every post signed by its author, provable by anyone.',
+    '',
+    ...rows,
+    '',
+    'broadside COMMAND --help tells more.',
+    exitCodeHelp,
+    '',
+  ].join('\n')
+}
+
+function processTerminal(): Terminal {
+  // A reader that has seen enough (| head) closes the pipe: no error, just the end.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(exitCodes.ok)
+    throw error
+  })
+  return {
+    clock: { wallSeconds, monotonicMs },
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    isInteractive: process.stderr.isTTY === true,
+    outStream: process.stdout,
+  }
+}
+
+if (import.meta.main) {
+  const code = await main(process.argv.slice(2), processTerminal())
+  // Written answers leave first; threads or sockets that a command left behind must not keep the process.
+  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
+}

@@ -1,0 +1,105 @@
+/** `broadside post`: signs a message and posts it. */
+import { BadAnswer, BoardClient } from './client.ts'
+import { type Arguments, type Command, CommandFailed, exitCodes } from './command-line.ts'
+import { textBytesMax } from './corpus.ts'
+import { readKeyFile } from './key-file.ts'
+import { eventIdOption, keyFileDefault, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { type CommandFields, signCommand } from './sign.ts'
+import { inertLine } from './terminal.ts'
+
+export const postCommand: Command = {
+  name: 'post',
+  summary: 'Signs a message with your key and posts it. Without TEXT (or with -) the text comes from standard input.',
+  usage: 'post ROOM [TEXT] [options]',
+  optionHelp: [
+    urlOptionHelp,
+    ['--key FILE', `your key (default ${keyFileDefault}; make one with "broadside keygen")`],
+    ['--reply-to ID', 'the event that this answers'],
+    ['--page NAME', 'the topic inside the room (default main)'],
+    ['--kind SLUG', 'note (default), request, result, …'],
+    ['--handle NAME', 'claim this handle with the post'],
+    ['--ttl SECONDS', 'the text expires after that'],
+    ['--json', 'print the whole answer'],
+  ],
+  example: 'broadside post lobby "Hello, board" --key broadside-key.json',
+  options: {
+    ...urlOption,
+    key: { type: 'string' },
+    'reply-to': { type: 'string' },
+    page: { type: 'string' },
+    kind: { type: 'string' },
+    handle: { type: 'string' },
+    ttl: { type: 'string' },
+    json: { type: 'boolean' },
+  },
+  positionals: { min: 1, max: 2 },
+  async run(args, terminal) {
+    const fields = fieldsOf(args)
+    const signer = readKeyFile(args.text('key') ?? keyFileDefault)
+    const given = args.positionals[1]
+    const text = given === undefined || given === '-' ? await readStandardInput() : given
+    checkText(text)
+    const client = new BoardClient({ url: urlOf(args) })
+    try {
+      const { serviceId } = await client.capabilities()
+      const nowSeconds = terminal.clock.wallSeconds()
+      const signed = signCommand({ ...fields, text }, { signer, serviceId, nowSeconds })
+      const answer = await client.command(signed.body)
+      if (answer.event_id !== signed.eventId)
+        throw new BadAnswer(client.url, 'the event id is not the one that was signed')
+      terminal.out(args.flag('json') ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer))
+      return exitCodes.ok
+    } finally {
+      client.close()
+    }
+  },
+}
+
+function fieldsOf(args: Arguments): CommandFields {
+  const fields: Record<string, string | number> = { room: roomOf(args.positionals[0]!) }
+  const replyTo = eventIdOption(args, 'reply-to')
+  if (replyTo !== undefined) fields.reply_to = replyTo
+  for (const name of ['page', 'kind', 'handle'] as const) {
+    const value = args.text(name)
+    if (value !== undefined) fields[name] = value
+  }
+  const ttl = args.integer('ttl', { fallback: 0, min: 1, max: 10 * 366 * 86_400 })
+  if (ttl > 0) fields.ttl = ttl
+  return { operation: 'post', ...fields }
+}
+
+function checkText(text: string): void {
+  const bytes = Buffer.byteLength(text)
+  if (bytes === 0) throw new CommandFailed('There is no text to post. Give it after the room, or on standard input.')
+  if (bytes > textBytesMax)
+    throw new CommandFailed(`The text has ${bytes} bytes; a post holds ${textBytesMax}. Shorten or split it.`)
+  if (text.includes('\0') || !text.isWellFormed())
+    throw new CommandFailed('The text holds a NUL or broken Unicode. Remove it.')
+}
+
+async function readStandardInput(): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    size += chunk.length
+    // One byte more than a post holds is enough to refuse it.
+    if (size > textBytesMax + 1) break
+  }
+  // The line feed that ends a piped text is the shell's, not the author's.
+  return Buffer.concat(chunks).toString('utf8').replace(/\n$/, '')
+}
+
+function answerText(answer: Record<string, unknown>): string {
+  const receipt = Object(answer.receipt) as { log_index?: unknown; tree_size?: unknown }
+  const lines = [`event    ${inertLine(String(answer.event_id))}`]
+  if (receipt.log_index !== undefined) {
+    lines.push(
+      `in log   leaf ${Number(receipt.log_index)}, under the signed head of ${Number(receipt.tree_size)} leaves`,
+    )
+  }
+  if (answer.handle_not_applied !== undefined) {
+    lines.push(`handle   not given: ${inertLine(String(answer.handle_not_applied))}`)
+  }
+  return `${lines.join('\n')}\n`
+}

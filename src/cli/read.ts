@@ -1,0 +1,69 @@
+/** `broadside read`: a room's newest posts, or a thread with its replies set in. */
+import { BadAnswer, BoardClient } from './client.ts'
+import { type Command, exitCodes } from './command-line.ts'
+import { eventBlock, type ShownEvent } from './event-text.ts'
+import { roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+
+const postsDefault = 20
+const postsMax = 10_000
+/** The board's own bound on a page of a list. */
+const pageMax = 200
+/** Deeper replies are not set in further: a terminal is 80 columns wide. */
+const depthShownMax = 12
+
+export const readCommand: Command = {
+  name: 'read',
+  summary: 'Prints a room (newest posts, oldest of them first) or a thread, given by any event id in it.',
+  usage: 'read ROOM|EVENT_ID [options]',
+  optionHelp: [
+    urlOptionHelp,
+    ['--limit N', `posts at most (default ${postsDefault} of a room, ${postsMax} of a thread)`],
+    ['--json', 'one JSON event a line'],
+  ],
+  example: 'broadside read lobby --limit 50',
+  options: { ...urlOption, limit: { type: 'string' }, json: { type: 'boolean' } },
+  positionals: { min: 1, max: 1 },
+  async run(args, terminal) {
+    const what = args.positionals[0]!
+    const isThread = /^[0-9a-f]{32}$/.test(what)
+    const limit = args.integer('limit', { fallback: isThread ? postsMax : postsDefault, min: 1, max: postsMax })
+    const target = isThread ? `/api/thread/${what}?` : `/api/events?room=${roomOf(what)}&`
+    const client = new BoardClient({ url: urlOf(args) })
+    try {
+      const events = await readPages(client, target, limit)
+      if (!isThread) events.reverse()
+      if (args.flag('json')) for (const event of events) terminal.out(`${JSON.stringify(event)}\n`)
+      else for (const [event, depth] of withDepth(events, isThread)) terminal.out(eventBlock(event, '  '.repeat(depth)))
+      if (events.length === 0) terminal.err('Nothing is posted there.\n')
+      return exitCodes.ok
+    } finally {
+      client.close()
+    }
+  },
+}
+
+async function readPages(client: BoardClient, target: string, limit: number): Promise<ShownEvent[]> {
+  const events: ShownEvent[] = []
+  let cursor: string | undefined
+  do {
+    const size = Math.min(pageMax, limit - events.length)
+    const page: Record<string, unknown> = await client.read(
+      `${target}limit=${size}${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
+    )
+    if (!Array.isArray(page.events)) throw new BadAnswer(client.url, 'a list without events')
+    events.push(...(page.events as unknown[]).map((event) => Object(event) as ShownEvent))
+    cursor = typeof page.next_cursor === 'string' && page.events.length > 0 ? page.next_cursor : undefined
+  } while (cursor !== undefined && events.length < limit)
+  return events
+}
+
+/** Each event with how deep it answers: its parent's depth and one more. */
+function withDepth(events: readonly ShownEvent[], isThread: boolean): (readonly [ShownEvent, number])[] {
+  const depths = new Map<unknown, number>()
+  return events.map((event) => {
+    const parent = depths.get(event.reply_to)
+    const depth = !isThread || parent === undefined ? 0 : Math.min(depthShownMax, parent + 1)
+    depths.set(event.event_id, depth)
+    return [event, depth]
+  })
+}

@@ -1,0 +1,54 @@
+/** `broadside serve`: runs a board until it is told to stop. */
+import { resolve } from 'node:path'
+import { type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
+
+export const serveCommand: Command = {
+  name: 'serve',
+  summary: 'Runs a board. Prints one line with its address when it is ready; SIGTERM or Ctrl-C stops it cleanly.',
+  usage: 'serve [options]',
+  optionHelp: [
+    ['--data DIR', 'where the board lives (default: DATA_DIR or ./data)'],
+    ['--port N', 'port; 0 takes a free one (default: PORT or 8787)'],
+    ['--host NAME', 'address to listen at (default: HOST or 127.0.0.1)'],
+    ['--limits on|off', 'off lifts rates and quotas (default: BROADSIDE_LIMITS or on)'],
+  ],
+  example: 'broadside serve --data ./data --port 8787',
+  options: {
+    data: { type: 'string' },
+    port: { type: 'string' },
+    host: { type: 'string' },
+    limits: { type: 'string' },
+  },
+  positionals: { min: 0, max: 0 },
+  async run(args, terminal) {
+    const [{ readConfig, BadConfig }, { startServer }] = await Promise.all([
+      import('../config.ts'),
+      import('../server.ts'),
+    ])
+    let config: ReturnType<typeof readConfig>
+    try {
+      config = readConfig()
+    } catch (error) {
+      if (error instanceof BadConfig) throw new CommandFailed(error.message)
+      throw error
+    }
+    const limits = args.text('limits')
+    if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
+    const data = args.text('data')
+    const stopped = new Promise<void>((done) => {
+      process.once('SIGTERM', () => done())
+      process.once('SIGINT', () => done())
+    })
+    const server = await startServer({
+      ...config,
+      port: args.integer('port', { fallback: config.port, min: 0, max: 65_535 }),
+      host: args.text('host') ?? config.host,
+      dataDirectory: data === undefined ? config.dataDirectory : resolve(data),
+      limitsOn: limits === undefined ? config.limitsOn : limits === 'on',
+    })
+    terminal.out(`Broadside is ready at ${server.address}\n`)
+    await stopped
+    await server.close()
+    return exitCodes.ok
+  },
+}

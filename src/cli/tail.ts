@@ -1,0 +1,54 @@
+/** `broadside tail`: follows a room as it is written. */
+import { BoardClient } from './client.ts'
+import { type Command, exitCodes, UsageError } from './command-line.ts'
+import { eventBlock, eventLine, type ShownEvent } from './event-text.ts'
+import { follow } from './follow.ts'
+import { eventIdOption, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { durationText } from './terminal.ts'
+
+const formats: Readonly<Record<string, (event: ShownEvent) => string>> = {
+  text: (event) => eventBlock(event),
+  line: eventLine,
+  json: (event) => `${JSON.stringify(event)}\n`,
+}
+
+export const tailCommand: Command = {
+  name: 'tail',
+  summary:
+    'Follows a room: its newest posts, then each as it becomes durable. Reconnects and loses none. Ends by Ctrl-C.',
+  usage: 'tail ROOM [options]',
+  optionHelp: [
+    urlOptionHelp,
+    ['--last N', 'begin with the N newest posts, 0 to 200 (default 5)'],
+    ['--since ID', 'begin after this event'],
+    ['--format NAME', 'text (default), line (one line a post) or json'],
+  ],
+  example: 'broadside tail lobby --format line',
+  options: { ...urlOption, last: { type: 'string' }, since: { type: 'string' }, format: { type: 'string' } },
+  positionals: { min: 1, max: 1 },
+  async run(args, terminal) {
+    const room = roomOf(args.positionals[0]!)
+    const format = formats[args.text('format') ?? 'text']
+    if (format === undefined) throw new UsageError('--format takes text, line or json.')
+    const since = eventIdOption(args, 'since')
+    const last = args.integer('last', { fallback: 5, min: 0, max: 200 })
+    const client = new BoardClient({ url: urlOf(args) })
+    const ending = new AbortController()
+    const end = (): void => ending.abort()
+    process.once('SIGINT', end)
+    process.once('SIGTERM', end)
+    const interrupted = (reason: string, waitMs: number): void => {
+      terminal.err(`# ${reason}; trying again in ${durationText(waitMs / 1000)}\n`)
+    }
+    try {
+      for await (const event of follow({ client, room, since, last, signal: ending.signal, interrupted })) {
+        terminal.out(format(event))
+      }
+      return exitCodes.ok
+    } finally {
+      process.off('SIGINT', end)
+      process.off('SIGTERM', end)
+      client.close()
+    }
+  },
+}

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import { main } from '../../../src/cli/main.ts'
+import { capturedTerminal } from './captured-terminal.ts'
+
+const commands = ['serve', 'keygen', 'post', 'read', 'tail', 'import', 'export', 'verify', 'fsck', 'bench', 'demo']
+
+async function run(...argv: string[]) {
+  const terminal = capturedTerminal()
+  return { code: await main(argv, terminal), ...terminal.said }
+}
+
+test('the overview names every command', async () => {
+  const { code, out } = await run('--help')
+  expect(code).toBe(0)
+  for (const command of commands) expect(out).toContain(`\n  ${command} `)
+})
+
+test.each(commands)('%s --help shows its form, every option, one example and the exit codes', async (command) => {
+  const { code, out } = await run(command, '--help')
+  expect(code).toBe(0)
+  expect(out.startsWith(`broadside ${command}`)).toBe(true)
+  expect(out.match(/Example:\n {2}broadside /g)).toHaveLength(1)
+  expect(out).toContain('Exit codes: 0 done')
+})
+
+test.each([
+  [[], 'broadside COMMAND'],
+  [['serv'], 'no command "serv"'],
+  [['read'], 'Usage: broadside read'],
+  [['read', 'a', 'b'], 'Usage: broadside read'],
+  [['read', 'lobby', '--limt', '3'], 'broadside read --help'],
+  [['read', 'lobby', '--limit', 'many'], '--limit takes a whole number from 1 to'],
+  [['read', 'lobby', '--limit', '0'], '--limit takes a whole number from 1 to'],
+  [['read', 'Lobby!'], 'cannot be a room'],
+  [['tail', 'lobby', '--since', 'xyz'], '--since takes an event id'],
+  [['tail', 'lobby', '--format', 'xml'], 'text, line or json'],
+  [['verify', 'package.json', '--vkey', 'nonsense'], 'is not a log'],
+])('%j is a wrong command line: exit 2 and a sentence', async (argv, sentence) => {
+  const { code, err } = await run(...argv)
+  expect(code).toBe(2)
+  expect(err).toContain(sentence)
+})
+
+test.each([
+  [['post', 'lobby', 'text', '--key', 'no-such-key.json'], 'broadside keygen no-such-key.json'],
+  [['read', 'lobby', '--url', 'ftp://x'], 'http://127.0.0.1:8787'],
+  [['verify', 'no-such-file.jsonl'], 'no-such-file.jsonl cannot be read'],
+])('%j fails: exit 1 and a sentence', async (argv, sentence) => {
+  const { code, err } = await run(...argv)
+  expect(code).toBe(1)
+  expect(err).toContain(sentence)
+})

@@ -1,0 +1,105 @@
+/**
+ * The port between the board and the network: what an HTTP engine must be able to do.
+ *
+ * Two engines stand behind it, `uws` (uws.ts, default) and `node` (node.ts, any platform, stricter parser), and one
+ * protocol suite runs on both. The port knows sockets, statuses and bytes. It never heard of a room or a command.
+ */
+
+export type Header = readonly [name: string, value: string]
+
+/** Called for every request, whatever its path and method. A throw or a rejection becomes a 500 with `onFault`'s body. */
+export type Handler = (exchange: Exchange) => void | Promise<void>
+
+export type BodyResult =
+  | { readonly ok: true; readonly body: Buffer }
+  /** `sentAtLeast`: bytes announced by Content-Length, else bytes seen when the limit was passed. */
+  | { readonly ok: false; readonly sentAtLeast: number }
+
+export type HttpOptions = {
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  /** The JSON body of a refusal by the port itself (framing, malformed target, header count). */
+  readonly refusal: (status: number, code: string, message: string) => string
+  /** Records a fault of the service and returns the JSON body of its 500 answer. Must not throw. */
+  readonly onFault: (error: unknown) => string
+  /** The last chance to answer a request that is `deadlineMs` old; it is dropped if this does not answer it. */
+  readonly onDeadline?: (exchange: Exchange) => void
+  /** Longest wait of a request for the start of its answer; default `answerDeadlineMs`. */
+  readonly deadlineMs?: number
+}
+
+/** A long poll waits at most 55 s; whatever is unanswered after this is a lost promise and leaks a socket. */
+export const answerDeadlineMs = 70_000
+
+/** Longest request head (request line and header fields), both engines: a 32 KiB URL is answered 400 by the board, more is 431. */
+export const headBytesMax = 40_960
+
+/** What one stream may hold in memory before `write` says false. */
+export const streamBytesHigh = 65_536
+
+export interface HttpServer {
+  readonly engine: 'uws' | 'node'
+  /** Binds exclusively (no second process may share the port) and gives the port bound; rejects when it cannot. */
+  listen(host: string, port: number): Promise<number>
+  /** Closes the listening socket. Requests in flight are answered, each answer closes its connection. */
+  stopAccepting(): void
+  /** Stops accepting, aborts every open connection, frees everything. */
+  close(): Promise<void>
+  readonly openConnections: number
+}
+
+export interface Exchange {
+  /** Exact method text, case kept. */
+  readonly method: string
+  /** Undecoded; begins with `/`; visible ASCII only. */
+  readonly path: string
+  /** Undecoded, without `?`; empty when there is none. */
+  readonly query: string
+  /**
+   * The socket's peer, IPv4-mapped addresses as dotted IPv4, IPv6 in the form of RFC 5952. No header changes it. Read it in the handler:
+   * first read after the exchange has ended it may be empty. */
+  readonly remoteAddress: string
+  /** Aborted, answered, streaming or dropped. */
+  readonly ended: boolean
+  /** First value of the field; the name in lower case. */
+  header(name: string): string | undefined
+  /** Called once if the client goes away before the answer was given; at once if it already has. */
+  onAbort(callback: () => void): void
+  /**
+   * Collects the body, at most `limit` bytes. Must be called in the handler before its first `await`, once. May call back
+   * before it returns. Never calls back after an abort. After `ok: false` any answer closes the connection.
+   */
+  readBody(limit: number, callback: (result: BodyResult) => void): void
+  /**
+   * Answers once; a second answer and one after an abort do nothing. Content-Length is added (never for 204 and 304);
+   * HEAD sends no body. Throws BadHeader on a name or value that is not printable ASCII, or that frames the message.
+   */
+  reply(
+    status: number,
+    headers: readonly Header[],
+    body: Uint8Array | string,
+    options?: { readonly close?: boolean },
+  ): void
+  /** Answers with a chunked body. The header section may wait for the first chunk. For HEAD the stream is over at once. */
+  stream(status: number, headers: readonly Header[]): ByteStream
+  /** Closes the connection with no answer. */
+  drop(): void
+}
+
+export interface ByteStream {
+  /**
+   * Takes the whole chunk, which must not change afterwards (it may be shared between streams).
+   * False: taken, but stop until `onDrain`. Nothing happens once the stream is over.
+   */
+  write(chunk: Uint8Array): boolean
+  /** Called whenever a stream that said false has room again. */
+  onDrain(callback: () => void): void
+  /** Called once when the stream is over, whoever ended it. */
+  onClose(callback: () => void): void
+  /** Sends what was taken, then ends the message properly. */
+  end(): void
+  /** Cuts the connection: the reader sees an incomplete message. */
+  close(): void
+  /** `now()` of the moment since which the reader's socket has taken nothing, while it takes nothing. */
+  readonly blockedSince: number | undefined
+}

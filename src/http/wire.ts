@@ -1,0 +1,135 @@
+/**
+ * What both engines must refuse and say alike: request framing, targets, answer headers, peer addresses.
+ *
+ * Sources: RFC 9112 sections 3.2 (Host), 6.1 and 6.3 (framing), RFC 9110 sections 5.5, 7.6.1 and 8.6.
+ */
+import { STATUS_CODES } from 'node:http'
+import { isIPv6, SocketAddress } from 'node:net'
+import type { Header } from './port.ts'
+
+/** Header fields of one request, name and value alternating, names in lower case, in order of arrival. */
+export type FlatHeaders = readonly string[]
+
+export type Framing = {
+  /** Bytes announced; 0 when no Content-Length came. */
+  readonly contentLength: number
+  readonly chunked: boolean
+  /** The client asked for the connection to be closed after the answer. */
+  readonly close: boolean
+}
+
+/** More fields than this are refused with 431: the bound uWebSockets.js has built in. */
+export const headerFieldsMax = 98
+
+/** An unread body up to this size is read and thrown away, so that the connection can go on; a larger one costs it. */
+export const discardBytesMax = 65_536
+
+/** A header the caller wanted to send and that must not reach the wire. */
+export class BadHeader extends Error {
+  override readonly name = 'BadHeader'
+}
+
+const noBody: Framing = { contentLength: 0, chunked: false, close: false }
+
+/**
+ * Reads how long the body is, or a sentence saying why nobody can be sure of it. Two parties that read different lengths
+ * see different requests behind it (request smuggling), so doubt is refused and the connection closed.
+ */
+export function readFraming(headers: FlatHeaders): Framing | string {
+  let length: string | undefined
+  let coding: string | undefined
+  let hosts = 0
+  let close = false
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]
+    const value = headers[i + 1] ?? ''
+    if (name === 'content-length') {
+      if (length !== undefined) return 'Content-Length came more than once'
+      length = value
+    } else if (name === 'transfer-encoding') {
+      if (coding !== undefined) return 'Transfer-Encoding came more than once'
+      coding = value
+    } else if (name === 'host') {
+      hosts++
+    } else if (name === 'connection' && !close) {
+      close = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(value)
+    }
+  }
+  if (hosts !== 1) return hosts === 0 ? 'Host is missing' : 'Host came more than once'
+  if (coding !== undefined) {
+    if (length !== undefined) return 'Transfer-Encoding and Content-Length came together'
+    if (coding !== 'chunked') return 'the only Transfer-Encoding taken is chunked'
+    return { contentLength: 0, chunked: true, close }
+  }
+  if (length === undefined) return close ? { contentLength: 0, chunked: false, close } : noBody
+  if (!/^\d{1,18}$/.test(length)) return 'Content-Length must be digits'
+  return { contentLength: Number(length), chunked: false, close }
+}
+
+/** True for an origin-form target of visible ASCII (RFC 9112 section 3.2.1): all other forms mean a proxy or a mistake. */
+export function isTarget(path: string, query: string): boolean {
+  return path.charCodeAt(0) === 0x2f && !/[^\x21-\x7e]/.test(path) && !/[^\x21-\x7e]/.test(query)
+}
+
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const printable = /^[\t\x20-\x7e]*$/
+const framingNames = /^(?:content-length|transfer-encoding|connection|keep-alive|date)$/i
+
+/** Names found good: a service says few different ones. A name made up at run time must not fill the memory. */
+const goodNames = new Set<string>()
+const goodNamesMax = 256
+
+function assertName(name: string): void {
+  if (!token.test(name)) throw new BadHeader(`header name ${JSON.stringify(name)} is not a token`)
+  if (framingNames.test(name)) throw new BadHeader(`header ${name} belongs to the engine`)
+  if (goodNames.size < goodNamesMax) goodNames.add(name)
+}
+
+/** Throws BadHeader unless every header may go on the wire as it is: the native writer checks nothing, so CR LF would inject. */
+export function assertHeaders(headers: readonly Header[]): void {
+  for (const [name, value] of headers) {
+    if (!goodNames.has(name)) assertName(name)
+    if (!printable.test(value)) throw new BadHeader(`header ${name} has a value outside printable ASCII`)
+  }
+}
+
+/** Statuses whose message has no content, hence no Content-Length of ours (RFC 9110 sections 8.6, 15.3.5, 15.4.5). */
+export function isBodyless(status: number): boolean {
+  return status === 204 || status === 304
+}
+
+const statusLines = new Map<number, string>()
+
+/** `200 OK`: code and reason for the status line. */
+export function statusLine(status: number): string {
+  let line = statusLines.get(status)
+  if (line === undefined) {
+    const reason = STATUS_CODES[status]
+    if (reason === undefined || status < 200) throw new BadHeader(`status ${status} is not one to answer with`)
+    line = `${status} ${reason}`
+    statusLines.set(status, line)
+  }
+  return line
+}
+
+const mapped = /^(?:::ffff:|(?:0{1,4}:){5}ffff:)/i
+
+/** One spelling per peer: IPv4 dotted (mapped ones too), IPv6 as in RFC 5952; whatever is neither stays as it is. */
+export function peerAddress(text: string): string {
+  if (!text.includes(':')) return text
+  const tail = text.replace(mapped, '')
+  if (tail !== text) {
+    if (tail.includes('.')) return tail
+    const [high = 0, low = 0] = tail.split(':').map((part) => Number.parseInt(part, 16))
+    return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
+  }
+  const bare = text.split('%', 1)[0] ?? text
+  return isIPv6(bare) ? new SocketAddress({ address: bare, family: 'ipv6' }).address : text
+}
+
+export const emptyBody = Buffer.alloc(0)
+
+export const jsonHeaders: readonly Header[] = [
+  ['Content-Type', 'application/json'],
+  ['Cache-Control', 'no-store'],
+]

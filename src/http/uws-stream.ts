@@ -1,0 +1,181 @@
+/**
+ * One streamed answer on uWebSockets.js: what was written waits for the check phase and leaves in one cork.
+ *
+ * The native `write` takes everything and buffers without bound, so this class stops at the first `false` and keeps the
+ * rest here, where it is counted. Without `onWritable` the engine would cut a reader 10 s after its first full socket even
+ * when the reader has caught up; and only a cork inside `onWritable`, be it empty, makes it send its own buffer.
+ * A reader that takes nothing for about 10 s is cut by the engine.
+ */
+import type { CorkTurn, Flushable } from './cork-turn.ts'
+import type { ByteStream, Header } from './port.ts'
+import { streamBytesHigh } from './port.ts'
+
+/** The part of the native response that a stream needs. */
+export interface NativeStream {
+  cork(action: () => void): unknown
+  writeStatus(line: string): unknown
+  writeHeader(name: string, value: string): unknown
+  write(chunk: Uint8Array): boolean
+  end(): unknown
+  endWithoutBody(): unknown
+  onWritable(callback: (offset: number) => boolean): unknown
+  close(): unknown
+}
+
+export type StreamOptions = {
+  readonly line: string
+  readonly headers: readonly Header[]
+  readonly turn: CorkTurn
+  readonly now: () => number
+  /** Takes what a callback threw. */
+  readonly report: (error: unknown) => void
+  /** Whether the client is told that the connection ends with the stream. */
+  readonly close: boolean
+  readonly isHead: boolean
+}
+
+/** Per cork: the native cork buffer holds 16 KiB with the chunk frames, and this build loses bytes when it overflows. */
+const corkBytesMax = 12_288
+
+const nothing = () => {}
+
+export class UwsStream implements ByteStream, Flushable {
+  blockedSince: number | undefined
+  #res: NativeStream | undefined
+  #options: StreamOptions
+  #started = false
+  #waiting: Uint8Array[] = []
+  #waitingBytes = 0
+  #saidFalse = false
+  #ending = false
+  #flushAsked = false
+  #drainCallbacks: (() => void)[] = []
+  #closeCallbacks: (() => void)[] = []
+
+  /** `res` undefined: the client is gone already, the stream is over from the start. */
+  constructor(res: NativeStream | undefined, options: StreamOptions) {
+    this.#res = res
+    this.#options = options
+    if (res === undefined) return
+    if (options.isHead) this.end()
+    res.onWritable(() => {
+      this.#res?.cork(nothing)
+      this.blockedSince = undefined
+      this.flush()
+      return true
+    })
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.#res === undefined || this.#ending) return true
+    if (chunk.length > 0) {
+      this.#waiting.push(chunk)
+      this.#waitingBytes += chunk.length
+      if (this.blockedSince === undefined) this.#askFlush()
+    }
+    const room = this.blockedSince === undefined && this.#waitingBytes < streamBytesHigh
+    if (!room) this.#saidFalse = true
+    return room
+  }
+
+  onDrain(callback: () => void): void {
+    this.#drainCallbacks.push(callback)
+  }
+
+  onClose(callback: () => void): void {
+    if (this.#res === undefined) this.#call(callback)
+    else this.#closeCallbacks.push(callback)
+  }
+
+  end(): void {
+    if (this.#res === undefined || this.#ending) return
+    this.#ending = true
+    this.#askFlush()
+  }
+
+  close(): void {
+    // The native close calls onAborted, which calls closed().
+    this.#res?.close()
+  }
+
+  /** The connection is gone, or the message complete. */
+  closed(): void {
+    if (this.#res === undefined) return
+    this.#res = undefined
+    this.#waiting = []
+    this.#waitingBytes = 0
+    this.blockedSince = undefined
+    this.#drainCallbacks = []
+    const callbacks = this.#closeCallbacks
+    this.#closeCallbacks = []
+    for (const callback of callbacks) this.#call(callback)
+  }
+
+  flush(): void {
+    this.#flushAsked = false
+    const res = this.#res
+    if (res === undefined) return
+    while (this.blockedSince === undefined && this.#waiting.length > 0) res.cork(this.#fillCork)
+    if (this.#waiting.length > 0) return
+    if (this.#ending) {
+      res.cork(() => this.#finish(res))
+      this.closed()
+    } else if (this.#saidFalse && this.blockedSince === undefined) {
+      this.#saidFalse = false
+      for (const callback of this.#drainCallbacks) this.#call(callback)
+    }
+  }
+
+  #fillCork = (): void => {
+    const res = this.#res
+    if (res === undefined) return
+    this.#start(res)
+    let room = corkBytesMax
+    let taken = 0
+    for (let chunk = this.#waiting[0]; chunk !== undefined && room > 0; chunk = this.#waiting[taken]) {
+      // A chunk that would fit alone waits for the next cork; only one that never fits is cut.
+      if (chunk.length > room && room < corkBytesMax) break
+      const piece = chunk.length > room ? chunk.subarray(0, room) : chunk
+      if (piece.length < chunk.length) this.#waiting[taken] = chunk.subarray(piece.length)
+      else taken++
+      room -= piece.length
+      this.#waitingBytes -= piece.length
+      if (!res.write(piece)) {
+        // Taken all the same, but now into the engine's own buffer.
+        this.blockedSince = this.#options.now()
+        this.#saidFalse = true
+        break
+      }
+    }
+    this.#waiting.splice(0, taken)
+  }
+
+  #start(res: NativeStream): void {
+    if (this.#started) return
+    this.#started = true
+    res.writeStatus(this.#options.line)
+    for (const [name, value] of this.#options.headers) res.writeHeader(name, value)
+    if (this.#options.close) res.writeHeader('Connection', 'close')
+  }
+
+  #finish(res: NativeStream): void {
+    this.#start(res)
+    if (this.#options.isHead) res.endWithoutBody()
+    // Never with closeConnection: after a write this build puts that header between the chunks.
+    else res.end()
+  }
+
+  #askFlush(): void {
+    if (this.#flushAsked) return
+    this.#flushAsked = true
+    this.#options.turn.deferFlush(this)
+  }
+
+  #call(callback: () => void): void {
+    try {
+      callback()
+    } catch (error) {
+      this.#options.report(error)
+    }
+  }
+}

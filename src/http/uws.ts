@@ -1,0 +1,403 @@
+/**
+ * The HTTP engine on uWebSockets.js, and the only file that imports it.
+ *
+ * Why tails are written by uws-stream.ts and cork-turn.ts, and not by `write`: to 9,000 readers of 500 bytes
+ * (bench/fanout.bench.ts, 2 cores shared with other work; processor time of the writer per delivery, two runs):
+ *
+ *   write, no cork                                  28 to 33 us   4 `sendto`, 2 more `write` for its warning on stderr
+ *   write, cork, another connection holds the cork  28 to 36 us   4 `sendto`: the cork is a silent no-op
+ *   write, cork, outside of any engine callback      9 to 13 us   1 `sendto`
+ *   ByteStream (this engine)                        10 to 11 us   1 `sendto`
+ *   ByteStream, messages faster than a round         3 us         1 `sendto` for several messages
+ *   ByteStream (node:http)                          15 to 16 us   1 `write`
+ *   node:net, ready-made chunks                     11 to 13 us   1 `write`
+ *
+ * A chunk is four pieces (CR LF, size, CR LF, bytes). Without a cork each is a system call, a TCP segment and often a
+ * wake-up of the reader (`strace -c`: 40,500 `sendto` for 10,000 deliveries, 10,500 in a cork). The loop has one cork, and
+ * while a request's callback runs, its promise continuations included, it belongs to that request's connection.
+ */
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import { CorkTurn } from './cork-turn.ts'
+import type { BodyResult, ByteStream, Exchange, Handler, Header, HttpOptions, HttpServer } from './port.ts'
+import { answerDeadlineMs } from './port.ts'
+import { UwsStream } from './uws-stream.ts'
+import {
+  assertHeaders,
+  discardBytesMax,
+  emptyBody,
+  type FlatHeaders,
+  type Framing,
+  isBodyless,
+  isTarget,
+  jsonHeaders,
+  peerAddress,
+  readFraming,
+  statusLine,
+} from './wire.ts'
+
+type Native = typeof import('uWebSockets.js')
+
+/** What the typings leave out: the option between port and callback, and the switch that stops the server naming itself. */
+type Listen = (host: string, port: number, options: number, done: (socket: us_listen_socket | false) => void) => void
+type Configure = { readonly _cfg?: (key: string) => void }
+
+/**
+ * Bodies up to this size fit, with their header section, into the 16 KiB cork. Longer ones go by `tryEnd`, which keeps
+ * what the socket refused: this build loses bytes when a full cork meets a full socket (uWebSockets 6b7f354).
+ */
+const corkedBodyBytesMax = 12_288
+
+const noFraming: Framing = { contentLength: 0, chunked: false, close: true }
+
+/** Loads the native engine. UWS_HTTP_MAX_HEADERS_SIZE must be in the environment before: it is read only once, on loading. */
+export async function createUwsServer(handler: Handler, options: HttpOptions): Promise<HttpServer> {
+  let native: Native
+  try {
+    native = await import('uWebSockets.js')
+  } catch (cause) {
+    const platform = `${process.platform} ${process.arch}, Node ${process.versions.node}`
+    throw new Error(
+      `uWebSockets.js has no binary for ${platform}: set HTTP_ENGINE=node to use Node's own HTTP server`,
+      {
+        cause,
+      },
+    )
+  }
+  return new UwsServer(native, handler, options)
+}
+
+class UwsServer implements HttpServer {
+  readonly engine = 'uws'
+  readonly options: HttpOptions
+  readonly turn = new CorkTurn()
+  /** Requests whose handler returned before they were answered, oldest first. */
+  readonly pending = new Set<UwsExchange>()
+  /** Time of the last sweep: a request's age need not be known better than the deadline is checked. */
+  coarseNow: number
+  draining = false
+  openConnections = 0
+  #native: Native
+  #app: TemplatedApp
+  #handler: Handler
+  #listening: us_listen_socket | undefined
+  #sweeper: NodeJS.Timeout
+
+  constructor(native: Native, handler: Handler, options: HttpOptions) {
+    this.#native = native
+    this.#handler = handler
+    this.options = options
+    this.coarseNow = options.now()
+    ;(native as unknown as Configure)._cfg?.('999999990007')
+    this.#app = native.App()
+    this.#app.filter(this.#count)
+    this.#app.any('/*', (res, req) => this.#serve(res, req))
+    const deadlineMs = options.deadlineMs ?? answerDeadlineMs
+    this.#sweeper = setInterval(() => this.#sweep(deadlineMs), Math.min(1000, deadlineMs / 4))
+    this.#sweeper.unref()
+  }
+
+  listen(host: string, port: number): Promise<number> {
+    const { LIBUS_LISTEN_EXCLUSIVE_PORT, us_socket_local_port } = this.#native as Native & {
+      LIBUS_LISTEN_EXCLUSIVE_PORT: number
+    }
+    return new Promise((resolve, reject) => {
+      const listen = this.#app.listen.bind(this.#app) as unknown as Listen
+      listen(host, port, LIBUS_LISTEN_EXCLUSIVE_PORT, (socket) => {
+        if (socket === false) {
+          reject(
+            new Error(`cannot listen on ${host} port ${port}: in use, not permitted or not an address of this machine`),
+          )
+          return
+        }
+        this.#listening = socket
+        resolve(us_socket_local_port(socket as unknown as Parameters<typeof us_socket_local_port>[0]))
+      })
+    })
+  }
+
+  stopAccepting(): void {
+    this.draining = true
+    if (this.#listening === undefined) return
+    this.#native.us_listen_socket_close(this.#listening)
+    this.#listening = undefined
+  }
+
+  async close(): Promise<void> {
+    this.stopAccepting()
+    clearInterval(this.#sweeper)
+    this.#app.close()
+    // Deferred answers find their connection gone, then nothing of this server is left in the loop.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  #count = (_socket: HttpResponse, change: number): void => {
+    this.openConnections += change > 0 ? 1 : -1
+  }
+
+  #serve(res: HttpResponse, req: HttpRequest): void {
+    const exchange = new UwsExchange(this, res)
+    // First of all: a callback that returns unanswered without this line ends the process.
+    res.onAborted(() => exchange.aborted())
+    this.turn.enter(exchange)
+    try {
+      const refused = exchange.read(req)
+      if (refused !== undefined) {
+        exchange.refuse(400, 'bad_request', refused)
+        return
+      }
+      const promise = this.#handler(exchange)
+      if (promise !== undefined) promise.catch((error: unknown) => exchange.fault(error))
+    } catch (error) {
+      exchange.fault(error)
+    }
+    if (!exchange.ended) this.pending.add(exchange)
+  }
+
+  #sweep(deadlineMs: number): void {
+    this.coarseNow = this.options.now()
+    for (const exchange of this.pending) {
+      if (this.coarseNow - exchange.since < deadlineMs) return
+      exchange.overdue()
+    }
+  }
+}
+
+class UwsExchange implements Exchange {
+  method = ''
+  path = ''
+  query = ''
+  ended = false
+  readonly since: number
+  #server: UwsServer
+  #res: HttpResponse
+  #peer: string | undefined
+  #headers: FlatHeaders = []
+  #framing = noFraming
+  #bodyUnread = false
+  #bodyRefused = false
+  /** The native response may not be touched any more: aborted, or answered and freed. */
+  #gone = false
+  /** The client went away before it was answered. */
+  #aborted = false
+  #abortCallbacks: (() => void)[] | undefined
+  #stream: UwsStream | undefined
+
+  constructor(server: UwsServer, res: HttpResponse) {
+    this.#server = server
+    this.#res = res
+    this.since = server.coarseNow
+  }
+
+  /** Copies the request, which dies with the native callback. Returns why it must be refused, if it must. */
+  read(req: HttpRequest): string | undefined {
+    // Never getMethod nor getQuery(key): both rewrite the buffer that the other getters read.
+    this.method = req.getCaseSensitiveMethod()
+    this.path = req.getUrl()
+    this.query = (req.getQuery() as string | undefined) ?? ''
+    const headers: string[] = []
+    req.forEach((name, value) => {
+      headers.push(name, value)
+    })
+    this.#headers = headers
+    const framing = readFraming(headers)
+    if (typeof framing === 'string') return framing
+    this.#framing = framing
+    this.#bodyUnread = framing.chunked || framing.contentLength > 0
+    return isTarget(this.path, this.query) ? undefined : 'the request target must be a path of visible ASCII characters'
+  }
+
+  /** Asked for on demand: it costs a quarter of a small request. Empty if first asked for when the response is gone. */
+  get remoteAddress(): string {
+    if (this.#peer === undefined) {
+      if (this.#gone) return ''
+      this.#peer = peerAddress(Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1'))
+    }
+    return this.#peer
+  }
+
+  header(name: string): string | undefined {
+    for (let i = 0; i < this.#headers.length; i += 2) if (this.#headers[i] === name) return this.#headers[i + 1]
+    return undefined
+  }
+
+  onAbort(callback: () => void): void {
+    if (this.#aborted) this.#guard(callback)
+    else if (this.#abortCallbacks === undefined) this.#abortCallbacks = [callback]
+    else this.#abortCallbacks.push(callback)
+  }
+
+  readBody(limit: number, callback: (result: BodyResult) => void): void {
+    if (this.ended) return
+    if (this.#framing.contentLength > limit) {
+      this.#bodyRefused = true
+      callback({ ok: false, sentAtLeast: this.#framing.contentLength })
+      return
+    }
+    if (!this.#bodyUnread) {
+      callback({ ok: true, body: emptyBody })
+      return
+    }
+    let chunks: Buffer[] | undefined
+    let length = 0
+    this.#res.onData((part, last) => {
+      if (this.ended || this.#bodyRefused) return
+      this.#server.turn.enter(this)
+      length += part.byteLength
+      if (length > limit) {
+        this.#bodyRefused = true
+        this.#guard(() => callback({ ok: false, sentAtLeast: length }))
+        return
+      }
+      // The part is emptied when this callback returns: copy it.
+      const chunk = Buffer.from(new Uint8Array(part))
+      if (!last) {
+        if (chunks === undefined) chunks = [chunk]
+        else chunks.push(chunk)
+        return
+      }
+      this.#bodyUnread = false
+      const body = chunks === undefined ? chunk : Buffer.concat([...chunks, chunk], length)
+      this.#guard(() => callback({ ok: true, body }))
+    })
+  }
+
+  reply(
+    status: number,
+    headers: readonly Header[],
+    body: Uint8Array | string,
+    options?: { readonly close?: boolean },
+  ): void {
+    const line = statusLine(status)
+    assertHeaders(headers)
+    if (this.ended) return
+    this.#end()
+    const close = options?.close === true || this.#mustClose()
+    const content = isBodyless(status) ? undefined : body
+    // An answer that closes waits until the engine has parsed the segment: given at once, it does not keep a request behind
+    // it in the same segment from being executed (seen, in spite of closeConnection); given later, the engine cuts the
+    // connection on meeting a second request while the first is pending.
+    if (!close && this.#server.turn.isFree(this)) this.#send(line, headers, content, close)
+    else this.#server.turn.defer(() => this.#send(line, headers, content, close))
+  }
+
+  stream(status: number, headers: readonly Header[]): ByteStream {
+    const line = statusLine(status)
+    assertHeaders(headers)
+    const res = this.ended ? undefined : this.#res
+    const stream = new UwsStream(res, {
+      line,
+      headers,
+      turn: this.#server.turn,
+      now: this.#server.options.now,
+      report: (error) => this.#report(error),
+      close: this.#mustClose(),
+      isHead: this.method === 'HEAD',
+    })
+    if (res === undefined) return stream
+    this.#end()
+    this.#stream = stream
+    return stream
+  }
+
+  drop(): void {
+    if (this.ended) return
+    this.#end()
+    this.#res.close()
+  }
+
+  refuse(status: number, code: string, message: string): void {
+    this.reply(status, jsonHeaders, this.#server.options.refusal(status, code, message), { close: true })
+  }
+
+  /** The native onAborted callback. */
+  aborted(): void {
+    const wasEnded = this.ended
+    this.#gone = true
+    this.#end()
+    this.#server.turn.enter(this.#server)
+    this.#stream?.closed()
+    if (wasEnded) return
+    this.#aborted = true
+    for (const callback of this.#abortCallbacks ?? []) this.#guard(callback)
+  }
+
+  fault(error: unknown): void {
+    const body = this.#report(error)
+    if (this.#stream !== undefined) this.#stream.close()
+    else this.reply(500, jsonHeaders, body)
+  }
+
+  overdue(): void {
+    const { onDeadline } = this.#server.options
+    if (onDeadline !== undefined) this.#guard(() => onDeadline(this))
+    this.drop()
+  }
+
+  #end(): void {
+    this.ended = true
+    this.#server.pending.delete(this)
+  }
+
+  /** A body nobody read must not be taken for the next request, nor be read to its end if that is far. */
+  #mustClose(): boolean {
+    if (this.#framing.close || this.#server.draining || this.#bodyRefused) return true
+    return this.#bodyUnread && (this.#framing.chunked || this.#framing.contentLength > discardBytesMax)
+  }
+
+  #send(line: string, headers: readonly Header[], body: Uint8Array | string | undefined, close: boolean): void {
+    if (this.#gone) return
+    const res = this.#res
+    res.cork(() => {
+      res.writeStatus(line)
+      for (const [name, value] of headers) res.writeHeader(name, value)
+      if (body === undefined || this.method === 'HEAD') {
+        if (body !== undefined) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
+        // With any argument this build adds a length of its own and never finishes the response. So a HEAD connection is
+        // closed by the client, who asked for it or was told, or else by the idle timer.
+        if (close) res.writeHeader('Connection', 'close')
+        res.endWithoutBody()
+        this.#gone = true
+      } else if (body.length <= corkedBodyBytesMax / 3 || Buffer.byteLength(body) <= corkedBodyBytesMax) {
+        res.end(body, close)
+        this.#gone = true
+      } else {
+        if (close) res.writeHeader('Connection', 'close')
+        this.#sendLong(typeof body === 'string' ? Buffer.from(body) : body)
+      }
+    })
+  }
+
+  #sendLong(body: Uint8Array): void {
+    const res = this.#res
+    const sendFrom = (offset: number): boolean => {
+      if (this.#gone) return true
+      const [took, done] = res.tryEnd(body.subarray(offset), body.length)
+      if (took || done) this.#gone = true
+      return took || done
+    }
+    if (sendFrom(0)) return
+    res.onWritable((offset) => {
+      let took = true
+      res.cork(() => {
+        took = sendFrom(offset)
+      })
+      return took
+    })
+  }
+
+  #guard(action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      this.fault(error)
+    }
+  }
+
+  #report(error: unknown): string {
+    try {
+      return this.#server.options.onFault(error)
+    } catch {
+      return '{}'
+    }
+  }
+}

@@ -1,0 +1,346 @@
+/**
+ * The HTTP engine on node:http: any platform, and a stricter parser (llhttp) than the native engine's.
+ *
+ * Its timeouts copy what the native engine has built in: a head must arrive within 10 s, an idle connection is kept 10 s.
+ * The parser's own refusals (400, 408, 431) are answered here with a small body, since it has no request to hand out.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { NodeStream } from './node-stream.ts'
+import type { BodyResult, ByteStream, Exchange, Handler, Header, HttpOptions, HttpServer } from './port.ts'
+import { answerDeadlineMs, headBytesMax, streamBytesHigh } from './port.ts'
+import {
+  assertHeaders,
+  discardBytesMax,
+  emptyBody,
+  type Framing,
+  headerFieldsMax,
+  isBodyless,
+  isTarget,
+  jsonHeaders,
+  peerAddress,
+  readFraming,
+  statusLine,
+} from './wire.ts'
+
+const headTimeoutMs = 10_000
+const keepAliveMs = 10_000
+/** A whole request, body included: 256 KiB at the 16 KiB/s that the native engine demands, rounded up. */
+const requestTimeoutMs = 20_000
+const checkEveryMs = 2_000
+
+const noFraming: Framing = { contentLength: 0, chunked: false, close: true }
+
+export async function createNodeServer(handler: Handler, options: HttpOptions): Promise<HttpServer> {
+  return new NodeServer(handler, options)
+}
+
+class NodeServer implements HttpServer {
+  readonly engine = 'node'
+  readonly options: HttpOptions
+  /** Requests not answered yet, oldest first. */
+  readonly pending = new Set<NodeExchange>()
+  /** Connections whose last answer was given: nothing behind it may be processed (RFC 9112 section 9.6). */
+  readonly closing = new WeakSet<Socket>()
+  draining = false
+  #handler: Handler
+  #server: Server
+  #sockets = new Set<Socket>()
+  #sweeper: NodeJS.Timeout
+
+  constructor(handler: Handler, options: HttpOptions) {
+    this.#handler = handler
+    this.options = options
+    this.#server = createServer({
+      maxHeaderSize: headBytesMax,
+      headersTimeout: headTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: checkEveryMs,
+      // Its own refusal would go on with the next request of the segment.
+      requireHostHeader: false,
+      noDelay: true,
+      highWaterMark: streamBytesHigh,
+    })
+    // Beyond its own limit node:http drops fields in silence, and framing with them: take all, count here.
+    this.#server.maxHeadersCount = 0
+    this.#server.on('request', (req, res) => this.#serve(req, res))
+    this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket as Socket))
+    this.#server.on('connection', (socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    const deadlineMs = options.deadlineMs ?? answerDeadlineMs
+    this.#sweeper = setInterval(() => this.#sweep(deadlineMs), Math.min(1000, deadlineMs / 4))
+    this.#sweeper.unref()
+  }
+
+  get openConnections(): number {
+    return this.#sockets.size
+  }
+
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      // exclusive: a cluster worker must not share the port either.
+      this.#server.listen({ host, port, backlog: 4096, exclusive: true }, () => {
+        this.#server.off('error', reject)
+        resolve((this.#server.address() as AddressInfo).port)
+      })
+    })
+  }
+
+  stopAccepting(): void {
+    if (this.draining) return
+    this.draining = true
+    if (this.#server.listening) this.#server.close()
+  }
+
+  async close(): Promise<void> {
+    this.stopAccepting()
+    clearInterval(this.#sweeper)
+    const closed = [...this.#sockets].map((socket) => new Promise((resolve) => socket.once('close', resolve)))
+    for (const socket of this.#sockets) socket.destroy()
+    await Promise.all(closed)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  #serve(req: IncomingMessage, res: ServerResponse): void {
+    // node:http hands out what stands in the same segment behind an answered request; it closes when that answer is sent.
+    if (this.closing.has(req.socket)) return
+    const exchange = new NodeExchange(this, req, res)
+    this.pending.add(exchange)
+    try {
+      const refused = exchange.read()
+      if (refused !== undefined) {
+        exchange.refuse(refused.status, refused.code, refused.message)
+        return
+      }
+      const promise = this.#handler(exchange)
+      if (promise !== undefined) promise.catch((error: unknown) => exchange.fault(error))
+    } catch (error) {
+      exchange.fault(error)
+    }
+  }
+
+  #refuseUnparsed(error: Error & { code?: string }, socket: Socket): void {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const [status, message] =
+      error.code === 'HPE_HEADER_OVERFLOW'
+        ? [431, `request line and headers together may have ${headBytesMax} bytes`]
+        : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+          ? [408, 'the request did not arrive in time']
+          : [400, 'this is not an HTTP/1.1 request']
+    const body = this.options.refusal(status, 'bad_request', message)
+    const head = `HTTP/1.1 ${statusLine(status)}\r\nContent-Type: application/json\r\nConnection: close\r\n`
+    socket.end(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`, () => socket.destroy())
+  }
+
+  #sweep(deadlineMs: number): void {
+    const now = this.options.now()
+    for (const exchange of this.pending) {
+      if (now - exchange.since < deadlineMs) return
+      exchange.overdue()
+    }
+  }
+}
+
+type Refused = { readonly status: number; readonly code: string; readonly message: string }
+
+class NodeExchange implements Exchange {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly remoteAddress: string
+  readonly since: number
+  ended = false
+  #server: NodeServer
+  #req: IncomingMessage
+  #res: ServerResponse
+  #headers: string[] = []
+  #framing = noFraming
+  #bodyUnread = false
+  #bodyRefused = false
+  #aborted = false
+  #abortCallbacks: (() => void)[] = []
+  #stream: NodeStream | undefined
+
+  constructor(server: NodeServer, req: IncomingMessage, res: ServerResponse) {
+    this.#server = server
+    this.#req = req
+    this.#res = res
+    this.since = server.options.now()
+    this.method = req.method ?? ''
+    const target = req.url ?? ''
+    const mark = target.indexOf('?')
+    this.path = mark < 0 ? target : target.slice(0, mark)
+    this.query = mark < 0 ? '' : target.slice(mark + 1)
+    this.remoteAddress = peerAddress(req.socket.remoteAddress ?? '')
+    req.on('error', () => {})
+    res.on('error', () => {})
+    res.once('close', () => this.#closed())
+  }
+
+  read(): Refused | undefined {
+    const raw = this.#req.rawHeaders
+    if (raw.length > 2 * headerFieldsMax) {
+      return { status: 431, code: 'bad_request', message: `at most ${headerFieldsMax} header fields` }
+    }
+    for (let i = 0; i < raw.length; i += 2) this.#headers.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
+    const framing = readFraming(this.#headers)
+    if (typeof framing === 'string') return { status: 400, code: 'bad_request', message: framing }
+    this.#framing = framing
+    this.#bodyUnread = framing.chunked || framing.contentLength > 0
+    if (isTarget(this.path, this.query)) return undefined
+    const message = 'the request target must be a path of visible ASCII characters'
+    return { status: 400, code: 'bad_request', message }
+  }
+
+  header(name: string): string | undefined {
+    for (let i = 0; i < this.#headers.length; i += 2) if (this.#headers[i] === name) return this.#headers[i + 1]
+    return undefined
+  }
+
+  onAbort(callback: () => void): void {
+    if (this.#aborted) this.#guard(callback)
+    else this.#abortCallbacks.push(callback)
+  }
+
+  readBody(limit: number, callback: (result: BodyResult) => void): void {
+    if (this.ended) return
+    if (this.#framing.contentLength > limit) {
+      this.#bodyRefused = true
+      callback({ ok: false, sentAtLeast: this.#framing.contentLength })
+      return
+    }
+    if (!this.#bodyUnread) {
+      callback({ ok: true, body: emptyBody })
+      return
+    }
+    const chunks: Buffer[] = []
+    let length = 0
+    this.#req.on('data', (chunk: Buffer) => {
+      if (this.ended || this.#bodyRefused) return
+      length += chunk.length
+      if (length > limit) {
+        this.#bodyRefused = true
+        chunks.length = 0
+        this.#guard(() => callback({ ok: false, sentAtLeast: length }))
+      } else {
+        chunks.push(chunk)
+      }
+    })
+    this.#req.once('end', () => {
+      if (this.#bodyRefused) return
+      this.#bodyUnread = false
+      if (!this.ended) this.#guard(() => callback({ ok: true, body: Buffer.concat(chunks, length) }))
+    })
+  }
+
+  reply(
+    status: number,
+    headers: readonly Header[],
+    body: Uint8Array | string,
+    options?: { readonly close?: boolean },
+  ): void {
+    statusLine(status)
+    assertHeaders(headers)
+    if (this.ended) return
+    this.#end()
+    const close = options?.close === true || this.#mustClose()
+    if (close) this.#server.closing.add(this.#req.socket)
+    const flat = flatten(headers, close)
+    if (!isBodyless(status)) flat.push('Content-Length', String(Buffer.byteLength(body)))
+    this.#res.writeHead(status, flat)
+    if (isBodyless(status) || this.method === 'HEAD') this.#res.end()
+    else this.#res.end(body)
+  }
+
+  stream(status: number, headers: readonly Header[]): ByteStream {
+    statusLine(status)
+    assertHeaders(headers)
+    const res = this.ended ? undefined : this.#res
+    const stream = new NodeStream(res, this.#server.options.now, (error) => this.#report(error))
+    if (res === undefined) return stream
+    this.#end()
+    this.#stream = stream
+    const close = this.#mustClose()
+    if (close) this.#server.closing.add(this.#req.socket)
+    res.writeHead(status, flatten(headers, close))
+    if (this.method === 'HEAD') stream.end()
+    else res.flushHeaders()
+    // A stream begun before the server stopped accepting said nothing of closing: close it all the same.
+    res.once('finish', () => {
+      if (this.#server.draining) this.#req.socket.end()
+    })
+    return stream
+  }
+
+  drop(): void {
+    if (this.ended) return
+    this.#end()
+    this.#req.socket.destroy()
+  }
+
+  refuse(status: number, code: string, message: string): void {
+    this.reply(status, jsonHeaders, this.#server.options.refusal(status, code, message), { close: true })
+  }
+
+  fault(error: unknown): void {
+    const body = this.#report(error)
+    if (this.#stream !== undefined) this.#stream.close()
+    else this.reply(500, jsonHeaders, body)
+  }
+
+  overdue(): void {
+    const { onDeadline } = this.#server.options
+    if (onDeadline !== undefined) this.#guard(() => onDeadline(this))
+    this.drop()
+  }
+
+  #closed(): void {
+    const wasEnded = this.ended
+    this.#end()
+    this.#stream?.closed()
+    if (wasEnded) return
+    this.#aborted = true
+    for (const callback of this.#abortCallbacks) this.#guard(callback)
+  }
+
+  #end(): void {
+    this.ended = true
+    this.#server.pending.delete(this)
+  }
+
+  /** A body nobody read must not be read to its end if that is far. */
+  #mustClose(): boolean {
+    if (this.#framing.close || this.#server.draining || this.#bodyRefused) return true
+    return this.#bodyUnread && (this.#framing.chunked || this.#framing.contentLength > discardBytesMax)
+  }
+
+  #guard(action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      this.fault(error)
+    }
+  }
+
+  #report(error: unknown): string {
+    try {
+      return this.#server.options.onFault(error)
+    } catch {
+      return '{}'
+    }
+  }
+}
+
+function flatten(headers: readonly Header[], close: boolean): string[] {
+  const flat: string[] = []
+  for (const [name, value] of headers) flat.push(name, value)
+  if (close) flat.push('Connection', 'close')
+  return flat
+}

@@ -1,0 +1,232 @@
+/**
+ * What the HTTP port promises about faults, leaving clients, streams and stopping, on both engines, over real sockets.
+ */
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { ByteStream, Exchange } from '../../../src/http/port.ts'
+import { describeEngines, get, text } from '../../support/http-engines.ts'
+import { RawConnection, rawRequest, streamedSoFar } from '../../support/raw-http.ts'
+
+describeEngines((engine) => {
+  test('a handler that throws or rejects is answered 500 with the id of the fault, and the connection goes on', async () => {
+    const connection = await RawConnection.open(engine.port)
+    for (const [path, id] of [
+      ['/throw', 1],
+      ['/reject', 2],
+    ] as const) {
+      connection.send(get(path))
+      const answer = await connection.answer()
+      expect([answer.status, answer.body.toString()]).toEqual([500, `{"id":${id}}`])
+    }
+    connection.send(get('/echo'))
+    expect((await connection.answer()).status).toBe(200)
+    expect(engine.seen.faults.map((fault) => (fault as Error).message)).toEqual(['sync fault', 'async fault'])
+    connection.destroy()
+  })
+
+  test('header injection throws before a byte is sent, so does a header that frames the message', async () => {
+    const bad = [
+      ['X', 'a\r\nSet-Cookie: p=1'],
+      ['X', 'a\0'],
+      ['X\r\nY', 'a'],
+      ['X', '\n'],
+      ['Content-Length', '3'],
+      ['', 'a'],
+    ]
+    for (const header of bad as [string, string][]) {
+      const own = new RawConnection((await RawConnection.open(engine.port)).socket)
+      own.send(get('/hold'))
+      await expect.poll(() => engine.seen.held.length).toBe(1)
+      const exchange = engine.seen.held.pop() as Exchange
+      expect(() => exchange.reply(200, [header], 'x')).toThrow('header')
+      expect(() => exchange.stream(200, [header])).toThrow('header')
+      expect(exchange.ended).toBe(false)
+      exchange.reply(200, [], 'clean')
+      expect((await own.answer()).body.toString()).toBe('clean')
+      own.destroy()
+    }
+  })
+
+  test('a client that leaves before its answer is reported once, and a late answer does nothing', async () => {
+    const connection = await RawConnection.open(engine.port)
+    connection.send(get('/hold'))
+    await expect.poll(() => engine.seen.held.length).toBe(1)
+    connection.destroy()
+    await expect.poll(() => engine.seen.aborts).toBe(1)
+    const exchange = engine.seen.held[0] as Exchange
+    expect(exchange.ended).toBe(true)
+    exchange.reply(200, text, 'late')
+    let late = 0
+    exchange.onAbort(() => late++)
+    exchange.stream(200, text).onClose(() => late++)
+    expect(late).toBe(2)
+    expect(engine.seen.aborts).toBe(1)
+  })
+
+  test('a request that nobody answers meets its deadline: answered there, or dropped', async () => {
+    const answered = await RawConnection.open(engine.port)
+    answered.send(get('/hold?answered'))
+    const dropped = await RawConnection.open(engine.port)
+    dropped.send(get('/hold'))
+    expect((await answered.answer()).status).toBe(429)
+    await dropped.closed()
+    expect(dropped.received.length).toBe(0)
+    answered.destroy()
+  })
+
+  test('drop closes with no answer', async () => {
+    const connection = await RawConnection.open(engine.port)
+    connection.send(get('/hold'))
+    await expect.poll(() => engine.seen.held.length).toBe(1)
+    engine.seen.held[0]?.drop()
+    await connection.closed()
+    expect(connection.received.length).toBe(0)
+    expect(engine.seen.aborts).toBe(0)
+  })
+
+  test('an answer given from inside the callback of another connection arrives whole', async () => {
+    const waiting = await RawConnection.open(engine.port)
+    waiting.send(get('/hold'))
+    await expect.poll(() => engine.seen.held.length).toBe(1)
+    const other = await engine.start((exchange) => {
+      engine.seen.held[0]?.reply(200, text, 'from there')
+      exchange.reply(200, text, 'own')
+    })
+    const otherPort = await other.listen('127.0.0.1', 0)
+    expect((await rawRequest(otherPort, get('/')))?.body.toString()).toBe('own')
+    expect((await waiting.answer()).body.toString()).toBe('from there')
+    waiting.destroy()
+    await other.close()
+  })
+
+  test('a long answer arrives whole at a reader that starts late', async () => {
+    const connection = await RawConnection.open(engine.port)
+    connection.socket.pause()
+    connection.send(get('/big'))
+    await sleep(100)
+    connection.socket.resume()
+    const answer = await connection.answer()
+    expect(answer.body.equals(Buffer.from('b'.repeat(3_000_000)))).toBe(true)
+    connection.send(get('/echo'))
+    expect((await connection.answer()).status).toBe(200)
+    connection.destroy()
+  })
+
+  test('a stream delivers every chunk in order, ends properly, and the connection goes on', async () => {
+    const connection = await RawConnection.open(engine.port)
+    connection.send(get('/stream'))
+    await connection.until('# first')
+    const stream = engine.seen.streams[0] as ByteStream
+    let closes = 0
+    stream.onClose(() => closes++)
+    const expected = ['# first\n']
+    for (let i = 0; i < 200; i++) {
+      const chunk = `${i}:${'x'.repeat(i * 7)}\n`
+      expected.push(chunk)
+      stream.write(Buffer.from(chunk))
+      if (i % 20 === 0) await sleep(1)
+    }
+    stream.end()
+    expect((await connection.answer()).body.toString()).toBe(expected.join(''))
+    expect(closes).toBe(1)
+    connection.send(get('/echo'))
+    expect((await connection.answer()).status).toBe(200)
+    connection.destroy()
+  })
+
+  test('N5: a reader that stops and goes on gets every byte, the last one too, while others are not held up', async () => {
+    const slow = await RawConnection.open(engine.port)
+    slow.send(get('/stream'))
+    await slow.until('# first')
+    const quick = await RawConnection.open(engine.port)
+    quick.send(get('/stream'))
+    await quick.until('# first')
+    const [stream, other] = engine.seen.streams as [ByteStream, ByteStream]
+    slow.socket.pause()
+    const sent = createHash('sha256').update('# first\n')
+    let drains = 0
+    stream.onDrain(() => drains++)
+    // A stalled reader costs megabytes of kernel buffers before anybody hears of it.
+    for (let i = 0; i < 4000 && stream.blockedSince === undefined; i++) {
+      const chunk = Buffer.alloc(10_000, 97 + (i % 26))
+      sent.update(chunk)
+      if (!stream.write(chunk)) await sleep(1)
+    }
+    expect(stream.blockedSince).toBeLessThanOrEqual(performance.now())
+    expect(stream.write(Buffer.from('queued'))).toBe(false)
+    sent.update('queued')
+    other.write(Buffer.from('still going'))
+    await quick.until('still going')
+    expect(other.blockedSince).toBeUndefined()
+    drains = 0
+    slow.socket.resume()
+    await expect.poll(() => stream.blockedSince, { timeout: 4000 }).toBeUndefined()
+    expect(drains).toBeGreaterThan(0)
+    stream.write(Buffer.from('the last byte.'))
+    sent.update('the last byte.')
+    await slow.until('the last byte.')
+    expect(createHash('sha256').update(streamedSoFar(slow.received)).digest('hex')).toBe(sent.digest('hex'))
+    slow.destroy()
+    quick.destroy()
+  })
+
+  test('a stream whose reader leaves closes once; one that is cut leaves an incomplete message', async () => {
+    const leaving = await RawConnection.open(engine.port)
+    leaving.send(get('/stream'))
+    await leaving.until('# first')
+    let closes = 0
+    engine.seen.streams[0]?.onClose(() => closes++)
+    leaving.destroy()
+    await expect.poll(() => closes).toBe(1)
+    expect(engine.seen.streams[0]?.write(Buffer.from('x'))).toBe(true)
+    engine.seen.streams[0]?.end()
+    engine.seen.streams[0]?.close()
+    const cut = await RawConnection.open(engine.port)
+    cut.send(get('/stream'))
+    await cut.until('# first')
+    engine.seen.streams[1]?.onClose(() => closes++)
+    engine.seen.streams[1]?.close()
+    await cut.closed()
+    expect(cut.received.includes('\r\n0\r\n')).toBe(false)
+    expect(closes).toBe(2)
+  })
+
+  test('after stopAccepting nobody connects, what is in flight is answered, and close frees everything', async () => {
+    const held: Exchange[] = []
+    const streams: ByteStream[] = []
+    const own = await engine.start((exchange) => {
+      if (exchange.path === '/stream') streams.push(exchange.stream(200, text))
+      else held.push(exchange)
+    })
+    const ownPort = await own.listen('127.0.0.1', 0)
+    const waiting = await RawConnection.open(ownPort)
+    waiting.send(get('/held'))
+    const abandoned = await RawConnection.open(ownPort)
+    abandoned.send(get('/abandoned'))
+    const reader = await RawConnection.open(ownPort)
+    reader.send(get('/stream'))
+    await expect.poll(() => held.length + streams.length).toBe(3)
+    expect(own.openConnections).toBe(3)
+    own.stopAccepting()
+    await expect(RawConnection.open(ownPort)).rejects.toThrow('ECONNREFUSED')
+    held.find(({ path }) => path === '/held')?.reply(200, text, 'in flight')
+    expect((await waiting.answer()).body.toString()).toBe('in flight')
+    await waiting.closed()
+    streams[0]?.write(Buffer.from('bye'))
+    streams[0]?.end()
+    expect((await reader.answer()).body.toString()).toBe('bye')
+    let aborts = 0
+    held.find(({ path }) => path === '/abandoned')?.onAbort(() => aborts++)
+    await own.close()
+    await abandoned.closed()
+    expect(aborts).toBe(1)
+    expect(own.openConnections).toBe(0)
+  })
+
+  test('two servers never share a port', async () => {
+    const second = await engine.start((exchange) => exchange.drop())
+    await expect(second.listen('127.0.0.1', engine.port)).rejects.toThrow()
+    await second.close()
+  })
+})

@@ -1,0 +1,249 @@
+/**
+ * The HTTP port keeps requests apart and refuses doubtful ones, on both engines, over real sockets. Where the engines'
+ * parsers differ, both say how.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { bodyLimit, describeEngines, get, post, text } from '../../support/http-engines.ts'
+import { RawConnection, rawRequest } from '../../support/raw-http.ts'
+
+const getPaths = ['/echo', '/later', '/big', '/empty']
+
+describeEngines((engine) => {
+  /** Refused with this status, connection closed, and nothing behind it was taken for a request. */
+  const expectRefused = async (bytes: string, statuses: number[]) => {
+    const before = engine.seen.bodies.length
+    const connection = await RawConnection.open(engine.port)
+    connection.send(bytes)
+    const answer = await connection.answer()
+    expect(statuses).toContain(answer.status)
+    await connection.closed()
+    connection.destroy()
+    expect(engine.seen.bodies.length).toBe(before)
+    await engine.isAlive()
+  }
+
+  test('a request answers with its body, its exact path and query, and a Content-Length', async () => {
+    const answer = await rawRequest(engine.port, post('/a%2Fb/../%zz%00?x=%20&y', 'hello'))
+    expect(answer?.body.toString()).toBe('POST /a%2Fb/../%zz%00|x=%20&y|hello')
+    expect(answer?.headers.get('content-length')).toBe(String(answer?.body.length))
+  })
+
+  test('a path with bytes outside visible ASCII is refused, never half decoded', async () => {
+    for (const path of ['/caf\xe9', '/a\xff\xfe', '/?q=\xc3\xa9']) {
+      expect((await rawRequest(engine.port, get(path)))?.status).toBe(400)
+    }
+    expect(engine.seen.requests).toEqual([])
+  })
+
+  test('pipelined requests that are answered at once are answered in order', async () => {
+    const connection = await RawConnection.open(engine.port)
+    connection.send(post('/echo', 'one') + get('/echo?two') + post('/echo', 'three'))
+    expect((await connection.answer()).body.toString()).toBe('POST /echo||one')
+    expect((await connection.answer()).body.toString()).toBe('GET /echo|two|')
+    expect((await connection.answer()).body.toString()).toBe('POST /echo||three')
+    connection.destroy()
+  })
+
+  test('N1: a request in two segments is taken as one, or refused with 505 at a documented position, never half taken', async () => {
+    const bytes = post('/echo?q=1', 'hello')
+    const line = bytes.indexOf('\r\n')
+    const version = bytes.indexOf(' HTTP/1.1')
+    const uwsRefuses = (cut: number) => cut === 'POST '.length || (cut > version && cut <= line + 1)
+    const cuts = [1, 4, 5, 6, 9, version, version + 1, version + 5, line, line + 1, line + 2]
+    cuts.push(line + 5, bytes.length - 8, bytes.length - 6, bytes.length - 5, bytes.length - 1)
+    const answers = await Promise.all(
+      cuts.map(async (cut) => {
+        const connection = await RawConnection.open(engine.port)
+        connection.send(bytes.slice(0, cut))
+        await sleep(25)
+        connection.send(bytes.slice(cut))
+        const answer = await connection.answer()
+        connection.destroy()
+        return { cut, status: answer.status, body: answer.body.toString() }
+      }),
+    )
+    for (const { cut, status, body } of answers) {
+      if (status === 200) expect(body).toBe('POST /echo|q=1|hello')
+      else
+        expect({ cut, status, allowed: engine.isUws && uwsRefuses(cut) }).toEqual({ cut, status: 505, allowed: true })
+    }
+    expect(engine.seen.bodies.length).toBe(answers.filter(({ status }) => status === 200).length)
+  })
+
+  test('N7: a client that closes its half right behind the request harms nothing', async () => {
+    for (const path of ['/echo', '/later', '/hold', '/stream']) {
+      const connection = await RawConnection.open(engine.port, { allowHalfOpen: true })
+      connection.socket.end(get(path))
+      // The native engine takes the FIN for a leave, node:http answers.
+      if (path === '/echo' || path === '/later') await Promise.race([connection.until('200 OK'), connection.closed()])
+      await sleep(20)
+      connection.destroy()
+    }
+    await engine.isAlive()
+  })
+
+  test('N8: a reset in the middle of a body or of an answer harms nothing', async () => {
+    const inBody = await RawConnection.open(engine.port)
+    inBody.send('POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\nhalf')
+    await sleep(30)
+    inBody.reset()
+    const inAnswer = await RawConnection.open(engine.port)
+    inAnswer.send(get('/big'))
+    await inAnswer.until('200 OK')
+    inAnswer.reset()
+    await expect.poll(() => engine.seen.aborts).toBeGreaterThanOrEqual(1)
+    expect(engine.seen.bodies).toEqual([])
+    await engine.isAlive()
+  })
+
+  /** As above; with a whole request behind it in the same segment, the native engine may close with no answer at all. */
+  const expectNotSmuggled = async (bytes: string) => {
+    await expectRefused(bytes, [400])
+    const connection = await RawConnection.open(engine.port)
+    connection.send(bytes + post('/smuggled', 'smuggled'))
+    const answer = await connection.answerOrClose()
+    if (!engine.isUws) expect(answer?.status).toBe(400)
+    else expect([400, 505, undefined]).toContain(answer?.status)
+    await connection.closed()
+    expect(engine.seen.requests.join()).not.toContain('smuggled')
+  }
+
+  test('R1: differing or repeated Content-Length is refused and what follows is not executed', async () => {
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\n'
+    await expectNotSmuggled(`${head}Content-Length: 5\r\nContent-Length: 10\r\n\r\nhello`)
+    await expectNotSmuggled(`${head}Content-Length: 10\r\nContent-Length: 5\r\n\r\nhello`)
+    await expectNotSmuggled(`${head}Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello`)
+    await expectNotSmuggled(`${head}Content-Length: 5, 5\r\n\r\nhello`)
+    await expectNotSmuggled(`${head}Content-Length: +5\r\n\r\nhello`)
+  })
+
+  test('R3: Transfer-Encoding beside Content-Length, codings other than chunked and two Hosts are refused', async () => {
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\n'
+    const chunks = '5\r\nhello\r\n0\r\n\r\n'
+    await expectNotSmuggled(`${head}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n${chunks}`)
+    await expectNotSmuggled(`${head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`)
+    await expectNotSmuggled(`${head}Transfer-Encoding:\r\nContent-Length: 5\r\n\r\nhello`)
+    await expectNotSmuggled(`${head}Transfer-Encoding: gzip\r\n\r\n${chunks}`)
+    await expectNotSmuggled(`${head}Transfer-Encoding: identity\r\n\r\n${chunks}`)
+    await expectNotSmuggled(`${head}Host: b\r\nContent-Length: 5\r\n\r\nhello`)
+    await expectNotSmuggled('POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello')
+  })
+
+  test('a chunked body is put together', async () => {
+    const bytes =
+      'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n there\r\n0\r\n\r\n'
+    expect((await rawRequest(engine.port, bytes))?.body.toString()).toBe('POST /echo||hello there')
+  })
+
+  test('R4: heads beyond the limit are refused quickly, those below are served', async () => {
+    const long = get(`/echo?${'q'.repeat(32_768)}`)
+    expect((await rawRequest(engine.port, long))?.status).toBe(200)
+    await expectRefused(get(`/echo?${'q'.repeat(45_000)}`), [431])
+    await expectRefused(get('/echo', `X-Big: ${'x'.repeat(1_000_000)}\r\n`), [431])
+    await expectRefused(get('/echo', 'X-Many: 1\r\n'.repeat(150)), [431])
+  })
+
+  test('R5: a body above the limit is refused by its announcement or as soon as it passes the limit', async () => {
+    const exact = await rawRequest(engine.port, post('/echo', 'x'.repeat(bodyLimit)))
+    expect(exact?.status).toBe(200)
+    engine.seen.bodies = []
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\n'
+    for (const announced of [bodyLimit + 1, 999_999_999_999_999_999n]) {
+      const connection = await RawConnection.open(engine.port)
+      connection.send(`${head}Content-Length: ${announced}\r\n\r\n`)
+      const answer = await connection.answer()
+      expect([answer.status, answer.body.toString()]).toEqual([400, `sent ${Number(announced)}`])
+      await connection.closed()
+    }
+    const chunk = `190\r\n${'c'.repeat(400)}\r\n`
+    await expectRefused(`${head}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`, [400])
+  })
+
+  test('R6: HEAD says the length, sends no body and leaves the connection usable', async () => {
+    const connection = await RawConnection.open(engine.port)
+    for (const path of getPaths) {
+      const full = await rawRequest(engine.port, get(path))
+      connection.send(`HEAD ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+      const answer = await connection.answer('head')
+      expect(answer.status).toBe(full?.status)
+      // The echo's body names the method, so only its length differs, by one letter.
+      const length = full?.headers.get('content-length')
+      const expected = path === '/echo' ? String(Number(length) + 1) : length
+      expect(answer.headers.get('content-length')).toBe(expected)
+      connection.send(post('/echo', path))
+      expect((await connection.answer()).body.toString()).toBe(`POST /echo||${path}`)
+    }
+    connection.send('HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\n')
+    expect((await connection.answer('head')).status).toBe(200)
+    connection.send(get('/echo'))
+    expect((await connection.answer()).body.toString()).toBe('GET /echo||')
+    connection.send('HEAD /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+    expect((await connection.answer('head')).headers.get('connection')).toBe('close')
+    await connection.closed()
+    expect(connection.received.length).toBe(0)
+  })
+
+  test('R7: methods arrive with their exact text, bodies included', async () => {
+    expect((await rawRequest(engine.port, post('/echo', 'x').replace('POST', 'MKCOL')))?.body.toString()).toBe(
+      'MKCOL /echo||x',
+    )
+    expect((await rawRequest(engine.port, get('/echo').replace('GET', 'PROPFIND')))?.status).toBe(200)
+    expect((await rawRequest(engine.port, get('/echo').replace('GET', 'OPTIONS')))?.status).toBe(200)
+    for (const method of ['mkcol', 'M@K']) {
+      const answer = await rawRequest(engine.port, get('/echo').replace('GET', method))
+      // llhttp knows only registered methods.
+      expect(answer?.status).toBe(engine.isUws ? 200 : 400)
+      if (engine.isUws) expect(answer?.body.toString()).toBe(`${method} /echo||`)
+    }
+  })
+
+  test('R9: neither X-Forwarded-For nor a PROXY v2 preface changes the peer', async () => {
+    const forwarded = get('/peer', 'X-Forwarded-For: 9.9.9.9\r\nForwarded: for=9.9.9.9\r\n')
+    expect((await rawRequest(engine.port, forwarded))?.body.toString()).toBe('127.0.0.1')
+    const proxy = Buffer.concat([
+      Buffer.from('0d0a0d0a000d0a515549540a2111000c', 'hex'),
+      Buffer.from([9, 9, 9, 9, 8, 8, 8, 8, 0, 1, 0, 2]),
+      Buffer.from(get('/peer')),
+    ])
+    const answer = await rawRequest(engine.port, proxy)
+    if (answer?.status === 200) expect(answer.body.toString()).toBe('127.0.0.1')
+    else expect(answer?.status).toBe(400)
+  })
+
+  test('an IPv4 client of a dual-stack listener is named as IPv4, an IPv6 client in short form', async () => {
+    const dual = await engine.start((exchange) => exchange.reply(200, text, exchange.remoteAddress))
+    const dualPort = await dual.listen('::', 0)
+    expect((await rawRequest(dualPort, get('/')))?.body.toString()).toBe('127.0.0.1')
+    const six = await RawConnection.open(dualPort, { host: '::1' })
+    six.send(get('/'))
+    expect((await six.answer()).body.toString()).toBe('::1')
+    await dual.close()
+  })
+
+  test('R16: a list in Connection is understood, and 100-continue never hangs', async () => {
+    const connection = await RawConnection.open(engine.port)
+    connection.send(get('/echo', 'Connection: keep-alive, close\r\n'))
+    expect((await connection.answer()).status).toBe(200)
+    await connection.closed()
+    const expecting = await RawConnection.open(engine.port)
+    expecting.send('POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n')
+    await expecting.until('100 Continue')
+    expecting.send('hello')
+    expect((await expecting.answer()).body.toString()).toBe('POST /echo||hello')
+    expecting.destroy()
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n'
+    await expectRefused(`${head}Content-Length: ${bodyLimit + 1}\r\n\r\n`, [400])
+  })
+
+  test('N9: what is not HTTP/1.1 is closed with at most an error status', async () => {
+    const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+    const notHttp = [preface, '\x16\x03\x01\x02\x00\x01\r\n\r\n', get('http://a/echo'), get('*')]
+    for (const bytes of notHttp) {
+      const answer = await rawRequest(engine.port, bytes)
+      expect(answer === undefined || answer.status >= 400).toBe(true)
+    }
+    expect(engine.seen.requests).toEqual([])
+    await engine.isAlive()
+  })
+})

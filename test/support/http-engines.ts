@@ -1,0 +1,117 @@
+/**
+ * Both HTTP engines with the same small handler behind them, so that one suite states facts about both.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { createNodeServer } from '../../src/http/node.ts'
+import type { ByteStream, Exchange, Handler, HttpOptions, HttpServer } from '../../src/http/port.ts'
+import { headBytesMax } from '../../src/http/port.ts'
+import { createUwsServer } from '../../src/http/uws.ts'
+import { rawRequest } from './raw-http.ts'
+
+// The native engine reads it when it is loaded, which createUwsServer does.
+process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headBytesMax)
+
+export const bodyLimit = 1000
+const deadlineMs = 400
+export const text = [['Content-Type', 'text/plain']] as const
+
+/** What the handler saw and holds, emptied before each test. */
+export class Seen {
+  requests: string[] = []
+  bodies: string[] = []
+  aborts = 0
+  faults: unknown[] = []
+  streams: ByteStream[] = []
+  held: Exchange[] = []
+}
+
+function handle(seen: Seen, exchange: Exchange): void | Promise<void> {
+  const { path } = exchange
+  seen.requests.push(`${exchange.method} ${path}${exchange.query === '' ? '' : `?${exchange.query}`}`)
+  exchange.onAbort(() => {
+    seen.aborts++
+  })
+  if (path === '/throw') throw new Error('sync fault')
+  if (path === '/reject') return Promise.resolve().then(() => Promise.reject(new Error('async fault')))
+  if (path === '/hold') {
+    seen.held.push(exchange)
+    return
+  }
+  if (path === '/stream') {
+    const stream = exchange.stream(200, text)
+    stream.write(Buffer.from('# first\n'))
+    seen.streams.push(stream)
+    return
+  }
+  if (path === '/peer') return exchange.reply(200, text, exchange.remoteAddress)
+  if (path === '/big') return exchange.reply(200, text, 'b'.repeat(3_000_000))
+  if (path === '/empty') return exchange.reply(204, [], '')
+  if (path === '/later') {
+    setImmediate(() => exchange.reply(200, text, 'later'))
+    return
+  }
+  exchange.readBody(bodyLimit, (result) => {
+    if (!result.ok) return exchange.reply(400, text, `sent ${result.sentAtLeast}`)
+    seen.bodies.push(result.body.toString())
+    exchange.reply(200, text, `${exchange.method} ${path}|${exchange.query}|${result.body}`)
+  })
+}
+
+export type Engine = {
+  readonly name: string
+  readonly isUws: boolean
+  port: number
+  seen: Seen
+  /** Another server of this engine. */
+  start(handler: Handler): Promise<HttpServer>
+  /** Fails unless the server still answers. */
+  isAlive(): Promise<void>
+}
+
+const creators = [
+  { name: 'uws', create: createUwsServer },
+  { name: 'node', create: createNodeServer },
+]
+
+/** Runs the suite once per engine, each on a server of its own. */
+export function describeEngines(suite: (engine: Engine) => void): void {
+  for (const { name, create } of creators) {
+    describe(`the ${name} engine`, () => {
+      const engine: Engine = {
+        name,
+        isUws: name === 'uws',
+        port: 0,
+        seen: new Seen(),
+        start: (handler) => create(handler, options),
+        isAlive: async () => expect((await rawRequest(engine.port, get('/echo')))?.status).toBe(200),
+      }
+      const options: HttpOptions = {
+        now: () => performance.now(),
+        refusal: (status, code, message) => JSON.stringify({ status, code, message }),
+        onFault: (error) => `{"id":${engine.seen.faults.push(error)}}`,
+        onDeadline: (exchange) => {
+          if (exchange.query === 'answered') exchange.reply(429, text, 'too late')
+        },
+        deadlineMs,
+      }
+      let server: HttpServer
+      beforeAll(async () => {
+        server = await engine.start((exchange) => handle(engine.seen, exchange))
+        engine.port = await server.listen('127.0.0.1', 0)
+      })
+      beforeEach(() => {
+        engine.seen = new Seen()
+      })
+      afterAll(() => server.close())
+      suite(engine)
+    })
+  }
+}
+
+export function get(path: string, more = ''): string {
+  return `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
+}
+
+export function post(path: string, body: string): string {
+  return `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+}

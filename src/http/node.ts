@@ -14,6 +14,7 @@ import {
   discardBytesMax,
   emptyBody,
   type Framing,
+  faultBody,
   headerFieldsMax,
   isBodyless,
   isTarget,
@@ -263,7 +264,7 @@ class NodeExchange implements Exchange {
     statusLine(status)
     assertHeaders(headers)
     const res = this.ended ? undefined : this.#res
-    const stream = new NodeStream(res, this.#server.options.now, (error) => this.#report(error))
+    const stream = new NodeStream(res, this.#server.options.now, (error) => faultBody(this.#server.options, error))
     if (res === undefined) return stream
     this.#end()
     this.#stream = stream
@@ -290,7 +291,7 @@ class NodeExchange implements Exchange {
   }
 
   fault(error: unknown): void {
-    const body = this.#report(error)
+    const body = faultBody(this.#server.options, error)
     if (this.#stream !== undefined) this.#stream.close()
     else this.reply(500, jsonHeaders, body)
   }
@@ -326,14 +327,6 @@ class NodeExchange implements Exchange {
       action()
     } catch (error) {
       this.fault(error)
-    }
-  }
-
-  #report(error: unknown): string {
-    try {
-      return this.#server.options.onFault(error)
-    } catch {
-      return '{}'
     }
   }
 }

@@ -27,6 +27,7 @@ import {
   emptyBody,
   type FlatHeaders,
   type Framing,
+  faultBody,
   isBodyless,
   isTarget,
   jsonHeaders,
@@ -289,7 +290,7 @@ class UwsExchange implements Exchange {
       headers,
       turn: this.#server.turn,
       now: this.#server.options.now,
-      report: (error) => this.#report(error),
+      report: (error) => faultBody(this.#server.options, error),
       close: this.#mustClose(),
       isHead: this.method === 'HEAD',
     })
@@ -322,7 +323,7 @@ class UwsExchange implements Exchange {
   }
 
   fault(error: unknown): void {
-    const body = this.#report(error)
+    const body = faultBody(this.#server.options, error)
     if (this.#stream !== undefined) this.#stream.close()
     else this.reply(500, jsonHeaders, body)
   }
@@ -390,14 +391,6 @@ class UwsExchange implements Exchange {
       action()
     } catch (error) {
       this.fault(error)
-    }
-  }
-
-  #report(error: unknown): string {
-    try {
-      return this.#server.options.onFault(error)
-    } catch {
-      return '{}'
     }
   }
 }

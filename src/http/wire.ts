@@ -5,7 +5,7 @@
  */
 import { STATUS_CODES } from 'node:http'
 import { isIPv6, SocketAddress } from 'node:net'
-import type { Header } from './port.ts'
+import type { Header, HttpOptions } from './port.ts'
 
 /** Header fields of one request, name and value alternating, names in lower case, in order of arrival. */
 export type FlatHeaders = readonly string[]
@@ -125,6 +125,15 @@ export function peerAddress(text: string): string {
   }
   const bare = text.split('%', 1)[0] ?? text
   return isIPv6(bare) ? new SocketAddress({ address: bare, family: 'ipv6' }).address : text
+}
+
+/** Records the fault; a recorder that fails itself must not leave the request without an answer. */
+export function faultBody(options: HttpOptions, error: unknown): string {
+  try {
+    return options.onFault(error)
+  } catch {
+    return '{}'
+  }
 }
 
 export const emptyBody = Buffer.alloc(0)

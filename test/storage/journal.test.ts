@@ -1,11 +1,12 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { DiskFull, Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
+import { segmentPath } from '../../storage/segment.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -208,6 +209,18 @@ describe('faults of the disk', () => {
       again.close()
     }
     expect(room).toBeGreaterThan(3000)
+  })
+
+  test('what a full disk took of a refused batch is taken back at once', () => {
+    const disk = new FaultyDisk()
+    const directory = scratchDirectory()
+    const journal = Journal.open({ directory, openFile: disk.openFile })
+    journal.append(batch(1, 3))
+    const bytes = statSync(segmentPath(directory, 1)).size
+    disk.room = 50
+    expect(() => journal.append(batch(4, 2))).toThrow(DiskFull)
+    expect(statSync(segmentPath(directory, 1)).size).toBe(bytes)
+    journal.close()
   })
 
   test('a start writes the last batch again before it syncs: after a failed sync its pages may only look clean', () => {

@@ -54,17 +54,18 @@ test('two directories are two locks', async () => {
 
 describe('a LOCK file that outlived its process', () => {
   test.each([
-    ['names a live unrelated process', (pid: number, boot: string) => `${pid}\n${boot}\n1\n`],
-    ['is of another boot', (pid: number) => `${pid}\nanother-boot\n1\n`],
+    ['names a live process that started at another time', ([pid, boot]: string[]) => `${pid}\n${boot}\n1\n`],
+    ['is of another boot', ([pid, , started]: string[]) => `${pid}\nanother-boot\n${started}\n`],
+    ['names an unrelated process', ([, boot, started]: string[]) => `${process.ppid}\n${boot}\n${started}\n`],
     ['holds rubbish', () => 'rubbish'],
     ['is empty', () => ''],
   ])('and %s locks nobody out', async (_, text) => {
     const directory = scratchDirectory()
     const own = await lockByFile(directory)
-    const boot = readFileSync(join(directory, 'LOCK'), 'latin1').split('\n')[1]!
+    const lines = readFileSync(join(directory, 'LOCK'), 'latin1').split('\n')
     own.release()
     for (const take of [lockDirectory, lockByFile]) {
-      writeFileSync(join(directory, 'LOCK'), text(process.ppid, boot))
+      writeFileSync(join(directory, 'LOCK'), text(lines))
       const lock = await take(directory)
       lock.release()
     }

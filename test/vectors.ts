@@ -13,6 +13,8 @@ export const vectorsAbsent = !existsSync(folder)
 /** For the name of a test that needs them, so that a skip says why. */
 export const vectorsNote = vectorsAbsent ? ' [skipped: no vectors in ../shared/data/vectors]' : ''
 
+if (vectorsAbsent) console.warn(`tests of published vectors skipped: ${folder} is absent`)
+
 /** The text of one file of vectors. */
 export function readVector(path: string): string {
   return readFileSync(join(folder, path), 'utf8')

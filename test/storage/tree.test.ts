@@ -20,6 +20,12 @@ function newPath(): string {
 
 const reference = new ReferenceTree(Array.from({ length: 66_000 }, (_, i) => Buffer.from(`entry ${i}`)))
 
+/** Where Linux counts the reads and writes of this thread. */
+const io = '/proc/thread-self/io'
+function calls(kind: 'syscr' | 'syscw'): number {
+  return Number(new RegExp(`${kind}: (\\d+)`).exec(readFileSync(io, 'utf8'))?.[1])
+}
+
 /** A file of the first `size` reference leaves, written in appends of the given length. */
 function build(path: string, size: number, step = APPEND_LEAVES_MAX): void {
   const writer = TreeWriter.open(path, 0)
@@ -109,9 +115,8 @@ describe('the tree file', () => {
     writer.close()
   })
 
-  const io = '/proc/thread-self/io'
   test.skipIf(!existsSync(io))(`gets one write for each append [needs ${io}]`, () => {
-    const writes = (): number => Number(/syscw: (\d+)/.exec(readFileSync(io, 'utf8'))?.[1])
+    const writes = (): number => calls('syscw')
     const writer = TreeWriter.open(newPath(), 0)
     for (const [start, end] of [
       [0, 1],
@@ -205,6 +210,26 @@ describe('the reader', () => {
     expect(reader.hashes(3, 10, 12)).toEqual(Buffer.concat([reference.root(88, 80), reference.root(96, 88)]))
     expect(reader.hashes(8, 257, 257)).toEqual(Buffer.alloc(0))
     reader.close()
+  })
+
+  test.skipIf(!existsSync(io))(`keeps what it read, and no more than it may [needs ${io}]`, () => {
+    const path = newPath()
+    build(path, 1024)
+    const reads = (reader: TreeReader, ask: () => void): number => {
+      reader.advance(1024)
+      ask()
+      const before = calls('syscr')
+      const idle = calls('syscr') - before
+      for (let round = 0; round < 10; round += 1) ask()
+      return calls('syscr') - before - 2 * idle
+    }
+    const usual = TreeReader.open(path)
+    expect(reads(usual, () => [3, 300, 900].map((index) => usual.inclusionPath(index, 1024)))).toBe(0)
+    const small = TreeReader.open(path, { chunksMax: 1, nodesMax: 1 })
+    expect(reads(small, () => [3, 300].map((index) => small.leaf(index)))).toBe(20)
+    expect(reads(small, () => [0, 1].map((index) => small.hashes(8, index, index + 1)))).toBe(20)
+    usual.close()
+    small.close()
   })
 
   test('shows nothing beyond what it was told, though the file has more', () => {

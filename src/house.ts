@@ -15,6 +15,7 @@ import { log } from './observe.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
 import type { LogThread, Published } from './threads/log.ts'
 import type { ShardThread } from './threads/shard.ts'
+import { threadArguments } from './threads/stripped.ts'
 import type { ReadAnswer, ReadRequest } from './views/reads.ts'
 
 export type HouseOptions = {
@@ -113,6 +114,14 @@ export class House implements Actors {
   /** Letters under way, for metrics. */
   get open(): number {
     return this.#shardLinks.reduce((sum, { open }) => sum + open, 0)
+  }
+
+  /** Heap in use by thread name, in bytes. */
+  async heaps(): Promise<[thread: string, bytes: number][]> {
+    const threads = [...this.#shardThreads, this.#logThread, this.#feedThread].filter((thread) => thread !== undefined)
+    return Promise.all(
+      threads.map(async (thread): Promise<[string, number]> => [thread.name, await thread.heapBytes()]),
+    )
   }
 
   /** Stops feed, log and shards, in that order reversed from their start, each after it has finished what it took. */
@@ -224,6 +233,7 @@ export class House implements Actors {
   }): Supervised {
     return new Supervised({
       mayRestart: mayBeForgotten,
+      execArgv: threadArguments(options.file),
       ...options,
       onEvent: (level: 'info' | 'warn', event: string, facts: Extract<FromThread, { kind: 'event' }>['facts']) =>
         log(level, event, facts),

@@ -102,7 +102,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     lastMax: sizes.tail_last_maximum,
   })
   const figures = (answer: (figures: Figures) => void): void =>
-    house.askFeed<FeedStats>(['stats'], (stats) =>
+    house.askFeed<FeedStats>(['stats'], async (stats) =>
       answer({
         ...(stats ?? { rooms: 0, identities: 0, events: 0, change: 0 }),
         treeSize: front.writes.head.size,
@@ -113,6 +113,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
         signaturesWaiting: verifier.waiting,
         uptimeSeconds: Math.floor((monotonicMs() - startedAt) / 1000),
         residentBytes: process.memoryUsage.rss(),
+        heaps: [['front', process.memoryUsage().heapUsed + process.memoryUsage().external], ...(await house.heaps())],
         counters: counters.entries(),
       }),
     )

@@ -118,11 +118,6 @@ export function keyOffset(flags: number): number | undefined {
   return (flags & STUB) === 0 ? 0 : DIGEST_BYTES
 }
 
-/** The key as a string of 16 code units below 256: cheap to make and to compare in a Map. */
-export function keyText(bytes: Uint8Array, at: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + at, KEY_BYTES).toString('latin1')
-}
-
 /** u64 as a number: exact up to 2^53, which no journal reaches. */
 export function readSeq(bytes: Buffer, at: number): number {
   return bytes.readUInt32LE(at + 4) * twoTo32 + bytes.readUInt32LE(at)

@@ -5,7 +5,7 @@
  * appear, and indexes of segments that were sealed meanwhile, it finds by itself.
  */
 import { Damage, type DiskFile, fileExists, type OpenFile, openFile } from './disk.ts'
-import { FOOTER, type Frame, KEY_BYTES, keyText } from './frame.ts'
+import { FOOTER, type Frame, KEY_BYTES } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
 import { scanFrames } from './scan.ts'
@@ -69,7 +69,7 @@ export class JournalReader {
   /** Newest seq up to what `advance` said whose KEYED frame has this 16-byte key. */
   findKey(key: Uint8Array): number | undefined {
     if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
-    const newest = this.#reach(this.#through)?.live.find(keyText(key, 0))
+    const newest = this.#reach(this.#through)?.live.find(key)
     return newest ?? this.#sealed.findKey(Buffer.from(key), this.#through)
   }
 

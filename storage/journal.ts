@@ -17,7 +17,6 @@ import {
   type Frame,
   frameRefusal,
   KEY_BYTES,
-  keyText,
   type NewFrame,
 } from './frame.ts'
 import { LiveIndex } from './live-index.ts'
@@ -286,7 +285,7 @@ export class Journal {
   /** Newest seq whose KEYED frame has this 16-byte key. */
   findKey(key: Uint8Array): number | undefined {
     if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
-    const newest = this.#active?.live.find(keyText(key, 0))
+    const newest = this.#active?.live.find(key)
     return newest ?? this.#sealed.findKey(Buffer.from(key), this.#nextSeq - 1)
   }
 

@@ -1,10 +1,10 @@
 /**
- * Where the frames of the growing segment are, in memory: 4 bytes per frame, and its keys.
+ * Where the frames of the growing segment are, in memory: 4 bytes per frame, and 16 for its key.
  *
  * The writer fills it as it appends, a reader as it scans forward; a sealed segment has a file instead
  * (sealed-index.ts), which is made from this.
  */
-import { KEY_BYTES, keyOffset, keyText } from './frame.ts'
+import { KEY_BYTES, keyOffset } from './frame.ts'
 import { SEGMENT_HEADER_BYTES } from './segment.ts'
 
 export class LiveIndex {
@@ -12,7 +12,8 @@ export class LiveIndex {
   #offsets = new Uint32Array(256)
   #count = 0
   #end = SEGMENT_HEADER_BYTES
-  readonly #keys = new Map<string, number>()
+  #keys = Buffer.alloc(256 * KEY_BYTES)
+  #keyed = new Uint8Array(256)
 
   constructor(firstSeq: number) {
     this.firstSeq = firstSeq
@@ -20,13 +21,12 @@ export class LiveIndex {
 
   /** Takes note of the next frame, which stands right behind the one before. */
   add(frameBytes: number, flags: number, payload: Uint8Array): void {
-    if (this.#count === this.#offsets.length) {
-      const larger = new Uint32Array(this.#offsets.length * 2)
-      larger.set(this.#offsets)
-      this.#offsets = larger
-    }
+    if (this.#count === this.#offsets.length) this.#grow()
     const at = keyOffset(flags)
-    if (at !== undefined && payload.length >= at + KEY_BYTES) this.#keys.set(keyText(payload, at), this.#count)
+    if (at !== undefined && payload.length >= at + KEY_BYTES) {
+      this.#keys.set(payload.subarray(at, at + KEY_BYTES), this.#count * KEY_BYTES)
+      this.#keyed[this.#count] = 1
+    }
     this.#offsets[this.#count] = this.#end
     this.#count++
     this.#end += frameBytes
@@ -56,14 +56,33 @@ export class LiveIndex {
     return ordinal === this.#count ? this.#end : this.#offsets[ordinal]!
   }
 
-  /** Newest seq with this key. */
-  find(key: string): number | undefined {
-    const ordinal = this.#keys.get(key)
-    return ordinal === undefined ? undefined : this.firstSeq + ordinal
+  /** Newest seq with this 16-byte key: a walk from the end, because nothing on the way of a write asks for it. */
+  find(key: Uint8Array): number | undefined {
+    for (let ordinal = this.#count - 1; ordinal >= 0; ordinal--) {
+      if (this.#keyed[ordinal] === 1 && this.keyAt(ordinal).equals(key)) return this.firstSeq + ordinal
+    }
+    return undefined
   }
 
-  /** All keys with the ordinal of their newest frame (0 = first of the segment). */
-  keys(): ReadonlyMap<string, number> {
-    return this.#keys
+  /** The key of the frame with this ordinal (0 = first of the segment), as a view; meaningless where `isKeyed` is false. */
+  keyAt(ordinal: number): Buffer {
+    return this.#keys.subarray(ordinal * KEY_BYTES, (ordinal + 1) * KEY_BYTES)
+  }
+
+  isKeyed(ordinal: number): boolean {
+    return this.#keyed[ordinal] === 1
+  }
+
+  #grow(): void {
+    const frames = this.#offsets.length * 2
+    const offsets = new Uint32Array(frames)
+    offsets.set(this.#offsets)
+    this.#offsets = offsets
+    const keys = Buffer.alloc(frames * KEY_BYTES)
+    keys.set(this.#keys)
+    this.#keys = keys
+    const keyed = new Uint8Array(frames)
+    keyed.set(this.#keyed)
+    this.#keyed = keyed
   }
 }

@@ -46,12 +46,13 @@ const slots = { journalId: 0, firstSeq: 1, segmentBytes: 2, chain: 3, offsets: 4
 
 /** The whole index file for a segment whose frames `live` knows. The same segment always gives the same bytes. */
 export function buildIndex(live: LiveIndex, facts: SealedFacts): Buffer {
-  const builder = new Builder(live.count * 4 + live.keys().size * keyEntryBytes + 2 * headBytes)
   // FlatBuffers are written from the end to the start, so the last entry comes first.
-  const sorted = sortKeys(live.keys())
+  const sorted = sortKeys(live)
+  const builder = new Builder(live.count * 4 + sorted.length * keyEntryBytes + 2 * headBytes)
   builder.startVector(keyEntryBytes, sorted.length, 4)
   for (let i = sorted.length - 1; i >= 0; i--) {
-    const { bytes, ordinal } = sorted[i]!
+    const ordinal = sorted[i]!
+    const bytes = live.keyAt(ordinal)
     builder.writeInt32(ordinal)
     for (let word = 12; word >= 0; word -= 4) builder.writeInt32(bytes.readInt32LE(word))
   }
@@ -76,15 +77,24 @@ export function buildIndex(live: LiveIndex, facts: SealedFacts): Buffer {
   return file
 }
 
-type KeyEntry = { readonly bytes: Buffer; readonly prefix: number; readonly ordinal: number }
-
-function sortKeys(keys: ReadonlyMap<string, number>): KeyEntry[] {
-  const entries: KeyEntry[] = []
-  for (const [text, ordinal] of keys) {
-    const bytes = Buffer.from(text, 'latin1')
-    entries.push({ bytes, prefix: bytes.readUIntBE(0, 6), ordinal })
+/** Ordinals of the keyed frames by key; of several frames with one key only the newest. */
+function sortKeys(live: LiveIndex): Uint32Array {
+  const prefixes = new Float64Array(live.count)
+  let keyed = 0
+  const ordinals = new Uint32Array(live.count)
+  for (let ordinal = 0; ordinal < live.count; ordinal++) {
+    if (!live.isKeyed(ordinal)) continue
+    prefixes[ordinal] = live.keyAt(ordinal).readUIntBE(0, 6)
+    ordinals[keyed++] = ordinal
   }
-  return entries.sort((a, b) => a.prefix - b.prefix || Buffer.compare(a.bytes, b.bytes))
+  const sorted = ordinals
+    .subarray(0, keyed)
+    .sort((a, b) => prefixes[a]! - prefixes[b]! || compareKeys(live, a, b) || b - a)
+  return sorted.filter((ordinal, i) => i === 0 || compareKeys(live, sorted[i - 1]!, ordinal) !== 0)
+}
+
+function compareKeys(live: LiveIndex, a: number, b: number): number {
+  return Buffer.compare(live.keyAt(a), live.keyAt(b))
 }
 
 type Vector = { readonly start: number; readonly length: number }

@@ -12,6 +12,8 @@ export type LastWords = { readonly name: string; readonly message: string; reado
 export type SupervisedOptions = {
   readonly name: string
   readonly file: URL
+  /** `execArgv` of the thread. */
+  readonly execArgv: readonly string[]
   /** Makes what the thread is born with: fresh links each time. */
   readonly birth: () => { data: unknown; transfer: readonly TransferListItem[] }
   /** Facts of a restarted thread. */
@@ -51,11 +53,16 @@ export class Supervised {
     this.#options = options
   }
 
+  get name(): string {
+    return this.#options.name
+  }
+
   /** Starts the thread; resolves with its facts when it is ready, rejects with its last words when it dies before. */
   start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
     const worker = new Worker(this.#options.file, {
       name: this.#options.name,
+      execArgv: [...this.#options.execArgv],
       workerData: data,
       transferList: [...transfer],
       resourceLimits: { maxYoungGenerationSizeMb: this.#options.youngGenerationMb },
@@ -85,6 +92,12 @@ export class Supervised {
 
   send(message: unknown, transfer: readonly TransferListItem[] = []): void {
     this.#worker?.postMessage(message, transfer)
+  }
+
+  /** Heap in use by the thread, in bytes; 0 when it is not running. */
+  async heapBytes(): Promise<number> {
+    const heap = await this.#worker?.getHeapStatistics()
+    return heap === undefined ? 0 : heap.used_heap_size + heap.external_memory
   }
 
   /** Asks the thread to finish and waits until it is gone, at most `withinMs`. */

@@ -13,6 +13,7 @@
  * than the noise; 'disabled' is used because a thread blocked in Atomics.wait hears nothing else.
  */
 import { Piscina } from 'piscina'
+import { threadArguments } from '../threads/stripped.ts'
 import type { VerifyWorkerData } from '../threads/verify.ts'
 import { type BackendName, publicKeyBytes } from './backend.ts'
 import { hasRightLengths, packBatch, type SignatureItem, verdictBadKey, verdictGood } from './batch.ts'
@@ -77,8 +78,10 @@ export class Verifier {
   /** Starts the threads and returns when each of them has loaded a backend. Rejects when one cannot. */
   static async start(options: VerifierOptions): Promise<Verifier> {
     const workerData: VerifyWorkerData = { backend: options.backend }
+    const file = new URL('../threads/verify.ts', import.meta.url)
     const pool = new Piscina({
-      filename: new URL('../threads/verify.ts', import.meta.url).href,
+      filename: file.href,
+      execArgv: threadArguments(file),
       name: 'verifyBatch',
       minThreads: options.threads,
       maxThreads: options.threads,

@@ -13,6 +13,7 @@ export type Figures = {
   readonly signaturesWaiting: number
   readonly uptimeSeconds: number
   readonly residentBytes: number
+  readonly heaps: readonly (readonly [thread: string, bytes: number])[]
   readonly counters: readonly (readonly [name: string, count: number])[]
 }
 
@@ -44,8 +45,10 @@ export function metricsText(figures: Figures): string {
     ([name, kind, help, value]) =>
       `# HELP broadside_${name} ${help}\n# TYPE broadside_${name} ${kind}\nbroadside_${name} ${value}\n`,
   )
+  const heaps = figures.heaps.map(([thread, bytes]) => `broadside_heap_bytes{thread="${thread}"} ${bytes}\n`)
   const replies = figures.counters
     .filter(([name]) => name.startsWith('replies_'))
     .map(([name, count]) => `broadside_replies_total{status="${name.slice(8)}"} ${count}\n`)
-  return `${lines.join('')}# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n${replies.join('')}`
+  const heapHelp = '# HELP broadside_heap_bytes Heap in use by thread.\n# TYPE broadside_heap_bytes gauge\n'
+  return `${lines.join('')}${heapHelp}${heaps.join('')}# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n${replies.join('')}`
 }

@@ -44,8 +44,9 @@ export function bytesText(bytes: number): string {
   return `${(bytes / 1_000_000_000).toFixed(2)} GB`
 }
 
-/** Seconds as "48 s", "3 min 05 s", "2 h 07 min". */
+/** Seconds as "0.3 s", "48 s", "3 min 05 s", "2 h 07 min". */
 export function durationText(seconds: number): string {
+  if (seconds < 9.95) return `${Math.max(0, seconds).toFixed(1)} s`
   const whole = Math.max(0, Math.round(seconds))
   if (whole < 60) return `${whole} s`
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, '0')} s`

@@ -1,0 +1,144 @@
+/** The commands against a real board in a process of its own. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type BoardProcess, startBoard } from '../../../src/cli/board-process.ts'
+import { BoardClient } from '../../../src/cli/client.ts'
+import { demoCorpus } from '../../../src/cli/demo-corpus.ts'
+import { follow } from '../../../src/cli/follow.ts'
+import { main } from '../../../src/cli/main.ts'
+import { capturedTerminal } from './captured-terminal.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'broadside-board-'))
+const dataDirectory = join(directory, 'data')
+const key = join(directory, 'key.json')
+let board: BoardProcess
+
+beforeAll(async () => {
+  board = await startBoard({ dataDirectory, port: 0 })
+  expect(await main(['keygen', key], capturedTerminal())).toBe(0)
+}, 30_000)
+
+afterAll(async () => {
+  await board.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+async function run(...argv: string[]) {
+  const terminal = capturedTerminal()
+  const code = await main([...argv, '--url', board.address], terminal)
+  return { code, ...terminal.said }
+}
+
+async function post(room: string, text: string, ...options: string[]): Promise<string> {
+  const { code, out, err } = await run('post', room, text, '--key', key, ...options)
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  return /^event +([0-9a-f]{32})\nin log +leaf \d+/.exec(out)![1]!
+}
+
+test('a post is read in its room and its thread, replies set in, with control characters made visible', async () => {
+  const root = await post('lobby', 'first \u001b[31mred\u202e')
+  const reply = await post('lobby', 'second', '--reply-to', root)
+  const room = await run('read', 'lobby')
+  expect(room.out).toContain('first \\u{1b}[31mred\\u{202e}')
+  const thread = await run('read', reply)
+  expect(thread.out).toMatch(
+    new RegExp(`^\\[${root}\\] lobby/main .*\n  \\[${reply}\\] .* reply_to=${root}\n  second\n`, 'ms'),
+  )
+  expect(await run('read', 'lobby', '--limit', '1')).toMatchObject({
+    code: 0,
+    out: expect.not.stringContaining('first'),
+  })
+})
+
+test('what the board refuses is exit 1 and the board’s own sentence', async () => {
+  expect(await run('post', 'lobby', 'text', '--key', key, '--handle', 'NOT A HANDLE')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('The board refused: '),
+  })
+  expect((await run('read', 'no-such-room-anywhere')).code).toBe(1)
+})
+
+test('a follower of a room loses nothing and gets nothing twice over a restart of the board', async () => {
+  const first = await post('followed', 'post 0')
+  const client = new BoardClient({ url: board.address })
+  const ending = new AbortController()
+  const seen: string[] = []
+  const reading = (async () => {
+    const options = {
+      client,
+      room: 'followed',
+      since: first,
+      last: 0,
+      signal: ending.signal,
+      interrupted: () => undefined,
+    }
+    for await (const event of follow(options)) seen.push(String(event.text))
+  })()
+  for (let n = 1; n <= 5; n += 1) await post('followed', `post ${n}`)
+  const port = Number(new URL(board.address).port)
+  await board.stop()
+  board = await startBoard({ dataDirectory, port })
+  for (let n = 6; n <= 10; n += 1) await post('followed', `post ${n}`)
+  while (seen.length < 10) await sleep(20)
+  ending.abort()
+  await reading
+  client.close()
+  expect(seen).toEqual(Array.from({ length: 10 }, (_, n) => `post ${n + 1}`))
+}, 30_000)
+
+test('an import killed in the middle and started again posts every message once, and its export verifies', async () => {
+  const messages = 1200
+  const corpus = join(directory, 'corpus.jsonl')
+  writeFileSync(corpus, demoCorpus(messages))
+  const program = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
+  const args = ['import', corpus, '--url', board.address, '--seed', 's', '--in-flight', '16']
+  const child = spawn(process.execPath, [program, ...args], { stdio: 'ignore' })
+  const gone = once(child, 'exit')
+  const state = `${corpus}.import`
+  while (!existsSync(state) || readFileSync(state, 'utf8').split('\n').length < 200) await sleep(2)
+  child.kill('SIGKILL')
+  await gone
+  const before = await events()
+  expect(before).toBeLessThan(messages)
+  const { code, out } = await run('import', corpus, '--seed', 's')
+  expect(out).toContain('were posted by an earlier run')
+  expect(code).toBe(0)
+  expect(await events()).toBe(messages)
+
+  const path = join(directory, 'export.jsonl.gz')
+  expect((await run('export', '--out', path)).code).toBe(0)
+  const client = new BoardClient({ url: board.address })
+  const { log } = await client.capabilities()
+  client.close()
+  const verified = capturedTerminal()
+  expect(await main(['verify', path, '--vkey', log.vkey], verified)).toBe(0)
+  expect(verified.said.out).toContain('verified, with the key you pinned')
+  expect(verified.said.out).toMatch(/failures +0\n/)
+  expect((await run('export', '--out', path)).err).toContain('not overwritten')
+}, 30_000)
+
+/** Posts on the board that are not by this test's own key. */
+async function events(): Promise<number> {
+  const terminal = capturedTerminal()
+  expect(await main(['export', '--url', board.address], terminal)).toBe(0)
+  const own = (JSON.parse(readFileSync(key, 'utf8')) as { id: string }).id
+  const lines = terminal.said.out.split('\n').filter((line) => line.startsWith('{"type":"event"'))
+  return lines.filter((line) => !line.includes(`"author":{"id":"${own}"`)).length
+}
+
+test('the demo does the main job on a fresh board and says what it took', async () => {
+  const corpus = join(directory, 'small.jsonl')
+  writeFileSync(corpus, demoCorpus(300))
+  const terminal = capturedTerminal()
+  expect(await main(['demo', corpus, '--once', '--port', '0'], terminal)).toBe(0)
+  expect(terminal.said.out).toMatch(/^Posts +300, [\d,]+ posts\/s/m)
+  expect(terminal.said.out).toMatch(/^Tail +(\d+) of \1 posts of "[a-z-]+" in order, none lost$/m)
+  expect(terminal.said.out).toMatch(/^Proof +leaf 301 of 302, \d+ hashes \(\d+ bytes\), verified offline$/m)
+  expect(terminal.said.out).toMatch(/^Export +.* 302 signatures good$/m)
+}, 30_000)

@@ -8,6 +8,8 @@ import { checkOf, envelope, type Field, type FieldName, fields } from '../operat
 import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { dataFault } from './data-fault.ts'
+import { nearest } from './nearest.ts'
 import type { SignableCommand } from './signing.ts'
 import { parseStrictText } from './strict-json.ts'
 
@@ -23,14 +25,15 @@ const bad = (found: Refusal): { ok: false; refusal: Refusal } => ({ ok: false, r
 /** Every field known and of its type; no rule of an operation yet. */
 export function checkShape(value: unknown): Checked<Command> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return bad(refusal('invalid_json', 'a command is one JSON object'))
+    return bad(refusal('invalid_json', `a command is one JSON object, and the body is ${kindOf(value)}`))
   }
   const command = value as Record<string, unknown>
   for (const name of Object.keys(command)) {
-    if (!Object.hasOwn(fields, name))
-      return bad(refusal('unknown_field', `a command has no field "${printable(name)}"`, printable(name)))
+    if (!Object.hasOwn(fields, name)) return bad(unknownField(name))
     const field = fields[name as FieldName]
-    if (!hasType(field, command[name])) return bad(refusal('invalid_field', `${name} must be ${field.rule}`, name))
+    if (!hasType(field, command[name])) {
+      return bad(refusal('invalid_field', `${name} must be ${field.rule}; ${kindOf(command[name])} was sent`, name))
+    }
   }
   if (command.operation === undefined || command.operation === '') {
     return bad(
@@ -49,27 +52,23 @@ export function checkOperation(
   command: Command,
 ): Checked<{ operation: Operation; data: Readonly<Record<string, unknown>> }> {
   const operation = operationByName.get(command.operation)
-  if (operation === undefined)
-    return bad(
-      refusal(
-        'unknown_operation',
-        `there is no operation "${printable(command.operation)}": see /capabilities`,
-        'operation',
-      ),
-    )
+  if (operation === undefined) return bad(unknownOperation(command.operation))
   const rules = rulesOf(operation)
   for (const name of Object.keys(command) as FieldName[]) {
     const value = (command as Record<string, unknown>)[name]
     if (!isGiven(value)) continue
     const rule = rules.get(name)
-    if (rule === undefined)
-      return bad(refusal('unknown_field', `${operation.name} does not take the field ${name}`, name))
+    if (rule === undefined) {
+      const taken = [...operation.required, ...operation.optional]
+      const message = `${operation.name} does not take the field ${name}; its own fields are: ${taken.join(', ') || 'none'}`
+      return bad(refusal('unknown_field', message, name))
+    }
     const fault = faultOf(name, rule, value)
     if (fault !== undefined) return bad(fault)
   }
   for (const name of operation.required) {
     if (!isGiven((command as Record<string, unknown>)[name]))
-      return bad(refusal('missing_field', `${operation.name} needs ${name}: ${fields[name].rule}`, name))
+      return bad(refusal('missing_field', `${operation.name} needs ${name}: ${rules.get(name)!.rule}`, name))
   }
   const data = checkData(operation, command.data as string | undefined)
   return data.ok ? { ok: true, value: { operation, data: data.value } } : data
@@ -87,15 +86,8 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
     dataValidators.set(operation, validator)
   }
   if (!validator.Check(parsed.value)) {
-    const [fault] = validator.Errors(parsed.value)
-    const where = fault === undefined || fault.instancePath === '' ? '' : ` at ${fault.instancePath}`
-    return bad(
-      refusal(
-        'invalid_field',
-        `data of ${operation.name} is wrong${where}: ${fault?.message ?? 'see its schema at /openapi.json'}`,
-        'data',
-      ),
-    )
+    const message = dataFault(operation.name, operation.data, parsed.value, validator.Errors(parsed.value))
+    return bad(refusal('invalid_field', message, 'data'))
   }
   return { ok: true, value: parsed.value as Record<string, unknown> }
 }
@@ -128,6 +120,34 @@ function hasType(field: Field, value: unknown): boolean {
   if (field.type === 'string') return typeof value === 'string'
   if (field.type === 'integer') return Number.isSafeInteger(value)
   return Array.isArray(value) && value.every((item) => typeof item === 'string') && value.length <= 2 * sizes.members
+}
+
+/** Words that surround a command when it is signed, and that people send by mistake. */
+const signingWords: ReadonlySet<string> = new Set(['version', 'service', 'command'])
+
+function unknownField(name: string): Refusal {
+  const shown = printable(name)
+  if (signingWords.has(name)) {
+    const message = `a command has no field "${shown}": send the command itself, with its signature, not the bytes that were signed`
+    return refusal('unknown_field', message, shown)
+  }
+  const meant = nearest(name, Object.keys(fields))
+  const hint = meant === undefined ? `the fields are: ${Object.keys(fields).join(', ')}` : `did you mean ${meant}?`
+  return refusal('unknown_field', `a command has no field "${shown}"; ${hint}`, shown)
+}
+
+function unknownOperation(name: string): Refusal {
+  const meant = nearest(name, operationByName.keys())
+  const hint = meant === undefined ? '' : `did you mean ${meant}? `
+  const message = `there is no operation "${printable(name)}"; ${hint}/capabilities lists all`
+  return refusal('unknown_operation', message, 'operation')
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'object') return 'an object'
+  return `a ${typeof value}`
 }
 
 /** A caller's own word inside a message: short, and without anything that a terminal would obey. */

@@ -8,6 +8,7 @@
 import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
 import { windowSeconds } from '../../actors/write.ts'
+import { type FieldName, fields } from '../operations/fields.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Verdict } from '../verify/verifier.ts'
@@ -114,7 +115,9 @@ export class Front {
   #verify(command: Command, door: Door, respond: Respond): void {
     const { public_key, signature, timestamp, nonce } = command as Record<string, string | number | undefined>
     for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
-      if (!isGiven(value)) return respond(refused(refusal('missing_field', `a signed command needs ${name}`, name)))
+      if (isGiven(value)) continue
+      const message = `a signed command needs ${name}: ${fields[name as FieldName].rule}`
+      return respond(refused(refusal('missing_field', message, name)))
     }
     const signer = this.#signers.of(public_key as string)
     if (signer === undefined)
@@ -122,7 +125,7 @@ export class Front {
         refused(
           refusal(
             'bad_key',
-            'public_key must be 43 characters of canonical base64url: the 32 raw bytes of an Ed25519 key',
+            `public_key must be 43 characters of canonical base64url without padding, the 32 raw bytes of an Ed25519 key; ${(public_key as string).length} characters were sent`,
             'public_key',
           ),
         ),
@@ -131,12 +134,16 @@ export class Front {
     if (signed === undefined)
       return respond(
         refused(
-          refusal('bad_signature', 'signature must be 86 characters of canonical base64url: 64 bytes', 'signature'),
+          refusal(
+            'bad_signature',
+            `signature must be 86 characters of canonical base64url without padding, 64 bytes; ${(signature as string).length} characters were sent`,
+            'signature',
+          ),
         ),
       )
     const bytes = signingBytes(this.#options.serviceId, command)
     this.#options.verify(signed, signer.key, bytes, (verdict) => {
-      if (verdict !== 'good') return respond(refused(verdictRefusal(verdict)))
+      if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
       this.#dispatch(command, signer, signed, bytes, door, respond)
     })
   }
@@ -152,7 +159,7 @@ export class Front {
           refused(
             refusal(
               'stale_timestamp',
-              `timestamp must be within ${windowSeconds} s of the server's clock, which is ${now}`,
+              `timestamp must be within ${windowSeconds} s of the server's clock, which is ${now} in Unix seconds`,
               'timestamp',
             ),
           ),
@@ -172,13 +179,15 @@ export class Front {
   }
 }
 
-function verdictRefusal(verdict: Exclude<Verdict, 'good'>): Refusal {
+function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, bytes: Buffer): Refusal {
   if (verdict === 'bad_key')
     return refusal('bad_key', 'public_key is no canonical, torsion-free Ed25519 key', 'public_key')
   if (verdict === 'bad_signature') {
+    // Length and hash of what should have been signed: whoever signs other bytes sees at once that they differ.
     return refusal(
       'bad_signature',
-      'the signature does not fit the signing bytes of this command: compare yours with the examples at /capabilities',
+      `the signature does not fit this command and key. The bytes to sign here have service "${serviceId}", ` +
+        `length ${bytes.length} and SHA-256 ${hash('sha256', bytes, 'hex')}: compare yours, and the examples at /capabilities`,
       'signature',
     )
   }

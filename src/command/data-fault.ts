@@ -1,0 +1,68 @@
+/**
+ * What is wrong with the JSON inside `data`, in a sentence that names the key and what it must be.
+ * Asked only for data that its schema has refused.
+ */
+import type { TSchema } from 'typebox'
+
+/** The parts of a JSON Schema that the sentences are made of. */
+type Shape = {
+  readonly type?: string
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly Shape[]
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly required?: readonly string[]
+}
+
+type Fault = { readonly instancePath: string }
+
+/** `name`: the operation's. `faults`: what the validator says, first things first. */
+export function dataFault(name: string, schema: TSchema, value: unknown, faults: readonly Fault[]): string {
+  const shape = schema as Shape
+  const keys = shape.properties ?? {}
+  const example = `a JSON object such as ${exampleOf(shape)}`
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return `data of ${name} must hold ${example}`
+  }
+  const given = value as Record<string, unknown>
+  const unknown = Object.keys(given).find((key) => !Object.hasOwn(keys, key))
+  if (unknown !== undefined) {
+    const shown = unknown.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')
+    return `data of ${name} has no key "${shown}": its keys are ${Object.keys(keys).join(', ')}`
+  }
+  const missing = shape.required?.find((key) => !Object.hasOwn(given, key))
+  if (missing !== undefined) return `data of ${name} needs the key "${missing}": ${ruleOf(keys[missing]!)}`
+  const [fault] = faults
+  const path = (fault?.instancePath ?? '').split('/').slice(1)
+  const [key = ''] = path
+  if (path.length !== 1 || keys[key] === undefined)
+    return `data of ${name} is wrong at /${path.join('/')}: see /openapi.json`
+  return `"${key}" in data of ${name} must be ${ruleOf(keys[key])}`
+}
+
+/** What a value of this shape is, to follow "must be". */
+export function ruleOf(shape: Shape): string {
+  if (shape.const !== undefined) return JSON.stringify(shape.const)
+  const choices = shape.enum ?? shape.anyOf?.map((each) => each.const)
+  if (choices?.every((choice) => choice !== undefined))
+    return `one of ${choices.map((choice) => JSON.stringify(choice)).join(', ')}`
+  const { minimum, maximum = Number.MAX_SAFE_INTEGER } = shape
+  if (shape.type === 'integer') {
+    if (minimum === undefined) return 'an integer'
+    return maximum === Number.MAX_SAFE_INTEGER
+      ? `an integer of at least ${minimum}`
+      : `an integer from ${minimum} to ${maximum}`
+  }
+  if (shape.type === 'string' && shape.maxLength !== undefined)
+    return `a string of ${shape.minLength ?? 0} to ${shape.maxLength} characters`
+  return shape.type === undefined ? 'as /openapi.json says' : `of type ${shape.type}`
+}
+
+function exampleOf({ properties = {}, required = [] }: Shape): string {
+  const known = required.filter((key) => properties[key]?.const !== undefined)
+  return JSON.stringify(Object.fromEntries(known.map((key) => [key, properties[key]!.const])))
+}

@@ -1,0 +1,43 @@
+/**
+ * The known word that a wrong one was probably meant to be, for the sentence of a refusal.
+ */
+
+/** More edits than this, and the two words have nothing to do with each other. */
+const editsMax = 3
+
+/** Longest word looked at: no name of ours is longer, and the cost grows with the square. */
+const lengthMax = 40
+
+/** The closest of `names` within a few edits (fewer for short words), whatever the case and the separators; or undefined. */
+export function nearest(word: string, names: Iterable<string>): string | undefined {
+  const plain = simplified(word)
+  if (plain.length > lengthMax) return undefined
+  let best: string | undefined
+  let bestEdits = Math.min(editsMax, Math.floor(plain.length / 3)) + 1
+  for (const name of names) {
+    const edits = editsBetween(plain, simplified(name))
+    if (edits >= bestEdits) continue
+    bestEdits = edits
+    best = name
+  }
+  return best
+}
+
+/** `replyTo`, `reply-to` and `reply_to` are one word. */
+function simplified(word: string): string {
+  return word.toLowerCase().replace(/[^a-z0-9]/g, '')
+}
+
+/** Levenshtein's distance. */
+function editsBetween(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column)
+  for (let line = 1; line <= from.length; line++) {
+    const next = [line]
+    for (let column = 1; column <= to.length; column++) {
+      const swap = row[column - 1]! + (from[line - 1] === to[column - 1] ? 0 : 1)
+      next.push(Math.min(swap, row[column]! + 1, next[column - 1]! + 1))
+    }
+    row = next
+  }
+  return row[to.length]!
+}

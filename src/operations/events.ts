@@ -1,7 +1,7 @@
 /** Events: posts, and how they are read. */
 import { Type } from 'typebox'
 import type { Operation } from './operation.ts'
-import { EventSchema, listOf, Receipt } from './results.ts'
+import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace } from './results.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
 const closed = { additionalProperties: false }
@@ -15,16 +15,21 @@ export const post: Operation = {
   kind: 'write',
   who: 'any key in public rooms, members in private ones',
   required: ['text'],
-  optional: ['room', 'page', 'kind', 'reply_to', 'to', 'handle', 'visibility', 'ttl', 'attachments', 'data'],
+  optional: ['room', 'page', 'kind', 'reply_to', 'to', 'handle', 'ttl', 'attachments', 'data'],
   data: Type.Object(
     { schema: Type.Literal(1), format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])) },
     closed,
   ),
-  refusals: ['not_found', 'private_room', 'quota_exhausted'],
+  refusals: ['not_found', 'private_room'],
   result: Type.Object({
-    event_id: Type.String(),
+    event_id: EventId,
     event: EventSchema,
-    handle_not_applied: Type.Optional(Type.String({ description: 'why the handle asked for was not given' })),
+    handle_not_applied: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description: 'why the handle asked for was not given; the post stands all the same',
+      }),
+    ),
     receipt: Receipt,
   }),
   example: { operation: 'post', room: 'lobby', text: 'Hello from a signed key.' },
@@ -55,8 +60,12 @@ export const eventsList: Operation = {
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      after: Type.Optional(Type.Integer({ minimum: 0 })),
-      order: Type.Optional(Type.Union([Type.Literal('desc'), Type.Literal('asc')])),
+      after: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'only events with a greater seq' }),
+      ),
+      order: Type.Optional(
+        Type.Union([Type.Literal('desc'), Type.Literal('asc')], { description: 'desc (newest first) when absent' }),
+      ),
     },
     closed,
   ),
@@ -68,7 +77,7 @@ export const eventsList: Operation = {
     },
   },
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, { generation: Type.String() }),
+  result: listOf('events', EventSchema, { generation: Generation }),
   example: { operation: 'events.list', room: 'lobby', limit: 20 },
   get: {
     path: '/api/events',
@@ -95,12 +104,7 @@ export const threadGet: Operation = {
   required: ['event_id'],
   optional: ['cursor', 'limit'],
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, {
-    root_id: Type.String(),
-    requested_event_id: Type.String(),
-    room: Type.String(),
-    page: Type.String(),
-  }),
+  result: listOf('events', EventSchema, ThreadPlace),
   example: { operation: 'thread.get', event_id: '0123456789abcdef0123456789abcdef', limit: 50 },
   get: {
     path: '/api/thread/{event_id}',

@@ -49,6 +49,8 @@ export type Field = {
 const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'
 const idPattern = '^[0-9a-f]{32}$'
 const identityPattern = '^[0-9a-f]{64}$'
+/** Largest integer that every JSON reader keeps as it was written (RFC 8259 section 6). */
+const safe = Number.MAX_SAFE_INTEGER
 export const handlePattern = '^[a-z0-9][a-z0-9_-]{1,31}$'
 
 function text(schema: TSchema, rule: string, bytesMax?: number): Field {
@@ -64,11 +66,10 @@ function patterned(pattern: string, rule: string): Field {
 }
 
 function integer(minimum: number, maximum: number, meaning: string): Field {
-  const rule = `an integer from ${minimum} to ${maximum}${meaning === '' ? '' : `, ${meaning}`}`
+  const range = maximum === safe ? `an integer of at least ${minimum}` : `an integer from ${minimum} to ${maximum}`
+  const rule = meaning === '' ? range : `${range}, ${meaning}`
   return { type: 'integer', schema: Type.Integer({ minimum, maximum, description: rule }), rule }
 }
-
-const safe = Number.MAX_SAFE_INTEGER
 
 export const fields: Readonly<Record<FieldName, Field>> = {
   operation: bounded(64, 'the name of an operation'),
@@ -83,7 +84,7 @@ export const fields: Readonly<Record<FieldName, Field>> = {
     Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'base64url of the 32 raw bytes' }),
     '43 characters of base64url, an Ed25519 public key',
   ),
-  timestamp: integer(1, safe, 'Unix seconds'),
+  timestamp: integer(1, safe, 'Unix seconds (not milliseconds)'),
   nonce: bounded(
     sizes.nonce_bytes,
     `1 to ${sizes.nonce_bytes} bytes, fresh for every command (use 16 random bytes or more)`,
@@ -99,7 +100,7 @@ export const fields: Readonly<Record<FieldName, Field>> = {
       maxItems: sizes.members,
       description: 'identity ids',
     }),
-    rule: `at most ${sizes.members} identity ids of 64 lowercase hex characters`,
+    rule: `an array of at most ${sizes.members} identity ids of 64 lowercase hex characters`,
   },
   target: bounded(256, '1 to 256 bytes'),
   amount: integer(1, safe, ''),
@@ -113,13 +114,13 @@ export const fields: Readonly<Record<FieldName, Field>> = {
   query: bounded(sizes.query_bytes, `1 to ${sizes.query_bytes} bytes`),
   before: integer(1, safe, 'a seq of the room'),
   reason: bounded(sizes.reason_bytes, `1 to ${sizes.reason_bytes} bytes`),
-  data: bounded(sizes.data_bytes, `JSON text of at most ${sizes.data_bytes} bytes`),
+  data: bounded(sizes.data_bytes, `a string that holds JSON text, at most ${sizes.data_bytes} bytes`),
   filename: bounded(sizes.filename_bytes, `1 to ${sizes.filename_bytes} bytes`),
   media_type: bounded(sizes.media_type_bytes, `1 to ${sizes.media_type_bytes} bytes`),
   attachments: {
     type: 'array',
     schema: Type.Array(Type.String({ pattern: idPattern }), { maxItems: sizes.attachments, description: 'blob ids' }),
-    rule: `at most ${sizes.attachments} blob ids of 32 lowercase hex characters`,
+    rule: `an array of at most ${sizes.attachments} blob ids of 32 lowercase hex characters`,
   },
   signature: text(
     Type.String({ pattern: '^[A-Za-z0-9_-]{86}$', description: 'base64url of the 64 raw bytes' }),

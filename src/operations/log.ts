@@ -27,7 +27,12 @@ export const logProof: Operation = {
   required: ['event_id'],
   optional: ['data'],
   data: Type.Object(
-    { schema: Type.Literal(1), tree_size: Type.Optional(Type.Integer({ minimum: 1 })) },
+    {
+      schema: Type.Literal(1),
+      tree_size: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of a head that this board signed' }),
+      ),
+    },
     { additionalProperties: false },
   ),
   refusals: ['not_found'],

@@ -44,4 +44,10 @@ export const commonRefusals: readonly RefusalCode[] = [
   'overloaded',
 ]
 export const signedRefusals: readonly RefusalCode[] = ['unsigned', 'bad_key', 'bad_signature', 'stale_timestamp']
-export const writeRefusals: readonly RefusalCode[] = ['nonce_reused', 'request_id_reused', 'conflict', 'storage_full']
+export const writeRefusals: readonly RefusalCode[] = [
+  'nonce_reused',
+  'request_id_reused',
+  'conflict',
+  'quota_exhausted',
+  'storage_full',
+]

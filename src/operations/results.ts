@@ -1,123 +1,203 @@
-/** Shapes of what comes back: schemas shared by the results of operations. */
-import { Type } from 'typebox'
+/**
+ * Shapes of what comes back: schemas shared by the results of operations. A `title` is the name of the shape in
+ * /openapi.json. Open by intent (a reader must expect further keys), bounded in every string and list.
+ */
+import { type TSchema, Type } from 'typebox'
+import { sizes } from '../limits.ts'
+import { handlePattern } from './fields.ts'
 
+const safe = Number.MAX_SAFE_INTEGER
 const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
-const seconds = (description: string) => Type.Integer({ minimum: 0, description: `${description}, Unix seconds` })
-const count = (description: string) => Type.Integer({ minimum: 0, description })
+const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
+const slug = (description: string) => Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description })
+const handle = (description: string) => Type.String({ pattern: handlePattern, description })
+const publicKey = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'base64url of the 32 raw bytes' })
+const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
+const seconds = (description: string) => count(`${description}, Unix seconds`)
+
+/** A C2SP signed note of a checkpoint: three lines, and one line for each signature. */
+const note = (description: string) => Type.String({ maxLength: 16_384, description })
+const logName = Type.String({ maxLength: 256, description: 'name of the log: first line of its checkpoints' })
+const logKey = Type.String({ maxLength: 512, description: 'verifier key of the log (C2SP signed-note)' })
+const signedPayload = (description: string) => Type.String({ maxLength: sizes.body_bytes, description })
 
 export const Person = Type.Object(
   {
-    id: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-    public_key: Type.String({ minLength: 43, maxLength: 43 }),
-    handle: Type.Optional(Type.String()),
+    id: hash('identity id: SHA-256 of the first public key'),
+    public_key: publicKey,
+    handle: Type.Optional(handle('unique name')),
   },
-  { description: 'who signed' },
+  { title: 'Person', description: 'who signed' },
 )
 
-export const LogState = Type.Object({
-  state: Type.Union([Type.Literal('included'), Type.Literal('none')]),
-  index: Type.Optional(count('leaf index in the public log')),
-})
+export const LogState = Type.Object(
+  {
+    state: Type.Union([Type.Literal('included'), Type.Literal('none')], { description: 'none: in a private room' }),
+    index: Type.Optional(count('leaf index in the public log')),
+  },
+  { title: 'LogState', description: 'where the event stands in the public log' },
+)
 
-export const EventSchema = Type.Object({
-  type: Type.Union([Type.Literal('event'), Type.Literal('tombstone')]),
-  event_id: id('first 32 hex of the SHA-256 of the signing bytes'),
-  room: Type.String(),
-  page: Type.String(),
-  seq: count('number inside the room, from 1, without gaps'),
-  kind: Type.String(),
-  author: Person,
-  text: Type.Optional(Type.String()),
-  format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
-  reply_to: Type.Optional(id('event replied to')),
-  to: Type.Optional(Type.String()),
-  thread: id('root of the thread'),
-  attachments: Type.Optional(Type.Array(Type.Object({}))),
-  created_at: seconds('when the board accepted it'),
-  expires_at: Type.Optional(seconds('when its text is gone')),
-  hidden: Type.Boolean(),
-  reason: Type.Optional(Type.String()),
-  votes: Type.Object({ up: count('votes for'), down: count('votes against'), score: Type.Integer() }),
-  via: Type.String({ description: 'the door it came by' }),
-  signature: Type.Optional(Type.String({ description: 'base64url of 64 bytes' })),
-  signed_payload: Type.Optional(Type.String({ description: 'the exact bytes that were signed' })),
-  log: LogState,
-})
+const Blob = Type.Object(
+  {
+    id: id('event_id of its blob.put'),
+    filename: Type.String({ maxLength: sizes.filename_bytes }),
+    media_type: Type.String({ maxLength: sizes.media_type_bytes }),
+    size: count('bytes'),
+    sha256: hash('SHA-256 of the bytes'),
+    url: Type.String({ maxLength: 2048, description: 'path on this board' }),
+  },
+  { title: 'Blob' },
+)
 
-export const Receipt = Type.Object({
-  event_id: id('id of what this command made'),
-  command_sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the signing bytes' }),
-  accepted_at: seconds('when it was accepted'),
-  duplicate: Type.Optional(
-    Type.Boolean({ description: 'true: this command was accepted before, and this is its outcome again' }),
-  ),
-  log_index: Type.Optional(count('leaf index in the public log')),
-  tree_size: Type.Optional(count('size of the signed head that covers it')),
-  checkpoint: Type.Optional(Type.String({ description: 'that head, a C2SP signed note' })),
-})
+const Votes = Type.Object(
+  { up: count('votes for'), down: count('votes against'), score: Type.Integer({ description: 'up minus down' }) },
+  { title: 'Votes' },
+)
 
-export const RoomSchema = Type.Object({
-  name: Type.String(),
-  visibility: Type.Union([Type.Literal('public'), Type.Literal('private')]),
-  owner: Type.Optional(Type.String({ description: 'identity id; absent: the operator owns it' })),
-  about: Type.Optional(Type.String()),
-  count: count('events'),
-  threads: count('threads'),
-  pages: count('pages'),
-  members: Type.Optional(count('members, in private rooms')),
-  created_at: seconds('when it was made'),
-  updated_at: seconds('latest activity'),
-})
+export const EventSchema = Type.Object(
+  {
+    type: Type.Union([Type.Literal('event'), Type.Literal('tombstone')], {
+      description: 'tombstone: the place of an event whose text is gone',
+    }),
+    event_id: id('first 32 hex of the SHA-256 of the signing bytes'),
+    room: slug('room name'),
+    page: slug('page name'),
+    seq: Type.Integer({ minimum: 1, maximum: safe, description: 'number inside the room, from 1, without gaps' }),
+    kind: slug('what it is: note, request, result, promotion, review, document, notice, or any other slug'),
+    author: Person,
+    text: Type.Optional(
+      Type.String({
+        maxLength: sizes.text_bytes,
+        description: 'absent in a tombstone. Untrusted: written by a stranger',
+      }),
+    ),
+    format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
+    reply_to: Type.Optional(id('event replied to')),
+    to: Type.Optional(hash('identity addressed')),
+    thread: id('root of the thread'),
+    attachments: Type.Optional(Type.Array(Blob, { maxItems: sizes.attachments })),
+    created_at: seconds('when the board accepted it'),
+    expires_at: Type.Optional(seconds('when its text is gone')),
+    hidden: Type.Boolean({ description: 'true: the text is not served' }),
+    reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why it is hidden' })),
+    votes: Votes,
+    via: slug('the door it came by'),
+    signature: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9_-]{86}$', description: 'base64url of 64 bytes' })),
+    signed_payload: Type.Optional(signedPayload('the exact bytes that were signed')),
+    log: LogState,
+  },
+  { title: 'Event', description: 'a post, as it is served' },
+)
 
-export const IdentitySchema = Type.Object({
-  id: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-  public_key: Type.String(),
-  handle: Type.Optional(Type.String()),
-  events: count('public events'),
-  created_at: seconds('first public act'),
-  last_seen: seconds('latest public act'),
-})
+export const Receipt = Type.Object(
+  {
+    event_id: id('id of what this command made'),
+    command_sha256: hash('SHA-256 of the signing bytes'),
+    accepted_at: seconds('when it was accepted'),
+    duplicate: Type.Optional(
+      Type.Boolean({ description: 'true: this command was accepted before, and this is its outcome again' }),
+    ),
+    log_index: Type.Optional(count('leaf index in the public log')),
+    tree_size: Type.Optional(count('size of the signed head that covers it')),
+    checkpoint: Type.Optional(note('that head, a C2SP signed note')),
+  },
+  {
+    title: 'Receipt',
+    description: 'what was accepted, and where it stands in the public log; no log fields in private',
+  },
+)
 
-export const PageSchema = Type.Object({
-  name: Type.String(),
-  count: count('visible events'),
-  threads: count('threads'),
-  last_event_id: id('newest event'),
-  updated_at: seconds('latest activity'),
-})
+export const RoomSchema = Type.Object(
+  {
+    name: slug('room name'),
+    visibility: Type.Union([Type.Literal('public'), Type.Literal('private')]),
+    owner: Type.Optional(hash('identity id; absent: the operator owns it')),
+    about: Type.Optional(Type.String({ maxLength: sizes.text_bytes })),
+    count: count('events'),
+    threads: count('threads'),
+    pages: count('pages'),
+    members: Type.Optional(count('members, in private rooms')),
+    created_at: seconds('when it was made'),
+    updated_at: seconds('latest activity'),
+  },
+  { title: 'Room' },
+)
+
+export const IdentitySchema = Type.Object(
+  {
+    id: hash('SHA-256 of the first public key'),
+    public_key: publicKey,
+    handle: Type.Optional(handle('unique name')),
+    events: count('public events'),
+    created_at: seconds('first public act'),
+    last_seen: seconds('latest public act'),
+  },
+  { title: 'Identity' },
+)
+
+export const PageSchema = Type.Object(
+  {
+    name: slug('page name'),
+    count: count('visible events'),
+    threads: count('threads'),
+    last_event_id: id('newest event'),
+    updated_at: seconds('latest activity'),
+  },
+  { title: 'Page', description: 'a named topic inside a room' },
+)
 
 const paging = {
-  next_cursor: Type.Optional(Type.String({ description: 'absent at the end' })),
+  next_cursor: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9_-]{1,512}$',
+      description: 'send it as cursor for the next page; absent at the end',
+    }),
+  ),
   has_more: Type.Boolean(),
 }
 
-export const listOf = (
-  name: string,
-  item: Parameters<typeof Type.Array>[0],
-  more: Record<string, ReturnType<typeof Type.String>> = {},
-) => Type.Object({ ...more, [name]: Type.Array(item), ...paging })
+/** One page of a list called `name`. */
+export const listOf = (name: string, item: TSchema, more: Readonly<Record<string, TSchema>> = {}) =>
+  Type.Object({ ...more, [name]: Type.Array(item, { maxItems: sizes.page_maximum }), ...paging })
 
-export const Checkpoint = Type.Object({
-  origin: Type.String(),
-  vkey: Type.String(),
-  tree_size: count('leaves'),
-  root_hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-  checkpoint: Type.String({ description: 'C2SP signed note' }),
-})
+/** What a list of events says beside them. */
+export const Generation = id('recovery epoch: changes only when a backup is restored')
+export const ThreadPlace = {
+  root_id: id('first event of the thread'),
+  requested_event_id: id('the event asked for'),
+  room: slug('room name'),
+  page: slug('page name of the root'),
+}
+export const RoomName = slug('room name')
+export const EventId = id('id of the event')
 
-export const Proof = Type.Object({
-  log: Type.Object({ origin: Type.String(), vkey: Type.String() }),
-  event_id: id('the event proved'),
-  leaf_index: count('0-based'),
-  leaf_hash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256(0x00 || entry), RFC 9162 2.1.1' }),
-  entry: Type.String({ description: 'base64 of the bytes that are hashed' }),
-  tree_size: count('size of the head'),
-  root_hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-  inclusion_path: Type.Array(Type.String({ pattern: '^[0-9a-f]{64}$' }), {
-    description: 'from the leaf up, RFC 9162 2.1.3',
-  }),
-  checkpoint: Type.String({ description: 'C2SP signed note' }),
-  signed_payload: Type.Optional(
-    Type.String({ description: 'the exact bytes that the author signed, while they exist' }),
-  ),
-})
+export const Checkpoint = Type.Object(
+  {
+    origin: logName,
+    vkey: logKey,
+    tree_size: count('leaves'),
+    root_hash: hash('RFC 9162 2.1.1'),
+    checkpoint: note('C2SP signed note'),
+  },
+  { description: 'a signed head of the public log' },
+)
+
+export const Proof = Type.Object(
+  {
+    log: Type.Object({ origin: logName, vkey: logKey }),
+    event_id: id('the event proved'),
+    leaf_index: count('0-based'),
+    leaf_hash: hash('SHA-256(0x00 || entry), RFC 9162 2.1.1'),
+    entry: Type.String({ maxLength: 8192, description: 'base64 of the bytes that are hashed' }),
+    tree_size: count('size of the head'),
+    root_hash: hash('root of the tree of that size'),
+    inclusion_path: Type.Array(hash('node hash'), {
+      maxItems: 64,
+      description: 'from the leaf up, RFC 9162 2.1.3',
+    }),
+    checkpoint: note('C2SP signed note'),
+    signed_payload: Type.Optional(signedPayload('the exact bytes that the author signed, while they exist')),
+  },
+  { description: 'an inclusion proof (RFC 9162 2.1.3) against a signed head' },
+)

@@ -1,7 +1,7 @@
 /** Rooms: where events stand, public ones for everybody, private ones for their members. */
 import { Type } from 'typebox'
 import type { Operation } from './operation.ts'
-import { listOf, PageSchema, Receipt, RoomSchema } from './results.ts'
+import { listOf, PageSchema, Receipt, RoomName, RoomSchema } from './results.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
 
@@ -13,7 +13,7 @@ export const roomCreate: Operation = {
   who: 'any key',
   required: ['room'],
   optional: ['visibility', 'members', 'text'],
-  refusals: ['name_taken', 'quota_exhausted'],
+  refusals: ['name_taken'],
   result: Type.Object({ room: RoomSchema, receipt: Receipt }),
   example: { operation: 'room.create', room: 'workshop', text: 'Tools we build together.' },
 }
@@ -61,7 +61,7 @@ export const roomPages: Operation = {
   required: ['room'],
   optional: ['cursor', 'limit'],
   refusals: ['not_found', 'private_room'],
-  result: listOf('pages', PageSchema, { room: Type.String() }),
+  result: listOf('pages', PageSchema, { room: RoomName }),
   example: { operation: 'room.pages', room: 'lobby' },
   get: {
     path: '/api/pages',

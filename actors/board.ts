@@ -70,7 +70,7 @@ export class ByActivity<Entry extends Active<Entry>> {
 }
 
 export class Board {
-  readonly events = new EventIndex()
+  readonly events: EventIndex
   readonly rooms = new Map<string, Room>()
   readonly roomList: Room[] = []
   readonly roomsByActivity = new ByActivity<Room>()
@@ -83,6 +83,10 @@ export class Board {
   readonly kinds = new Names()
   /** Number of the newest change applied. */
   change = 0
+
+  constructor(events = new EventIndex()) {
+    this.events = events
+  }
 
   /** Applies one record; `key` is the 16-byte id of the command that caused it. */
   apply(record: BoardRecord, key: Uint8Array, place: Place): void {

@@ -35,6 +35,23 @@ export type NewSlot = {
 
 const initialCapacity = 1024
 
+const columnNames = [
+  'shard',
+  'place',
+  'room',
+  'page',
+  'kind',
+  'author',
+  'seq',
+  'at',
+  'root',
+  'expires',
+  'change',
+  'leaf',
+  'next',
+  'tail',
+] as const
+
 export class EventIndex {
   #count = 0
   #ids = Buffer.alloc(initialCapacity * 16)
@@ -58,6 +75,32 @@ export class EventIndex {
 
   get count(): number {
     return this.#count
+  }
+
+  /** Everything but the hash table, for a snapshot: one buffer a column, cut to the slots in use. */
+  columns(): Record<string, Buffer> {
+    const cut = (column: Uint16Array | Uint32Array | Float64Array) =>
+      Buffer.from(column.buffer, column.byteOffset, this.#count * column.BYTES_PER_ELEMENT)
+    const columns: Record<string, Buffer> = { ids: this.#ids.subarray(0, this.#count * 16) }
+    for (const name of columnNames) columns[name] = cut(this[name])
+    return columns
+  }
+
+  /** The index that `columns` was taken from. */
+  static of(columns: Readonly<Record<string, Uint8Array>>): EventIndex {
+    const index = new EventIndex()
+    const count = columns.ids!.length / 16
+    while (index.place.length < count) index.#grow()
+    index.#count = count
+    index.#ids.set(columns.ids!)
+    for (const name of columnNames) {
+      const column = index[name]
+      new Uint8Array(column.buffer, column.byteOffset).set(columns[name]!)
+    }
+    while (count * 4 > index.#table.length * 3) index.#table = new Uint32Array(index.#table.length * 2)
+    index.#table.fill(none)
+    for (let slot = 0; slot < count; slot++) index.#place(slot)
+    return index
   }
 
   /** Slot of the event with this 16-byte id, or `none`. Ids are hashes, so their first bytes are the hash of the table. */
@@ -181,6 +224,20 @@ export class SlotList {
     return this.#slots[position]!
   }
 
+  /** The slots as bytes, for a snapshot. */
+  bytes(): Buffer {
+    return Buffer.from(this.#slots.buffer, 0, this.length * 4)
+  }
+
+  /** The list that `bytes` was taken from. */
+  static of(bytes: Uint8Array): SlotList {
+    const list = new SlotList()
+    list.length = bytes.length / 4
+    list.#slots = new Uint32Array(Math.max(8, list.length))
+    new Uint8Array(list.#slots.buffer).set(bytes)
+    return list
+  }
+
   /** Position of the first slot whose value is at least `value`; the list is sorted, because slots are given out in order. */
   lowerBound(value: number): number {
     let low = 0
@@ -216,7 +273,8 @@ export class Names {
     return this.#names[number]!
   }
 
-  get count(): number {
-    return this.#names.length
+  /** All names by number. */
+  all(): readonly string[] {
+    return this.#names
   }
 }

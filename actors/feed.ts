@@ -7,6 +7,7 @@
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
 import { Board } from './board.ts'
+import { packBoard, unpackBoard } from './board-snapshot.ts'
 import { decodeLogFrame } from './log.ts'
 import { type BoardRecord, frameKey, fromFrame, LEAF, PUBLIC } from './record.ts'
 import type { Head } from './shard.ts'
@@ -15,12 +16,16 @@ export type FeedOptions = {
   readonly log: JournalReader
   /** Readers of the shards' journals, by shard number. */
   readonly shards: readonly JournalReader[]
+  /** State at a position of the log to begin with, as `pack` gave it. */
+  readonly snapshot: { readonly seq: number; readonly bytes: Uint8Array } | undefined
   /** Called for each public record after it is applied, in order of `change`. */
   readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
 }
 
+type PackedFeed = readonly [size: number, checkpoint: string, sizes: readonly number[], frames: readonly number[]]
+
 export class Feed {
-  readonly board = new Board()
+  readonly board: Board
   readonly #options: FeedOptions
   #next = 1
   /** The newest head applied. */
@@ -31,6 +36,25 @@ export class Feed {
 
   constructor(options: FeedOptions) {
     this.#options = options
+    const kept = options.snapshot === undefined ? undefined : unpackBoard(options.snapshot.bytes)
+    this.board = kept?.board ?? new Board()
+    if (kept === undefined) return
+    const [size, checkpoint, sizes, frames] = kept.more as PackedFeed
+    this.#next = options.snapshot!.seq + 1
+    this.head = { size, checkpoint }
+    this.#sizes.push(...sizes)
+    this.#frames.push(...frames)
+  }
+
+  /** Newest log frame applied. */
+  get applied(): number {
+    return this.#next - 1
+  }
+
+  /** The state after frame `applied` of the log. */
+  pack(): Buffer {
+    const more: PackedFeed = [this.head.size, this.head.checkpoint, this.#sizes, this.#frames]
+    return packBoard(this.board, more)
   }
 
   /** Applies the log's frames up to `through` (its journal's numbers), which are durable. */

@@ -8,8 +8,8 @@
  */
 import { randomInt } from 'node:crypto'
 
-const seedA = randomInt(0xffff_ffff)
-const seedB = randomInt(0xffff_ffff)
+type PackedGeneration = readonly [startedAt: number, count: number, fingerprints: Uint8Array, places: Uint8Array]
+export type PackedMemory = readonly [now: PackedGeneration, before: PackedGeneration]
 
 class Generation {
   startedAt: number
@@ -32,6 +32,19 @@ class Generation {
   add(fingerprint: number, place: number): void {
     if (++this.count * 3 > this.#places.length * 2) this.#grow()
     this.#insert(fingerprint, place)
+  }
+
+  pack(): PackedGeneration {
+    const { buffer: prints } = this.#fingerprints
+    return [this.startedAt, this.count, Buffer.from(prints), Buffer.from(this.#places.buffer)]
+  }
+
+  static of([startedAt, count, fingerprints, places]: PackedGeneration): Generation {
+    const generation = new Generation(startedAt)
+    generation.count = count
+    generation.#fingerprints = new Float64Array(new Uint8Array(fingerprints).buffer)
+    generation.#places = new Uint32Array(new Uint8Array(places).buffer)
+    return generation
   }
 
   #insert(fingerprint: number, place: number): void {
@@ -67,6 +80,17 @@ export class RetryMemory {
     this.#before = new Generation(0)
   }
 
+  /** The cells as they are, for a snapshot. */
+  pack(): PackedMemory {
+    return [this.#now.pack(), this.#before.pack()]
+  }
+
+  /** Takes over what `pack` gave. */
+  restore([now, before]: PackedMemory): void {
+    this.#now = Generation.of(now)
+    this.#before = Generation.of(before)
+  }
+
   get full(): boolean {
     return this.#now.count >= this.#countMax
   }
@@ -86,10 +110,16 @@ export class RetryMemory {
   }
 }
 
-/** 52 bits over the parts, with a seed that nobody knows. */
-export function fingerprint(scope: string, identity: string, text: string): number {
-  let a = seedA
-  let b = seedB
+/** Two secret numbers: with them nobody can choose texts that crowd one cell. */
+export type Seeds = readonly [number, number]
+
+export function freshSeeds(): Seeds {
+  return [randomInt(0xffff_ffff), randomInt(0xffff_ffff)]
+}
+
+/** 52 bits over the parts. */
+export function fingerprint(seeds: Seeds, scope: string, identity: string, text: string): number {
+  let [a, b] = seeds
   for (const part of [scope, identity, text]) {
     for (let i = 0; i < part.length; i++) {
       const code = part.charCodeAt(i)

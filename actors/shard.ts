@@ -7,16 +7,20 @@
  *
  * An error while appending leaves this thread (rollback = crash): memory is thrown away and replayed from the file.
  */
+
+import { createHash } from 'node:crypto'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import { Board } from './board.ts'
+import { packBoard, unpackBoard } from './board-snapshot.ts'
 import { Mailbox } from './kernel/mailbox.ts'
-import { frameKey, fromFrame, LEAF, PUBLIC, registryName, toFrame } from './record.ts'
+import { frameKey, fromFrame, LEAF, PUBLIC, RecordType, type RoomCreated, registryName, toFrame } from './record.ts'
 import {
   Acceptance,
   authorOf,
   type Decider,
   type Decision,
   type Known,
+  type PackedAcceptance,
   type Refusal,
   refuse,
   type WriteLetter,
@@ -34,6 +38,12 @@ export type ShardOptions = {
   readonly diskHasRoom: () => boolean
   /** Tells the log actor that frames up to `through` are durable. */
   readonly toLog: (through: number) => void
+  /** State at a journal position to begin with, as `pack` gave it; what does not fit is replayed instead. */
+  readonly snapshot: { readonly seq: number; readonly bytes: Uint8Array } | undefined
+  /** Called after each turn with the newest durable frame: the time to keep a snapshot. */
+  readonly afterTurn: (seq: number) => void
+  /** Rooms that every board has. */
+  readonly firstRooms: readonly string[]
   readonly mailboxMax: number
   readonly lettersPerTurnMax: number
   /** Public frames that may wait for the log: the credits a shard takes before it decides. */
@@ -60,12 +70,13 @@ export type ShardAnswer =
   | { readonly ok: false; readonly refusal: Refusal }
 export type Answer = (answer: ShardAnswer, head?: Head) => void
 
+type PackedShard = readonly [now: number, acceptance: PackedAcceptance]
 type Letter = { readonly write: WriteLetter; readonly answer: Answer }
 type Waiting = { readonly seq: number; readonly give: (change: number, leaf: number, head: Head) => void }
 type Unconfirmed = { readonly seq: number; readonly leaf: boolean }
 
 export class Shard {
-  readonly board = new Board()
+  readonly board: Board
   readonly #options: ShardOptions
   readonly #mailbox: Mailbox<Letter>
   readonly #acceptance: Acceptance
@@ -77,9 +88,24 @@ export class Shard {
   constructor(options: ShardOptions) {
     this.#options = options
     this.#mailbox = new Mailbox(options.mailboxMax)
+    const kept = options.snapshot === undefined ? undefined : unpackBoard(options.snapshot.bytes)
+    this.board = kept?.board ?? new Board()
     this.#acceptance = new Acceptance(this.board, (seq) => this.read(seq))
+    const more = kept?.more as PackedShard | undefined
+    if (more !== undefined) {
+      this.#now = more[0]
+      this.#acceptance.restore(more[1])
+    }
     const now = options.wallSeconds()
-    for (const frame of options.journal.scan(1)) this.#replay(frame, now)
+    for (const frame of options.journal.scan(kept === undefined ? 1 : options.snapshot!.seq + 1))
+      this.#replay(frame, now)
+    this.#makeFirstRooms()
+  }
+
+  /** The state after the newest durable frame. Call it between turns. */
+  pack(): Buffer {
+    const more: PackedShard = [this.#now, this.#acceptance.pack()]
+    return packBoard(this.board, more)
   }
 
   get waiting(): number {
@@ -141,6 +167,7 @@ export class Shard {
       this.#options.toLog(this.#options.journal.nextSeq - 1)
     }
     for (const answer of answers) answer()
+    this.#options.afterTurn(this.#options.journal.nextSeq - 1)
     this.#scheduled = this.#mailbox.length > 0
     if (this.#scheduled) setImmediate(() => this.#turn())
   }
@@ -209,6 +236,17 @@ export class Shard {
     const waiting: Waiting = { seq, give: (_change, _leaf, head) => give(head) }
     if (at < 0) this.#waiting.push(waiting)
     else this.#waiting.splice(at, 0, waiting)
+  }
+
+  #makeFirstRooms(): void {
+    for (const room of this.#options.firstRooms) {
+      if (this.board.rooms.has(room)) continue
+      const at = this.#options.wallSeconds()
+      const record: RoomCreated = { type: RecordType.roomCreated, room, at, visibility: 'public' }
+      const key = createHash('sha256').update(`first room ${room}`).digest().subarray(0, 16)
+      const seq = this.#options.journal.append([toFrame(record, key, true, undefined)])
+      this.board.apply(record, key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
+    }
   }
 
   #replay(frame: Frame, now: number): void {

@@ -7,7 +7,7 @@ import type { Frame } from '../storage/journal.ts'
 import type { Board } from './board.ts'
 import { none } from './event-index.ts'
 import { type BoardRecord, frameKey, fromFrame, type Signed } from './record.ts'
-import { fingerprint, RetryMemory } from './retry-memory.ts'
+import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds } from './retry-memory.ts'
 
 /** What the front hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
 export type WriteLetter = {
@@ -73,18 +73,39 @@ export function refuse(code: string, message: string, field?: string, retryAfter
 /** A command that was accepted before: where its first record lies. */
 export type Known = { readonly known: number }
 
+export type PackedAcceptance = readonly [
+  Seeds,
+  PackedMemory,
+  PackedMemory,
+  readonly (readonly [id: string, seq: number])[],
+]
+
 /** Remembers accepted writes of one journal; judges retries. */
 export class Acceptance {
   readonly #nonces = new RetryMemory({ spanSeconds: nonceSeconds, countMax: 4_000_000 })
   readonly #requests = new RetryMemory({ spanSeconds: requestSeconds, countMax: 4_000_000 })
   /** Accepted commands that made no event: id (hex) -> journal number. */
   readonly #commands = new Map<string, number>()
+  #seeds: Seeds = freshSeeds()
   readonly #board: Board
   readonly #read: (seq: number) => Frame
 
   constructor(board: Board, read: (seq: number) => Frame) {
     this.#board = board
     this.#read = read
+  }
+
+  /** Everything remembered, for a snapshot. */
+  pack(): PackedAcceptance {
+    return [this.#seeds, this.#nonces.pack(), this.#requests.pack(), [...this.#commands]]
+  }
+
+  /** Takes over what `pack` gave. */
+  restore([seeds, nonces, requests, commands]: PackedAcceptance): void {
+    this.#seeds = seeds
+    this.#nonces.restore(nonces)
+    this.#requests.restore(requests)
+    for (const [id, seq] of commands) this.#commands.set(id, seq)
   }
 
   /** The first answer's place for a retry, a refusal, or undefined: a new command inside its time window. */
@@ -97,10 +118,13 @@ export class Acceptance {
         ? { known: place }
         : refuse('conflict', 'another command has the same first 128 bits of its hash: sign again with a fresh nonce')
     }
-    const nonceUsed = this.#nonces.find(fingerprint(`n${letter.to}`, letter.author, letter.nonce), (seq) => {
-      const fields = this.#fields(seq)
-      return fields.nonce === letter.nonce && fields.author === letter.author && now - fields.at < nonceSeconds
-    })
+    const nonceUsed = this.#nonces.find(
+      fingerprint(this.#seeds, `n${letter.to}`, letter.author, letter.nonce),
+      (seq) => {
+        const fields = this.#fields(seq)
+        return fields.nonce === letter.nonce && fields.author === letter.author && now - fields.at < nonceSeconds
+      },
+    )
     if (nonceUsed)
       return refuse(
         'nonce_reused',
@@ -134,8 +158,9 @@ export class Acceptance {
     seq: number,
     at: number,
   ): void {
-    this.#nonces.add(fingerprint(`n${use.to}`, use.author, use.nonce), seq, at)
-    if (use.requestId !== '') this.#requests.add(fingerprint(`r${use.to}`, use.author, use.requestId), seq, at)
+    this.#nonces.add(fingerprint(this.#seeds, `n${use.to}`, use.author, use.nonce), seq, at)
+    if (use.requestId !== '')
+      this.#requests.add(fingerprint(this.#seeds, `r${use.to}`, use.author, use.requestId), seq, at)
     if (!use.isEvent) this.#commands.set(Buffer.from(use.id).toString('hex'), seq)
   }
 
@@ -159,7 +184,7 @@ export class Acceptance {
 
   #request(letter: WriteLetter, now: number): Known | Decision | undefined {
     let decision: Known | Decision | undefined
-    this.#requests.find(fingerprint(`r${letter.to}`, letter.author, letter.requestId), (seq) => {
+    this.#requests.find(fingerprint(this.#seeds, `r${letter.to}`, letter.author, letter.requestId), (seq) => {
       const fields = this.#fields(seq)
       if (fields.requestId !== letter.requestId || fields.author !== letter.author || now - fields.at >= requestSeconds)
         return false

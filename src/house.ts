@@ -36,6 +36,9 @@ export type HouseFacts = {
 
 const stopWithinMs = 5_000
 
+/** Rooms that exist from the first start. */
+const firstRooms = ['lobby']
+
 export class House implements Actors {
   readonly shards: number
   readonly #options: HouseOptions
@@ -71,7 +74,7 @@ export class House implements Actors {
     }
     house.#seen = published.change
     const vkey = logFacts.vkey as string
-    const feedFacts = await house.#startFeed(published.seq, vkey, logFeed.port2)
+    const feedFacts = await house.#startFeed(published.seq, logFacts.logId as Uint8Array, vkey, logFeed.port2)
     return { house, facts: { vkey, published, handles: feedFacts.handles as HouseFacts['handles'] } }
   }
 
@@ -150,6 +153,7 @@ export class House implements Actors {
           generation: directory.facts.generation,
           diskReserveBytes,
           segmentBytesMax,
+          firstRooms: firstRooms.filter((room) => shardOf(room, this.shards) === number),
           front: front.port2,
           log: toLog.port1,
         }
@@ -190,7 +194,12 @@ export class House implements Actors {
     return this.#logThread.start()
   }
 
-  #startFeed(through: number, vkey: string, logPort: MessagePort): Promise<Readonly<Record<string, unknown>>> {
+  #startFeed(
+    through: number,
+    logId: Uint8Array,
+    vkey: string,
+    logPort: MessagePort,
+  ): Promise<Readonly<Record<string, unknown>>> {
     const { directory, onNews } = this.#options
     const front = new MessageChannel()
     this.#feedLink = this.#link(front.port1, (body) => onNews(body as FeedNews))
@@ -198,6 +207,7 @@ export class House implements Actors {
       dataDirectory: directory.path,
       shards: this.shards,
       through,
+      logId,
       origin: directory.facts.origin,
       vkey,
       cursorKey: directory.cursorKey,

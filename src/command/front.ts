@@ -15,6 +15,7 @@ import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
 import { decodeBytes64 } from './encoding.ts'
+import type { News } from './news.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { type Signer, Signers } from './signers.ts'
@@ -28,6 +29,7 @@ export type FrontOptions = {
   readonly actors: Actors
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
   readonly throttle: Throttle
+  readonly news: News
   /** Unix seconds. */
   readonly wallSeconds: () => number
   /** The newest signed head, as log.checkpoint answers it. */
@@ -44,12 +46,9 @@ export class Front {
     this.#writes = new Writes({
       actors: options.actors,
       throttle: options.throttle,
+      news: options.news,
       read: (request, answer) => this.read(request, answer),
     })
-  }
-
-  get writes(): Writes {
-    return this.#writes
   }
 
   /** Executes a command given as bytes of JSON. */

@@ -11,6 +11,7 @@ import { refusal } from '../refusals.ts'
 import { eventView, type SignedPost } from '../views/event.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
 import type { Command } from './check.ts'
+import type { News } from './news.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { fromActor, type Respond, refused, type Verified } from './reply.ts'
 import type { Throttle } from './throttle.ts'
@@ -18,6 +19,7 @@ import type { Throttle } from './throttle.ts'
 export type WritesOptions = {
   readonly actors: Actors
   readonly throttle: Throttle
+  readonly news: News
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
 }
 
@@ -27,13 +29,6 @@ type Run = (verified: Verified, respond: Respond) => void
 export class Writes {
   readonly #options: WritesOptions
   readonly #runs: Readonly<Record<string, Run>>
-  /** identity id -> handle, for what is composed here; filled from the registry's answers and the feed's news. */
-  readonly handles = new Map<string, string>()
-  /** Newest change of each room, and of the whole board: a ready answer older than this is stale. */
-  readonly roomChange = new Map<string, number>()
-  change = 0
-  /** Newest signed head. */
-  head: Head = { size: 0, checkpoint: '' }
 
   constructor(options: WritesOptions) {
     this.#options = options
@@ -48,23 +43,6 @@ export class Writes {
     const run = this.#runs[verified.operation.name]
     if (run === undefined) throw new Error(`no way to run ${verified.operation.name}`)
     run(verified, respond)
-  }
-
-  /** Notes that `room` has changed; called for every public record, by answer or by the feed's news. */
-  noteChange(room: string, change: number): void {
-    if (change > this.change) this.change = change
-    if (change > (this.roomChange.get(room) ?? 0)) this.roomChange.set(room, change)
-  }
-
-  /** Newest change that an answer about this room (undefined: about the whole board) depends on. */
-  newestChange(room: string | undefined): number {
-    if (room === undefined) return this.change
-    // Handles are shown beside every event, so a new one makes every answer old.
-    return Math.max(this.roomChange.get(room) ?? 0, this.roomChange.get(registryName) ?? 0)
-  }
-
-  noteHead(head: Head): void {
-    if (head.size >= this.head.size) this.head = head
   }
 
   #post(verified: Verified, respond: Respond): void {
@@ -108,13 +86,13 @@ export class Writes {
   /** The post is accepted; the handle it asked for is claimed before the answer. `notApplied`: why not, or ''. */
   #claim(verified: Verified, handle: string, answer: Accepted, then: (notApplied: string) => void): void {
     if (!(answer.reply as PostReply).isPublic) return then('private_room')
-    if (this.handles.get(verified.signer.id) === handle) return then('')
+    if (this.#options.news.handles.get(verified.signer.id) === handle) return then('')
     const letter = { ...this.#letter(verified, registryName, { handle }, 0), op: 'handle.claim', nonce: '' }
     this.#options.actors.write(letter, (claimed) => {
       if (claimed === undefined || !claimed.ok) return then('unknown')
       const reply = claimed.reply as { handle: string; notApplied?: string }
-      if (claimed.change !== undefined) this.noteChange(registryName, claimed.change)
-      if (reply.handle !== '') this.handles.set(verified.signer.id, reply.handle)
+      if (claimed.change !== undefined) this.#options.news.noteChange(registryName, claimed.change)
+      if (reply.handle !== '') this.#options.news.handles.set(verified.signer.id, reply.handle)
       then(reply.notApplied ?? '')
     })
   }
@@ -131,7 +109,7 @@ export class Writes {
     const reply = answer.reply as PostReply
     const id = verified.sha.toString('hex', 0, 16)
     if (answer.duplicate) return this.#readBack(verified, 'event.get', { event_id: id }, reply.at, respond, notApplied)
-    const handle = this.handles.get(verified.signer.id)
+    const handle = this.#options.news.handles.get(verified.signer.id)
     const { signer } = verified
     const event = eventView(
       {
@@ -193,7 +171,7 @@ export class Writes {
   #register(verified: Verified, respond: Respond): void {
     const handle = verified.command.handle as string
     this.#write(verified, registryName, { handle }, respond, (answer) => {
-      this.handles.set(verified.signer.id, handle)
+      this.#options.news.handles.set(verified.signer.id, handle)
       const { at } = answer.reply as { at: number }
       this.#readBack(verified, 'identity.get', { target: verified.signer.id }, at, respond, '', answer.duplicate)
     })
@@ -216,8 +194,8 @@ export class Writes {
         return respond(
           limit.daily && answer.refusal.code === 'rate_limited' ? dailyReply(limit.wait) : fromActor(answer.refusal),
         )
-      if (answer.change !== undefined) this.noteChange(to, answer.change)
-      if (head !== undefined) this.noteHead(head)
+      if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)
+      if (head !== undefined) this.#options.news.noteHead(head)
       accepted(answer, head)
     })
   }
@@ -256,7 +234,7 @@ export class Writes {
         event?: { event_id: string; log: { index?: number }; signed_payload?: string }
       }
       const leaf = data.event?.log.index
-      const receipt = receiptJson(verified, { at, leaf, head: this.head, duplicate: duplicate === true })
+      const receipt = receiptJson(verified, { at, leaf, head: this.#options.news.head, duplicate: duplicate === true })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
       const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
       if (data.event !== undefined) delete data.event.signed_payload

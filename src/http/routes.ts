@@ -5,6 +5,7 @@
 
 import { faultOf } from '../command/check.ts'
 import type { Front } from '../command/front.ts'
+import type { News } from '../command/news.ts'
 import { type Door, type Reply, readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { inside, sizes } from '../limits.ts'
@@ -21,6 +22,7 @@ export type RouteHandler = (exchange: Exchange, parameter: string) => void
 
 export type RoutesOptions = {
   readonly front: Front
+  readonly news: News
   readonly throttle: Throttle
   /** Unix seconds. */
   readonly wallSeconds: () => number
@@ -143,12 +145,12 @@ export class Routes {
         refused(refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait)),
       )
     const url = `${exchange.path}?${exchange.query}`
-    const { writes } = this.#options.front
-    const ready = this.#ready.find(url, (room) => writes.newestChange(room), this.#options.wallSeconds())
+    const { news } = this.#options
+    const ready = this.#ready.find(url, (room) => news.newestChange(room), this.#options.wallSeconds())
     if (ready !== undefined) return this.#sendReady(exchange, ready)
     const request = queryRequest(operation, exchange.query, parameter)
     if ('code' in request) return this.send(exchange, refused(request))
-    const change = writes.change
+    const { change } = news
     this.#options.front.read(request, (answer) => {
       if (answer === undefined || !answer.ok) return this.send(exchange, readReply(answer))
       this.#sendReady(exchange, this.#keep(url, answer, change))

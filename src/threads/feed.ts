@@ -2,6 +2,7 @@
  * The feed's thread: follows the log, answers every public read, proves, exports, and hands live posts to the front.
  * Wiring only; it renders on its own core, so that the front sends bytes that are ready.
  */
+import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { Feed } from '../../actors/feed.ts'
 import { Link } from '../../actors/kernel/link.ts'
@@ -21,11 +22,14 @@ import { type TailFormat, tailText } from '../views/stream.ts'
 import { runThread } from './entry.ts'
 import type { Published } from './log.ts'
 import { nodesFile } from './log-files.ts'
+import { SnapshotKeeper } from './snapshots.ts'
 
 export type FeedThread = {
   readonly dataDirectory: string
   readonly shards: number
   readonly through: number
+  /** Id of the log's journal: snapshots name it. */
+  readonly logId: Uint8Array
   readonly origin: string
   readonly vkey: string
   readonly cursorKey: Uint8Array
@@ -66,15 +70,22 @@ runThread((data: FeedThread) => {
   let changed = new Map<string, number>()
   let handles: [string, string][] = []
   let live = false
+  const logReader = JournalReader.open(logDirectory(data.dataDirectory))
+  const snapshots = new SnapshotKeeper(
+    join(logDirectory(data.dataDirectory), 'feed-snapshots'),
+    Buffer.from(data.logId),
+    data.through,
+  )
   const feed = new Feed({
-    log: JournalReader.open(logDirectory(data.dataDirectory)),
+    log: logReader,
+    snapshot: snapshots.found,
     shards: Array.from({ length: data.shards }, (_, shard) =>
       JournalReader.open(shardDirectory(data.dataDirectory, shard)),
     ),
     onRecord: (record, frame, change) => {
+      if (!live) return
       if (record.type === RecordType.handleClaimed)
         handles.push([Buffer.from(record.author).toString('hex'), record.handle])
-      if (!live) return
       changed.set(record.room, change)
       const formats = watched.get(record.room)
       if (formats === undefined || record.type !== RecordType.event) return
@@ -104,6 +115,7 @@ runThread((data: FeedThread) => {
   const follow = (): void => {
     feed.follow(durable)
     tree.advance(feed.head.size)
+    snapshots.after(feed.applied, () => feed.pack())
     if (!live || changed.size + handles.length === 0) return
     const news: FeedNews = ['changed', [...changed], handles]
     changed = new Map()
@@ -173,14 +185,16 @@ runThread((data: FeedThread) => {
     },
   })
   follow()
-  const known = handles
-  handles = []
   live = true
+  const known = feed.board.authorList.flatMap(({ id, handle }): [string, string][] =>
+    handle === undefined ? [] : [[id, handle]],
+  )
   return {
     facts: { handles: known, change: feed.board.change, size: feed.head.size },
     stop: () => {
       front.close()
       log.close()
+      snapshots.keep(feed.applied, () => feed.pack())
       tree.close()
     },
   }

@@ -103,6 +103,7 @@ runThread((data: LogThread) => {
   return {
     facts: {
       seq: journal.nextSeq - 1,
+      logId: journal.id,
       head: log.head,
       change: log.change,
       vkey: key.vkey,

@@ -1,4 +1,5 @@
 /** A shard's thread: opens its journal, replays it, and wires it to the front and to the log. Wiring only. */
+import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { Link } from '../../actors/kernel/link.ts'
 import { decideClaim, decideRegister } from '../../actors/registry.ts'
@@ -12,6 +13,7 @@ import { CursorSealer } from '../command/cursor.ts'
 import { inside } from '../limits.ts'
 import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
 import { report, runThread } from './entry.ts'
+import { SnapshotKeeper } from './snapshots.ts'
 
 export type ShardThread = {
   readonly number: number
@@ -20,6 +22,8 @@ export type ShardThread = {
   readonly generation: string
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  /** Rooms of this shard that exist from the first start. */
+  readonly firstRooms: readonly string[]
   readonly front: MessagePort
   readonly log: MessagePort
 }
@@ -47,9 +51,13 @@ runThread((data: ShardThread) => {
     now: monotonicMs,
     onTell: (body) => hear(body as FromLog),
   })
+  const snapshots = new SnapshotKeeper(join(data.directory, 'snapshots'), journal.id, journal.nextSeq - 1)
   const shard = new Shard({
     number: data.number,
     journal,
+    snapshot: snapshots.found,
+    afterTurn: (seq) => snapshots.after(seq, () => shard.pack()),
+    firstRooms: data.firstRooms,
     deciders: {
       post: decidePost,
       'room.create': decideRoomCreate,
@@ -100,6 +108,7 @@ runThread((data: ShardThread) => {
     stop: () => {
       front.close()
       log.close()
+      snapshots.keep(journal.nextSeq - 1, () => shard.pack())
       journal.close()
     },
   }

@@ -1,0 +1,32 @@
+/**
+ * What the front has heard: newest changes by room, the newest signed head, and who bears which handle.
+ * It hears by the answers to its own writes and by what the log and the feed tell; both only ever move it forward.
+ */
+import { registryName } from '../../actors/record.ts'
+import type { Head } from '../../actors/shard.ts'
+
+export class News {
+  /** identity id -> handle. */
+  readonly handles = new Map<string, string>()
+  readonly #roomChange = new Map<string, number>()
+  /** Number of the newest public change. */
+  change = 0
+  /** Newest signed head. */
+  head: Head = { size: 0, checkpoint: '' }
+
+  noteChange(room: string, change: number): void {
+    if (change > this.change) this.change = change
+    if (change > (this.#roomChange.get(room) ?? 0)) this.#roomChange.set(room, change)
+  }
+
+  noteHead(head: Head): void {
+    if (head.size >= this.head.size) this.head = head
+  }
+
+  /** Newest change that an answer about this room (undefined: about the whole board) depends on. */
+  newestChange(room: string | undefined): number {
+    if (room === undefined) return this.change
+    // Handles are shown beside every event, so a new one makes every answer old.
+    return Math.max(this.#roomChange.get(room) ?? 0, this.#roomChange.get(registryName) ?? 0)
+  }
+}

@@ -1,0 +1,31 @@
+/** Documents about the board itself: bytes made once at start. */
+import { capabilities, type Described } from '../views/capabilities.ts'
+import { openapi } from '../views/openapi.ts'
+import { etagOf } from './answers.ts'
+import type { Header } from './port.ts'
+import type { RouteHandler } from './routes.ts'
+
+const json = 'application/json; charset=utf-8'
+
+export function documentPaths(board: Described): Readonly<Record<string, RouteHandler>> {
+  return {
+    '/capabilities': serve(json, JSON.stringify({ ok: true, data: capabilities(board) })),
+    '/openapi.json': serve(json, JSON.stringify(openapi(board))),
+  }
+}
+
+function serve(type: string, text: string): RouteHandler {
+  const body = Buffer.from(text)
+  const etag = etagOf(body)
+  const headers: readonly Header[] = [
+    ['content-type', type],
+    ['etag', etag],
+    ['cache-control', 'public, max-age=60'],
+    ['access-control-allow-origin', '*'],
+    ['x-content-type-options', 'nosniff'],
+  ]
+  return (exchange) => {
+    if (exchange.header('if-none-match') === etag) exchange.reply(304, headers, '')
+    else exchange.reply(200, headers, body)
+  }
+}

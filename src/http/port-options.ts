@@ -1,0 +1,21 @@
+/** What the port says by itself: refusals of malformed requests and the answer to a fault, in the board's own words. */
+import { randomUUID } from 'node:crypto'
+import { monotonicMs } from '../clock.ts'
+import { log } from '../observe.ts'
+import type { HttpOptions } from './port.ts'
+
+export function portOptions(): HttpOptions {
+  return {
+    now: monotonicMs,
+    refusal: (_status, code, message) => JSON.stringify({ ok: false, error: { code, message } }),
+    onFault: (error) => {
+      const id = randomUUID()
+      const { message, stack } = error instanceof Error ? error : new Error(String(error))
+      log('error', 'fault', { id, problem: message, stack })
+      return JSON.stringify({
+        ok: false,
+        error: { code: 'internal', message: `a fault of this board, logged as ${id}` },
+      })
+    },
+  }
+}

@@ -25,7 +25,7 @@ export type Operation = {
   /** Schema of `data` in the answer. */
   readonly result: TSchema
   /** The command's own fields, as a caller would send them. */
-  readonly example: Readonly<Record<string, string | number | readonly string[]>>
+  readonly example: { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
   /** Public reads that plain GET answers too. */
   readonly get?: { readonly path: string; readonly query: readonly QueryName[] }
 }

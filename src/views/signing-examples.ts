@@ -34,16 +34,18 @@ const commands: readonly SignableCommand[] = [
   },
 ]
 
+/** The key of all examples. */
+const privateKey = createPrivateKey({
+  key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]),
+  format: 'der',
+  type: 'pkcs8',
+})
+const publicKey = createPublicKey(privateKey)
+  .export({ format: 'der', type: 'spki' })
+  .subarray(-32)
+  .toString('base64url')
+
 export function signingExamples(serviceId: string) {
-  const privateKey = createPrivateKey({
-    key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]),
-    format: 'der',
-    type: 'pkcs8',
-  })
-  const publicKey = createPublicKey(privateKey)
-    .export({ format: 'der', type: 'spki' })
-    .subarray(-32)
-    .toString('base64url')
   return commands.map((each) => {
     const command = { ...each, public_key: publicKey }
     const bytes = signingBytes(serviceId, command)
@@ -58,4 +60,11 @@ export function signingExamples(serviceId: string) {
       signature: sign(null, bytes, privateKey).toString('base64url'),
     }
   })
+}
+
+/** A whole command as it is sent, signed at a time long past: an example that no board will take. */
+export function signedExample(serviceId: string, fields: SignableCommand): SignableCommand {
+  const command = { ...fields, public_key: publicKey, timestamp: 1_790_000_000 }
+  const signature = sign(null, signingBytes(serviceId, command), privateKey).toString('base64url')
+  return { ...command, signature }
 }

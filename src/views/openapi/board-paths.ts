@@ -1,0 +1,209 @@
+/** Paths that are no operation: what the board says of itself, and what is streamed. */
+import { sizes } from '../../limits.ts'
+import { fields } from '../../operations/fields.ts'
+import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
+import { pathParameter } from './read-paths.ts'
+import { refused, success } from './responses.ts'
+
+const safe = Number.MAX_SAFE_INTEGER
+
+export function boardPaths(shapes: Shapes): Json {
+  return {
+    '/api/stats': {
+      get: {
+        operationId: 'stats',
+        tags: ['board'],
+        summary: 'Figures of the board.',
+        description: 'Counts of public things, and how the board is doing.',
+        responses: { '200': success('The figures.', shapes.add('Stats', stats)), ...refused },
+      },
+    },
+    '/capabilities': {
+      get: {
+        operationId: 'capabilities',
+        tags: ['board'],
+        summary: 'What this board is, how to sign, what it can do and how much of it.',
+        description: 'Everything a client needs that knows nothing yet: read this first.',
+        responses: { '200': success('What there is.', shapes.add('Capabilities', capabilities)), ...refused },
+      },
+    },
+    '/openapi.json': {
+      get: {
+        operationId: 'openapi',
+        tags: ['board'],
+        summary: 'This description.',
+        description: 'OpenAPI 3.1.0, made from the same declarations that check the commands.',
+        responses: {
+          '200': {
+            description: 'An OpenAPI document.',
+            content: { 'application/json': { schema: { type: 'object' } } },
+          },
+          ...refused,
+        },
+      },
+    },
+    '/v1/export': { get: exportPath },
+    '/tail/{room}': { get: tailPath },
+    '/healthz': {
+      get: {
+        operationId: 'health',
+        tags: ['board'],
+        summary: 'Is the board ready?',
+        description: 'Answers from the moment on when everything else answers too.',
+        responses: { '200': text('text/plain', 'It is ready.', 'ok\n'), ...refused },
+      },
+    },
+    '/metrics': {
+      get: {
+        operationId: 'metrics',
+        tags: ['board'],
+        summary: 'Figures for Prometheus.',
+        description: 'Text exposition format 0.0.4. Nothing of a private room is in it.',
+        responses: {
+          '200': text('text/plain', 'The figures.', '# TYPE broadside_events gauge\nbroadside_events 42\n'),
+          ...refused,
+        },
+      },
+    },
+  }
+}
+
+function text(type: string, description: string, example: string): Json {
+  return { description, content: { [type]: { schema: { type: 'string' }, example } } }
+}
+
+const stats: Json = {
+  type: 'object',
+  required: ['stats'],
+  properties: {
+    stats: {
+      type: 'object',
+      description: 'further figures may come',
+      required: ['rooms', 'identities', 'events', 'log_size', 'streams_open', 'uptime_seconds'],
+      additionalProperties: { type: 'integer', minimum: 0 },
+      properties: {
+        rooms: { type: 'integer', minimum: 0, description: 'public rooms' },
+        identities: { type: 'integer', minimum: 0, description: 'identities that acted in public' },
+        events: { type: 'integer', minimum: 0, description: 'public events' },
+        log_size: { type: 'integer', minimum: 0, description: 'leaves in the public log' },
+        streams_open: { type: 'integer', minimum: 0, description: 'tails that are open' },
+        uptime_seconds: { type: 'integer', minimum: 0, description: 'since the start' },
+      },
+    },
+  },
+}
+
+const capabilities: Json = {
+  type: 'object',
+  description: 'further keys may come',
+  required: [
+    'service_id',
+    'service_identity',
+    'name',
+    'release',
+    'signing',
+    'operations',
+    'limits',
+    'verifier',
+    'log',
+    'generation',
+  ],
+  properties: {
+    service_id: { type: 'string', maxLength: 64, description: 'goes into the signing bytes' },
+    service_identity: { type: 'object', description: 'the identity that the board itself signs with' },
+    name: { type: 'string', maxLength: 64 },
+    release: { type: 'string', maxLength: 64, description: 'release of the program' },
+    signing: { type: 'object', description: 'how to make the bytes to sign, with examples to try one’s own code on' },
+    operations: { type: 'array', maxItems: 1000, items: { type: 'object' }, description: 'every operation there is' },
+    limits: { type: 'object', description: 'sizes, rates and quotas; null means no limit' },
+    verifier: { type: 'string', maxLength: 64, description: 'what checks the signatures' },
+    log: {
+      type: 'object',
+      required: ['origin', 'vkey'],
+      properties: { origin: { type: 'string', maxLength: 256 }, vkey: { type: 'string', maxLength: 512 } },
+    },
+    generation: { type: 'string', pattern: '^[0-9a-f]{32}$', description: 'changes only when a backup is restored' },
+  },
+}
+
+const exportPath: Json = {
+  operationId: 'export',
+  tags: ['streams'],
+  summary: 'Everything public that may be archived, oldest first, as JSON lines.',
+  description: [
+    'One JSON object a line. First the events: all fields of an Event, with `signed_payload`, `command_sha256` and',
+    '`archive_eligible`. Without parameters follow lines of `type` `leaves` with all leaf hashes of the log, and a last',
+    'line of `type` `end` with the count and the signed head of that size: together they can be checked offline,',
+    'signature by signature and leaf by leaf. Upsert by `event_id`. Compressed with gzip on `Accept-Encoding`.',
+  ].join('\n'),
+  parameters: [
+    query('room', 'only this room', { type: 'string', pattern: (fields.room.schema as { pattern?: string }).pattern }),
+    query('since', 'only from this time on, Unix seconds', { type: 'integer', minimum: 0, maximum: safe }),
+    query('until', 'only before this time, Unix seconds', { type: 'integer', minimum: 0, maximum: safe }),
+    query('cursor', 'X-Next-Cursor of the page before', { type: 'string', pattern: '^[A-Za-z0-9_-]{1,512}$' }),
+    query('limit', 'lines of one page; without it and without cursor, everything', {
+      type: 'integer',
+      minimum: 1,
+      maximum: sizes.page_maximum,
+    }),
+  ],
+  responses: {
+    '200': {
+      ...text('application/x-ndjson', 'The lines.', '{"type":"end","count":0,"checkpoint":"…"}\n'),
+      headers: {
+        'X-Next-Cursor': {
+          description: 'Send it as `cursor` for the next page; absent at the end.',
+          schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,512}$' },
+        },
+      },
+    },
+    ...refused,
+  },
+}
+
+const tailPath: Json = {
+  operationId: 'tail',
+  tags: ['streams'],
+  summary: 'Follow a public room live.',
+  description: [
+    'The newest posts, then each further one as soon as it is on disk, for as long as the reader stays. Plain text by',
+    'default: a line `[event_id] room/page author time`, the text, an empty line. With `Accept: text/event-stream` the',
+    'same as server-sent events, `id` the event_id and `data` the Event. A reader that does not keep up is told so in a',
+    'last line that begins with `#`, and closed.',
+  ].join('\n'),
+  parameters: [
+    pathParameter('room', fields.room.schema),
+    query('last', 'how many of the newest posts come first', {
+      type: 'integer',
+      minimum: 0,
+      maximum: sizes.tail_last_maximum,
+      default: 5,
+    }),
+    query('since', 'go on behind this event, with nothing lost', plainSchema(fields.event_id.schema)),
+    query('format', 'line: one line for each post, with line feeds as ⏎', {
+      type: 'string',
+      enum: ['block', 'line'],
+      default: 'block',
+    }),
+    {
+      name: 'Last-Event-ID',
+      in: 'header',
+      description: 'the same as since, as browsers send it when they connect to server-sent events again',
+      schema: plainSchema(fields.event_id.schema),
+    },
+  ],
+  responses: {
+    '200': {
+      description: 'The feed; it does not end by itself.',
+      content: {
+        'text/plain': { schema: { type: 'string' } },
+        'text/event-stream': { schema: { type: 'string' } },
+      },
+    },
+    ...refused,
+  },
+}
+
+function query(name: string, description: string, schema: Json): Json {
+  return { name, in: 'query', description, schema }
+}

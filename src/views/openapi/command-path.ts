@@ -1,0 +1,76 @@
+/** POST /v1/command: every operation at one path, with an example of each. */
+import { operations } from '../../operations/index.ts'
+import type { Operation } from '../../operations/operation.ts'
+import { refusalsOf } from '../capabilities.ts'
+import type { Json, Shapes } from '../plain-schema.ts'
+import { signedExample } from '../signing-examples.ts'
+import { anyCommand, commandOf, resultOf } from './command-shapes.ts'
+import { refused, success } from './responses.ts'
+
+export function commandPath(serviceId: string, shapes: Shapes): Json {
+  const command = anyCommand(shapes)
+  const described = operations.map((operation) => ({
+    operation,
+    request: commandOf(operation, shapes),
+    result: resultOf(operation, shapes),
+  }))
+  const result = shapes.add('CommandResult', {
+    type: 'object',
+    description: 'what the operation answers: its own shape, such as PostResult',
+  })
+  return {
+    post: {
+      operationId: 'command',
+      tags: ['command'],
+      summary: 'Run one command.',
+      description: [
+        'A command names its operation and that operation’s fields, nothing else. A write must be signed; a read of',
+        'public things may come unsigned. Sending the very same signed command again is safe: it has no second',
+        'effect and gives the same outcome, with `receipt.duplicate`.',
+        '',
+        '| operation | what it does | command | answer |',
+        '| --- | --- | --- | --- |',
+        ...described.map(({ operation: { name, summary }, request, result: answer }) =>
+          ['', code(name), summary, code(nameIn(request)), code(nameIn(answer)), ''].join(' | ').trim(),
+        ),
+      ].join('\n'),
+      requestBody: {
+        required: true,
+        description: 'The command, in UTF-8.',
+        content: {
+          'application/json': {
+            schema: command,
+            examples: Object.fromEntries(operations.map((each) => [each.name, example(serviceId, each)])),
+          },
+        },
+      },
+      responses: { '200': success('The result of the operation.', result), ...refused },
+      'x-operations': Object.fromEntries(
+        described.map(({ operation, request, result: answer }) => [
+          operation.name,
+          {
+            kind: operation.kind,
+            who: operation.who,
+            request,
+            result: answer,
+            refusals: refusalsOf(operation),
+          },
+        ]),
+      ),
+    },
+  }
+}
+
+/** A write is shown as it is sent: with a signature that fits, though its time has passed. */
+function example(serviceId: string, { kind, name, summary, example: fields }: Operation): Json {
+  const value = kind === 'read' ? fields : signedExample(serviceId, { ...fields, nonce: `example-${name}` })
+  return { summary, value }
+}
+
+function code(text: string): string {
+  return `\`${text}\``
+}
+
+function nameIn(reference: Json): string {
+  return String(reference.$ref).split('/').at(-1)!
+}

@@ -1,0 +1,66 @@
+/**
+ * Shapes of commands: the one that any command has, and a narrower one for each operation. They describe a command
+ * without its empty fields, since `""`, `0` and `[]` mean the same as leaving a field out.
+ */
+import { envelope, type FieldName, fields } from '../../operations/fields.ts'
+import { operationByName } from '../../operations/index.ts'
+import type { Operation } from '../../operations/operation.ts'
+import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
+
+/** Without these no signature can be checked. */
+const signatureFields = ['public_key', 'signature', 'timestamp', 'nonce']
+
+/** `room.create` -> `RoomCreate`. */
+export function titleOf(name: string): string {
+  return name.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** The shape of any command: closed, and only `operation` is required. */
+export function anyCommand(shapes: Shapes): Json {
+  const names = Object.keys(fields) as FieldName[]
+  return shapes.add('Command', {
+    type: 'object',
+    description:
+      'One command. Which fields an operation takes says its own shape, such as PostRequest. ' +
+      'An empty string, 0 and an empty array mean the same as leaving the field out.',
+    additionalProperties: false,
+    required: ['operation'],
+    properties: {
+      ...Object.fromEntries(names.map((name) => [name, plainSchema(fields[name].schema)])),
+      operation: { type: 'string', enum: [...operationByName.keys()], description: 'the name of an operation' },
+    },
+  })
+}
+
+/** The shape of the commands of one operation. */
+export function commandOf(operation: Operation, shapes: Shapes): Json {
+  const { name, aliases = [], kind, required, optional, summary } = operation
+  const own = [...required, ...optional]
+  const rest = [...envelope].filter((each) => each !== 'operation')
+  const properties = Object.fromEntries(own.map((each) => [each, fieldOf(operation, each, shapes)]))
+  return shapes.add(`${titleOf(name)}Request`, {
+    type: 'object',
+    description: summary,
+    additionalProperties: false,
+    required: ['operation', ...required, ...(kind === 'write' ? signatureFields : [])],
+    // A read may come unsigned; half a signature is refused.
+    ...(kind === 'write' ? {} : { dependentRequired: { public_key: signatureFields, signature: signatureFields } }),
+    properties: {
+      operation: { type: 'string', enum: [name, ...aliases] },
+      ...properties,
+      ...Object.fromEntries(rest.map((each) => [each, plainSchema(fields[each].schema)])),
+    },
+  })
+}
+
+/** The shape of what the operation answers as `data`. */
+export function resultOf(operation: Operation, shapes: Shapes): Json {
+  return shapes.add(`${titleOf(operation.name)}Result`, plainSchema(operation.result, shapes))
+}
+
+function fieldOf(operation: Operation, name: FieldName, shapes: Shapes): Json {
+  const schema = plainSchema((operation.narrowed?.[name] ?? fields[name]).schema)
+  if (name !== 'data' || operation.data === undefined) return schema
+  const inside = shapes.add(`${titleOf(operation.name)}Data`, plainSchema(operation.data))
+  return { ...schema, contentMediaType: 'application/json', contentSchema: inside }
+}

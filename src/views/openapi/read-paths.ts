@@ -1,0 +1,53 @@
+/** The GET paths that are operations too: each parameter has the rule of the field that it stands for. */
+import { sizes } from '../../limits.ts'
+import { type FieldName, fields } from '../../operations/fields.ts'
+import { operations } from '../../operations/index.ts'
+import type { Operation, QueryName } from '../../operations/operation.ts'
+import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
+import { resultOf, titleOf } from './command-shapes.ts'
+import { refused, success } from './responses.ts'
+
+export function readPaths(shapes: Shapes): Json {
+  const read = operations.filter(({ get }) => get !== undefined)
+  return Object.fromEntries(read.map((operation) => [operation.get!.path, { get: readOf(operation, shapes) }]))
+}
+
+function readOf(operation: Operation, shapes: Shapes): Json {
+  const { name, group, summary } = operation
+  const { path, query } = operation.get!
+  const inPath = path.includes('{event_id}') ? [pathParameter('event_id', fields.event_id.schema)] : []
+  return {
+    operationId: titleOf(name).replace(/^./, (first) => first.toLowerCase()),
+    tags: [group],
+    summary,
+    description: `Public things only. The same as the operation \`${name}\`, which reads private rooms too when it is signed.`,
+    parameters: [...inPath, ...query.map((each) => queryParameter(operation, each))],
+    responses: { '200': success('What was asked for.', resultOf(operation, shapes)), ...refused },
+  }
+}
+
+export function pathParameter(name: string, schema: Parameters<typeof plainSchema>[0]): Json {
+  const { description, ...rest } = plainSchema(schema)
+  return { name, in: 'path', required: true, description, schema: rest }
+}
+
+function queryParameter(operation: Operation, { name, field }: QueryName): Json {
+  const { description, ...schema } = schemaOf(operation, field)
+  const isRequired = operation.required.some((each) => each === field)
+  return {
+    name,
+    in: 'query',
+    ...(isRequired ? { required: true } : {}),
+    description: description ?? `${field} of the operation`,
+    schema: name === 'limit' ? { ...schema, default: sizes.page_default } : schema,
+  }
+}
+
+function schemaOf(operation: Operation, field: QueryName['field']): Json {
+  if (!field.startsWith('data.')) {
+    const name = field as FieldName
+    return plainSchema((operation.narrowed?.[name] ?? fields[name]).schema)
+  }
+  const { properties } = plainSchema(operation.data!) as { readonly properties: Readonly<Record<string, Json>> }
+  return properties[field.slice('data.'.length)]!
+}

@@ -1,0 +1,60 @@
+/**
+ * The schemas of the declarations as plain JSON Schema (2020-12), for documents that people and programs read:
+ * choices become `enum`, and shapes that bear a title are written once and referred to.
+ */
+import type { TSchema } from 'typebox'
+
+export type Json = { readonly [key: string]: unknown }
+
+/** Shapes by name, filled by `plainSchema`; each stands at `prefix` + name. */
+export class Shapes {
+  readonly prefix: string
+  readonly #found = new Map<string, Json>()
+
+  constructor(prefix: string) {
+    this.prefix = prefix
+  }
+
+  /** Puts a shape there under its name and gives the reference to it. The same name again must mean the same shape. */
+  add(name: string, shape: Json): Json {
+    const before = this.#found.get(name)
+    if (before !== undefined && JSON.stringify(before) !== JSON.stringify(shape)) {
+      throw new Error(`two shapes are called ${name}`)
+    }
+    this.#found.set(name, shape)
+    return { $ref: this.prefix + name }
+  }
+
+  get all(): Json {
+    return Object.fromEntries(this.#found)
+  }
+}
+
+/** `shapes`: where titled shapes go; without it they are written in place. */
+export function plainSchema(schema: TSchema, shapes?: Shapes): Json {
+  return plain(schema as unknown as Json, shapes) as Json
+}
+
+function plain(value: unknown, shapes: Shapes | undefined): unknown {
+  if (Array.isArray(value)) return value.map((each) => plain(each, shapes))
+  if (typeof value !== 'object' || value === null) return value
+  const { title, ...schema } = value as Json
+  const simple = choices(schema) ?? wholeNumber(schema)
+  const shown = Object.fromEntries(Object.entries(simple).map(([key, each]) => [key, plain(each, shapes)]))
+  if (typeof title !== 'string') return shown
+  return shapes === undefined ? { title, ...shown } : shapes.add(title, shown)
+}
+
+/** `anyOf` of constants is what JSON Schema calls `enum`. */
+function choices(schema: Json): Json | undefined {
+  const { anyOf, ...rest } = schema
+  if (!Array.isArray(anyOf)) return undefined
+  const constants = (anyOf as readonly Json[]).map((each) => each.const)
+  if (constants.some((each) => each === undefined)) return undefined
+  return { type: typeof constants[0], enum: constants, ...rest }
+}
+
+/** A constant that is a whole number is an integer. */
+function wholeNumber(schema: Json): Json {
+  return schema.type === 'number' && Number.isInteger(schema.const) ? { ...schema, type: 'integer' } : schema
+}

@@ -1,0 +1,108 @@
+/** A real board in a process of its own, and a client process for it: started, used and ended by a bench. */
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Load, Measured } from './client-process.ts'
+import { processTime, projectDirectory, residentMib, type ThreadTime, threadTimes, withDirectory } from './machine.ts'
+
+const measureMsMax = 120_000
+const stopMsMax = 15_000
+
+export type BoardRun = {
+  readonly port: number
+  readonly pid: number
+  readonly serviceId: string
+  /** Sends the load from the client process. Throws when any answer was not 200. */
+  load(inFlight: number, work: Load['work']): Promise<Measured>
+  residentMib(): number
+  time(): ReturnType<typeof processTime>
+  /** The threads that the board starts, by name, for their time in `Measured`. */
+  readonly threadNames: ReadonlyMap<number, string>
+}
+
+/** Threads of each kind that a board takes by itself on this machine. */
+const half = Math.max(1, availableParallelism() >> 1)
+
+/** Starts a board on a fresh directory with rates lifted, hands it to `use`, and ends it whatever happens. */
+export function withBoard<Result>(use: (board: BoardRun) => Promise<Result>): Promise<Result> {
+  return withDirectory(async (directory) => {
+    const shards = process.env.SHARDS ?? String(half)
+    const verifyThreads = process.env.VERIFY_THREADS ?? String(half)
+    const env = {
+      BROADSIDE_LIMITS: 'off',
+      LOG_LEVEL: 'warn',
+      ...process.env,
+      SHARDS: shards,
+      VERIFY_THREADS: verifyThreads,
+    }
+    const program = join(projectDirectory, 'src', 'cli', 'main.ts')
+    const args = [program, 'serve', '--data', join(directory, 'data'), '--port', '0']
+    const server = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const client = fork(new URL('./client-process.ts', import.meta.url))
+    try {
+      const pid = server.pid!
+      const address = await readyAddress(server)
+      const port = Number(new URL(address).port)
+      const answer = await fetch(`${address}/capabilities`)
+      const serviceId = ((await answer.json()) as { data: { service_id: string } }).data.service_id
+      return await use({
+        port,
+        pid,
+        serviceId,
+        threadNames: nameThreads(threadTimes(pid), pid, Number(shards), Number(verifyThreads)),
+        residentMib: () => residentMib(pid),
+        time: () => processTime(pid),
+        load: (inFlight, work) => measure(client, { port, pid, inFlight, work }),
+      })
+    } finally {
+      client.disconnect()
+      await stop(server)
+    }
+  })
+}
+
+async function readyAddress(server: ChildProcess): Promise<string> {
+  for await (const line of createInterface({ input: server.stdout! })) {
+    const address = /\bhttps?:\/\/\S+/.exec(line)?.[0]
+    if (address === undefined) continue
+    server.stdout!.resume()
+    return address
+  }
+  throw new Error('the board did not start')
+}
+
+/** Threads start in the order that house.ts and server.ts give them, after those of Node itself. */
+function nameThreads(
+  times: readonly ThreadTime[],
+  pid: number,
+  shards: number,
+  verifiers: number,
+): Map<number, string> {
+  const of = (what: string, count: number) =>
+    Array.from({ length: count }, (_, n) => (count > 1 ? `${what} ${n}` : what))
+  const names = [...of('shard', shards), 'log', 'feed', ...of('verify', verifiers)]
+  const newest = times.slice(-names.length)
+  return new Map([[pid, 'front'], ...newest.map(({ id }, n): [number, string] => [id, names[n]!])])
+}
+
+async function measure(client: ChildProcess, load: Load): Promise<Measured> {
+  const answer = once(client, 'message', { signal: AbortSignal.timeout(measureMsMax) })
+  client.send(load)
+  const [{ measured, problem }] = (await answer) as [{ measured?: Measured; problem?: string }]
+  if (measured === undefined) throw new Error(`the client failed: ${problem}`)
+  const bad = Object.entries(measured.statuses).filter(([status]) => status !== '200')
+  if (bad.length > 0)
+    throw new Error(`answers that were not 200: ${bad.map(([status, n]) => `${n} x ${status}`).join(', ')}`)
+  return measured
+}
+
+async function stop(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  const ended = once(server, 'exit')
+  server.kill('SIGTERM')
+  const timer = setTimeout(() => server.kill('SIGKILL'), stopMsMax)
+  await ended
+  clearTimeout(timer)
+}

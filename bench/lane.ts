@@ -1,0 +1,121 @@
+/**
+ * The client of the benches: many keep-alive connections, each with one request under way, at the least cost we know.
+ *
+ * It runs beside the board on the same cores, so what it spends is missing there. A request is one ready buffer and one
+ * write; all connections read into one buffer; of an answer only status and Content-Length are looked at.
+ */
+import { connect, type Socket } from 'node:net'
+
+const head = Buffer.from('\r\n\r\n')
+const lengthField = /\r\ncontent-length: (\d+)/i
+/** One for all: bytes are looked at before the next read can happen. */
+const shared = Buffer.allocUnsafeSlow(256 * 1024)
+
+export type Outcome = {
+  readonly seconds: number
+  /** Milliseconds from write to the last byte of the answer, ascending. */
+  readonly latencies: Float64Array
+  readonly statuses: Readonly<Record<number, number>>
+  readonly bodyBytes: number
+}
+
+type Answered = (lane: Lane, status: number, bodyBytes: number) => void
+
+class Lane {
+  readonly #socket: Socket
+  readonly #answered: Answered
+  /** The beginning of a head that came in pieces. */
+  #piece: Buffer | undefined
+  #status = 0
+  #length = 0
+  /** Bytes of the body that are still to come. */
+  #missing = 0
+  sentAt = 0
+
+  constructor(port: number, answered: Answered, failed: (error: Error) => void) {
+    this.#answered = answered
+    const callback = (size: number, bytes: Uint8Array): boolean => {
+      this.#take(bytes as Buffer, size)
+      return true
+    }
+    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread: { buffer: shared, callback } })
+    this.#socket.on('error', failed)
+    this.#socket.on('close', () => failed(new Error('the board closed a connection')))
+  }
+
+  connected(): Promise<void> {
+    return new Promise((resolve) => this.#socket.once('connect', resolve))
+  }
+
+  send(request: Buffer): void {
+    this.sentAt = performance.now()
+    this.#socket.write(request)
+  }
+
+  close(): void {
+    this.#socket.removeAllListeners('close')
+    this.#socket.destroy()
+  }
+
+  #take(bytes: Buffer, size: number): void {
+    if (this.#missing > 0) {
+      this.#missing -= size
+      if (this.#missing === 0) this.#answered(this, this.#status, this.#length)
+      return
+    }
+    const start = this.#piece === undefined ? bytes : Buffer.concat([this.#piece, bytes.subarray(0, size)])
+    const end = start === bytes ? size : start.length
+    const headEnd = start.indexOf(head)
+    if (headEnd < 0 || headEnd + 4 > end) {
+      this.#piece = Buffer.from(start.subarray(0, end))
+      return
+    }
+    this.#piece = undefined
+    const text = start.toString('latin1', 0, headEnd)
+    const found = lengthField.exec(text)
+    if (found === null) throw new Error(`an answer without Content-Length: ${text}`)
+    this.#status = Number(text.slice(9, 12))
+    this.#length = Number(found[1])
+    this.#missing = headEnd + 4 + this.#length - end
+    if (this.#missing === 0) this.#answered(this, this.#status, this.#length)
+  }
+}
+
+/** Sends all requests in order, `inFlight` at a time, over as many connections. Rejects when a connection fails. */
+export async function sendAll(port: number, inFlight: number, requests: readonly Buffer[]): Promise<Outcome> {
+  let next = 0
+  let open = Math.min(inFlight, requests.length)
+  let bodyBytes = 0
+  let done = 0
+  const latencies = new Float64Array(requests.length)
+  const statuses: Record<number, number> = {}
+  const lanes: Lane[] = []
+  let seconds = 0
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const answered: Answered = (lane, status, bytes) => {
+        latencies[done++] = performance.now() - lane.sentAt
+        statuses[status] = (statuses[status] ?? 0) + 1
+        bodyBytes += bytes
+        if (next < requests.length) lane.send(requests[next++]!)
+        else if (--open === 0) resolve()
+      }
+      for (let i = 0; i < open; i++) lanes.push(new Lane(port, answered, reject))
+      Promise.all(lanes.map((lane) => lane.connected())).then(() => {
+        seconds = performance.now()
+        for (const lane of lanes) lane.send(requests[next++]!)
+      }, reject)
+    })
+    seconds = (performance.now() - seconds) / 1000
+  } finally {
+    for (const lane of lanes) lane.close()
+  }
+  return { seconds, latencies: latencies.sort(), statuses, bodyBytes }
+}
+
+/** The bytes of one request. */
+export function requestBytes(target: string, body?: Uint8Array): Buffer {
+  if (body === undefined) return Buffer.from(`GET ${target} HTTP/1.1\r\nHost: bench\r\n\r\n`)
+  const start = `POST ${target} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
+  return Buffer.concat([Buffer.from(start), body])
+}

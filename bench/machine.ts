@@ -1,0 +1,105 @@
+/** What a number depends on besides our code: processor, kernel, Node, commit, load; and what a process has used of it. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const projectDirectory = fileURLToPath(new URL('..', import.meta.url))
+
+export type Machine = {
+  readonly processor: string
+  readonly cores: number
+  readonly memory_gib: number
+  readonly kernel: string
+  readonly node: string
+  readonly commit: string
+  readonly file_system: string
+}
+
+export function machineFacts(): Machine {
+  return {
+    processor: cpus()[0]?.model ?? 'unknown',
+    cores: availableParallelism(),
+    memory_gib: Math.round(totalmem() / 2 ** 30),
+    kernel: `${process.platform} ${release()} ${process.arch}`,
+    node: process.versions.node,
+    commit: commitNow(),
+    file_system: `type 0x${statfsSync(realDisk()).type.toString(16)}`,
+  }
+}
+
+/** The commit, with a plus when files of the program differ from it. */
+function commitNow(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: projectDirectory, encoding: 'utf8' }).trim()
+  try {
+    const changed = git('status', '--porcelain', '--untracked-files=no', '--', 'src', 'actors', 'storage', 'bench')
+    return git('rev-parse', '--short', 'HEAD') + (changed === '' ? '' : '+')
+  } catch {
+    return 'unknown'
+  }
+}
+
+/** Processes that wanted to run in the last minute, on average: above the number of cores, numbers are too low. */
+export function loadNow(): number {
+  return Math.round((loadavg()[0] ?? 0) * 100) / 100
+}
+
+const tmpfs = 0x01021994
+
+/** A directory on a disk that keeps what it syncs: a memory file system would answer every sync at once. */
+function realDisk(): string {
+  const found = [tmpdir(), projectDirectory].find((directory) => statfsSync(directory).type !== tmpfs)
+  if (found === undefined) throw new Error(`${tmpdir()} is in memory: set TMPDIR to a directory on a disk`)
+  return found
+}
+
+/** Runs `use` with a fresh directory on a real disk, and removes it. */
+export async function withDirectory<Result>(use: (directory: string) => Promise<Result> | Result): Promise<Result> {
+  const directory = mkdtempSync(join(realDisk(), 'broadside-bench-'))
+  try {
+    return await use(directory)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** One thread of a process: microseconds on a processor, and microseconds it was ready to run and had to wait for one. */
+export type ThreadTime = { readonly id: number; readonly cpuUs: number; readonly waitUs: number }
+
+/** Every thread of a process in order of their start. Empty where there is no /proc. */
+export function threadTimes(pid: number): ThreadTime[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+      .map(Number)
+      .sort((a, b) => a - b)
+      .map((id) => {
+        const [onCpu = 0, waiting = 0] = readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8')
+          .split(' ')
+          .map(Number)
+        return { id, cpuUs: onCpu / 1000, waitUs: waiting / 1000 }
+      })
+  } catch {
+    return []
+  }
+}
+
+/** User and system time of a whole process in microseconds (proc_pid_stat(5) fields 14 and 15, 100 ticks a second). */
+export function processTime(pid: number): { readonly userUs: number; readonly systemUs: number } {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+    return { userUs: Number(fields[11]) * 10_000, systemUs: Number(fields[12]) * 10_000 }
+  } catch {
+    return { userUs: Number.NaN, systemUs: Number.NaN }
+  }
+}
+
+/** VmRSS of a process, MiB. */
+export function residentMib(pid: number): number {
+  try {
+    const found = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
+    return Math.round(Number(found?.[1]) / 1024)
+  } catch {
+    return Number.NaN
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * What this machine can do at best, measured in the same run as what we make of it: one verification, one sync, one
+ * hash, in a loop with nothing around them. A ratio to these survives a noisy machine; a rate does not.
+ */
+import { hash } from 'node:crypto'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { openFile } from '../storage/disk.ts'
+
+type Sodium = {
+  crypto_sign_seed_keypair(publicKey: Buffer, secretKey: Buffer, seed: Uint8Array): void
+  crypto_sign_detached(signature: Buffer, message: Uint8Array, secretKey: Buffer): void
+  crypto_sign_verify_detached(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean
+}
+
+/** A signed command of the size that posts have. */
+export const messageBytes = 400
+
+export type SignedBytes = { readonly signature: Buffer; readonly message: Buffer; readonly publicKey: Buffer }
+
+/** `count` signatures by `count` keys. */
+export function signedBytes(count: number, bytes: number = messageBytes): SignedBytes[] {
+  return Array.from({ length: count }, (_, n) => {
+    const publicKey = Buffer.alloc(32)
+    const secretKey = Buffer.alloc(64)
+    const signature = Buffer.alloc(64)
+    const message = Buffer.alloc(bytes, `${n} message `)
+    sodium().crypto_sign_seed_keypair(publicKey, secretKey, hash('sha256', `bench key ${n}`, 'buffer'))
+    sodium().crypto_sign_detached(signature, message, secretKey)
+    return { signature, message, publicKey }
+  })
+}
+
+function sodium(): Sodium {
+  return createRequire(import.meta.url)('sodium-native') as Sodium
+}
+
+/** Calls a second of `call`, in rounds of `step` calls for `ms` milliseconds. */
+export function rateOf(ms: number, step: number, call: (n: number) => void): number {
+  const start = performance.now()
+  let calls = 0
+  let elapsed = 0
+  do {
+    for (let n = 0; n < step; n++) call(calls + n)
+    calls += step
+    elapsed = performance.now() - start
+  } while (elapsed < ms)
+  return (calls / elapsed) * 1000
+}
+
+let signed: SignedBytes[] | undefined
+
+/** libsodium's own verification on one core, with no check of ours around it: signatures a second. */
+export function rawVerifyPerSecond(ms = 150): number {
+  signed ??= signedBytes(64)
+  const library = sodium()
+  const items = signed
+  return rateOf(ms, 64, (n) => {
+    const { signature, message, publicKey } = items[n % 64]!
+    if (!library.crypto_sign_verify_detached(signature, message, publicKey)) throw new Error('a good signature fails')
+  })
+}
+
+/** write + fdatasync of `bytes` at the end of a growing file: syncs a second. */
+export function rawSyncPerSecond(directory: string, bytes = 400, ms = 150): number {
+  const file = openFile(join(directory, `sync-${performance.now()}`), 'create')
+  const block = Buffer.alloc(bytes, 'x')
+  let end = 0
+  try {
+    return rateOf(ms, 4, () => {
+      file.writeAt(block, end)
+      end += bytes
+      file.sync()
+    })
+  } finally {
+    file.close()
+  }
+}
+
+/** SHA-256 of 65 bytes (a tree node) by Node's one-shot call: hashes a second. */
+export function rawHashPerSecond(ms = 150): number {
+  const node = Buffer.alloc(65, 1)
+  return rateOf(ms, 1000, () => hash('sha256', node, 'binary'))
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}

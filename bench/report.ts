@@ -1,0 +1,54 @@
+/** Results as tables for people and JSON for later comparison. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Machine, projectDirectory } from './machine.ts'
+
+/** One measured case; the keys are the columns, with their unit. */
+export type Row = { readonly [column: string]: string | number }
+export type Table = { readonly title: string; readonly rows: readonly Row[]; readonly notes?: readonly string[] }
+
+export type Bench = {
+  /** As on the command line. */
+  readonly name: string
+  /** What the numbers are to answer. */
+  readonly question: string
+  /** Measures. `isQuick` = a few seconds, for a look rather than for the record. */
+  run(options: { readonly isQuick: boolean }): Promise<readonly Table[]>
+}
+
+export type Result = {
+  readonly name: string
+  readonly question: string
+  readonly load_average: readonly [before: number, after: number]
+  readonly seconds: number
+  readonly tables: readonly Table[]
+}
+
+export function tableText({ title, rows, notes = [] }: Table): string {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+  const cells = [columns, ...rows.map((row) => columns.map((column) => cellText(row[column])))]
+  const isText = columns.map((column) => rows.some((row) => typeof row[column] === 'string'))
+  const widths = columns.map((_, at) => Math.max(...cells.map((line) => line[at]!.length)))
+  const lines = cells.map((line) =>
+    line.map((cell, at) => (isText[at] ? cell.padEnd(widths[at]!) : cell.padStart(widths[at]!))).join('  '),
+  )
+  return [title, ...lines.map((line) => `  ${line.trimEnd()}`), ...notes.map((note) => `  ${note}`), ''].join('\n')
+}
+
+/** Three digits that count, thousands apart. */
+function cellText(value: string | number | undefined): string {
+  if (value === undefined) return ''
+  if (typeof value === 'string') return value
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
+  return Number.isInteger(value) ? String(value) : value.toPrecision(value < 1 ? 2 : 3)
+}
+
+/** Writes bench/results/latest.json and .txt, which stay out of the repository; says where. */
+export function writeResults(machine: Machine, results: readonly Result[], text: string): string {
+  const directory = join(projectDirectory, 'bench', 'results')
+  mkdirSync(directory, { recursive: true })
+  const at = new Date().toISOString()
+  writeFileSync(join(directory, 'latest.json'), `${JSON.stringify({ at, machine, results }, null, 2)}\n`)
+  writeFileSync(join(directory, 'latest.txt'), text)
+  return 'bench/results/latest.json'
+}

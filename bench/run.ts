@@ -1,0 +1,52 @@
+/**
+ * Runs the benches: all, or those named. `npm run bench -- [--quick] [NAME ...]`
+ *
+ * Prints a table for each and writes them with machine, Node and commit to bench/results/latest.json.
+ */
+import { loadNow, machineFacts } from './machine.ts'
+import { type Bench, type Result, tableText, writeResults } from './report.ts'
+
+const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] = [
+  ['posts', async () => (await import('./posts.bench.ts')).posts],
+]
+
+async function runOne(bench: Bench, isQuick: boolean, say: (text: string) => void): Promise<Result> {
+  const before = loadNow()
+  const start = performance.now()
+  say(`${bench.name}: ${bench.question}\n`)
+  const tables = await bench.run({ isQuick })
+  const seconds = Math.round((performance.now() - start) / 100) / 10
+  for (const table of tables) say(tableText(table))
+  const after = loadNow()
+  say(`  ${seconds} s, load average ${before} before, ${after} after\n`)
+  return { name: bench.name, question: bench.question, load_average: [before, after], seconds, tables }
+}
+
+async function main(args: readonly string[]): Promise<void> {
+  const names = args.filter((arg) => !arg.startsWith('-'))
+  const unknown = names.find((name) => !benches.some(([known]) => known === name))
+  if (unknown !== undefined || args.some((arg) => arg.startsWith('-') && arg !== '--quick')) {
+    console.error(`usage: npm run bench -- [--quick] [${benches.map(([name]) => name).join('|')} ...]`)
+    process.exit(2)
+  }
+  let text = ''
+  const say = (line: string): void => {
+    text += `${line}\n`
+    console.log(line)
+  }
+  const machine = machineFacts()
+  say(
+    Object.entries(machine)
+      .map(([fact, value]) => `${fact}: ${value}`)
+      .join('; '),
+  )
+  say('')
+  const results: Result[] = []
+  for (const [name, load] of benches) {
+    if (names.length === 0 || names.includes(name))
+      results.push(await runOne(await load(), args.includes('--quick'), say))
+  }
+  console.log(`written to ${writeResults(machine, results, text)}`)
+}
+
+await main(process.argv.slice(2))

@@ -67,8 +67,9 @@ export function checkOperation(
     if (fault !== undefined) return bad(fault)
   }
   for (const name of operation.required) {
-    if (!isGiven((command as Record<string, unknown>)[name]))
-      return bad(refusal('missing_field', `${operation.name} needs ${name}: ${rules.get(name)!.rule}`, name))
+    if (isGiven((command as Record<string, unknown>)[name])) continue
+    const { meaning, rule } = rules.get(name)!
+    return bad(refusal('missing_field', `${operation.name} needs ${name}, ${meaning}: ${rule}`, name))
   }
   const data = checkData(operation, command.data as string | undefined)
   return data.ok ? { ok: true, value: { operation, data: data.value } } : data

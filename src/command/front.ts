@@ -115,7 +115,8 @@ export class Front {
     const { public_key, signature, timestamp, nonce } = command as Record<string, string | number | undefined>
     for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
       if (isGiven(value)) continue
-      const message = `a signed command needs ${name}: ${fields[name as FieldName].rule}`
+      const { meaning, rule } = fields[name as FieldName]
+      const message = `a signed command needs ${name}, ${meaning}: ${rule}`
       return respond(refused(refusal('missing_field', message, name)))
     }
     const signer = this.#signers.of(public_key as string)

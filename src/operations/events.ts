@@ -1,5 +1,6 @@
 /** Events: posts, and how they are read. */
 import { Type } from 'typebox'
+import { patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace } from './results.ts'
 
@@ -70,11 +71,7 @@ export const eventsList: Operation = {
     closed,
   ),
   narrowed: {
-    target: {
-      type: 'string',
-      schema: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'identity id of the author' }),
-      rule: 'an identity id of 64 lowercase hex characters',
-    },
+    target: patterned('^[0-9a-f]{64}$', 'author of the events', 'an identity id of 64 lowercase hex characters'),
   },
   refusals: ['not_found', 'private_room'],
   result: listOf('events', EventSchema, { generation: Generation }),

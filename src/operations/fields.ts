@@ -39,6 +39,8 @@ export type FieldName =
 
 export type Field = {
   readonly type: 'string' | 'integer' | 'array'
+  /** What it is for, in a few words. */
+  readonly meaning: string
   readonly schema: TSchema
   /** What is right, to follow "must be". */
   readonly rule: string
@@ -52,81 +54,84 @@ const identityPattern = '^[0-9a-f]{64}$'
 /** Largest integer that every JSON reader keeps as it was written (RFC 8259 section 6). */
 const safe = Number.MAX_SAFE_INTEGER
 export const handlePattern = '^[a-z0-9][a-z0-9_-]{1,31}$'
+/** Canonical base64url of 32 and 64 bytes: the bits that the last character has too many are zero. */
+export const base64url32Pattern = '^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
+export const base64url64Pattern = '^[A-Za-z0-9_-]{85}[AQgw]$'
 
-function text(schema: TSchema, rule: string, bytesMax?: number): Field {
-  return { type: 'string', schema, rule, ...(bytesMax === undefined ? {} : { bytesMax }) }
+/** A string of 1 to `bytes` bytes. */
+function bounded(bytes: number, meaning: string, rule = `a string of 1 to ${bytes} bytes`): Field {
+  const schema = Type.String({ minLength: 1, maxLength: bytes, description: `${meaning}: ${rule}` })
+  return { type: 'string', meaning, schema, rule, bytesMax: bytes }
 }
 
-function bounded(bytes: number, rule: string): Field {
-  return text(Type.String({ minLength: 1, maxLength: bytes, description: `${rule}` }), rule, bytes)
-}
-
-function patterned(pattern: string, rule: string): Field {
-  return text(Type.String({ pattern, description: rule }), rule)
+export function patterned(pattern: string, meaning: string, rule: string): Field {
+  return { type: 'string', meaning, schema: Type.String({ pattern, description: `${meaning}: ${rule}` }), rule }
 }
 
 function integer(minimum: number, maximum: number, meaning: string): Field {
-  const range = maximum === safe ? `an integer of at least ${minimum}` : `an integer from ${minimum} to ${maximum}`
-  const rule = meaning === '' ? range : `${range}, ${meaning}`
-  return { type: 'integer', schema: Type.Integer({ minimum, maximum, description: rule }), rule }
+  const rule = maximum === safe ? `an integer of at least ${minimum}` : `an integer from ${minimum} to ${maximum}`
+  return { type: 'integer', meaning, schema: Type.Integer({ minimum, maximum, description: meaning }), rule }
 }
 
+function listOf(pattern: string, maxItems: number, meaning: string, rule: string): Field {
+  const schema = Type.Array(Type.String({ pattern }), { maxItems, description: meaning })
+  return { type: 'array', meaning, schema, rule: `an array of at most ${maxItems} ${rule}` }
+}
+
+const slug = '1 to 64 of a-z 0-9 _ -, starting with a letter or digit'
+const eventId = 'an event id of 32 lowercase hex characters'
+const identityId = 'an identity id of 64 lowercase hex characters'
+
 export const fields: Readonly<Record<FieldName, Field>> = {
-  operation: bounded(64, 'the name of an operation'),
-  room: patterned(slugPattern, 'a room name: 1 to 64 of a-z 0-9 _ -, starting with a letter or digit'),
-  page: patterned(slugPattern, 'a page name: 1 to 64 of a-z 0-9 _ -, starting with a letter or digit'),
-  text: bounded(sizes.text_bytes, `1 to ${sizes.text_bytes} bytes of UTF-8 without NUL`),
-  kind: patterned(slugPattern, 'a slug: 1 to 64 of a-z 0-9 _ -, starting with a letter or digit'),
-  reply_to: patterned(idPattern, 'an event id of 32 lowercase hex characters'),
-  to: patterned(identityPattern, 'an identity id of 64 lowercase hex characters'),
-  request_id: bounded(sizes.request_id_bytes, `1 to ${sizes.request_id_bytes} bytes`),
-  public_key: text(
-    Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'base64url of the 32 raw bytes' }),
-    '43 characters of base64url, an Ed25519 public key',
+  operation: bounded(64, 'what to do', 'the name of an operation'),
+  room: patterned(slugPattern, 'name of a room', slug),
+  page: patterned(slugPattern, 'named topic inside a room', slug),
+  text: bounded(sizes.text_bytes, 'what is said', `1 to ${sizes.text_bytes} bytes of UTF-8 without NUL`),
+  kind: patterned(slugPattern, 'what a post is: note (default), request, result, promotion or any other slug', slug),
+  reply_to: patterned(idPattern, 'event replied to', eventId),
+  to: patterned(identityPattern, 'identity addressed', identityId),
+  request_id: bounded(
+    sizes.request_id_bytes,
+    `your own name for a request: sent again within ${sizes.request_id_kept_seconds / 3600} h with the same content, it has no second effect`,
   ),
-  timestamp: integer(1, safe, 'Unix seconds (not milliseconds)'),
-  nonce: bounded(
-    sizes.nonce_bytes,
-    `1 to ${sizes.nonce_bytes} bytes, fresh for every command (use 16 random bytes or more)`,
+  public_key: patterned(base64url32Pattern, 'your Ed25519 public key', '43 characters of base64url without padding'),
+  timestamp: integer(1, safe, 'when you sign, in Unix seconds (not milliseconds)'),
+  nonce: bounded(sizes.nonce_bytes, 'text that is fresh for every command (16 random bytes or more)'),
+  handle: patterned(
+    handlePattern,
+    'unique name for your identity',
+    '2 to 32 of a-z 0-9 _ -, starting with a letter or digit',
   ),
-  handle: patterned(handlePattern, 'a handle: 2 to 32 of a-z 0-9 _ -, starting with a letter or digit'),
-  visibility: text(
-    Type.Union([Type.Literal('public'), Type.Literal('private')], { description: 'public or private' }),
-    'public or private',
-  ),
-  members: {
-    type: 'array',
-    schema: Type.Array(Type.String({ pattern: identityPattern }), {
-      maxItems: sizes.members,
-      description: 'identity ids',
-    }),
-    rule: `an array of at most ${sizes.members} identity ids of 64 lowercase hex characters`,
+  visibility: {
+    type: 'string',
+    meaning: 'who may read: everybody, or members only',
+    schema: Type.Union([Type.Literal('public'), Type.Literal('private')], { description: 'who may read' }),
+    rule: 'public or private',
   },
-  target: bounded(256, '1 to 256 bytes'),
-  amount: integer(1, safe, ''),
-  ttl: integer(1, sizes.ttl_maximum, 'in seconds'),
-  event_id: patterned(idPattern, 'an event id of 32 lowercase hex characters'),
-  cursor: text(
-    Type.String({ pattern: '^[A-Za-z0-9_-]{1,512}$', description: 'next_cursor of the page before' }),
-    'a cursor as this list gave it',
+  members: listOf(identityPattern, sizes.members, 'who is let in', 'identity ids of 64 lowercase hex characters'),
+  target: bounded(256, 'whom or what it is about'),
+  amount: integer(1, safe, 'how much'),
+  ttl: integer(1, sizes.ttl_maximum, 'life of the text in seconds; without it, for ever'),
+  event_id: patterned(idPattern, 'an event', eventId),
+  cursor: patterned('^[A-Za-z0-9_-]{1,512}$', 'next_cursor of the page before', 'a cursor as this list gave it'),
+  limit: integer(1, sizes.page_maximum, `items of one page, ${sizes.page_default} without it`),
+  query: bounded(sizes.query_bytes, 'what to look for'),
+  before: integer(1, safe, 'only events with a smaller seq'),
+  reason: bounded(sizes.reason_bytes, 'why'),
+  data: bounded(
+    sizes.data_bytes,
+    'what an operation takes beyond the fields',
+    `a string that holds JSON text, at most ${sizes.data_bytes} bytes`,
   ),
-  limit: integer(1, sizes.page_maximum, ''),
-  query: bounded(sizes.query_bytes, `1 to ${sizes.query_bytes} bytes`),
-  before: integer(1, safe, 'a seq of the room'),
-  reason: bounded(sizes.reason_bytes, `1 to ${sizes.reason_bytes} bytes`),
-  data: bounded(sizes.data_bytes, `a string that holds JSON text, at most ${sizes.data_bytes} bytes`),
-  filename: bounded(sizes.filename_bytes, `1 to ${sizes.filename_bytes} bytes`),
-  media_type: bounded(sizes.media_type_bytes, `1 to ${sizes.media_type_bytes} bytes`),
-  attachments: {
-    type: 'array',
-    schema: Type.Array(Type.String({ pattern: idPattern }), { maxItems: sizes.attachments, description: 'blob ids' }),
-    rule: `an array of at most ${sizes.attachments} blob ids of 32 lowercase hex characters`,
-  },
-  signature: text(
-    Type.String({ pattern: '^[A-Za-z0-9_-]{86}$', description: 'base64url of the 64 raw bytes' }),
-    '86 characters of base64url, an Ed25519 signature',
+  filename: bounded(sizes.filename_bytes, 'name of a file'),
+  media_type: bounded(sizes.media_type_bytes, 'type of a file'),
+  attachments: listOf(idPattern, sizes.attachments, 'files of a post', 'blob ids of 32 lowercase hex characters'),
+  signature: patterned(
+    base64url64Pattern,
+    'Ed25519 over the signing bytes',
+    '86 characters of base64url without padding',
   ),
-  proof: bounded(256, '1 to 256 bytes'),
+  proof: bounded(256, 'proof of work, where it is asked for'),
 }
 
 /** Allowed on every command, whatever the operation. */

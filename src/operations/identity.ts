@@ -1,19 +1,14 @@
 /** Identities: keys that act. An identity exists from its first accepted command on; a handle is its name for people. */
 import { Type } from 'typebox'
-import type { Field } from './fields.ts'
+import { patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { IdentitySchema, listOf, Receipt } from './results.ts'
 
-const who: Field = {
-  type: 'string',
-  schema: Type.String({
-    minLength: 2,
-    maxLength: 64,
-    pattern: '^([0-9a-f]{64}|[a-z0-9][a-z0-9_-]{1,31}|[A-Za-z0-9_-]{43})$',
-    description: 'identity id, handle or public key',
-  }),
-  rule: 'an identity id (64 hex), a handle, or a public key (43 characters)',
-}
+const who = patterned(
+  '^([0-9a-f]{64}|[a-z0-9][a-z0-9_-]{1,31}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
+  'whom to look up',
+  'an identity id (64 hex), a handle without @, or a public key (43 characters)',
+)
 
 export const identityRegister: Operation = {
   name: 'identity.register',

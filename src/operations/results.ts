@@ -4,14 +4,14 @@
  */
 import { type TSchema, Type } from 'typebox'
 import { sizes } from '../limits.ts'
-import { handlePattern } from './fields.ts'
+import { base64url32Pattern, base64url64Pattern, handlePattern } from './fields.ts'
 
 const safe = Number.MAX_SAFE_INTEGER
 const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
 const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
 const slug = (description: string) => Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description })
 const handle = (description: string) => Type.String({ pattern: handlePattern, description })
-const publicKey = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'base64url of the 32 raw bytes' })
+const publicKey = Type.String({ pattern: base64url32Pattern, description: 'base64url of the 32 raw bytes' })
 const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
 const seconds = (description: string) => count(`${description}, Unix seconds`)
 
@@ -83,7 +83,7 @@ export const EventSchema = Type.Object(
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why it is hidden' })),
     votes: Votes,
     via: slug('the door it came by'),
-    signature: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9_-]{86}$', description: 'base64url of 64 bytes' })),
+    signature: Type.Optional(Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' })),
     signed_payload: Type.Optional(signedPayload('the exact bytes that were signed')),
     log: LogState,
   },

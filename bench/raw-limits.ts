@@ -48,17 +48,22 @@ export function rateOf(ms: number, step: number, call: (n: number) => void): num
   return (calls / elapsed) * 1000
 }
 
+/** libsodium's own verification, with no check of ours around it. Throws when the signature is bad. */
+export function rawVerifier(): (item: SignedBytes) => void {
+  const library = sodium()
+  return ({ signature, message, publicKey }) => {
+    if (!library.crypto_sign_verify_detached(signature, message, publicKey)) throw new Error('a good signature fails')
+  }
+}
+
 let signed: SignedBytes[] | undefined
 
-/** libsodium's own verification on one core, with no check of ours around it: signatures a second. */
+/** Signatures a second that libsodium verifies on one core. */
 export function rawVerifyPerSecond(ms = 150): number {
   signed ??= signedBytes(64)
-  const library = sodium()
+  const verify = rawVerifier()
   const items = signed
-  return rateOf(ms, 64, (n) => {
-    const { signature, message, publicKey } = items[n % 64]!
-    if (!library.crypto_sign_verify_detached(signature, message, publicKey)) throw new Error('a good signature fails')
-  })
+  return rateOf(ms, 64, (n) => verify(items[n % 64]!))
 }
 
 /** write + fdatasync of `bytes` at the end of a growing file: syncs a second. */
@@ -75,12 +80,6 @@ export function rawSyncPerSecond(directory: string, bytes = 400, ms = 150): numb
   } finally {
     file.close()
   }
-}
-
-/** SHA-256 of 65 bytes (a tree node) by Node's one-shot call: hashes a second. */
-export function rawHashPerSecond(ms = 150): number {
-  const node = Buffer.alloc(65, 1)
-  return rateOf(ms, 1000, () => hash('sha256', node, 'binary'))
 }
 
 export function median(values: readonly number[]): number {

@@ -7,6 +7,13 @@ import { loadNow, machineFacts } from './machine.ts'
 import { type Bench, type Result, tableText, writeResults } from './report.ts'
 
 const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] = [
+  ['verify', async () => (await import('./verify.bench.ts')).verifyBench],
+  ['hash', async () => (await import('./hash.bench.ts')).hashBench],
+  ['frame', async () => (await import('./frame.bench.ts')).frameBench],
+  ['append', async () => (await import('./append.bench.ts')).append],
+  ['merkle', async () => (await import('./merkle.bench.ts')).merkle],
+  ['link', async () => (await import('./link.bench.ts')).linkBench],
+  ['schema', async () => (await import('./schema.bench.ts')).schema],
   ['posts', async () => (await import('./posts.bench.ts')).posts],
 ]
 

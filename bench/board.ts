@@ -5,40 +5,38 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Load, Measured } from './client-process.ts'
-import { processTime, projectDirectory, residentMib, type ThreadTime, threadTimes, withDirectory } from './machine.ts'
+import { projectDirectory, residentMib, type ThreadTime, threadTimes, withDirectory } from './machine.ts'
 
 const measureMsMax = 120_000
 const stopMsMax = 15_000
 
-export type BoardRun = {
-  readonly port: number
-  readonly pid: number
+/** Something at a port that answers HTTP, and its process. */
+export type Target = { readonly port: number; readonly pid: number }
+
+export type BoardRun = Target & {
   readonly serviceId: string
-  /** Sends the load from the client process. Throws when any answer was not 200. */
-  load(inFlight: number, work: Load['work']): Promise<Measured>
+  /** Posts `count` signed posts from the client process. */
+  post(inFlight: number, count: number): Promise<Measured>
+  /** Gets the targets in turn from the client process, of the board or of another server. */
+  get(inFlight: number, targets: readonly string[], count: number, from?: Target): Promise<Measured>
   residentMib(): number
-  time(): ReturnType<typeof processTime>
   /** The threads that the board starts, by name, for their time in `Measured`. */
   readonly threadNames: ReadonlyMap<number, string>
 }
 
 /** Threads of each kind that a board takes by itself on this machine. */
-const half = Math.max(1, availableParallelism() >> 1)
+const half = String(Math.max(1, availableParallelism() >> 1))
 
-/** Starts a board on a fresh directory with rates lifted, hands it to `use`, and ends it whatever happens. */
+/**
+ * Starts a board on a fresh directory with rates lifted, hands it to `use`, and ends it whatever happens. SHARDS,
+ * VERIFY_THREADS and other variables of the board are handed on.
+ */
 export function withBoard<Result>(use: (board: BoardRun) => Promise<Result>): Promise<Result> {
   return withDirectory(async (directory) => {
-    const shards = process.env.SHARDS ?? String(half)
-    const verifyThreads = process.env.VERIFY_THREADS ?? String(half)
-    const env = {
-      BROADSIDE_LIMITS: 'off',
-      LOG_LEVEL: 'warn',
-      ...process.env,
-      SHARDS: shards,
-      VERIFY_THREADS: verifyThreads,
-    }
+    const given = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn', ...process.env }
     const program = join(projectDirectory, 'src', 'cli', 'main.ts')
     const args = [program, 'serve', '--data', join(directory, 'data'), '--port', '0']
+    const env = { ...given, BROADSIDE_LIMITS: 'off' }
     const server = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
     const client = fork(new URL('./client-process.ts', import.meta.url))
     try {
@@ -46,21 +44,34 @@ export function withBoard<Result>(use: (board: BoardRun) => Promise<Result>): Pr
       const address = await readyAddress(server)
       const port = Number(new URL(address).port)
       const answer = await fetch(`${address}/capabilities`)
-      const serviceId = ((await answer.json()) as { data: { service_id: string } }).data.service_id
+      const { data } = (await answer.json()) as { data: { service_id: string } }
+      const serviceId = data.service_id
       return await use({
         port,
         pid,
         serviceId,
-        threadNames: nameThreads(threadTimes(pid), pid, Number(shards), Number(verifyThreads)),
+        threadNames: nameThreads(threadTimes(pid), pid, Number(given.SHARDS), Number(given.VERIFY_THREADS)),
         residentMib: () => residentMib(pid),
-        time: () => processTime(pid),
-        load: (inFlight, work) => measure(client, { port, pid, inFlight, work }),
+        post: (inFlight, count) => measure(client, { port, pid, inFlight, work: { kind: 'posts', serviceId, count } }),
+        get: (inFlight, targets, count, from = { port, pid }) =>
+          measure(client, { port: from.port, pid: from.pid, inFlight, work: { kind: 'gets', targets, count } }),
       })
     } finally {
       client.disconnect()
       await stop(server)
     }
   })
+}
+
+/** Runs `use` beside a server of ready bytes: what any read is compared with. */
+export async function withStatic<Result>(use: (target: Target) => Promise<Result>): Promise<Result> {
+  const child = fork(new URL('./static-process.ts', import.meta.url))
+  try {
+    const [{ port }] = (await once(child, 'message')) as [{ port: number }]
+    return await use({ port, pid: child.pid! })
+  } finally {
+    child.disconnect()
+  }
 }
 
 async function readyAddress(server: ChildProcess): Promise<string> {
@@ -94,7 +105,7 @@ async function measure(client: ChildProcess, load: Load): Promise<Measured> {
   if (measured === undefined) throw new Error(`the client failed: ${problem}`)
   const bad = Object.entries(measured.statuses).filter(([status]) => status !== '200')
   if (bad.length > 0)
-    throw new Error(`answers that were not 200: ${bad.map(([status, n]) => `${n} x ${status}`).join(', ')}`)
+    throw new Error(`answers that were not 200: ${bad.map(([status, n]) => `${n} x ${status}`).join()}`)
   return measured
 }
 

@@ -18,6 +18,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { createNodeServer } from '../src/http/node.ts'
 import type { ByteStream, HttpOptions } from '../src/http/port.ts'
 import { createUwsServer } from '../src/http/uws.ts'
+import { type Bench, type Row, tableText } from './report.ts'
 
 const deliveriesPerRound = 60_000
 const roundMsMax = 15_000
@@ -146,8 +147,10 @@ const ways: [string, () => Promise<Way>][] = [
   ['node:net, ready-made chunks', () => netWay()],
 ]
 
+type Found = { readonly perSecond: number; readonly writeUs: number; readonly readUs: number }
+
 /** Deliveries per second and the microseconds of each process's processor per delivery. */
-async function measure(way: Way, readers: number): Promise<{ perSecond: number; writeUs: number; readUs: number }> {
+async function measure(way: Way, readers: number): Promise<Found> {
   const messages = Math.max(4, Math.round(deliveriesPerRound / readers))
   const port = await way.listen()
   const child = fork(new URL(import.meta.url), ['--reader', String(port), String(readers), String(messages)])
@@ -205,13 +208,46 @@ async function read(port: number, readers: number, messages: number): Promise<vo
 }
 
 /** Each way in a process of its own: nine thousand sockets being closed would be charged to the next one. */
-async function measureApart(way: number, readers: number): Promise<void> {
+async function measureApart(way: number, readers: number): Promise<Found> {
   // The native engine warns on stderr about every write without a cork: two more system calls, part of what that costs.
   const child = fork(new URL(import.meta.url), ['--way', String(way), String(readers)], {
     stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
   })
-  const [code] = await once(child, 'exit')
-  if (code !== 0) console.log(`${readers} readers  ${ways[way]?.[0]}: failed`)
+  const ended = once(child, 'exit')
+  const [found] = (await Promise.race([once(child, 'message'), ended])) as [Found | number]
+  await ended
+  if (typeof found !== 'object' || found === null) throw new Error(`${ways[way]?.[0]} to ${readers} readers failed`)
+  return found
+}
+
+/** Deliveries a second of plain sockets with ready chunks: the most that this machine's sockets take from Node. */
+export async function socketsPerSecond(readers: number): Promise<number> {
+  return (await measureApart(ways.length - 1, readers)).perSecond
+}
+
+async function rowsOf(readers: number, chosen: readonly number[]): Promise<Row[]> {
+  const found = new Map<number, Found>()
+  for (const way of chosen) found.set(way, await measureApart(way, readers))
+  const limit = found.get(ways.length - 1)!.perSecond
+  return [...found].map(([way, { perSecond, writeUs, readUs }]) => ({
+    readers,
+    way: ways[way]?.[0] ?? '',
+    'deliveries/s': perSecond,
+    'writer us each': writeUs,
+    'readers us each': readUs,
+    'of node:net': perSecond / limit,
+  }))
+}
+
+export const fanout: Bench = {
+  name: 'fanout',
+  question: 'Is a stream of ours as fast as a plain socket?',
+  run: async ({ isQuick }) => {
+    const chosen = isQuick ? [3, ways.length - 1] : ways.map((_, way) => way)
+    const rows: Row[] = []
+    for (const readers of isQuick ? [1000] : [1000, 9000]) rows.push(...(await rowsOf(readers, chosen)))
+    return [{ title: `${message.length} bytes to many readers`, rows }]
+  },
 }
 
 async function main(): Promise<void> {
@@ -223,16 +259,19 @@ async function main(): Promise<void> {
     const [name, build] = ways[way] ?? []
     if (name === undefined || build === undefined) throw new Error(`no way ${way}`)
     const { perSecond, writeUs, readUs } = await measure(await build(), readers)
-    const rate = Math.round(perSecond).toLocaleString('en')
-    console.log(
-      `${String(readers).padStart(6)} readers  ${name.padEnd(32)} ${rate.padStart(8)} deliveries/s   ` +
-        `writer ${writeUs.toFixed(1)} us, readers ${readUs.toFixed(1)} us of processor each`,
-    )
+    process.send?.({ perSecond, writeUs, readUs } satisfies Found)
+    process.disconnect()
     process.exit(0)
   }
   const counts = first === undefined ? [1000, 9000] : [Number(first), ...numbers]
-  console.log(`fan-out of 500 bytes, Node ${process.versions.node}, ${cpus().length} x ${cpus()[0]?.model}`)
-  for (const readers of counts) for (let way = 0; way < ways.length; way++) await measureApart(way, readers)
+  console.log(`Node ${process.versions.node}, ${cpus().length} x ${cpus()[0]?.model}`)
+  for (const readers of counts) {
+    const rows = await rowsOf(
+      readers,
+      ways.map((_, way) => way),
+    )
+    console.log(tableText({ title: `${message.length} bytes to ${readers} readers`, rows }))
+  }
 }
 
-await main()
+if (import.meta.main) await main()

@@ -15,7 +15,6 @@ import { withDirectory } from './machine.ts'
 import { median, rateOf, rawSyncPerSecond, rawVerifyPerSecond, signedBytes } from './raw-limits.ts'
 import type { Bench, Row, Table } from './report.ts'
 
-const rooms = 200
 /** 68,000 posts with the warm-up: the size of the corpus the memory goal is stated for. */
 const thorough = {
   warmup: 2_000,
@@ -46,7 +45,7 @@ export const posts: Bench = {
     const plain = await withDirectory(plainLoop)
     return withBoard(async (board) => {
       const fresh = board.residentMib()
-      await board.load(64, { kind: 'posts', serviceId: board.serviceId, count: warmup, rooms })
+      await board.post(64, warmup)
       const done: Round[] = []
       for (let round = 0; round < rounds; round++) {
         for (const [inFlight, count] of loads) done.push(await oneRound(board, inFlight, count))
@@ -69,7 +68,7 @@ export const posts: Bench = {
 /** The limit before and after the load, because other work on the machine comes and goes. */
 async function oneRound(board: BoardRun, inFlight: number, count: number): Promise<Round> {
   const before = rawVerifyPerSecond()
-  const measured = await board.load(inFlight, { kind: 'posts', serviceId: board.serviceId, count, rooms })
+  const measured = await board.post(inFlight, count)
   const after = rawVerifyPerSecond()
   return { inFlight, verifyPerSecond: (before + after) / 2, measured }
 }

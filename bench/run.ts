@@ -15,6 +15,10 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['link', async () => (await import('./link.bench.ts')).linkBench],
   ['schema', async () => (await import('./schema.bench.ts')).schema],
   ['posts', async () => (await import('./posts.bench.ts')).posts],
+  ['reads', async () => (await import('./reads.bench.ts')).reads],
+  ['export', async () => (await import('./export.bench.ts')).exportBench],
+  ['tail', async () => (await import('./tail.bench.ts')).tail],
+  ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 
 async function runOne(bench: Bench, isQuick: boolean, say: (text: string) => void): Promise<Result> {

@@ -1,0 +1,92 @@
+/**
+ * How close does a read come to a server that has nothing to do but send the same bytes?
+ *
+ * A board with some thousand posts; pages of a room, threads and inclusion proofs, 64 in flight. `hot` asks for one URL
+ * again and again, `cold` for each URL once. The limit, and plain alternative, is uWebSockets.js with ready bytes of the
+ * same size, asked by the same client just before and after.
+ */
+import { type BoardRun, type Target, withBoard, withStatic } from './board.ts'
+import { median } from './raw-limits.ts'
+import type { Bench, Row } from './report.ts'
+import { roomCount } from './sign-posts.ts'
+
+const inFlight = 64
+
+export const reads: Bench = {
+  name: 'reads',
+  question: 'How close does a read come to sending ready bytes?',
+  run: ({ isQuick }) =>
+    withStatic((ready) =>
+      withBoard(async (board) => {
+        const eventIds: string[] = []
+        // In several loads: a post answers what an earlier load has put there.
+        for (let left = isQuick ? 3 : 8; left > 0; left--) eventIds.push(...(await board.post(64, 1_000)).eventIds)
+        const count = isQuick ? 800 : 2_000
+        const rounds = isQuick ? 1 : 3
+        const rooms = Array.from({ length: roomCount }, (_, n) => `room-${n}`)
+        const pages = rooms.flatMap((room) =>
+          Array.from({ length: 30 }, (_, n) => `/api/events?room=${room}&limit=${20 + n}`),
+        )
+        // A step that shares no factor with the length: neighbours in the list are far apart on the board.
+        const spread = <Item>(items: readonly Item[]) => items.map((_, n) => items[(n * 7919) % items.length]!)
+        const threads = spread(eventIds).map((id) => `/api/thread/${id}`)
+        const proofs = spread(eventIds).map((id) => `/api/log/proof?message=${id}`)
+        const run = (name: string, targets: readonly string[]) =>
+          measure({ board, ready, name, targets, count, rounds })
+        return [
+          {
+            title: `reads, ${inFlight} in flight, ${eventIds.length} posts on the board`,
+            rows: [
+              await run('page of a room, hot', pages.slice(0, 1)),
+              await run('page of a room, cold', spread(pages)),
+              await run('thread, cold', threads),
+              await run('proof, hot', proofs.slice(0, 1)),
+              await run('proof, cold', proofs),
+            ],
+          },
+        ]
+      }),
+    ),
+}
+
+type Reading = {
+  readonly board: BoardRun
+  readonly ready: Target
+  readonly name: string
+  readonly targets: readonly string[]
+  readonly count: number
+  readonly rounds: number
+}
+
+async function measure({ board, ready, name, targets, count, rounds }: Reading): Promise<Row> {
+  await board.get(inFlight, targets.slice(-1), 200)
+  const found: { perSecond: number; limit: number; p50: number; p99: number; bytes: number; us: number }[] = []
+  let from = 0
+  for (let round = 0; round < rounds; round++) {
+    const mine = targets.length === 1 ? targets : targets.slice(from, from + count)
+    from += count
+    const measured = await board.get(inFlight, mine, count)
+    const bytes = Math.round(measured.bodyBytes / count)
+    const before = await board.get(inFlight, [`/${bytes}`], count, ready)
+    found.push({
+      perSecond: measured.perSecond,
+      limit: before.perSecond,
+      p50: measured.p50Ms,
+      p99: measured.p99Ms,
+      bytes,
+      us: (measured.serverUserUs + measured.serverSystemUs) / count,
+    })
+  }
+  const of = (pick: (each: (typeof found)[number]) => number) => median(found.map(pick))
+  return {
+    read: name,
+    'reads/s': of(({ perSecond }) => perSecond),
+    'MB/s': of(({ perSecond, bytes }) => (perSecond * bytes) / 1e6),
+    'bytes each': of(({ bytes }) => bytes),
+    'p50 ms': of(({ p50 }) => p50),
+    'p99 ms': of(({ p99 }) => p99),
+    'server us each': of(({ us }) => us),
+    'uWS ready bytes/s': of(({ limit }) => limit),
+    'of limit': of(({ perSecond, limit }) => perSecond / limit),
+  }
+}

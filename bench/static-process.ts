@@ -1,0 +1,29 @@
+/**
+ * The limit of every read: uWebSockets.js that answers ready bytes, in a process of its own.
+ * `/N` gives N bytes at once, with the headers of a board's answer.
+ */
+import { App, us_socket_local_port } from 'uWebSockets.js'
+
+const bodies = new Map<string, Buffer>()
+
+const app = App()
+app.get('/*', (response, request) => {
+  const url = request.getUrl()
+  let body = bodies.get(url)
+  if (body === undefined) {
+    body = Buffer.alloc(Number(url.slice(1)), 'x')
+    bodies.set(url, body)
+  }
+  const ready = body
+  response.cork(() => {
+    response.writeHeader('content-type', 'application/json; charset=utf-8')
+    response.writeHeader('access-control-allow-origin', '*')
+    response.writeHeader('cache-control', 'no-store')
+    response.end(ready)
+  })
+})
+app.listen('127.0.0.1', 0, (socket) => {
+  if (socket === false) throw new Error('cannot listen')
+  process.send?.({ port: us_socket_local_port(socket) })
+})
+process.once('disconnect', () => process.exit(0))

@@ -5,13 +5,13 @@
 /** More edits than this, and the two words have nothing to do with each other. */
 const editsMax = 3
 
-/** Longest word looked at: no name of ours is longer, and the cost grows with the square. */
-const lengthMax = 40
+/** Longest word looked at: no name of ours is longer, a word may be 2 MiB, and the cost grows with the square. */
+const lengthMax = 64
 
 /** The closest of `names` within a few edits (fewer for short words), whatever the case and the separators; or undefined. */
 export function nearest(word: string, names: Iterable<string>): string | undefined {
+  if (word.length > lengthMax) return undefined
   const plain = simplified(word)
-  if (plain.length > lengthMax) return undefined
   let best: string | undefined
   let bestEdits = Math.min(editsMax, Math.floor(plain.length / 3)) + 1
   for (const name of names) {

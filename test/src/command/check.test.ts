@@ -1,0 +1,115 @@
+/** A refused command is told what would be right, in words that its sender can act on. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Command, checkOperation, checkShape } from '../../../src/command/check.ts'
+import { nearest } from '../../../src/command/nearest.ts'
+import { operationByName } from '../../../src/operations/index.ts'
+
+function told(command: unknown): string {
+  const shaped = checkShape(command)
+  const checked = shaped.ok ? checkOperation(shaped.value) : shaped
+  return checked.ok ? 'taken' : `${checked.refusal.code} ${checked.refusal.field ?? '-'}: ${checked.refusal.message}`
+}
+
+const post = (fields: object) => ({ operation: 'post', text: 'x', ...fields })
+const id = '0'.repeat(32)
+
+describe('what is said of a mistake', () => {
+  test.each([
+    [[], 'invalid_json -: a command is one JSON object, and the body is an array'],
+    [null, 'invalid_json -: a command is one JSON object, and the body is null'],
+    [{}, 'missing_field operation: operation is required: name one of the operations at /capabilities'],
+    [
+      { operation: 'room.list' },
+      'unknown_operation operation: there is no operation "room.list"; did you mean rooms.list? /capabilities lists all',
+    ],
+    [
+      { operation: 'delete-all\u001b[2J' },
+      'unknown_operation operation: there is no operation "delete-all?[2J"; /capabilities lists all',
+    ],
+    [post({ replyTo: id }), 'unknown_field replyTo: a command has no field "replyTo"; did you mean reply_to?'],
+    [
+      { version: 1, service: 'x', command: {} },
+      'unknown_field version: a command has no field "version": send the command itself, with its signature, not the bytes that were signed',
+    ],
+    [
+      { operation: 'rooms.list', room: 'lobby' },
+      'unknown_field room: rooms.list does not take the field room; its own fields are: query, cursor, limit',
+    ],
+    [
+      { operation: 'log.checkpoint', limit: 1 },
+      'unknown_field limit: log.checkpoint does not take the field limit; its own fields are: none',
+    ],
+    [{ operation: 'post' }, 'missing_field text: post needs text, what is said: 1 to 32768 bytes of UTF-8 without NUL'],
+    [post({ text: 5 }), 'invalid_field text: text must be 1 to 32768 bytes of UTF-8 without NUL; a number was sent'],
+    [post({ to: null }), 'invalid_field to: to must be an identity id of 64 lowercase hex characters; null was sent'],
+    [
+      post({ data: { schema: 1 } }),
+      'invalid_field data: data must be a string that holds JSON text, at most 65536 bytes; an object was sent',
+    ],
+    [
+      post({ attachments: id }),
+      'invalid_field attachments: attachments must be an array of at most 8 blob ids of 32 lowercase hex characters; a string was sent',
+    ],
+    [post({ text: 'ä'.repeat(16_385) }), 'too_large text: text has 32770 bytes, 32768 are allowed'],
+    [post({ text: 'a\0b' }), 'invalid_field text: text must not hold a NUL character'],
+    [post({ data: 'hello' }), 'invalid_field data: data must hold JSON text: a value should be here at byte 0'],
+    [post({ data: '[1]' }), 'invalid_field data: data of post must hold a JSON object such as {"schema":1}'],
+    [post({ data: '{}' }), 'invalid_field data: data of post needs the key "schema": 1'],
+    [post({ data: '{"schema":"1"}' }), 'invalid_field data: "schema" in data of post must be 1'],
+    [
+      post({ data: '{"schema":1,"title":"x"}' }),
+      'invalid_field data: data of post has no key "title": its keys are schema, format',
+    ],
+    [
+      post({ data: '{"schema":1,"format":"html"}' }),
+      'invalid_field data: "format" in data of post must be one of "text", "markdown"',
+    ],
+    [
+      { operation: 'log.proof', event_id: id, data: '{"schema":1,"tree_size":0}' },
+      'invalid_field data: "tree_size" in data of log.proof must be an integer of at least 1',
+    ],
+    [
+      { operation: 'identity.get', target: '@ada' },
+      'invalid_field target: target must be an identity id (64 hex), a handle without @, or a public key (43 characters)',
+    ],
+  ])('%j', (command, message) => {
+    expect(told(command)).toBe(message)
+  })
+})
+
+test('fields that are empty count as not given, whatever the operation', () => {
+  expect(told({ ...post({}), room: '', ttl: 0, attachments: [], visibility: '', amount: 0, members: [] })).toBe('taken')
+  expect(told({ ...post({}), text: '' })).toMatch(/^missing_field text/)
+})
+
+test('whatever is sent, the answer is a command or one sentence without control characters, of bounded length', () => {
+  const anything = fc.oneof(
+    fc.jsonValue(),
+    fc.dictionary(
+      fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('operation', 'text', 'data')),
+      fc.jsonValue(),
+    ),
+    fc.record({ operation: fc.oneof(fc.constantFrom(...operationByName.keys()), fc.string({ unit: 'binary' })) }),
+    fc.record({ operation: fc.constant('post'), text: fc.string(), data: fc.json() }),
+  )
+  fc.assert(
+    fc.property(anything, (value) => {
+      // A value that the strict reader lets through has plain integers only.
+      const message = told(JSON.parse(JSON.stringify(value)) as Command)
+      expect(message).toMatch(/^[\x20-\x7e]{5,600}$/)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('the word that is meant is found through case, separators and a slip, and no word is made up', () => {
+  const names = [...operationByName.keys()]
+  for (const name of names) {
+    expect(nearest(name.toUpperCase(), names)).toBe(name)
+    expect(nearest(name.replaceAll('.', '_'), names)).toBe(name)
+  }
+  expect(nearest('threads.get', names)).toBe('thread.get')
+  expect(nearest('tools.call', names)).toBeUndefined()
+  expect(nearest('x'.repeat(2_000_000), names)).toBeUndefined()
+})

@@ -1,0 +1,99 @@
+/** /capabilities is enough to write a client from: its examples reproduce, and what it names is there. */
+import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { commandId, type SignableCommand, signingBytes } from '../../../src/command/signing.ts'
+import { operations } from '../../../src/operations/index.ts'
+import { createNobleBackend } from '../../../src/verify/noble.ts'
+import { capabilities } from '../../../src/views/capabilities.ts'
+import { faultsOf, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
+
+const described = {
+  serviceId,
+  identity: { id: 'a'.repeat(64), publicKey: 'A'.repeat(43) },
+  generation: '0'.repeat(32),
+  release: '1.0.0',
+  address: 'https://board.example.org',
+  origin: 'board.example.org/log',
+  vkey: 'board.example.org/log+00000000+AAAA',
+  verifier: 'noble',
+  limitsOn: true,
+  createdAt: 1_790_000_000,
+}
+const told = JSON.parse(JSON.stringify(capabilities(described))) as ReturnType<typeof capabilities>
+
+test('it has the keys that the specification names', () => {
+  expect(hasShape('Capabilities', told)).toBe(true)
+  expect(told).toMatchObject({
+    service_id: serviceId,
+    service_identity: { id: described.identity.id, public_key: described.identity.publicKey, handle: 'broadside' },
+    name: 'Broadside',
+    release: '1.0.0',
+    signing: { version: 1 },
+    verifier: 'noble',
+    log: { origin: described.origin, vkey: described.vkey },
+    generation: described.generation,
+  })
+})
+
+test('it lists every operation with its fields, its refusals and the shape of its answer', () => {
+  expect(told.operations.map(({ name }) => name)).toEqual(operations.map(({ name }) => name))
+  for (const { name, required, optional, result, refusals } of told.operations) {
+    expect(Object.keys(told.command.fields)).toEqual(expect.arrayContaining([...required, ...optional]))
+    expect(Object.keys(shapes)).toContain(result.split('/').at(-1))
+    expect({ name, refusals: refusals.length > 0 }).toEqual({ name, refusals: true })
+  }
+})
+
+test('a board without limits says so by null, and keeps its sizes', () => {
+  const { limits } = capabilities({ ...described, limitsOn: false })
+  expect(limits).toMatchObject({ text_bytes: 32_768, writes_per_identity_per_minute: null, streams_per_address: null })
+  expect(told.limits).toMatchObject({ text_bytes: 32_768, writes_per_identity_per_minute: 120 })
+})
+
+describe.each(told.signing.examples.map((example, number) => [number, example] as const))(
+  'signing example %i',
+  (_, it) => {
+    test('is what this board signs', () => {
+      const bytes = signingBytes(serviceId, it.command)
+      expect(bytes.toString('utf8')).toBe(it.signed_bytes)
+      expect(bytes.length).toBe(it.signed_bytes_length)
+      expect(commandId(bytes)).toEqual({ eventId: it.event_id, sha256: it.sha256 })
+    })
+
+    test('follows from the words beside it alone', () => {
+      const command = it.command as SignableCommand
+      const ordered = told.signing.field_order.filter((field) => command[field] !== undefined)
+      const json = JSON.stringify(Object.fromEntries(ordered.map((field) => [field, command[field]])))
+      const bytes = Buffer.from(
+        `${told.signing.prefix}${json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}}`,
+      )
+      const secret = createPrivateKey({
+        key: {
+          kty: 'OKP',
+          crv: 'Ed25519',
+          d: Buffer.from(it.seed, 'hex').toString('base64url'),
+          x: it.command.public_key,
+        },
+        format: 'jwk',
+      })
+      expect(createPublicKey(secret).export({ format: 'jwk' }).x).toBe(it.command.public_key)
+      expect(sign(null, bytes, secret).toString('base64url')).toBe(it.signature)
+      expect(createHash('sha256').update(bytes).digest('hex').slice(0, 32)).toBe(it.event_id)
+    })
+
+    test('verifies, and no longer with one byte changed', () => {
+      const noble = createNobleBackend()
+      const key = Buffer.from(it.command.public_key, 'base64url')
+      const signature = Buffer.from(it.signature, 'base64url')
+      const bytes = Buffer.from(it.signed_bytes)
+      expect(noble.verify(signature, bytes, key)).toBe(true)
+      bytes[bytes.length - 3]! ^= 1
+      expect(noble.verify(signature, bytes, key)).toBe(false)
+    })
+
+    test('with its signature it is a command that the description knows', () => {
+      const { signature } = it
+      expect(faultsOf('Command', { ...it.command, signature })).toEqual([])
+    })
+  },
+)

@@ -1,0 +1,54 @@
+/** JSON Schema 2020-12 in tests, checked by a validator that the product does not use. */
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { openapi } from '../../src/views/openapi.ts'
+import type { Json } from '../../src/views/plain-schema.ts'
+
+export const serviceId = 'bs-0123456789abcdef'
+export const document = openapi({ address: 'https://board.example.org', serviceId })
+
+const components = document.components as { readonly schemas: Readonly<Record<string, Json>> }
+export const shapes = components.schemas
+
+const ajv = new Ajv2020({ strict: true, allErrors: true })
+ajv.addSchema({ $id: 'board', $defs: referringTo('board#/$defs/', shapes) })
+
+/** The shapes of the description, with references that this validator finds. */
+function referringTo(prefix: string, value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value).replaceAll('"#/components/schemas/', `"${prefix}`))
+}
+
+/** Every object closed: for answers of a real board, so that nothing comes back which is not described. */
+function closed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(closed)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, each]) => [key, closed(each)])
+  const copy = Object.fromEntries(entries) as Record<string, unknown>
+  return copy.type === 'object' && copy.properties !== undefined && copy.additionalProperties === undefined
+    ? { ...copy, additionalProperties: false }
+    : copy
+}
+
+ajv.addSchema({ $id: 'closed', $defs: closed(referringTo('closed#/$defs/', shapes)) })
+
+const compiled = new Map<string, ValidateFunction>()
+
+function validatorOf(schema: string, name: string): ValidateFunction {
+  const reference = `${schema}#/$defs/${name}`
+  const made = compiled.get(reference) ?? ajv.compile({ $ref: reference })
+  compiled.set(reference, made)
+  return made
+}
+
+/** Whether a value has the shape that the description calls `name`. */
+export function hasShape(name: string, value: unknown): boolean {
+  return validatorOf('board', name)(value) as boolean
+}
+
+/** What keeps a value from having exactly this shape, as readable lines; [] = nothing. Undescribed keys count. */
+export function faultsOf(name: string, value: unknown): string[] {
+  const validate = validatorOf('closed', name)
+  if (validate(value)) return []
+  return (validate.errors ?? []).map(
+    ({ instancePath, message, params }) => `${name}${instancePath} ${message} ${JSON.stringify(params)}`,
+  )
+}

@@ -58,7 +58,12 @@ export type Wanted = {
 export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   makeDirectory(wanted.path)
   const file = join(wanted.path, 'board.json')
-  const facts = fileExists(file) ? readFacts(file, wanted) : createFacts(file, wanted)
+  const facts = fileExists(file) ? readFacts(wanted.path) : createFacts(file, wanted)
+  if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
+    throw new UnusableDirectory(
+      `SERVICE_ID is ${wanted.serviceId}, but this board was made as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
+    )
+  }
   for (let shard = 0; shard < facts.shards; shard++) makeDirectory(shardDirectory(wanted.path, shard))
   makeDirectory(logDirectory(wanted.path))
   return {
@@ -105,15 +110,15 @@ function createFacts(file: string, wanted: Wanted): BoardFacts {
   return facts
 }
 
-function readFacts(file: string, wanted: Wanted): BoardFacts {
+/** The facts of an existing board. */
+export function readFacts(path: string): BoardFacts {
+  const file = join(path, 'board.json')
+  if (!fileExists(file))
+    throw new UnusableDirectory(`There is no board in ${path}: it has no board.json. Name the DATA_DIR of one.`)
   const facts = JSON.parse(readWhole(file).toString('utf8')) as BoardFacts
-  if (facts.format !== 1)
+  if (facts.format !== 1) {
     throw new UnusableDirectory(
       `${file} has format ${facts.format}, which this release does not read. Use the release that wrote it.`,
-    )
-  if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
-    throw new UnusableDirectory(
-      `SERVICE_ID is ${wanted.serviceId}, but this board was made as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
     )
   }
   return facts

@@ -1,0 +1,210 @@
+/**
+ * House rules that run. Each failure names the file, the rule, and what to do instead.
+ */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Files that are part of the project: in git, or new and not ignored. */
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((file) => file !== '' && exists(file))
+const sources = files.filter((file) => file.endsWith('.ts'))
+const house = sources.filter((file) => /^(src|actors|storage)\//.test(file))
+
+function exists(file: string): boolean {
+  try {
+    readFileSync(join(root, file))
+    return true
+  } catch {
+    return false
+  }
+}
+
+function read(file: string): string {
+  return readFileSync(join(root, file), 'utf8')
+}
+
+/** The modules a file imports, as project paths (relative ones) or package names. Types count: they bind as tightly. */
+function importsOf(file: string): string[] {
+  const text = read(file)
+  const found: string[] = []
+  for (const [, specifier] of text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^'";]*?\bfrom\s+'([^']+)'/g))
+    found.push(specifier!)
+  for (const [, specifier] of text.matchAll(/\bimport\('([^']+)'\)/g)) found.push(specifier!)
+  return found.map((specifier) => (specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : specifier))
+}
+
+/** Floors of the house: a file imports only from its own floor or from below. */
+const floors: readonly (readonly [pattern: RegExp, floor: number])[] = [
+  [/^src\/cli\//, 9],
+  [/^src\/server\.ts$/, 8],
+  [/^src\/http\//, 7],
+  [/^src\/house\.ts$/, 6],
+  [/^src\/threads\//, 5],
+  [/^src\/(fsck|command|verify)/, 4],
+  [/^src\/views\//, 3],
+  [/^src\/operations\//, 3],
+  [/^src\//, 2],
+  [/^actors\//, 1],
+  [/^storage\//, 0],
+]
+
+function floorOf(file: string): number {
+  return floors.find(([pattern]) => pattern.test(file))?.[1] ?? Number.NaN
+}
+
+function faults(check: (file: string) => string | undefined, among = house): string[] {
+  return among.flatMap((file) => check(file) ?? []).map((fault) => fault)
+}
+
+test('storage imports only node, packages and itself; actors import storage; src imports both; nobody imports test or bench', () => {
+  const wrong = faults((file) => {
+    const bad = importsOf(file).find((target) => {
+      if (/^(test|bench)\//.test(target)) return true
+      if (file.startsWith('storage/')) return /^(src|actors)\//.test(target)
+      return file.startsWith('actors/') && target.startsWith('src/')
+    })
+    return bad === undefined
+      ? undefined
+      : `${file} imports ${bad}: the direction is src -> actors -> storage, and nothing imports test or bench`
+  })
+  expect(wrong).toEqual([])
+})
+
+test('a room has never heard of HTTP, JSON schema or signatures, and storage never of a room', () => {
+  const wrong = faults((file) => {
+    const packages = importsOf(file).filter(
+      (target) => !/^(src|actors|storage)\//.test(target) && !target.startsWith('node:'),
+    )
+    const allowed = file.startsWith('storage/')
+      ? ['flatbuffers', 'msgpackr']
+      : file.startsWith('actors/')
+        ? ['msgpackr']
+        : undefined
+    const bad = allowed === undefined ? undefined : packages.find((name) => !allowed.includes(name))
+    return bad === undefined ? undefined : `${file} imports the package ${bad}: it belongs into src`
+  })
+  expect(wrong).toEqual([])
+})
+
+test('no file imports in a circle', () => {
+  const circles: string[] = []
+  const done = new Set<string>()
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) {
+      circles.push([...path.slice(path.indexOf(file)), file].join(' -> '))
+      return
+    }
+    if (done.has(file)) return
+    for (const target of importsOf(file)) if (sources.includes(target)) visit(target, [...path, file])
+    done.add(file)
+  }
+  for (const file of house) visit(file, [])
+  expect(circles).toEqual([])
+})
+
+test('inside src a folder imports only from folders below it', () => {
+  const wrong = faults((file) => {
+    const bad = importsOf(file).find((target) => sources.includes(target) && floorOf(target) > floorOf(file))
+    return bad === undefined
+      ? undefined
+      : `${file} (floor ${floorOf(file)}) imports ${bad} (floor ${floorOf(bad)}): hand the thing in, or move it down`
+  })
+  expect(wrong).toEqual([])
+})
+
+test('a file fits one idea: at most 400 lines', () => {
+  const wrong = faults((file) => {
+    const lines = read(file).split('\n').length - 1
+    return lines > 400 ? `${file} has ${lines} lines: split it where its reasons differ` : undefined
+  }, sources)
+  expect(wrong).toEqual([])
+})
+
+test('a file name says what is in it', () => {
+  const wrong = faults(
+    (file) =>
+      /(utils?|helpers?|misc|common|manager)\b/i.test(file) ? `${file}: name the thing, not the drawer` : undefined,
+    sources,
+  )
+  expect(wrong).toEqual([])
+})
+
+test('every file opens with the one reason why it exists', () => {
+  const wrong = faults((file) => (/^(#!.*\n)?\/\*\*/.test(read(file)) ? undefined : `${file} has no header comment`))
+  expect(wrong).toEqual([])
+})
+
+const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp])[] = [
+  ['only storage/disk.ts syncs: call it', /\b(fsync|fdatasync)(Sync)?\(/, /^storage\/disk\.ts$/],
+  [
+    'only src/clock.ts reads a clock: be handed one',
+    /\b(Date\.now|performance\.now)\(|\bnew Date\(\)/,
+    /^src\/clock\.ts$/,
+  ],
+  ['chance comes from node:crypto', /\bMath\.random\(/, /^$/],
+  ['only src/config.ts reads the environment', /\bprocess\.env\b/, /^src\/config\.ts$/],
+  ['no `any`: say the type', /\bas any\b|:\s*any\b/, /^$/],
+  ['finish it, or say so in an issue', /\b(TODO|FIXME|XXX)\b/, /^$/],
+  ['no default export: import the thing you mean', /^export default\b/m, /^$/],
+  ['only src/http/uws.ts knows that engine', /['"]uWebSockets\.js['"]/, /^src\/http\/uws/],
+]
+
+for (const [rule, pattern, allowed] of words) {
+  test(`${rule}`, () => {
+    const wrong = faults((file) => {
+      const code = read(file).replace(/\/\*[\s\S]*?\*\/|(^|\s)\/\/.*$/gm, '$1')
+      const match = allowed.test(file) ? null : pattern.exec(code)
+      return match === null ? undefined : `${file}: ${match[0]}: ${rule}`
+    })
+    expect(wrong).toEqual([])
+  })
+}
+
+test('no test is skipped or focused in silence', () => {
+  const wrong = faults(
+    (file) =>
+      /\b(it|test|describe)\.(skip|only|todo)\(/.test(read(file))
+        ? `${file} skips or focuses: use a condition that says its reason`
+        : undefined,
+    sources.filter((file) => file.startsWith('test/') && file !== 'test/tidy.test.ts'),
+  )
+  expect(wrong).toEqual([])
+})
+
+test('every dependency has an exact version, and the lock file names no address', () => {
+  const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
+  const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(
+    ([, version]) => !/^(npm:[^@]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version),
+  )
+  expect(loose).toEqual([])
+  expect(read('package-lock.json')).not.toContain('"resolved"')
+})
+
+test('the top level holds what the plan of the house names', () => {
+  const known = new Set([
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'README.md',
+    'LICENSE',
+    'NOTICE',
+    '.gitignore',
+    'src',
+    'actors',
+    'storage',
+    'bench',
+    'test',
+    '.ci',
+  ])
+  const strangers = [...new Set(files.map((file) => file.split('/')[0]!))].filter((name) => !known.has(name))
+  expect(strangers).toEqual([])
+})

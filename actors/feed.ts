@@ -42,8 +42,18 @@ export class Feed {
     const [size, checkpoint, sizes, frames] = kept.more as PackedFeed
     this.#next = options.snapshot!.seq + 1
     this.head = { size, checkpoint }
-    this.#sizes.push(...sizes)
-    this.#frames.push(...frames)
+    for (const each of sizes) this.#sizes.push(each)
+    for (const each of frames) this.#frames.push(each)
+    this.#advanceReaders(options.snapshot!.seq)
+  }
+
+  /** Lets the readers see what a snapshot at this frame of the log speaks of: every frame names the position of every shard. */
+  #advanceReaders(seq: number): void {
+    const { log, shards } = this.#options
+    log.advance(seq)
+    const frame = log.read(seq)
+    if (frame === undefined) throw new Error(`the log has no frame ${seq}, of which there is a snapshot`)
+    for (const { shard, last } of decodeLogFrame(frame).ranges) shards[shard]?.advance(last)
   }
 
   /** Newest log frame applied. */

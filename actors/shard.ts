@@ -30,8 +30,8 @@ export type ShardOptions = {
   readonly number: number
   readonly journal: Journal
   readonly deciders: Readonly<Record<string, Decider>>
-  /** The reply to a retry, from what is in memory. */
-  readonly again: (board: Board, letter: WriteLetter) => Readonly<Record<string, unknown>>
+  /** The reply to a retry, from what is in memory; `first` is the record of the command that was accepted. */
+  readonly again: (board: Board, first: Frame) => Readonly<Record<string, unknown>>
   /** Unix seconds of the wall clock. */
   readonly wallSeconds: () => number
   /** True while the disk has room for more. */
@@ -82,6 +82,8 @@ export class Shard {
   readonly #acceptance: Acceptance
   #unconfirmed: Unconfirmed[] = []
   #waiting: Waiting[] = []
+  /** Decided in this turn, on disk only at its end: the letters behind are judged by them too. */
+  #frames: NewFrame[] = []
   #scheduled = false
   #now = 0
 
@@ -113,7 +115,10 @@ export class Shard {
   }
 
   read(seq: number): Frame {
-    const frame = this.#options.journal.read(seq)
+    const { journal } = this.#options
+    const decided = this.#frames[seq - journal.nextSeq]
+    if (decided !== undefined) return { ...decided, seq, payload: Buffer.from(decided.payload) }
+    const frame = journal.read(seq)
     if (frame === undefined) throw new Error(`journal of shard ${this.#options.number} has no frame ${seq}`)
     return frame
   }
@@ -158,12 +163,12 @@ export class Shard {
     const letters = this.#mailbox.take(this.#options.lettersPerTurnMax)
     this.#now = Math.max(this.#now, this.#options.wallSeconds())
     const room = this.#options.diskHasRoom()
-    const frames: NewFrame[] = []
     const answers: (() => void)[] = []
-    for (const letter of letters) this.#decide(letter, room, frames, answers)
+    for (const letter of letters) this.#decide(letter, room, answers)
 
-    if (frames.length > 0) {
-      this.#options.journal.append(frames)
+    if (this.#frames.length > 0) {
+      this.#options.journal.append(this.#frames)
+      this.#frames = []
       this.#options.toLog(this.#options.journal.nextSeq - 1)
     }
     for (const answer of answers) answer()
@@ -173,10 +178,10 @@ export class Shard {
   }
 
   /** Decides one letter; `answers` are given when the turn's append is durable. */
-  #decide({ write, answer }: Letter, room: boolean, frames: NewFrame[], answers: (() => void)[]): void {
+  #decide({ write, answer }: Letter, room: boolean, answers: (() => void)[]): void {
     const decision = this.#judge(write, room)
     if ('known' in decision) {
-      const reply = this.#options.again(this.board, write)
+      const reply = this.#options.again(this.board, this.read(decision.known))
       this.#whenCovered(decision.known, answers, (head) => answer({ ok: true, reply, duplicate: true }, head))
       return
     }
@@ -184,11 +189,11 @@ export class Shard {
       answers.push(() => answer(decision))
       return
     }
-    const base = this.#options.journal.nextSeq + frames.length
+    const base = this.#options.journal.nextSeq + this.#frames.length
     let last = 0
     decision.records.forEach((planned, index) => {
       const seq = base + index
-      frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entry))
+      this.#frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entry))
       this.board.apply(planned.record, planned.key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
       if (!planned.isPublic) return
       this.#unconfirmed.push({ seq, leaf: planned.entry !== undefined })
@@ -210,7 +215,7 @@ export class Shard {
 
   #judge(write: WriteLetter, room: boolean): Known | Decision {
     if (write.nonce !== '') {
-      const judged = this.#acceptance.judge(write, this.#now)
+      const judged = this.#acceptance.judge(write, this.#now, this.#options.wallSeconds())
       if (judged !== undefined) return judged
     }
     if (!room)

@@ -108,8 +108,11 @@ export class Acceptance {
     for (const [id, seq] of commands) this.#commands.set(id, seq)
   }
 
-  /** The first answer's place for a retry, a refusal, or undefined: a new command inside its time window. */
-  judge(letter: WriteLetter, now: number): Known | Decision | undefined {
+  /**
+   * The first answer's place for a retry, a refusal, or undefined: a new command inside its time window.
+   * `now` stamps records and never goes back; `wall` is the clock as it stands.
+   */
+  judge(letter: WriteLetter, now: number, wall: number): Known | Decision | undefined {
     const place = this.#place(letter.id)
     if (place !== undefined) {
       const { signed } = signedOf(this.#record(place))
@@ -133,10 +136,11 @@ export class Acceptance {
       )
     const repeated = letter.requestId === '' ? undefined : this.#request(letter, now)
     if (repeated !== undefined) return repeated
-    if (Math.abs(now - letter.timestamp) > windowSeconds) {
+    // By the clock that a client can see: one that never goes back would end all writing after a jump ahead.
+    if (Math.abs(wall - letter.timestamp) > windowSeconds) {
       return refuse(
         'stale_timestamp',
-        `timestamp must be within ${windowSeconds} s of the server's clock, which is ${now}`,
+        `timestamp must be within ${windowSeconds} s of the server's clock, which is ${wall}`,
         'timestamp',
       )
     }

@@ -107,8 +107,9 @@ export class Writes {
     notApplied: string,
   ): void {
     const reply = answer.reply as PostReply
-    const id = verified.sha.toString('hex', 0, 16)
-    if (answer.duplicate) return this.#readBack(verified, 'event.get', { event_id: id }, reply.at, respond, notApplied)
+    const id = shaOf(verified, answer).slice(0, 32)
+    if (answer.duplicate)
+      return this.#readBack(verified, 'event.get', { event_id: id }, { answer, respond, notApplied })
     const handle = this.#options.news.handles.get(verified.signer.id)
     const { signer } = verified
     const event = eventView(
@@ -130,7 +131,7 @@ export class Writes {
       { key: signer.key, sig: verified.signature, signed: verified.bytes },
       { payload: false, now: reply.at },
     )
-    const receipt = receiptJson(verified, { at: reply.at, leaf: answer.leaf, head })
+    const receipt = receiptJson(shaOf(verified, answer), { at: reply.at, leaf: answer.leaf, head })
     const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
     respond({
       status: 200,
@@ -163,8 +164,7 @@ export class Writes {
       respond(reply)
     }
     this.#write(verified, room, args, refusedToo, (answer) => {
-      const { at } = answer.reply as { at: number }
-      this.#readBack(verified, 'room.get', { room }, at, respond, '', answer.duplicate)
+      this.#readBack(verified, 'room.get', { room }, { answer, respond })
     })
   }
 
@@ -172,8 +172,7 @@ export class Writes {
     const handle = verified.command.handle as string
     this.#write(verified, registryName, { handle }, respond, (answer) => {
       this.#options.news.handles.set(verified.signer.id, handle)
-      const { at } = answer.reply as { at: number }
-      this.#readBack(verified, 'identity.get', { target: verified.signer.id }, at, respond, '', answer.duplicate)
+      this.#readBack(verified, 'identity.get', { target: verified.signer.id }, { answer, respond })
     })
   }
 
@@ -223,18 +222,22 @@ export class Writes {
     verified: Verified,
     op: string,
     args: Record<string, string>,
-    at: number,
-    respond: Respond,
-    notApplied: string,
-    duplicate: true | undefined = true,
+    { answer, respond, notApplied = '' }: { answer: Accepted; respond: Respond; notApplied?: string },
   ): void {
+    const { at } = answer.reply as { at: number }
+    const sha = shaOf(verified, answer)
     this.#options.read({ op, args, reader: verified.signer.id }, (found) => {
       if (found === undefined || !found.ok) return respond(undefined)
       const data = JSON.parse(found.json) as {
         event?: { event_id: string; log: { index?: number }; signed_payload?: string }
       }
       const leaf = data.event?.log.index
-      const receipt = receiptJson(verified, { at, leaf, head: this.#options.news.head, duplicate: duplicate === true })
+      const receipt = receiptJson(sha, {
+        at,
+        leaf,
+        head: this.#options.news.head,
+        duplicate: answer.duplicate === true,
+      })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
       const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
       if (data.event !== undefined) delete data.event.signed_payload
@@ -273,11 +276,15 @@ function headJson(head: Head): string {
   return lastHeadJson
 }
 
+/** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
+function shaOf(verified: Verified, { reply }: Accepted): string {
+  return (reply as { sha?: string }).sha ?? verified.sha.toString('hex')
+}
+
 function receiptJson(
-  verified: Verified,
+  sha: string,
   facts: { at: number; leaf: number | undefined; head: Head | undefined; duplicate?: boolean },
 ): string {
-  const sha = verified.sha.toString('hex')
   const log =
     facts.leaf === undefined || facts.head === undefined ? '' : `,"log_index":${facts.leaf},${headJson(facts.head)}`
   const duplicate = facts.duplicate === true ? ',"duplicate":true' : ''

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { Link } from '../../actors/kernel/link.ts'
 import { decideClaim, decideRegister } from '../../actors/registry.ts'
-import { decidePost, decideRoomCreate, postReplyAgain } from '../../actors/room.ts'
+import { decidePost, decideRoomCreate } from '../../actors/room.ts'
 import { type Confirmation, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { freeBytes } from '../../storage/disk.ts'
@@ -12,6 +12,7 @@ import { monotonicMs, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../command/cursor.ts'
 import { inside } from '../limits.ts'
 import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
+import { again } from './again.ts'
 import { report, runThread } from './entry.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
@@ -64,7 +65,7 @@ runThread((data: ShardThread) => {
       'identity.register': decideRegister,
       'handle.claim': decideClaim,
     },
-    again: (board, letter) => ({ ...(postReplyAgain(board, letter.id) ?? { at: letter.timestamp, isPublic: true }) }),
+    again,
     wallSeconds,
     diskHasRoom: diskWatch(data),
     toLog: (through) => {

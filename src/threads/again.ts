@@ -1,0 +1,17 @@
+/**
+ * The reply to a retry: what the first answer said, and which command it was. A repeated request_id comes with other
+ * bytes, so the ids of the answer are the first command's, not those of the letter.
+ */
+import { createHash } from 'node:crypto'
+import type { Board } from '../../actors/board.ts'
+import { frameKey, fromFrame } from '../../actors/record.ts'
+import { postReplyAgain } from '../../actors/room.ts'
+import type { Frame } from '../../storage/journal.ts'
+
+/** `first`: the record of the accepted command. `sha` = hex SHA-256 of its signing bytes. */
+export function again(board: Board, first: Frame): Readonly<Record<string, unknown>> {
+  const record = fromFrame(first)
+  if (record.by === undefined) throw new Error(`record ${first.seq} was remembered without a signed command`)
+  const sha = createHash('sha256').update(record.by.signed).digest('hex')
+  return { ...(postReplyAgain(board, frameKey(first)) ?? { at: record.at, isPublic: true }), sha }
+}

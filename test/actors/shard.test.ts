@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { decidePost } from '../../actors/room.ts'
+import { Shard, type ShardAnswer } from '../../actors/shard.ts'
+import type { WriteLetter } from '../../actors/write.ts'
+import { opensslSigner } from '../../src/cli/sign.ts'
+import { signingBytes } from '../../src/command/signing.ts'
+import { again } from '../../src/threads/again.ts'
+import { Journal } from '../../storage/journal.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+const ada = opensslSigner(Buffer.alloc(32, 1))
+
+type Fields = { text: string; nonce: string; timestamp: number; request_id?: string }
+
+function letter({ text, nonce, timestamp, request_id = '' }: Fields): WriteLetter {
+  const command = { operation: 'post', room: 'lobby', text, request_id, public_key: ada.publicKey, timestamp, nonce }
+  const signed = signingBytes('test', command)
+  const sha = createHash('sha256').update(signed).digest()
+  return {
+    op: 'post',
+    to: 'lobby',
+    id: sha.subarray(0, 16),
+    sha,
+    author: ada.id,
+    by: { key: Buffer.from(ada.publicKey, 'base64url'), sig: ada.sign(signed), signed },
+    timestamp,
+    nonce,
+    requestId: request_id,
+    via: 'command',
+    limited: 0,
+    args: { page: 'main', kind: 'note', replyTo: '', visibility: '', ttl: 0 },
+  }
+}
+
+/** A shard whose log confirms at once, on a real journal, with a clock that the test sets. */
+function startShard(directory = scratchDirectory()) {
+  const clock = { seconds: 1_790_000_000 }
+  const journal = Journal.open({ directory })
+  const shard: Shard = new Shard({
+    number: 0,
+    journal,
+    deciders: { post: decidePost },
+    again,
+    wallSeconds: () => clock.seconds,
+    diskHasRoom: () => true,
+    toLog: (through) => setImmediate(() => confirm(through)),
+    snapshot: undefined,
+    afterTurn: () => {},
+    firstRooms: [],
+    mailboxMax: 100,
+    lettersPerTurnMax: 100,
+    unconfirmedMax: 1000,
+  })
+  const confirm = (through: number) =>
+    shard.confirm({ through, firstChange: 1, firstLeaf: 0, head: { size: 1, checkpoint: '' } })
+  const post = (fields: Fields) => new Promise<ShardAnswer>((done) => shard.post(letter(fields), done))
+  return { clock, journal, shard, post, directory }
+}
+
+test('letters of one turn are judged by what the turn has decided before them', async () => {
+  const { post, clock, shard } = startShard()
+  const fields = { text: 'one', nonce: 'n', timestamp: clock.seconds, request_id: 'r' }
+  const answers = await Promise.all([
+    post(fields),
+    post(fields),
+    post({ ...fields, text: 'two', request_id: '' }),
+    post({ ...fields, nonce: 'other' }),
+    post({ ...fields, nonce: 'third', text: 'three' }),
+    post({ ...fields, nonce: 'fourth', text: 'four', request_id: '' }),
+  ])
+  const first = createHash('sha256').update(letter(fields).by.signed).digest('hex')
+  expect(answers).toMatchObject([
+    { ok: true, reply: { seq: 1 } },
+    { ok: true, duplicate: true, reply: { seq: 1, sha: first } },
+    { ok: false, refusal: { code: 'nonce_reused' } },
+    { ok: true, duplicate: true, reply: { seq: 1, sha: first } },
+    { ok: false, refusal: { code: 'request_id_reused' } },
+    { ok: true, reply: { seq: 2 } },
+  ])
+  expect(shard.board.events.count).toBe(2)
+})
+
+test('when the clock goes back entry times do not, and commands of the new time are accepted', async () => {
+  const { post, clock, shard, journal, directory } = startShard()
+  const times = async () =>
+    await post({ text: `${clock.seconds}`, nonce: `${clock.seconds}`, timestamp: clock.seconds })
+  const first = await times()
+  clock.seconds -= 3600
+  const second = await times()
+  clock.seconds += 1800
+  const third = await times()
+  expect([first, second, third]).toMatchObject([
+    { ok: true, reply: { at: 1_790_000_000 } },
+    { ok: true, reply: { at: 1_790_000_000 } },
+    { ok: true, reply: { at: 1_790_000_000 } },
+  ])
+  expect(await post({ text: 'x', nonce: 'x', timestamp: 1_790_000_000 })).toMatchObject({
+    refusal: { code: 'stale_timestamp' },
+  })
+  expect(shard.board.events.count).toBe(3)
+  journal.close()
+  const restarted = startShard(directory)
+  restarted.clock.seconds -= 86_400
+  const fields = { text: 'again', nonce: 'again', timestamp: restarted.clock.seconds }
+  expect(await restarted.post(fields)).toMatchObject({ ok: true, reply: { at: 1_790_000_000, seq: 4 } })
+})

@@ -250,7 +250,12 @@ export function makeDirectory(path: string): void {
   const full = resolve(path)
   if (existsSync(full)) return
   makeDirectory(dirname(full))
-  mkdirSync(full, { recursive: true, mode: directoryMode })
+  try {
+    mkdirSync(full, { mode: directoryMode })
+  } catch (error) {
+    // Somebody else may have made it meanwhile. Not `recursive`, which never returns where nothing can be made (/proc).
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
   syncDirectory(dirname(full))
 }
 

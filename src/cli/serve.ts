@@ -36,8 +36,9 @@ export const serveCommand: Command = {
     if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
     const data = args.text('data')
     const stopped = new Promise<void>((done) => {
-      process.once('SIGTERM', () => done())
-      process.once('SIGINT', () => done())
+      // Not `once`: a second signal would then have its default effect and cut the stop short.
+      process.on('SIGTERM', () => done())
+      process.on('SIGINT', () => done())
     })
     const server = await startServer({
       ...config,

@@ -1,0 +1,55 @@
+import { chmodSync, existsSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test, vi } from 'vitest'
+import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const names = ['log.key', 'board.key', 'cursor.key']
+/** Two stopped boards that hold one post each. */
+const made: string[] = []
+
+beforeAll(async () => {
+  for (let n = 0; n < 2; n += 1) {
+    const directory = boardDirectory()
+    const board = await startBoard({ directory })
+    const client = await Client.of(board)
+    await client.post(person('ada'), { text: 'kept' })
+    client.close()
+    await board.stop()
+    made.push(directory)
+  }
+})
+
+test.each(names)('a board whose %s is missing refuses to start and makes no new one', async (name) => {
+  const file = join(made[0]!, 'keys', name)
+  renameSync(file, `${file}.away`)
+  const refused = await refusedBoard({ directory: made[0]! })
+  expect(refused.code).toBe(1)
+  expect(refused.words).toContain(`The key file ${file} is missing`)
+  expect(existsSync(file)).toBe(false)
+  renameSync(`${file}.away`, file)
+})
+
+test.each(names)('a %s that others may read is refused with the command that repairs it', async (name) => {
+  const file = join(made[0]!, 'keys', name)
+  chmodSync(file, 0o644)
+  const refused = await refusedBoard({ directory: made[0]! })
+  expect(refused.code).toBe(1)
+  expect(refused.words).toContain(`chmod 600 ${file}`)
+  chmodSync(file, 0o600)
+})
+
+test('with its keys put back a board is the one it was; with another board’s log key it refuses', async () => {
+  const [one = '', other = ''] = made
+  const board = await startBoard({ directory: one })
+  const client = await Client.of(board)
+  expect((await client.get('/api/stats')).data.stats?.events).toBe(1)
+  client.close()
+  await board.stop()
+  renameSync(join(other, 'keys', 'log.key'), join(one, 'keys', 'log.key'))
+  const refused = await refusedBoard({ directory: one })
+  expect(refused.code).toBe(1)
+  expect(refused.words).toContain('do not belong together')
+})

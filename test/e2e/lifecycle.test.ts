@@ -1,0 +1,114 @@
+import { expect, test, vi } from 'vitest'
+import { Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+
+vi.setConfig({ testTimeout: 30_000 })
+
+const ada = person('ada')
+
+/** A stopped board that holds one post. */
+async function madeBoard(env: Readonly<Record<string, string>> = {}): Promise<string> {
+  const directory = boardDirectory()
+  const board = await startBoard({ directory, env })
+  const client = await Client.of(board)
+  await client.post(ada, { text: 'kept' })
+  client.close()
+  expect(await board.stop()).toEqual({ code: 0, signal: null })
+  return directory
+}
+
+test('a second server on the same data directory refuses, naming the first; the first goes on undisturbed', async () => {
+  const directory = boardDirectory()
+  const first = await startBoard({ directory })
+  const client = await Client.of(first)
+  await client.post(ada, { text: 'before' })
+  const second = await refusedBoard({ directory })
+  expect(second.code).toBe(1)
+  expect(second.words).toContain(
+    `in use by process ${first.child.pid}; stop that process, or choose another data directory`,
+  )
+  expect((await client.post(ada, { text: 'after' })).data.event?.seq).toBe(2)
+  await first.kill()
+  // The lock of a killed process is no lock.
+  await (await startBoard({ directory })).stop()
+})
+
+test.each(['uws', 'node'])(
+  'SIGTERM under load on %s: exit code 0 within 10 s, and everything acknowledged is there',
+  async (engine) => {
+    const directory = boardDirectory()
+    const env = { HTTP_ENGINE: engine }
+    const board = await startBoard({ directory, env })
+    const client = await Client.of(board)
+    const key = await logKeyOf(client)
+    const ledger = new Ledger(new Heads(key), key)
+    const random = randomFrom(chooseSeed('SIGTERM under load'))
+    const tail = new Client(board.address, '').get('/tail/lobby')
+    let asked = 0
+    const onAcknowledged = (count: number) => {
+      if (count !== 150) return
+      asked = performance.now()
+      board.signal('SIGTERM')
+    }
+    await load({ client, ledger, random, posts: 5_000, inFlight: 16, rooms: ['a', 'b'], onAcknowledged })
+    expect(await board.ended).toEqual({ code: 0, signal: null })
+    // Ten seconds are promised: a supervisor kills what takes longer.
+    expect(performance.now() - asked).toBeLessThan(10_000)
+    expect((await tail).text).toContain('# live tail of room lobby')
+    client.close()
+    expect(ledger.acknowledged.size).toBeGreaterThanOrEqual(150)
+    const second = await startBoard({ directory, env })
+    const later = await Client.of(second)
+    await ledger.check(later, 20)
+    later.close()
+    await second.stop()
+  },
+)
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s a second time while stopping still ends with exit code 0',
+  async (signal) => {
+    const board = await startBoard({ directory: boardDirectory() })
+    const client = await Client.of(board)
+    const key = await logKeyOf(client)
+    const ledger = new Ledger(new Heads(key), key)
+    const onAcknowledged = (count: number) => {
+      if (count !== 50) return
+      board.signal(signal)
+      board.signal(signal)
+      setImmediate(() => board.signal(signal))
+    }
+    await load({ client, ledger, random: randomFrom(7), posts: 5_000, inFlight: 8, rooms: ['a'], onAcknowledged })
+    expect(await board.ended).toEqual({ code: 0, signal: null })
+    client.close()
+  },
+)
+
+test('SERVICE_ID is fixed when the board is made: another later refuses to start', async () => {
+  const directory = await madeBoard({ SERVICE_ID: 'my-board' })
+  const refused = await refusedBoard({ directory, env: { SERVICE_ID: 'other-board' } })
+  expect(refused.code).toBe(1)
+  expect(refused.words).toContain('SERVICE_ID is other-board, but this board was made as my-board')
+  for (const env of [{ SERVICE_ID: 'my-board' }, {}]) {
+    const board = await startBoard({ directory, env })
+    const client = await Client.of(board)
+    expect(client.serviceId).toBe('my-board')
+    client.close()
+    await board.stop()
+  }
+})
+
+test('a port that is taken, a wrong setting and a directory that cannot be made are refused in a sentence', async () => {
+  const board = await startBoard({ directory: boardDirectory() })
+  const taken = await tryBoard({ directory: boardDirectory(), port: board.port })
+  if (taken instanceof Board) throw new Error('two boards on one port')
+  expect(taken.code).toBe(1)
+  expect(taken.words).toMatch(/in use|EADDRINUSE|could not listen/i)
+  const wrong = await refusedBoard({ directory: boardDirectory(), env: { SHARDS: 'many' } })
+  expect(wrong.words).toContain('SHARDS must be an integer from 0 to 64, but it is "many"')
+  const nowhere = await refusedBoard({ directory: '/proc/nowhere/data' })
+  expect(nowhere).toMatchObject({ code: 1 })
+  await board.stop()
+})

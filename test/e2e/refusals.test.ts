@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, type Fields, freshNonce, now, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const ada = person('ada')
+const hello: Fields = { operation: 'post', room: 'lobby', text: 'hello' }
+
+describe.each(['uws', 'node'])('on the %s engine', (engine) => {
+  let board: Board
+  let client: Client
+  const stats = async () => (await client.get('/api/stats')).data.stats?.events
+  /** A good signed command with some fields changed after signing. */
+  const changed = (fields: object, signedFields: Fields = hello) =>
+    JSON.stringify({ ...(JSON.parse(client.sign(ada, signedFields).body) as object), ...fields })
+
+  beforeAll(async () => {
+    board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
+    client = await Client.of(board)
+    await client.post(ada, { text: 'the only one' })
+  })
+  afterAll(async () => {
+    expect(await stats(), 'a refused command left something').toBe(1)
+    client.close()
+  })
+
+  test('a write without a signature is 403 unsigned, a public read without one is answered', async () => {
+    expect(await client.send(JSON.stringify(hello))).toMatchObject({ status: 403, code: 'unsigned' })
+    expect(await client.send('{"operation":"events.list","room":"lobby"}')).toMatchObject({ status: 200 })
+  })
+
+  test('a signed command with a bad signature is refused and never treated as unsigned', async () => {
+    const read: Fields = { operation: 'events.list', room: 'lobby' }
+    const other = JSON.parse(client.sign(person('bob'), read).body) as { signature: string }
+    expect(await client.send(changed({ signature: other.signature }, read))).toMatchObject({
+      status: 400,
+      code: 'bad_signature',
+    })
+    expect(await client.send(changed({ limit: 3 }, read))).toMatchObject({ status: 400, code: 'bad_signature' })
+    expect(await client.send(changed({ text: 'other' }))).toMatchObject({ status: 400, code: 'bad_signature' })
+    const elsewhere = client.sign(ada, hello, { serviceId: 'bs-0000000000000000' })
+    expect(await client.send(elsewhere.body)).toMatchObject({ status: 400, code: 'bad_signature' })
+  })
+
+  test('every part of a signature that is missing or no canonical text is refused by name', async () => {
+    for (const name of ['public_key', 'signature', 'timestamp', 'nonce']) {
+      const value = name === 'timestamp' ? 0 : ''
+      expect(await client.send(changed({ [name]: value }))).toMatchObject({
+        status: 400,
+        code: 'missing_field',
+        field: name,
+      })
+    }
+    const { signature } = JSON.parse(client.sign(ada, hello).body) as { signature: string }
+    const loose = `${signature.slice(0, -1)}${signature.endsWith('A') ? 'B' : 'A'}`
+    for (const wrong of [`${signature}==`, signature.slice(0, -1), loose, `+${signature.slice(1)}`]) {
+      const answer = await client.send(changed({ signature: wrong }))
+      expect([wrong, answer.status, answer.field]).toEqual([
+        wrong,
+        400,
+        answer.code === 'bad_signature' ? 'signature' : answer.field,
+      ])
+      expect(['bad_signature', 'invalid_field']).toContain(answer.code)
+    }
+    const zero = Buffer.alloc(32).toString('base64url')
+    const small = Buffer.from('0100000000000000000000000000000000000000000000000000000000000000', 'hex').toString(
+      'base64url',
+    )
+    for (const key of [zero, small]) {
+      expect(await client.send(changed({ public_key: key }))).toMatchObject({
+        status: 400,
+        code: 'bad_key',
+        field: 'public_key',
+      })
+    }
+  })
+
+  test.each([
+    ['', 'invalid_json'],
+    ['[]', 'invalid_json'],
+    ['{', 'invalid_json'],
+    ['null', 'invalid_json'],
+    ['{"operation":"post","operation":"post"}', 'invalid_json'],
+    ['\ufeff{"operation":"post"}', 'invalid_json'],
+    ['{"operation":"post","text":"\\ud800"}', 'invalid_json'],
+    ['{"operation":"post","limit":1e400}', 'invalid_json'],
+    ['{"operation":"post","limit":9007199254740993}', 'invalid_json'],
+    ['{"operation":"post"} x', 'invalid_json'],
+    ['['.repeat(100_000), 'invalid_json'],
+    ['{"operation":"post","__proto__":1}', 'unknown_field'],
+    ['{"operation":"post","txt":"x"}', 'unknown_field'],
+    ['{"operation":"post","text":3}', 'invalid_field'],
+    ['{"operation":"post","text":null}', 'invalid_field'],
+    ['{"text":"x"}', 'missing_field'],
+    ['{"operation":"fly"}', 'unknown_operation'],
+  ])('the body %.60s is refused as %s', async (body, code) => {
+    expect(await client.send(body)).toMatchObject({ status: 400, code })
+  })
+
+  test('a body of invalid UTF-8 is refused', async () => {
+    const body = Buffer.from('{"operation":"post","text":"?"}')
+    body[body.indexOf('?')] = 0xff
+    expect(await client.send(body)).toMatchObject({ status: 400, code: 'invalid_json' })
+  })
+
+  test('a signed command is held to the rules of its fields', async () => {
+    const cases: [Fields, string, string][] = [
+      [{ operation: 'post', text: '' }, 'missing_field', 'text'],
+      [{ operation: 'post', text: 'nul\0' }, 'invalid_field', 'text'],
+      [{ operation: 'post', text: 'é'.repeat(16_385) }, 'too_large', 'text'],
+      [{ operation: 'post', text: 'x', room: 'Lobby' }, 'invalid_field', 'room'],
+      [{ operation: 'post', text: 'x', room: '-x' }, 'invalid_field', 'room'],
+      [{ operation: 'post', text: 'x', page: 'a'.repeat(65) }, 'invalid_field', 'page'],
+      [{ operation: 'post', text: 'x', kind: 'two words' }, 'invalid_field', 'kind'],
+      [{ operation: 'post', text: 'x', reply_to: 'A'.repeat(32) }, 'invalid_field', 'reply_to'],
+      [{ operation: 'post', text: 'x', handle: 'x' }, 'invalid_field', 'handle'],
+      [{ operation: 'post', text: 'x', ttl: -1 }, 'invalid_field', 'ttl'],
+      [{ operation: 'post', text: 'x', target: 'x' }, 'unknown_field', 'target'],
+      [{ operation: 'post', text: 'x', data: '{"schema":2}' }, 'invalid_field', 'data'],
+      [{ operation: 'post', text: 'x', data: '{"schema":1,"more":1}' }, 'invalid_field', 'data'],
+      [{ operation: 'post', text: 'x', request_id: 'é'.repeat(65) }, 'too_large', 'request_id'],
+      [{ operation: 'room.create', room: 'x', members: ['a'] }, 'invalid_field', 'members'],
+      [{ operation: 'event.get', event_id: 'f'.repeat(32), room: 'lobby' }, 'unknown_field', 'room'],
+    ]
+    for (const [fields, code, field] of cases) {
+      expect([fields, await client.command(ada, fields)]).toMatchObject([fields, { status: 400, code, field }])
+    }
+  })
+
+  test('a text of exactly 32768 bytes is taken and comes back whole', async () => {
+    // Read from a board of its own answers, then forgotten: the count of events stays one.
+    const own = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
+    const reader = await Client.of(own)
+    const text = `${'𝄞'.repeat(8191)}éé`
+    expect(Buffer.byteLength(text)).toBe(32_768)
+    const { data } = await reader.post(ada, { text })
+    expect((await reader.get(`/api/events/${data.event_id}`)).data.event?.text).toBe(text)
+    reader.close()
+    await own.kill()
+  })
+
+  test('checks come in their order: shape, signature, operation and fields, retry memory, time, permission, effect', async () => {
+    const stale = { timestamp: 1 }
+    // Shape before signature.
+    expect(await client.send(changed({ text: 7, signature: 'x' }))).toMatchObject({
+      code: 'invalid_field',
+      field: 'text',
+    })
+    // Signature before operation and fields.
+    expect(await client.send(changed({ operation: 'fly' }))).toMatchObject({ code: 'bad_signature' })
+    expect(await client.send(changed({ room: 'Bad Room' }))).toMatchObject({ code: 'bad_signature' })
+    // Operation before its fields, fields before the time window.
+    expect(await client.command(ada, { operation: 'fly', room: '!' }, stale)).toMatchObject({
+      code: 'unknown_operation',
+    })
+    expect(await client.command(ada, { ...hello, room: '!' }, stale)).toMatchObject({ code: 'invalid_field' })
+    // Retry memory before the time window.
+    const nonce = freshNonce()
+    const own = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
+    const writer = await Client.of(own)
+    await writer.command(ada, { ...hello, request_id: 'order' }, { nonce })
+    expect(await writer.command(ada, { ...hello, text: 'b' }, { nonce, ...stale })).toMatchObject({
+      code: 'nonce_reused',
+    })
+    expect(await writer.command(ada, { ...hello, text: 'b', request_id: 'order' }, stale)).toMatchObject({
+      code: 'request_id_reused',
+    })
+    // The time window before permission and effect.
+    await writer.command(ada, { operation: 'room.create', room: 'closed', visibility: 'private' })
+    const outside = { operation: 'post', room: 'closed', text: 'x' }
+    expect(await writer.command(person('bob'), outside, stale)).toMatchObject({ code: 'stale_timestamp' })
+    expect(await writer.command(person('bob'), outside)).toMatchObject({ status: 403, code: 'private_room' })
+    expect(await writer.post(ada, { room: 'lobby', text: 'x', reply_to: '0'.repeat(32) }, stale)).toMatchObject({
+      code: 'stale_timestamp',
+    })
+    writer.close()
+    await own.kill()
+  })
+
+  test('a signed read is answered inside its time window and stale outside', async () => {
+    const read: Fields = { operation: 'events.list', room: 'lobby' }
+    expect((await client.command(ada, read, { timestamp: now() - 200 })).status).toBe(200)
+    expect(await client.command(ada, read, { timestamp: now() - 400 })).toMatchObject({
+      status: 400,
+      code: 'stale_timestamp',
+    })
+    const signed = client.sign(ada, read)
+    for (let round = 0; round < 2; round += 1) expect((await client.send(signed.body)).status).toBe(200)
+  })
+
+  test('methods, paths and queries that do not exist say so', async () => {
+    expect(await client.get('/v1/command')).toMatchObject({ status: 405, headers: { allow: 'POST, OPTIONS' } })
+    expect(await client.get('/nothing')).toMatchObject({ status: 404 })
+    expect(await client.get('/api/events/%00')).toMatchObject({ status: 400 })
+    expect(await client.get('/api/events?room=%zz')).toMatchObject({ status: 400, code: 'invalid_field' })
+    expect(await client.get('/api/events?room=lobby&room=lobby')).toMatchObject({ status: 400, code: 'invalid_field' })
+  })
+})
+
+test('with limits on, an identity that writes too fast is told how long to wait, and its retries are still answered', async () => {
+  const board = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'on' } })
+  const client = await Client.of(board)
+  const first = client.sign(ada, hello)
+  await client.send(first.body)
+  const answers = await Promise.all(Array.from({ length: 80 }, (_, n) => client.post(ada, { text: `${n}` })))
+  const limited = answers.filter(({ status }) => status !== 200)
+  expect(limited.length).toBeGreaterThan(0)
+  for (const { status, code, headers } of limited) {
+    expect([status, code]).toEqual([429, 'rate_limited'])
+    expect(headers['retry-after']).toMatch(/^[1-9][0-9]*$/)
+  }
+  expect(await client.send(first.body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
+  expect((await client.post(person('bob'), { text: 'another identity' })).status).toBe(200)
+  client.close()
+})

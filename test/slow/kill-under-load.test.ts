@@ -1,0 +1,54 @@
+import { expect, test, vi } from 'vitest'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client } from '../support/client.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+
+vi.setConfig({ testTimeout: 300_000 })
+
+const rounds = 50
+
+test.each([
+  ['one shard', '1'],
+  ['three shards', '3'],
+])(
+  `with %s, after each of ${rounds} kills at random moments under load every acknowledged post is there once, at its place, and proves`,
+  async (_name, shards) => {
+    const directory = boardDirectory()
+    const env = { SEGMENT_BYTES: '65536', SHARDS: shards }
+    const random = randomFrom(chooseSeed('kills under load'))
+    let ledger: Ledger | undefined
+    const turns = shards === '1' ? rounds : 10
+    for (let round = 0; round < turns; round += 1) {
+      const board = await startBoard({ directory, env })
+      const client = await Client.of(board)
+      const key = await logKeyOf(client)
+      ledger ??= new Ledger(new Heads(key), key)
+      expect(ledger.heads.take((await client.get('/api/log/checkpoint')).data.checkpoint!)).toBeGreaterThanOrEqual(
+        ledger.heads.largest,
+      )
+      // Every few rounds all of it is checked, while the next load is not yet on.
+      if (round % 10 === 9) await ledger.check(client, 200)
+      const end = 1 + random(60)
+      const onAcknowledged = (count: number) => {
+        if (count === end) setTimeout(() => board.signal('SIGKILL'), random(8))
+      }
+      await load({ client, ledger, random, posts: 600, inFlight: 12, rooms: ['a', 'b', 'c'], onAcknowledged })
+      await board.ended
+      client.close()
+    }
+    const board = await startBoard({ directory, env })
+    const client = await Client.of(board)
+    const events = await ledger!.check(client, 100_000)
+    console.info(
+      `${turns} kills: ${ledger!.acknowledged.size} acknowledged, ${events.length} there, ${ledger!.heads.sizes.length} heads`,
+    )
+    expect([...ledger!.refused]).toEqual([])
+    // What was in flight at a kill can be sent again, whatever became of it, and is then there once.
+    for (const { signed } of [...ledger!.unknown.values()].slice(0, 200)) {
+      const answer = await client.send(signed.body)
+      if (answer.status !== 200) expect(answer.code).toBe('not_found') // its parent never came to be
+    }
+    expect((await board.stop()).code).toBe(0)
+  },
+)

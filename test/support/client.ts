@@ -1,0 +1,203 @@
+/**
+ * A client of a board for tests: signs what it is told, also what no honest client would, and shows the answer as it came.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { opensslSigner, type Signer } from '../../src/cli/sign.ts'
+import { type FieldValue, signingBytes } from '../../src/command/signing.ts'
+
+export type Fields = { readonly operation: string } & { readonly [field: string]: FieldValue }
+
+export type EventJson = {
+  readonly type: string
+  readonly event_id: string
+  readonly room: string
+  readonly page: string
+  readonly seq: number
+  readonly kind: string
+  readonly author: { readonly id: string; readonly public_key: string; readonly handle?: string }
+  readonly text?: string
+  readonly reply_to?: string
+  readonly thread: string
+  readonly created_at: number
+  readonly hidden: boolean
+  readonly reason?: string
+  readonly signature?: string
+  readonly signed_payload?: string
+  readonly log: { readonly state: string; readonly index?: number }
+}
+
+export type ReceiptJson = {
+  readonly event_id: string
+  readonly command_sha256: string
+  readonly accepted_at: number
+  readonly duplicate?: true
+  readonly log_index?: number
+  readonly tree_size?: number
+  readonly checkpoint?: string
+}
+
+export type ProofJson = {
+  readonly log: { readonly origin: string; readonly vkey: string }
+  readonly event_id: string
+  readonly leaf_index: number
+  readonly leaf_hash: string
+  readonly entry: string
+  readonly tree_size: number
+  readonly root_hash: string
+  readonly inclusion_path: readonly string[]
+  readonly checkpoint: string
+  readonly signed_payload?: string
+}
+
+export type RoomJson = {
+  readonly name: string
+  readonly visibility: string
+  readonly owner?: string
+  readonly count: number
+  readonly threads: number
+}
+
+/** Everything that `data` of an answer may hold here; a test names what it expects. */
+export type Data = Partial<ProofJson> & {
+  readonly event?: EventJson
+  readonly events?: readonly EventJson[]
+  readonly receipt?: ReceiptJson
+  readonly room?: RoomJson | string
+  readonly rooms?: readonly RoomJson[]
+  readonly pages?: readonly { readonly name: string; readonly count: number; readonly threads: number }[]
+  readonly identity?: { readonly id: string; readonly handle?: string; readonly events: number }
+  readonly identities?: readonly { readonly id: string; readonly handle?: string; readonly events: number }[]
+  readonly stats?: Readonly<Record<string, number>>
+  readonly handle_not_applied?: string
+  readonly next_cursor?: string
+  readonly has_more?: boolean
+  readonly root_id?: string
+  readonly requested_event_id?: string
+  readonly page?: string
+  readonly service_id?: string
+}
+
+export type Answer = {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  readonly data: Data
+  /** Code of the refusal, or undefined. */
+  readonly code: string | undefined
+  readonly field: string | undefined
+}
+
+export type Signing = { readonly timestamp?: number; readonly nonce?: string; readonly serviceId?: string }
+
+/** A signed command: the body to send, as often as one likes. */
+export type Signed = { readonly body: string; readonly eventId: string; readonly sha256: string }
+
+/** Always the same person for the same name. */
+export function person(name: string): Signer {
+  return opensslSigner(createHash('sha256').update(`test person ${name}`).digest())
+}
+
+export class Client {
+  readonly address: string
+  readonly serviceId: string
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 })
+
+  constructor(address: string, serviceId: string) {
+    this.address = address
+    this.serviceId = serviceId
+  }
+
+  /** A client that has asked the board for its name. */
+  static async of({ address }: { readonly address: string }): Promise<Client> {
+    const nameless = new Client(address, '')
+    const { data } = await nameless.get('/capabilities')
+    nameless.close()
+    return new Client(address, data.service_id!)
+  }
+
+  sign(signer: Signer, fields: Fields, { timestamp = now(), nonce = freshNonce(), serviceId }: Signing = {}): Signed {
+    const command = { ...fields, public_key: signer.publicKey, timestamp, nonce }
+    const bytes = signingBytes(serviceId ?? this.serviceId, command)
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    const signature = signer.sign(bytes).toString('base64url')
+    return { body: JSON.stringify({ ...command, signature }), eventId: sha256.slice(0, 32), sha256 }
+  }
+
+  /** Signs a command and sends it. */
+  command(signer: Signer, fields: Fields, signing: Signing = {}): Promise<Answer> {
+    return this.send(this.sign(signer, fields, signing).body)
+  }
+
+  post(signer: Signer, fields: { readonly [field: string]: FieldValue }, signing: Signing = {}): Promise<Answer> {
+    return this.command(signer, { operation: 'post', ...fields }, signing)
+  }
+
+  /** Sends a body to the command endpoint. Rejects when the connection ends without an answer. */
+  send(body: string | Uint8Array): Promise<Answer> {
+    return this.#request('POST', '/v1/command', body, {})
+  }
+
+  get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    return this.#request('GET', path, undefined, headers)
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  #request(
+    method: string,
+    path: string,
+    body: string | Uint8Array | undefined,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<Answer> {
+    const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+    return new Promise((resolve, reject) => {
+      const sent = request(
+        `${this.address}${path}`,
+        { method, agent: this.#agent, headers: { ...length, ...headers } },
+        (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk: Buffer) => chunks.push(chunk))
+          response.on('error', reject)
+          response.on('close', () => {
+            if (!response.complete) return reject(new Error('the answer broke off'))
+            resolve(answerOf(response.statusCode!, response.headers, Buffer.concat(chunks).toString('utf8')))
+          })
+        },
+      )
+      sent.on('error', reject)
+      sent.end(body)
+    })
+  }
+}
+
+function answerOf(status: number, headers: IncomingHttpHeaders, text: string): Answer {
+  const isJson = headers['content-type']?.startsWith('application/json') === true && text !== ''
+  const json = (isJson ? JSON.parse(text) : {}) as { data?: Data; error?: { code: string; field?: string } }
+  return { status, headers, text, data: json.data ?? {}, code: json.error?.code, field: json.error?.field }
+}
+
+/** Unix seconds. */
+export function now(): number {
+  return Math.floor(Date.now() / 1000)
+}
+
+export function freshNonce(): string {
+  return randomBytes(16).toString('base64url')
+}
+
+/** Walks a list to its end: every answer in order. `path` without cursor. */
+export async function walkPages(client: Client, path: string): Promise<Answer[]> {
+  const answers: Answer[] = []
+  let cursor = ''
+  do {
+    const answer = await client.get(cursor === '' ? path : `${path}${path.includes('?') ? '&' : '?'}cursor=${cursor}`)
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.text}`)
+    answers.push(answer)
+    cursor = answer.data.next_cursor ?? ''
+    if (answers.length > 1000) throw new Error(`${path} never ends`)
+  } while (cursor !== '')
+  return answers
+}

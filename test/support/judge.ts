@@ -1,0 +1,123 @@
+/**
+ * Judges a board from outside: proofs, heads and exports, checked with the offline verifier as any stranger would.
+ */
+import { createHash } from 'node:crypto'
+import { expect } from 'vitest'
+import { splitLines } from '../../src/cli/lines.ts'
+import { checkHere, type ExportReport, verifyExport } from '../../src/cli/verify-export.ts'
+import { verifyProofJson } from '../../src/cli/verify-proof.ts'
+import { openCheckpoint } from '../../storage/checkpoint.ts'
+import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import type { Client, EventJson, ProofJson, ReceiptJson } from './client.ts'
+
+/** The key that a board publishes, to be pinned once. */
+export async function logKeyOf(client: Client): Promise<VerifierKey> {
+  const { data } = await client.get('/api/log/checkpoint')
+  const parsed = parseVkey((data as { vkey?: string }).vkey!)
+  if (!parsed.ok) throw new Error(parsed.problem)
+  return parsed.value
+}
+
+/** Every head that anybody was ever shown: signed by the pinned key, one root for one size. */
+export class Heads {
+  readonly #key: VerifierKey
+  readonly #roots = new Map<number, string>()
+  readonly #checked = new Set<string>()
+  largest = 0
+
+  constructor(key: VerifierKey) {
+    this.#key = key
+  }
+
+  get sizes(): number[] {
+    return [...this.#roots.keys()].sort((a, b) => a - b)
+  }
+
+  /** Takes a signed head; gives its size. Fails when it is not signed, or when that size had another root. */
+  take(checkpoint: string): number {
+    const opened = openCheckpoint(checkpoint, this.#key)
+    if (!opened.ok) throw new Error(`${opened.problem}: ${checkpoint}`)
+    const { size, root } = opened.value
+    if (this.#checked.has(checkpoint)) return size
+    this.#checked.add(checkpoint)
+    const before = this.#roots.get(size)
+    if (before !== undefined && before !== root.toString('hex'))
+      throw new Error(`two roots were signed for size ${size}`)
+    this.#roots.set(size, root.toString('hex'))
+    this.largest = Math.max(this.largest, size)
+    return size
+  }
+
+  rootOf(size: number): string | undefined {
+    return this.#roots.get(size)
+  }
+}
+
+/** Takes the head of a receipt of a public post and checks that it covers its leaf. */
+export function takeReceipt(heads: Heads, receipt: ReceiptJson): void {
+  if (receipt.checkpoint === undefined) throw new Error(`a receipt without a checkpoint: ${JSON.stringify(receipt)}`)
+  const size = heads.take(receipt.checkpoint)
+  expect(size).toBe(receipt.tree_size)
+  expect(receipt.log_index).toBeLessThan(size)
+}
+
+/** Asks for the proof of an event and checks it offline against the pinned key. */
+export async function proveEvent(
+  client: Client,
+  key: VerifierKey,
+  eventId: string,
+  treeSize?: number,
+): Promise<ProofJson> {
+  const size = treeSize === undefined ? '' : `&tree_size=${treeSize}`
+  const answer = await client.get(`/api/log/proof?message=${eventId}${size}`)
+  if (answer.status !== 200) throw new Error(`no proof for ${eventId}: ${answer.status} ${answer.text}`)
+  const facts = verifyProofJson(answer.data as Record<string, unknown>, key)
+  expect(facts.eventId).toBe(eventId)
+  expect(facts.hasSignedBytes).toBe(true)
+  return answer.data as ProofJson
+}
+
+export type ExportedEvent = EventJson & { readonly command_sha256: string }
+export type Exported = {
+  readonly sha256: string
+  readonly events: readonly ExportedEvent[]
+  readonly report: ExportReport
+}
+
+/** Downloads the whole export, checks it offline against the pinned key, and fails when anything in it is not as it should. */
+export async function takeExport(client: Client, key: VerifierKey): Promise<Exported> {
+  const { status, text } = await client.get('/v1/export')
+  if (status !== 200) throw new Error(`no export: ${status} ${text}`)
+  const bytes = Buffer.from(text)
+  const report = await verifyExport({
+    lines: splitLines(
+      (async function* () {
+        yield bytes
+      })(),
+    ),
+    checker: checkHere(),
+    logKey: key,
+    progress: () => {},
+  })
+  expect(report).toMatchObject({ failures: 0, hasEnd: true, isSignedByLog: true })
+  const lines = text.trimEnd().split('\n')
+  const events = lines.map((line) => JSON.parse(line) as ExportedEvent).filter(({ type }) => type === 'event')
+  checkPlaces(events)
+  return { sha256: createHash('sha256').update(text).digest('hex'), events, report }
+}
+
+/** Ids and leaves occur once, rooms count without gaps, threads hang together. */
+function checkPlaces(events: readonly ExportedEvent[]): void {
+  expect(new Set(events.map(({ event_id }) => event_id)).size).toBe(events.length)
+  expect(new Set(events.map(({ log }) => log.index)).size).toBe(events.length)
+  const threads = new Map<string, string>()
+  const next = new Map<string, number>()
+  for (const { event_id, room, seq, reply_to, thread } of events) {
+    const expected = next.get(room) ?? 1
+    if (seq !== expected) throw new Error(`room ${room} goes on with ${seq} instead of ${expected}`)
+    next.set(room, seq + 1)
+    const root = reply_to === undefined ? event_id : threads.get(reply_to)
+    if (thread !== root) throw new Error(`${event_id} is in thread ${thread} instead of ${root}`)
+    threads.set(event_id, thread)
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * Load on a board, and a ledger of what it acknowledged: what a client was told must be true for ever.
+ *
+ * What is posted follows from a seed; what was in flight when the board died is neither expected nor forbidden, only
+ * never half there.
+ */
+import { expect } from 'vitest'
+import type { VerifierKey } from '../../storage/note.ts'
+import { type Answer, type Client, type EventJson, person, type ReceiptJson, type Signed } from './client.ts'
+import { type ExportedEvent, type Heads, proveEvent, takeExport, takeReceipt } from './judge.ts'
+
+/** A generator of numbers below 2^32 that a seed fixes (mulberry32). */
+export function randomFrom(seed: number): (below: number) => number {
+  let state = seed >>> 0
+  return (below) => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
+  }
+}
+
+/** A seed for this run, printed; BROADSIDE_TEST_SEED gives the same run again. */
+export function chooseSeed(what: string): number {
+  const seed = Number(process.env.BROADSIDE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  console.info(`${what}: BROADSIDE_TEST_SEED=${seed}`)
+  return seed
+}
+
+export type Acknowledged = { readonly event: EventJson; readonly receipt: ReceiptJson; readonly signed: Signed }
+
+export class Ledger {
+  readonly heads: Heads
+  readonly key: VerifierKey
+  readonly acknowledged = new Map<string, Acknowledged>()
+  /** Sent, and never answered: may be there or not. */
+  readonly unknown = new Map<string, { readonly signed: Signed; readonly text: string }>()
+  /** Answers that were no 200, by status and code. */
+  readonly refused = new Map<string, number>()
+
+  constructor(heads: Heads, key: VerifierKey) {
+    this.heads = heads
+    this.key = key
+  }
+
+  take(signed: Signed, { status, code, data }: Answer): void {
+    if (status !== 200) {
+      const name = `${status} ${code}`
+      this.refused.set(name, (this.refused.get(name) ?? 0) + 1)
+      return
+    }
+    expect(data.event_id).toBe(signed.eventId)
+    takeReceipt(this.heads, data.receipt!)
+    this.acknowledged.set(signed.eventId, { event: data.event!, receipt: data.receipt!, signed })
+  }
+
+  /**
+   * Holds the running board to everything it said: each acknowledged post once, as it was, at its leaf and place; nothing
+   * that nobody sent; the newest head no smaller than any before. Proofs are asked for `proofs` posts, the newest first.
+   */
+  async check(client: Client, proofs: number): Promise<readonly ExportedEvent[]> {
+    const newest = await client.get('/api/log/checkpoint')
+    const size = this.heads.take((newest.data as { checkpoint?: string }).checkpoint!)
+    expect(size, 'the log has shrunk').toBeGreaterThanOrEqual(this.heads.largest)
+    const { events } = await takeExport(client, this.key)
+    const byId = new Map(events.map((event) => [event.event_id, event]))
+    for (const [id, { event, receipt }] of this.acknowledged) {
+      const found = byId.get(id)
+      if (found === undefined) throw new Error(`acknowledged ${id} at leaf ${receipt.log_index} is lost`)
+      const { text, room, page, seq, thread, reply_to, created_at } = event
+      expect(found).toMatchObject({ text, room, page, seq, thread, created_at, log: { index: receipt.log_index } })
+      expect(found.reply_to).toBe(reply_to)
+      expect(found.command_sha256).toBe(receipt.command_sha256)
+    }
+    for (const event of events) {
+      const sent = this.acknowledged.get(event.event_id)?.event.text ?? this.unknown.get(event.event_id)?.text
+      if (event.text !== sent) throw new Error(`${event.event_id} holds what nobody sent`)
+    }
+    const asked = [...this.acknowledged.keys()].reverse().slice(0, proofs)
+    for (let at = 0; at < asked.length; at += 16) {
+      await Promise.all(asked.slice(at, at + 16).map((id) => proveEvent(client, this.key, id)))
+    }
+    return events
+  }
+}
+
+export type LoadOptions = {
+  readonly client: Client
+  readonly ledger: Ledger
+  readonly random: (below: number) => number
+  /** Posts at most. */
+  readonly posts: number
+  readonly inFlight: number
+  readonly rooms: readonly string[]
+  /** Called with the number of posts acknowledged by this load. */
+  readonly onAcknowledged?: (count: number) => void
+  /** Longest text, in bytes. */
+  readonly textBytesMax?: number
+}
+
+/** Posts into rooms, two of three as replies, until all are sent or the board is gone. */
+export async function load(options: LoadOptions): Promise<number> {
+  const { client, ledger, random, posts, inFlight, rooms, textBytesMax = 300 } = options
+  const parents = new Map<string, string[]>(rooms.map((room) => [room, []]))
+  for (const { event } of ledger.acknowledged.values()) parents.get(event.room)?.push(event.event_id)
+  let sent = 0
+  let count = 0
+  let gone = false
+  const worker = async (): Promise<void> => {
+    while (sent < posts && !gone) {
+      const number = sent++
+      const room = rooms[random(rooms.length)]!
+      const known = parents.get(room)!
+      const parent = random(3) === 0 ? undefined : known[known.length - 1 - random(Math.min(known.length, 40))]
+      const text = `${number} ${'lorem ☂ 𝄞 '.repeat(1 + random(textBytesMax / 10))}`
+        .slice(0, textBytesMax)
+        .toWellFormed()
+      const reply = parent === undefined ? {} : { reply_to: parent }
+      const signed = client.sign(person(`load ${random(20)}`), { operation: 'post', room, text, ...reply })
+      ledger.unknown.set(signed.eventId, { signed, text })
+      let answer: Answer
+      try {
+        answer = await client.send(signed.body)
+      } catch {
+        gone = true
+        return
+      }
+      ledger.unknown.delete(signed.eventId)
+      ledger.take(signed, answer)
+      if (answer.status !== 200) continue
+      known.push(signed.eventId)
+      options.onAcknowledged?.(++count)
+    }
+  }
+  await Promise.all(Array.from({ length: inFlight }, worker))
+  return count
+}

@@ -43,12 +43,25 @@ function cellText(value: string | number | undefined): string {
   return Number.isInteger(value) ? String(value) : value.toPrecision(value < 1 ? 2 : 3)
 }
 
-/** Writes bench/results/latest.json and .txt, which stay out of the repository; says where. */
-export function writeResults(machine: Machine, results: readonly Result[], text: string): string {
+/**
+ * Writes bench/results/latest.json and .txt, which stay out of the repository, and with `isKept` the same JSON under the
+ * machine's name and the date, to be committed. Says where.
+ */
+export function writeResults(facts: {
+  readonly machine: Machine
+  readonly results: readonly Result[]
+  readonly text: string
+  readonly isKept: boolean
+}): string {
+  const { machine, results, text, isKept } = facts
   const directory = join(projectDirectory, 'bench', 'results')
   mkdirSync(directory, { recursive: true })
   const at = new Date().toISOString()
-  writeFileSync(join(directory, 'latest.json'), `${JSON.stringify({ at, machine, results }, null, 2)}\n`)
+  const json = `${JSON.stringify({ at, machine, results }, null, 2)}\n`
+  writeFileSync(join(directory, 'latest.json'), json)
   writeFileSync(join(directory, 'latest.txt'), text)
-  return 'bench/results/latest.json'
+  if (!isKept) return 'bench/results/latest.json'
+  const name = `${machine.processor} ${machine.cores} cores`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')
+  writeFileSync(join(directory, `${name}-${at.slice(0, 10)}.json`), json)
+  return `bench/results/${name}-${at.slice(0, 10)}.json`
 }

@@ -278,5 +278,5 @@ export function shardOf(name: string, shards: number): number {
   if (shards === 1 || name === registryName) return 0
   let hash = 0x811c_9dc5
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x0100_0193)
-  return ((hash >>> 0) ^ (hash >>> 16)) % shards
+  return ((hash ^ (hash >>> 16)) >>> 0) % shards
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { decidePost } from '../../actors/room.ts'
-import { Shard, type ShardAnswer } from '../../actors/shard.ts'
+import { Shard, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { signingBytes } from '../../src/command/signing.ts'
@@ -104,4 +104,12 @@ test('when the clock goes back entry times do not, and commands of the new time 
   restarted.clock.seconds -= 86_400
   const fields = { text: 'again', nonce: 'again', timestamp: restarted.clock.seconds }
   expect(await restarted.post(fields)).toMatchObject({ ok: true, reply: { at: 1_790_000_000, seq: 4 } })
+})
+
+test('every room has one shard of those there are, and many rooms use them all', () => {
+  for (const shards of [1, 2, 3, 7, 64]) {
+    const used = Array.from({ length: 2_000 }, (_, n) => shardOf(`room-${n}`, shards))
+    expect([...new Set(used)].sort((a, b) => a - b)).toEqual(Array.from({ length: shards }, (_, n) => n))
+  }
+  expect(shardOf('@registry', 3)).toBe(0)
 })

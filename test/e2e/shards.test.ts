@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { type Acknowledged, chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const [ada, bob] = [person('ada'), person('bob')]
+const rooms = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+
+describe('a board of three shards', () => {
+  let board: Board
+  let client: Client
+  let ledger: Ledger
+  const directory = boardDirectory()
+  const start = async () => {
+    board = await startBoard({ directory, env: { SHARDS: '3' } })
+    client = await Client.of(board)
+  }
+
+  beforeAll(async () => {
+    await start()
+    const key = await logKeyOf(client)
+    ledger = new Ledger(new Heads(key), key)
+  })
+  afterAll(() => client.close())
+
+  test('takes posts of many rooms at once into one log, each where it belongs', async () => {
+    const random = randomFrom(chooseSeed('three shards'))
+    await load({ client, ledger, random, posts: 300, inFlight: 16, rooms })
+    expect(ledger.acknowledged.size).toBe(300)
+    await ledger.check(client, 60)
+  })
+
+  test('finds an event by its id whatever its shard, and knows a retry there', async () => {
+    for (const { signed, event } of [...ledger.acknowledged.values()].slice(0, 40)) {
+      expect((await client.get(`/api/thread/${signed.eventId}`)).data.root_id).toBe(event.thread)
+      expect((await client.send(signed.body)).data.receipt).toMatchObject({ duplicate: true })
+    }
+    const [{ event }] = [...ledger.acknowledged.values()] as [Acknowledged]
+    for (const room of rooms.filter((each) => each !== event.room)) {
+      const answer = await client.post(ada, { room, text: 'wrong room', reply_to: event.event_id })
+      expect(answer).toMatchObject({ status: 400, code: 'not_found' })
+    }
+  })
+
+  test('keeps a handle of any room’s author, and one name for one identity', async () => {
+    for (const [n, room] of rooms.entries()) {
+      const { data } = await client.post(person(`h${n}`), {
+        room: `${room}-names`,
+        text: 'x',
+        handle: `name-${n >> 1}`,
+      })
+      if (n % 2 === 0) expect(data.event?.author.handle).toBe(`name-${n >> 1}`)
+      else expect(data.handle_not_applied).toBe('taken')
+    }
+  })
+
+  test('hides private rooms of every shard from those outside and shows them to members', async () => {
+    const inside: { room: string; id: string }[] = []
+    for (const room of rooms) {
+      const name = `${room}-private`
+      await client.command(ada, { operation: 'room.create', room: name, visibility: 'private' })
+      inside.push({ room: name, id: (await client.post(ada, { room: name, text: 'secret' })).data.event_id! })
+    }
+    for (const { room, id } of inside) {
+      expect(await client.get(`/api/thread/${id}`)).toMatchObject({ status: 403, code: 'private_room' })
+      expect(await client.command(bob, { operation: 'events.list', room })).toMatchObject({ status: 403 })
+      expect((await client.command(ada, { operation: 'event.get', event_id: id })).data.event?.text).toBe('secret')
+      expect((await client.command(ada, { operation: 'events.list', room })).data.events).toHaveLength(1)
+      expect(await client.get(`/api/log/proof?message=${id}`)).toMatchObject({ status: 400, code: 'not_found' })
+    }
+  })
+
+  test.each(['SIGTERM', 'SIGKILL'] as const)(
+    'is the same after %s, and refuses another number of shards or keeps to its own',
+    async (signal) => {
+      const before = (await client.get('/v1/export')).text
+      board.signal(signal)
+      await board.ended
+      client.close()
+      await start()
+      expect((await client.get('/v1/export')).text).toBe(before)
+      board.signal(signal)
+      await board.ended
+      client.close()
+      const other = await startBoard({ directory, env: { SHARDS: '2' } }).catch(() => undefined)
+      if (other === undefined) await refusedBoard({ directory, env: { SHARDS: '2' } })
+      else {
+        const reader = await Client.of(other)
+        expect((await reader.get('/v1/export')).text).toBe(before)
+        reader.close()
+        await other.stop()
+      }
+      await start()
+    },
+  )
+})

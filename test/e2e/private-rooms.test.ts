@@ -1,0 +1,155 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, type Fields, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const [owner, member, outsider] = [person('owner'), person('member'), person('outsider')]
+const room = 'canary-room'
+const text = 'canary-text'
+let board: Board
+let client: Client
+/** Everything public as it was before the private room was made, and what tells of it. */
+let before: Record<string, string>
+const inside: { root: string; reply: string } = { root: '', reply: '' }
+
+const publicReads = [
+  '/api/rooms',
+  '/api/identities',
+  '/api/events',
+  '/v1/export',
+  '/api/log/checkpoint',
+  '/api/rooms?query=canary',
+  '/api/identities?query=canary',
+]
+
+async function readPublic(): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  for (const path of publicReads) found[path] = (await client.get(path)).text
+  const { streams_open, uptime_seconds, ...stats } = (await client.get('/api/stats')).data.stats!
+  found['/api/stats'] = JSON.stringify(stats)
+  const counted = /^broadside_(rooms|identities|events|log_size|change) .*$/gm
+  found['/metrics'] = ((await client.get('/metrics')).text.match(counted) ?? []).join('\n')
+  return found
+}
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory() })
+  client = await Client.of(board)
+  await client.post(outsider, { room: 'open', text: 'seen by all' })
+  before = await readPublic()
+  const made = await client.command(owner, {
+    operation: 'room.create',
+    room,
+    visibility: 'private',
+    members: [member.id],
+    text: 'canary-about',
+  })
+  expect(made.data.room).toMatchObject({ name: room, visibility: 'private', owner: owner.id })
+  const root = await client.post(owner, { room, page: 'canary-page', kind: 'canary-kind', text })
+  const reply = await client.post(member, { text: `${text} reply`, reply_to: root.data.event_id! })
+  inside.root = root.data.event_id!
+  inside.reply = reply.data.event_id!
+  expect(root.data.event?.log).toEqual({ state: 'none' })
+  expect(root.data.receipt).not.toHaveProperty('log_index')
+  expect(root.data.receipt).not.toHaveProperty('checkpoint')
+  expect(reply.data.event).toMatchObject({ room, thread: inside.root })
+})
+afterAll(() => client.close())
+
+test('nothing public changes by what happens in a private room: no list, count, export, log or metric', async () => {
+  expect(await readPublic()).toEqual(before)
+})
+
+test('the owner and the members read it by signed commands', async () => {
+  for (const reader of [owner, member]) {
+    const ask = async (fields: Fields) => (await client.command(reader, fields)).data
+    expect((await ask({ operation: 'room.get', room })).room).toMatchObject({ name: room, count: 2 })
+    const { pages } = await ask({ operation: 'room.pages', room })
+    expect(pages?.map(({ name }) => name)).toEqual(['main', 'canary-page'])
+    expect((await ask({ operation: 'events.list', room })).events?.map(({ event_id }) => event_id)).toEqual([
+      inside.reply,
+      inside.root,
+    ])
+    expect((await ask({ operation: 'thread.get', event_id: inside.reply })).events).toHaveLength(2)
+    expect((await ask({ operation: 'event.get', event_id: inside.root })).event).toMatchObject({ text, room })
+  }
+})
+
+test('everybody else gets 403 private_room from its reads and writes, signed or not', async () => {
+  const reads: Fields[] = [
+    { operation: 'room.get', room },
+    { operation: 'room.pages', room },
+    { operation: 'events.list', room },
+    { operation: 'thread.get', event_id: inside.root },
+    { operation: 'event.get', event_id: inside.reply },
+  ]
+  for (const fields of reads) {
+    expect([fields, await client.command(outsider, fields)]).toMatchObject([
+      fields,
+      { status: 403, code: 'private_room' },
+    ])
+    expect([fields, await client.send(JSON.stringify(fields))]).toMatchObject([
+      fields,
+      { status: 403, code: 'private_room' },
+    ])
+  }
+  for (const path of [
+    `/api/pages?room=${room}`,
+    `/api/events?room=${room}`,
+    `/api/thread/${inside.root}`,
+    `/api/events/${inside.reply}`,
+  ]) {
+    expect([path, await client.get(path)]).toMatchObject([path, { status: 403, code: 'private_room' }])
+  }
+  expect(await client.post(outsider, { room, text: 'x' })).toMatchObject({ status: 403, code: 'private_room' })
+})
+
+test('a private id or room is answered like an unknown one where 403 would tell of it', async () => {
+  const unknown = 'd'.repeat(32)
+  const alike = async (path: (id: string, name: string) => string) => {
+    const [known, none] = [await client.get(path(inside.root, room)), await client.get(path(unknown, 'no-such-room'))]
+    expect(known.status).toBe(400)
+    expect(known.text.replaceAll(inside.root, unknown).replaceAll(room, 'no-such-room')).toBe(none.text)
+  }
+  await alike((id) => `/api/log/proof?message=${id}`)
+  await alike((_, name) => `/tail/${name}`)
+  await alike((id) => `/tail/open?since=${id}`)
+  await alike((_, name) => `/v1/export?room=${name}`)
+  for (const fields of [{ reply_to: inside.root }, { room: 'open', reply_to: inside.root }]) {
+    expect(await client.post(outsider, { text: 'x', ...fields })).toMatchObject({
+      status: 400,
+      code: 'not_found',
+      field: 'reply_to',
+    })
+  }
+})
+
+test('a member may not carry a private event into a public room, and claims no handle in a private one', async () => {
+  expect(await client.post(member, { room: 'open', text: 'x', reply_to: inside.root })).toMatchObject({
+    status: 400,
+    code: 'not_found',
+  })
+  const claimed = await client.post(owner, { room, text: `${text} handle`, handle: 'canary-handle' })
+  expect(claimed.data.handle_not_applied).toBe('private_room')
+  expect(await readPublic()).toEqual(before)
+})
+
+test('nothing of it is in an answer, a metric, the server’s own log, or the log’s files, also after a restart', async () => {
+  await board.stop()
+  const words = board.lines.join('\n')
+  board = await startBoard({ directory: board.directory })
+  client.close()
+  client = await Client.of(board)
+  expect(await readPublic()).toEqual(before)
+  const logDirectory = join(board.directory, 'log')
+  const files = readdirSync(logDirectory, { recursive: true, encoding: 'utf8' }).map((name) => join(logDirectory, name))
+  const seen = [words, ...board.lines, (await client.get('/metrics')).text, ...Object.values(await readPublic())]
+  for (const file of files) if (statSync(file).isFile()) seen.push(readFileSync(file, 'latin1'))
+  for (const secret of ['canary', inside.root, inside.reply, Buffer.from(inside.root, 'hex').toString('latin1')]) {
+    for (const each of seen) expect(each.replaceAll('no-such-room', '').includes(secret), secret).toBe(false)
+  }
+  expect((await client.command(member, { operation: 'event.get', event_id: inside.root })).data.event?.text).toBe(text)
+})

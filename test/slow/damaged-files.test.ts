@@ -1,0 +1,234 @@
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { verifyProofJson } from '../../src/cli/verify-proof.ts'
+import { Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
+import { Client } from '../support/client.ts'
+import { Heads, logKeyOf, takeExport } from '../support/judge.ts'
+import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { flipByte } from '../support/scratch.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
+
+const env = { SEGMENT_BYTES: '65536' }
+const made = boardDirectory()
+const random = randomFrom(chooseSeed('damaged files'))
+let ledger: Ledger
+let exported = ''
+
+/** A copy of the stopped board, to be damaged. */
+function copy(): string {
+  const directory = boardDirectory()
+  cpSync(made, directory, { recursive: true })
+  return directory
+}
+
+const logsOf = (directory: string) =>
+  readdirSync(directory)
+    .filter((name) => name.endsWith('.log'))
+    .sort()
+
+beforeAll(async () => {
+  const board = await startBoard({ directory: made, env })
+  const client = await Client.of(board)
+  const key = await logKeyOf(client)
+  ledger = new Ledger(new Heads(key), key)
+  await load({ client, ledger, random, posts: 400, inFlight: 4, rooms: ['a', 'b', 'c'], textBytesMax: 400 })
+  await ledger.check(client, 0)
+  exported = (await takeExport(client, key)).sha256
+  client.close()
+  // Killed, not stopped: no snapshot of the newest state helps.
+  await board.kill()
+  expect(logsOf(join(made, 'shard-00')).length).toBeGreaterThan(2)
+  expect(logsOf(join(made, 'log')).length).toBeGreaterThan(2)
+})
+
+/** Starts the board and wants the export, the proofs and the head it had. */
+async function expectUnharmed(directory: string): Promise<void> {
+  const board = await startBoard({ directory, env })
+  const client = await Client.of(board)
+  await ledger.check(client, 100_000)
+  expect((await takeExport(client, ledger.key)).sha256).toBe(exported)
+  client.close()
+  await board.stop()
+}
+
+describe('derived files', () => {
+  test.each([
+    [
+      'the indexes of sealed segments',
+      (directory: string) => {
+        for (const part of ['shard-00', 'log']) {
+          for (const name of readdirSync(join(directory, part)))
+            if (name.endsWith('.idx')) rmSync(join(directory, part, name))
+        }
+      },
+    ],
+    ['nodes.bin', (directory: string) => rmSync(join(directory, 'log', 'nodes.bin'))],
+    [
+      'the snapshots',
+      (directory: string) => {
+        for (const name of ['shard-00/snapshots', 'log/feed-snapshots'])
+          rmSync(join(directory, name), { recursive: true, force: true })
+      },
+    ],
+  ])('%s are deleted: rebuilt, with the same export and proofs', async (_what, harm) => {
+    const directory = copy()
+    harm(directory)
+    await expectUnharmed(directory)
+  })
+
+  test('indexes with changed or cut bytes are rebuilt, with the same export and proofs', async () => {
+    const directory = copy()
+    for (const part of ['shard-00', 'log']) {
+      for (const name of readdirSync(join(directory, part)).filter((each) => each.endsWith('.idx'))) {
+        const path = join(directory, part, name)
+        if (random(2) === 0) truncateSync(path, random(statSync(path).size))
+        else flipByte(path, random(statSync(path).size))
+      }
+    }
+    await expectUnharmed(directory)
+  })
+
+  test('a nodes.bin that is cut short anywhere is rebuilt', async () => {
+    for (const share of [0, 0.3, 0.99]) {
+      const directory = copy()
+      const path = join(directory, 'log', 'nodes.bin')
+      truncateSync(path, Math.floor(statSync(path).size * share))
+      await expectUnharmed(directory)
+    }
+  })
+
+  /** A board whose file of node hashes has one changed byte; undefined when it does not start. */
+  async function withChangedNode(offset: number): Promise<Client> {
+    const directory = copy()
+    flipByte(join(directory, 'log', 'nodes.bin'), offset)
+    return Client.of(await startBoard({ directory, env }))
+  }
+  const nodesSize = () => statSync(join(made, 'log', 'nodes.bin')).size
+
+  test('a nodes.bin with a changed byte gives right proofs or none, never a wrong one', async () => {
+    for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+      const client = await withChangedNode(Math.floor(share * (nodesSize() - 40)))
+      let none = 0
+      for (const id of ledger.acknowledged.keys()) {
+        const { status, data } = await client.get(`/api/log/proof?message=${id}`)
+        if (status === 200) verifyProofJson(data as Record<string, unknown>, ledger.key)
+        else none += 1
+      }
+      expect(none).toBeLessThan(ledger.acknowledged.size)
+      client.close()
+    }
+  })
+
+  test.fails('a nodes.bin with a changed byte far from its edge is noticed and rebuilt', async () => {
+    for (const offset of [0, 40, nodesSize() >> 1]) {
+      const client = await withChangedNode(offset)
+      expect((await takeExport(client, ledger.key)).sha256).toBe(exported)
+      client.close()
+    }
+  })
+
+  test('snapshots with changed bytes are thrown away', async () => {
+    const directory = copy()
+    await (await startBoard({ directory, env })).stop()
+    for (const part of ['shard-00/snapshots', 'log/feed-snapshots']) {
+      const folder = join(directory, part)
+      if (!existsSync(folder)) continue
+      for (const name of readdirSync(folder)) flipByte(join(folder, name), random(statSync(join(folder, name)).size))
+    }
+    await expectUnharmed(directory)
+  })
+})
+
+describe('segments', () => {
+  test.each(['shard-00', 'log'])(
+    'an older segment of %s with one changed byte: the start is refused with path and offset',
+    async (part) => {
+      const names = logsOf(join(made, part)).slice(0, -1)
+      for (let round = 0; round < 6; round += 1) {
+        const directory = copy()
+        const path = join(directory, part, names[random(names.length)]!)
+        const offset = random(statSync(path).size)
+        flipByte(path, offset)
+        // An index that fits its segment is believed at start, so the byte may be found only when it is read.
+        for (const name of readdirSync(join(directory, part)))
+          if (name.endsWith('.idx')) rmSync(join(directory, part, name))
+        const refused = await refusedBoard({ directory, env })
+        expect(refused.code, `offset ${offset} of ${path}`).not.toBe(0)
+        expect(refused.words).toContain(path)
+        expect(refused.words).toMatch(/offset \d+|at byte \d+|:\d+/)
+        rmSync(directory, { recursive: true })
+      }
+    },
+  )
+
+  test.each(['shard-00', 'log'])(
+    'the newest segment of %s cut anywhere: it starts with what is whole, or refuses because acknowledged posts are missing',
+    async (part) => {
+      const name = logsOf(join(made, part)).at(-1)!
+      const { size } = statSync(join(made, part, name))
+      let started = 0
+      const cuts = [0, 1, 40, 64, 100, size - 1, size - 5, size - 60, ...Array.from({ length: 12 }, () => random(size))]
+      for (const cut of cuts) {
+        const directory = copy()
+        truncateSync(join(directory, part, name), cut)
+        const found = await tryBoard({ directory, env })
+        if (found instanceof Board) {
+          started += 1
+          const client = await Client.of(found)
+          // A log that lost its tail signs again what the shards hold; a shard that lost its tail cannot have started.
+          await ledger.check(client, 20)
+          client.close()
+          await found.kill()
+        } else {
+          expect(found.code).not.toBe(0)
+          expect(found.words, `cut at ${cut}`).toMatch(/acknowledged posts are missing|expected|Damage/)
+        }
+        rmSync(directory, { recursive: true })
+      }
+      console.info(`${part}: ${started} of ${cuts.length} cuts started`)
+    },
+  )
+
+  test('bytes of a batch that never ended, or zeros, behind the newest frame are cut off and kept aside', async () => {
+    for (const tail of [Buffer.alloc(4096), Buffer.from('half a frame')]) {
+      for (const part of ['shard-00', 'log']) {
+        const directory = copy()
+        const path = join(directory, part, logsOf(join(directory, part)).at(-1)!)
+        const whole = readFileSync(path)
+        writeFileSync(path, Buffer.concat([whole, tail]))
+        await expectUnharmed(directory)
+        expect(readdirSync(join(directory, part, 'lost+tail'))).toHaveLength(1)
+      }
+    }
+  })
+
+  test('a shard’s journal put back from an older copy is refused: the signed log knows more', async () => {
+    const directory = copy()
+    const part = join(directory, 'shard-00')
+    const names = logsOf(part)
+    const last = names.at(-1)!
+    rmSync(join(part, last))
+    const before = names.at(-2)!
+    const older = readFileSync(join(part, before))
+    truncateSync(join(part, before), Math.floor(older.length / 2))
+    for (const name of readdirSync(part))
+      if (name.endsWith('.idx') && name.startsWith(before.slice(0, 20))) rmSync(join(part, name))
+    rmSync(join(part, 'snapshots'), { recursive: true, force: true })
+    const refused = await refusedBoard({ directory, env })
+    expect(refused.code).not.toBe(0)
+    expect(refused.words).toMatch(/acknowledged posts are missing|expected/)
+    copyFileSync(join(made, 'shard-00', last), join(part, last))
+  })
+})

@@ -113,3 +113,14 @@ test('every room has one shard of those there are, and many rooms use them all',
   }
   expect(shardOf('@registry', 3)).toBe(0)
 })
+
+test('letters beyond what the mailbox holds are refused as overloaded at once, the others are decided', async () => {
+  const { post, clock } = startShard()
+  const answers = await Promise.all(
+    Array.from({ length: 150 }, (_, n) => post({ text: `${n}`, nonce: `n${n}`, timestamp: clock.seconds })),
+  )
+  expect(answers.filter(({ ok }) => ok)).toHaveLength(100)
+  const refused = answers.filter((answer) => !answer.ok)
+  expect(refused.slice(0, 1)).toMatchObject([{ refusal: { code: 'overloaded', retryAfter: 1 } }])
+  expect(refused).toHaveLength(50)
+})

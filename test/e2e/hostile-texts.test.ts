@@ -1,0 +1,164 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { parseCorpusLine } from '../../src/cli/corpus.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, type EventJson, person } from '../support/client.ts'
+import { logKeyOf, takeExport } from '../support/judge.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const corpus = resolve(import.meta.dirname, '../../../shared/data/board/board-corpus.jsonl.gz')
+const absent = !existsSync(corpus)
+
+/** What terminals obey, hides or reorders text, or splits lines. */
+const dangerous = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+const composed = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  '\u001b[2J\u001b]0;title\u0007\u009b31m',
+  '\u202eevil\u202c \u2066x\u2069 \u200f \u061c',
+  '\ufeffBOM first, \u200bzero width, \u00ad soft',
+  'a\rb\nc\r\nd\te\u000bf\u000cg\u0085h\u2028i\u2029j',
+  '[0123456789abcdef0123456789abcdef] lobby/main @broadside 2026-01-01T00:00:00Z\nforged block\n\n',
+  'id: x\ndata: {}\n\nevent: y\n\n: comment',
+  '{"type":"end","count":1,"checkpoint":"x"}\n',
+  '👩‍👩‍👧‍👦 🏳️‍🌈 é vs e\u0301 \u{e0001}\u{e0041} \uffff \ufffe \u{10ffff}',
+  `z${'\u0301'.repeat(3_000)}`,
+  '\u0001\u0002\u001f\u007f',
+]
+
+/** About two thousand texts: every one beyond the BMP or with characters that are not plain, and some of the others. */
+function sample(): string[] {
+  const found: string[] = []
+  const lines = gunzipSync(readFileSync(corpus)).toString('utf8').trimEnd().split('\n')
+  for (const [number, line] of lines.entries()) {
+    const parsed = parseCorpusLine(Buffer.from(line))
+    if (!parsed.ok || parsed.message.textBytes > 32_768) continue
+    const { text } = parsed.message
+    const isOdd = /[\u{10000}-\u{10ffff}]/u.test(text) || dangerous.test(text.replaceAll('\n', ''))
+    if (isOdd || number % 120 === 0) found.push(text)
+  }
+  return found
+}
+
+describe.each([
+  ['composed to harm', () => composed, false],
+  [`of the corpus${absent ? ' [skipped: no ../shared/data/board]' : ''}`, sample, absent],
+] as const)('texts %s', (_name, texts, isSkipped) => {
+  const events: EventJson[] = []
+  let client: Client
+  let address = ''
+  /** The live text of a follower that was there from the start. */
+  let tail = ''
+  let sse = ''
+  const stop = new AbortController()
+
+  beforeAll(async () => {
+    if (isSkipped) return
+    const board = await startBoard({ directory: boardDirectory() })
+    client = await Client.of(board)
+    address = board.address
+    const root = (await client.post(person('root'), { room: 'texts', text: 'root' })).data.event!
+    const follow = async (headers: Record<string, string>, take: (text: string) => void) => {
+      const response = await fetch(`${address}/tail/texts?last=0`, { headers, signal: stop.signal })
+      const read = async () => {
+        const decoder = new TextDecoder()
+        for await (const chunk of response.body!) take(decoder.decode(chunk as Uint8Array, { stream: true }))
+      }
+      read().catch(() => {})
+    }
+    await follow({}, (text) => {
+      tail += text
+    })
+    await follow({ accept: 'text/event-stream' }, (text) => {
+      sse += text
+    })
+    const all = texts()
+    let next = 0
+    const worker = async () => {
+      while (next < all.length) {
+        const text = all[next++]!
+        const {
+          status,
+          data,
+          text: answer,
+        } = await client.post(person(`p${next % 7}`), { text, reply_to: root.event_id, room: 'texts' })
+        expect(status, answer).toBe(200)
+        expect(data.event!.text).toBe(text)
+        events.push(data.event!)
+      }
+    }
+    await Promise.all(Array.from({ length: 16 }, worker))
+  })
+  afterAll(() => {
+    stop.abort()
+    client?.close()
+  })
+
+  test.skipIf(isSkipped)('come back byte for byte from event, thread, list and export', async () => {
+    const byId = new Map(events.map((event) => [event.event_id, event.text]))
+    const seen = async (path: string) => {
+      let cursor = ''
+      let count = 0
+      do {
+        const { data } = await client.get(`${path}limit=200${cursor === '' ? '' : `&cursor=${cursor}`}`)
+        for (const event of data.events!) {
+          if (byId.has(event.event_id)) count += 1
+          if (byId.has(event.event_id) && event.text !== byId.get(event.event_id))
+            throw new Error(`${path} changed ${event.event_id}`)
+        }
+        cursor = data.next_cursor ?? ''
+      } while (cursor !== '')
+      expect(count).toBe(events.length)
+    }
+    await seen(`/api/thread/${events[0]!.event_id}?`)
+    await seen('/api/events?room=texts&')
+    for (const { event_id, text } of events.filter((_, n) => n % 10 === 0)) {
+      const { event } = (await client.get(`/api/events/${event_id}`)).data
+      expect(event?.text).toBe(text)
+      expect((JSON.parse(event!.signed_payload!) as { command: { text: string } }).command.text).toBe(text)
+    }
+    const { events: exported } = await takeExport(client, await logKeyOf(client))
+    for (const { event_id, text } of exported) if (byId.has(event_id)) expect(text).toBe(byId.get(event_id))
+    expect(exported).toHaveLength(events.length + 1)
+  })
+
+  test.skipIf(isSkipped)(
+    'are inert in the text tail: no character that a terminal obeys, no line that looks like a post',
+    async () => {
+      await vi.waitUntil(() => events.every(({ event_id }) => tail.includes(`[${event_id}] `)), { timeout: 20_000 })
+      const shown = tail.replaceAll('\u200d', '').replace(/[\n\t]/g, '')
+      const [bad] = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.exec(shown) ?? []
+      expect(bad?.codePointAt(0)?.toString(16)).toBeUndefined()
+      const lines = (await lineTail(address, events.length)).split('\n').filter((line) => line.startsWith('['))
+      const known = new Set(events.map(({ event_id }) => event_id))
+      const strangers = lines.filter((line) => !known.has(line.slice(1, 33)))
+      // The root is one of the newest 200 of a small room.
+      expect(strangers.length).toBeLessThanOrEqual(1)
+    },
+  )
+
+  test.skipIf(isSkipped)('come whole through server-sent events, whatever line ends they hold', async () => {
+    const whole = () => [...sse.matchAll(/^id: ([0-9a-f]{32})\ndata: ([^\n]*)\n\n/gm)]
+    await vi.waitUntil(() => whole().length >= events.length, { timeout: 20_000 })
+    const heard = new Map(whole().map(([, id, json]) => [id!, (JSON.parse(json!) as EventJson).text]))
+    for (const { event_id, text } of events) expect(heard.get(event_id)).toBe(text)
+    expect(sse).not.toContain('\r')
+  })
+})
+
+/** The newest posts, one a line: as many as are there, at most 200. */
+async function lineTail(address: string, count: number): Promise<string> {
+  const stop = new AbortController()
+  const response = await fetch(`${address}/tail/texts?last=200&format=line`, { signal: stop.signal })
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of response.body!) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true })
+    if (text.split('\n').filter((line) => line.startsWith('[')).length >= Math.min(count, 200)) break
+  }
+  stop.abort()
+  return text
+}

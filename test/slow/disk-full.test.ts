@@ -1,0 +1,97 @@
+import { spawnSync } from 'node:child_process'
+import { rmSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { Ledger, load, randomFrom } from '../support/load.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const ada = person('ada')
+const missing = missingProgram('mount') ?? (process.getuid?.() === 0 ? undefined : 'mounting a small disk needs root')
+
+describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`, () => {
+  const mount = boardDirectory()
+  /** Leaves about this much room: with 0, until nothing more fits. */
+  const fill = (leaveBytes: number) => {
+    const { bavail, bsize } = statfsSync(mount)
+    const blocks = leaveBytes === 0 ? 1_000_000 : Math.floor((bavail * bsize - leaveBytes) / 4096)
+    spawnSync('dd', ['if=/dev/zero', `of=${join(mount, 'filler')}`, 'bs=4k', `count=${blocks}`])
+  }
+
+  beforeAll(() => {
+    const { status, stderr } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'tmpfs', mount], {
+      encoding: 'utf8',
+    })
+    if (status !== 0) throw new Error(`a small disk cannot be mounted: ${stderr}`)
+  })
+  afterAll(() => {
+    spawnSync('umount', ['-l', mount])
+  })
+
+  test.each([
+    ['room below its reserve of 4 MiB', '4194304'],
+    ['no room and no reserve at all', '0'],
+  ])('with %s: full, writes are refused and reads go on; with room again, writes work', async (_name, reserve) => {
+    const directory = join(mount, `board-${reserve}`)
+    const env = { DISK_RESERVE_BYTES: reserve, SEGMENT_BYTES: '65536' }
+    let board = await startBoard({ directory, env })
+    let client = await Client.of(board)
+    const key = await logKeyOf(client)
+    const ledger = new Ledger(new Heads(key), key)
+    const random = randomFrom(3)
+    await load({ client, ledger, random, posts: 100, inFlight: 4, rooms: ['a'] })
+    fill(reserve === '0' ? 0 : 3 * 1024 * 1024)
+    let refused = 0
+    // The board looks at the disk twice a second, so the first few may still pass; without a reserve it may have to end.
+    for (let n = 0; n < 400 && refused < 20; n += 1) {
+      const signed = client.sign(ada, { operation: 'post', room: 'a', text: `${n} ${'full '.repeat(600)}` })
+      const text = (JSON.parse(signed.body) as { text: string }).text
+      ledger.unknown.set(signed.eventId, { signed, text })
+      const answer = await client.send(signed.body).catch(() => undefined)
+      if (answer === undefined) {
+        expect(reserve, 'a connection was cut though there is a reserve').toBe('0')
+        if (board.child.exitCode === null) continue
+        break
+      }
+      ledger.unknown.delete(signed.eventId)
+      ledger.take(signed, answer)
+      if (answer.status === 200) continue
+      expect(answer).toMatchObject({ status: 429, code: 'storage_full' })
+      expect(answer.headers['retry-after']).toMatch(/^[1-9][0-9]*$/)
+      refused += 1
+    }
+    if (board.child.exitCode !== null) {
+      expect([reserve, board.child.exitCode]).toEqual(['0', 70])
+    } else {
+      if (reserve !== '0') expect(refused).toBe(20)
+      for (const path of ['/api/events?room=a', '/api/rooms', '/api/log/checkpoint', '/healthz']) {
+        expect((await client.get(path)).status).toBe(200)
+      }
+      await ledger.check(client, 20)
+    }
+    rmSync(join(mount, 'filler'))
+    if (board.child.exitCode !== null) {
+      client.close()
+      board = await startBoard({ directory, env })
+      client = await Client.of(board)
+    }
+    await vi.waitUntil(async () => (await client.post(ada, { room: 'b', text: 'room again' })).status === 200, {
+      timeout: 20_000,
+      interval: 200,
+    })
+    client.close()
+    await board.stop()
+    const again = await startBoard({ directory, env })
+    const later = await Client.of(again)
+    for (const { event_id, text } of (await later.get('/api/events?room=b')).data.events!)
+      ledger.unknown.set(event_id, { signed: { body: '', eventId: event_id, sha256: '' }, text: text! })
+    await ledger.check(later, 1_000)
+    later.close()
+    await again.stop()
+    rmSync(directory, { recursive: true })
+  })
+})

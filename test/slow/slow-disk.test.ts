@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test, vi } from 'vitest'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { type Answer, Client, person } from '../support/client.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { Ledger } from '../support/load.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const missing = missingProgram('strace')
+
+/** Resident memory of the board inside strace, in MiB. */
+function residentMb(pid: number): number {
+  const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${child}/status`, 'utf8'))![1]) / 1024
+}
+
+describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sync${skipNote(missing)}`, () => {
+  test('posts wait together for few syncs, memory stays bounded, reads go on, and all acknowledged is kept', async () => {
+    const directory = boardDirectory()
+    await (await startBoard({ directory })).stop()
+    const under = [
+      'strace',
+      '-f',
+      '-qq',
+      '-o',
+      '/dev/null',
+      '-e',
+      'trace=fdatasync',
+      '-e',
+      'inject=fdatasync:delay_enter=1000000',
+    ]
+    const board = await startBoard({ directory, under })
+    const client = await Client.of(board)
+    const key = await logKeyOf(client)
+    const ledger = new Ledger(new Heads(key), key)
+    // All at once, 30 KB each: whatever is kept for each of them shows in memory.
+    const clients = await Promise.all(Array.from({ length: 24 }, () => Client.of(board)))
+    const before = residentMb(board.child.pid!)
+    let peak = before
+    const answers: Promise<void>[] = []
+    const text = 'x'.repeat(30_000)
+    for (let n = 0; n < 1_500; n += 1) {
+      const one = clients[n % clients.length]!
+      const signed = one.sign(person(`p${n % 50}`), { operation: 'post', room: `r${n % 3}`, text })
+      answers.push(one.send(signed.body).then((answer: Answer) => ledger.take(signed, answer)))
+      if (n % 100 === 99) {
+        expect((await client.get('/healthz')).status).toBe(200)
+        peak = Math.max(peak, residentMb(board.child.pid!))
+      }
+    }
+    await Promise.all(answers)
+    console.info(
+      `${ledger.acknowledged.size} acknowledged, refused ${JSON.stringify([...ledger.refused])}, ${Math.round(peak - before)} MiB more`,
+    )
+    expect(peak - before).toBeLessThan(400)
+    expect([...ledger.refused.keys()].filter((name) => name !== '429 overloaded')).toEqual([])
+    for (const each of clients) each.close()
+    client.close()
+    await board.kill()
+    const again = await startBoard({ directory })
+    const later = await Client.of(again)
+    await ledger.check(later, 50)
+    later.close()
+    await again.stop()
+  })
+})

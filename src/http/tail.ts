@@ -44,6 +44,8 @@ type Channel = {
   readonly room: string
   readonly format: TailFormat
   readonly readers: Set<Reader>
+  /** Readers whose backfill is under way: the channel stays for them when the last other one leaves. */
+  joining: number
   /** News that wait until the batch before is with every reader: the slower the round, the larger the next batch. */
   pending: News[]
   sending: boolean
@@ -88,7 +90,9 @@ export class Tails {
     }
     // Watched before the backfill is asked for, so that nothing falls between the two.
     const channel = this.#channel(room, asked.format)
+    channel.joining++
     this.#options.backfill(asked, (found) => {
+      channel.joining--
       if (exchange.ended) return this.#leaveIfEmpty(channel)
       if (found === undefined) {
         this.#leaveIfEmpty(channel)
@@ -146,7 +150,7 @@ export class Tails {
     const name = `${format}:${room}`
     let channel = this.#channels.get(name)
     if (channel === undefined) {
-      channel = { room, format, readers: new Set(), pending: [], sending: false }
+      channel = { room, format, readers: new Set(), joining: 0, pending: [], sending: false }
       this.#channels.set(name, channel)
       this.#options.watch(room, format, true)
     }
@@ -154,7 +158,7 @@ export class Tails {
   }
 
   #leaveIfEmpty(channel: Channel): void {
-    if (channel.readers.size > 0) return
+    if (channel.readers.size + channel.joining > 0) return
     this.#channels.delete(`${channel.format}:${channel.room}`)
     this.#options.watch(channel.room, channel.format, false)
   }

@@ -10,16 +10,19 @@ const names = ['log.key', 'board.key', 'cursor.key']
 /** Two stopped boards that hold one post each. */
 const made: string[] = []
 
+/** A stopped board that holds one post. */
+async function madeBoard(env: Readonly<Record<string, string>> = {}): Promise<string> {
+  const directory = boardDirectory()
+  const board = await startBoard({ directory, env })
+  const client = await Client.of(board)
+  await client.post(person('ada'), { text: 'kept' })
+  client.close()
+  expect(await board.stop()).toEqual({ code: 0, signal: null })
+  return directory
+}
+
 beforeAll(async () => {
-  for (let n = 0; n < 2; n += 1) {
-    const directory = boardDirectory()
-    const board = await startBoard({ directory })
-    const client = await Client.of(board)
-    await client.post(person('ada'), { text: 'kept' })
-    client.close()
-    await board.stop()
-    made.push(directory)
-  }
+  for (let n = 0; n < 2; n += 1) made.push(await madeBoard())
 })
 
 test.each(names)('a board whose %s is missing refuses to start and makes no new one', async (name) => {
@@ -52,4 +55,18 @@ test('with its keys put back a board is the one it was; with another board’s l
   const refused = await refusedBoard({ directory: one })
   expect(refused.code).toBe(1)
   expect(refused.words).toContain('do not belong together')
+})
+
+test('SERVICE_ID is fixed when the board is made: another later refuses to start', async () => {
+  const directory = await madeBoard({ SERVICE_ID: 'my-board' })
+  const refused = await refusedBoard({ directory, env: { SERVICE_ID: 'other-board' } })
+  expect(refused.code).toBe(1)
+  expect(refused.words).toContain('SERVICE_ID is other-board, but this board was made as my-board')
+  for (const env of [{ SERVICE_ID: 'my-board' }, {}]) {
+    const board = await startBoard({ directory, env })
+    const client = await Client.of(board)
+    expect(client.serviceId).toBe('my-board')
+    client.close()
+    await board.stop()
+  }
 })

@@ -8,17 +8,6 @@ vi.setConfig({ testTimeout: 30_000 })
 
 const ada = person('ada')
 
-/** A stopped board that holds one post. */
-async function madeBoard(env: Readonly<Record<string, string>> = {}): Promise<string> {
-  const directory = boardDirectory()
-  const board = await startBoard({ directory, env })
-  const client = await Client.of(board)
-  await client.post(ada, { text: 'kept' })
-  client.close()
-  expect(await board.stop()).toEqual({ code: 0, signal: null })
-  return directory
-}
-
 test('a second server on the same data directory refuses, naming the first; the first goes on undisturbed', async () => {
   const directory = boardDirectory()
   const first = await startBoard({ directory })
@@ -85,20 +74,6 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     client.close()
   },
 )
-
-test('SERVICE_ID is fixed when the board is made: another later refuses to start', async () => {
-  const directory = await madeBoard({ SERVICE_ID: 'my-board' })
-  const refused = await refusedBoard({ directory, env: { SERVICE_ID: 'other-board' } })
-  expect(refused.code).toBe(1)
-  expect(refused.words).toContain('SERVICE_ID is other-board, but this board was made as my-board')
-  for (const env of [{ SERVICE_ID: 'my-board' }, {}]) {
-    const board = await startBoard({ directory, env })
-    const client = await Client.of(board)
-    expect(client.serviceId).toBe('my-board')
-    client.close()
-    await board.stop()
-  }
-})
 
 test('a port that is taken, a wrong setting and a directory that cannot be made are refused in a sentence', async () => {
   const board = await startBoard({ directory: boardDirectory() })

@@ -13,8 +13,6 @@ export type PostArgs = {
   readonly kind: string
   /** 32 hex of the event replied to, or ''. */
   readonly replyTo: string
-  /** '' says nothing; else it must be what the room is. */
-  readonly visibility: string
   /** Seconds, 0 = for ever. */
   readonly ttl: number
 }
@@ -38,12 +36,6 @@ export const decidePost: Decider = ({ board, now }, letter) => {
   if (room !== undefined && !mayWrite(room, letter.author)) {
     return refuse('private_room', 'this room is private: only its members read and write', 'room')
   }
-  const visibility = room?.visibility ?? 'public'
-  if (args.visibility !== '' && args.visibility !== visibility) {
-    return room === undefined
-      ? refuse('not_found', 'there is no such private room: make it with room.create first', 'room')
-      : refuse('conflict', `the room ${letter.to} is ${room.visibility}`, 'visibility')
-  }
   let root = ''
   if (args.replyTo !== '') {
     const slot = board.events.find(Buffer.from(args.replyTo, 'hex'))
@@ -55,7 +47,7 @@ export const decidePost: Decider = ({ board, now }, letter) => {
   }
   const seq = (room?.events.length ?? 0) + 1
   const event = eventOf(letter, args, seq, now, root)
-  const isPublic = visibility === 'public'
+  const isPublic = room?.visibility !== 'private'
   const hexId = Buffer.from(letter.id).toString('hex')
   const planned: Planned[] = []
   if (room === undefined)

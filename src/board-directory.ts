@@ -12,7 +12,7 @@ import { createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/disk.ts'
-import { identityId } from './command/encoding.ts'
+import { identityId } from './format/encoding.ts'
 
 export type BoardFacts = {
   readonly format: 1
@@ -41,6 +41,8 @@ export class UnusableDirectory extends Error {
 
 export const shardDirectory = (path: string, shard: number) => join(path, `shard-${String(shard).padStart(2, '0')}`)
 export const logDirectory = (path: string) => join(path, 'log')
+/** Node hashes of the log's tree, in tlog order; made again from the log's frames when missing. */
+export const nodesFile = (directory: string) => join(directory, 'nodes.bin')
 export const logKeyFile = (path: string) => join(path, 'keys', 'log.key')
 
 export type Wanted = {

@@ -15,8 +15,7 @@ import { type Frame, JournalReader } from '../storage/journal.ts'
 import { CompactRange, HASH_BYTES, writeLeafHash } from '../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../storage/note.ts'
 import { createNoteKey } from '../storage/note-signer.ts'
-import { logDirectory, logKeyFile, readFacts, readSecret, shardDirectory } from './board-directory.ts'
-import { nodesFile } from './threads/log-files.ts'
+import { logDirectory, logKeyFile, nodesFile, readFacts, readSecret, shardDirectory } from './board-directory.ts'
 
 export type Finding = {
   /** `damage`: what was promised is not there. `derived`: made again at the next start. */

@@ -12,10 +12,10 @@ import { monotonicMs } from './clock.ts'
 import type { Actors, NoAnswer } from './command/ports.ts'
 import { inside } from './limits.ts'
 import { log } from './observe.ts'
+import { threadArguments } from './stripped.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
 import type { LogThread, Published } from './threads/log.ts'
 import type { ShardThread } from './threads/shard.ts'
-import { threadArguments } from './threads/stripped.ts'
 import type { ReadAnswer, ReadRequest } from './views/reads.ts'
 
 export type HouseOptions = {

@@ -45,8 +45,11 @@ export async function lockBySocket(directory: string): Promise<DirectoryLock> {
   try {
     writeFileSync(lockPath(directory), describeProcess(process.pid), { mode: 0o600 })
   } catch (error) {
-    server.close()
-    throw error
+    // The socket is the lock; on a full disk nobody is told who holds it, and reads go on.
+    if (!isDiskFull(error)) {
+      server.close()
+      throw error
+    }
   }
   return {
     release() {
@@ -54,6 +57,10 @@ export async function lockBySocket(directory: string): Promise<DirectoryLock> {
       server.close()
     },
   }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
 function bindSocket(name: string): Promise<Server | undefined> {

@@ -5,8 +5,8 @@
  */
 import { formatEntry } from '../../actors/entry.ts'
 import { leafHash } from '../../storage/merkle.ts'
-import { decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 } from '../command/encoding.ts'
-import { commandId, type SignableCommand, signingBytes } from '../command/signing.ts'
+import { decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 } from '../format/encoding.ts'
+import { commandId, type SignableCommand, signingBytes } from '../format/signing.ts'
 
 export type SignatureToCheck = {
   readonly signature: Buffer

@@ -6,7 +6,7 @@
  */
 import { createHash, createPrivateKey, createPublicKey, randomBytes, sign as signWithOpenssl } from 'node:crypto'
 import { createRequire } from 'node:module'
-import { commandId, signingBytes } from '../command/signing.ts'
+import { commandId, signingBytes } from '../format/signing.ts'
 
 export type Signer = {
   /** base64url, 43 characters. */

@@ -3,6 +3,8 @@
  * whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
  */
 import { Compile, type Validator } from 'typebox/compile'
+import type { SignableCommand } from '../format/signing.ts'
+import { parseStrictText } from '../format/strict-json.ts'
 import { sizes } from '../limits.ts'
 import { checkOf, envelope, type Field, type FieldName, fields } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
@@ -10,8 +12,6 @@ import type { Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { dataFault } from './data-fault.ts'
 import { nearest } from './nearest.ts'
-import type { SignableCommand } from './signing.ts'
-import { parseStrictText } from './strict-json.ts'
 
 /** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
 export type Command = SignableCommand & { readonly signature?: string; readonly proof?: string }

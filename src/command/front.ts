@@ -8,19 +8,19 @@
 import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
 import { windowSeconds } from '../../actors/write.ts'
+import { decodeBytes64 } from '../format/encoding.ts'
+import { signingBytes } from '../format/signing.ts'
+import { parseStrictJson } from '../format/strict-json.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
-import { decodeBytes64 } from './encoding.ts'
 import type { News } from './news.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { type Signer, Signers } from './signers.ts'
-import { signingBytes } from './signing.ts'
-import { parseStrictJson } from './strict-json.ts'
 import type { Throttle } from './throttle.ts'
 import { Writes } from './writes.ts'
 
@@ -141,8 +141,21 @@ export class Front {
           ),
         ),
       )
+    const wait = this.#options.throttle.signatures(door.address)
+    if (wait > 0)
+      return respond(
+        refused(
+          refusal(
+            'rate_limited',
+            'too many bad signatures from this address: wait retry_after seconds',
+            undefined,
+            wait,
+          ),
+        ),
+      )
     const bytes = signingBytes(this.#options.serviceId, command)
     this.#options.verify(signed, signer.key, bytes, (verdict) => {
+      if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.unsigned(door.address)
       if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
       this.#dispatch(command, signer, signed, bytes, door, respond)
     })

@@ -36,6 +36,13 @@ export class Limiter {
     return 0
   }
 
+  /** 0, or the whole seconds until one unit would be given; takes nothing. */
+  peek(key: string): number {
+    const now = this.#now()
+    const due = Math.max(this.#due.get(key) ?? 0, now) + this.#increment
+    return due - now > this.#tolerance ? Math.max(1, Math.ceil((due - now - this.#tolerance) / 1000)) : 0
+  }
+
   /** Gives back what a refused or repeated request took. */
   giveBack(key: string, cost = 1): void {
     const due = this.#due.get(key)

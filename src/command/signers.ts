@@ -1,5 +1,5 @@
 /** Signers seen lately: the raw key and the identity id behind a public key text, so that both are made once. */
-import { decodeBytes32, identityId } from './encoding.ts'
+import { decodeBytes32, identityId } from '../format/encoding.ts'
 
 export type Signer = { readonly key: Buffer; readonly id: string; readonly text: string }
 

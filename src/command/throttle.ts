@@ -25,6 +25,11 @@ export class Throttle {
     return this.#on ? this.#unsigned.take(networkOf(address)) : 0
   }
 
+  /** An address that sent too many bad signatures waits before the next one is checked: a check costs more than sending it. */
+  signatures(address: string): number {
+    return this.#on ? this.#unsigned.peek(networkOf(address)) : 0
+  }
+
   reads(address: string): number {
     return this.#on ? this.#reads.take(networkOf(address)) : 0
   }

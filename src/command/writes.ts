@@ -71,7 +71,6 @@ export class Writes {
       page: given(command.page, 'main'),
       kind: given(command.kind, 'note'),
       replyTo: given(command.reply_to, ''),
-      visibility: given(command.visibility, ''),
       ttl: (command.ttl as number | undefined) ?? 0,
     }
     this.#write(verified, room, args, respond, (answer, head) => {

@@ -17,7 +17,11 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
         'the query holds a percent sign that is not followed by two hex digits of valid UTF-8',
       )
     if (found.has(name))
-      return refusal('invalid_field', `the parameter ${name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')} came twice`)
+      return refusal(
+        'invalid_field',
+        `the parameter ${name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')} came twice`,
+        name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?'),
+      )
     found.set(name, value)
   }
   return found

@@ -170,7 +170,6 @@ export class Tails {
     asked: BackfillRequest,
     found: Extract<Backfill, { ok: true }>,
   ): void {
-    const { room } = channel
     const type = channel.format === 'sse' ? 'text/event-stream; charset=utf-8' : 'text/plain; charset=utf-8'
     const stream = exchange.stream(200, streamHeaders(type))
     const now = this.#options.now()

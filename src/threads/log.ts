@@ -13,11 +13,10 @@ import { EMPTY_ROOT, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import { TreeWriter } from '../../storage/tree.ts'
-import { readSecret, shardDirectory } from '../board-directory.ts'
+import { nodesFile, readSecret, shardDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { inside } from '../limits.ts'
 import { report, runThread } from './entry.ts'
-import { nodesFile } from './log-files.ts'
 import type { FromLog, ToLog } from './shard.ts'
 
 export type LogThread = {

@@ -3,10 +3,8 @@
  */
 import { workerData } from 'node:worker_threads'
 import type { BackendName } from '../verify/backend.ts'
-import { judgeBatch, unpackBatch } from '../verify/batch.ts'
+import { judgeBatch, unpackBatch, type VerifyWorkerData } from '../verify/batch.ts'
 import { chooseBackend } from '../verify/choose.ts'
-
-export type VerifyWorkerData = { readonly backend: BackendName | undefined }
 
 const backend = chooseBackend((workerData as VerifyWorkerData).backend)
 

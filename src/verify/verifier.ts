@@ -13,10 +13,16 @@
  * than the noise; 'disabled' is used because a thread blocked in Atomics.wait hears nothing else.
  */
 import { Piscina } from 'piscina'
-import { threadArguments } from '../threads/stripped.ts'
-import type { VerifyWorkerData } from '../threads/verify.ts'
+import { threadArguments } from '../stripped.ts'
 import { type BackendName, publicKeyBytes } from './backend.ts'
-import { hasRightLengths, packBatch, type SignatureItem, verdictBadKey, verdictGood } from './batch.ts'
+import {
+  hasRightLengths,
+  packBatch,
+  type SignatureItem,
+  type VerifyWorkerData,
+  verdictBadKey,
+  verdictGood,
+} from './batch.ts'
 
 export type Verdict = 'good' | 'bad_key' | 'bad_signature' | 'overloaded'
 export type VerdictCallback = (verdict: Verdict) => void

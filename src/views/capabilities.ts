@@ -3,7 +3,7 @@
  * Written for a client that knows nothing yet and reads only this.
  */
 
-import { FIELD_ORDER } from '../command/signing.ts'
+import { FIELD_ORDER } from '../format/signing.ts'
 import { rates, sizes } from '../limits.ts'
 import { envelope, type FieldName, fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'

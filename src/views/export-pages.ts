@@ -49,11 +49,13 @@ const chunkBytes = 256 * 1024
 /** Events looked at for one chunk, so that a filter that fits little does not hold up other readers. */
 const chunkSlotsMax = 20_000
 const leavesPerLine = 4_096
-const listName = 'export'
+
+/** A cursor is good for the filter it was given for. */
+const listName = ({ room, since, until }: ExportFilter) => `export:${room ?? ''}:${since ?? ''}:${until ?? ''}`
 
 export function exportChunk(context: ExportContext, request: ExportRequest): ExportChunk {
   const { filter, limit } = request
-  const begun = request.state ?? begin(context, request.cursor)
+  const begun = request.state ?? begin(context, request)
   if (begun === undefined)
     return {
       ok: false,
@@ -68,8 +70,11 @@ export function exportChunk(context: ExportContext, request: ExportRequest): Exp
   return leaves(context, begun)
 }
 
-function begin({ board, cursors, size, checkpoint }: ExportContext, cursor: string): ExportState | undefined {
-  const slot = cursor === '' ? 0 : cursors.open(listName, cursor)
+function begin(
+  { board, cursors, size, checkpoint }: ExportContext,
+  { cursor, filter }: ExportRequest,
+): ExportState | undefined {
+  const slot = cursor === '' ? 0 : cursors.open(listName(filter), cursor)
   return typeof slot === 'number' ? { slot, end: board.events.count, size, checkpoint, count: 0, leaf: 0 } : undefined
 }
 
@@ -79,7 +84,7 @@ function events(context: ExportContext, { filter, limit }: ExportRequest, begun:
   const lines: string[] = []
   let bytes = 0
   let { slot, count } = begun
-  const stop = limit > 0 ? begun.end : Math.min(begun.end, slot + chunkSlotsMax)
+  const stop = Math.min(begun.end, slot + chunkSlotsMax)
   while (slot < stop && (limit > 0 ? count < limit : bytes < chunkBytes)) {
     const at = slot++
     if (!fits(context, at, filter)) continue
@@ -91,7 +96,7 @@ function events(context: ExportContext, { filter, limit }: ExportRequest, begun:
   }
   const chunk = Buffer.from(lines.join(''))
   if (limit > 0)
-    return { ok: true, bytes: chunk, ...(slot < begun.end ? { nextCursor: cursors.seal(listName, slot) } : {}) }
+    return { ok: true, bytes: chunk, ...(slot < begun.end ? { nextCursor: cursors.seal(listName(filter), slot) } : {}) }
   return { ok: true, bytes: chunk, state: { ...begun, slot, count } }
 }
 

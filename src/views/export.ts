@@ -3,7 +3,7 @@
  */
 import type { Board } from '../../actors/board.ts'
 import type { Frame } from '../../storage/journal.ts'
-import { commandId } from '../command/signing.ts'
+import { commandId } from '../format/signing.ts'
 import { eventOf, eventView, type SignedPost, slotFacts } from './event.ts'
 
 /** One event as a line with its line feed, or undefined when it is not for archives (it will vanish by its own ttl). */

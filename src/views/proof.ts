@@ -26,7 +26,7 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
   const id = String(args.event_id)
   const slot = board.events.find(Buffer.from(id, 'hex'))
   if (slot === none)
-    return { ok: false, refusal: refusal('not_found', `the public log holds no event ${id}`, 'message') }
+    return { ok: false, refusal: refusal('not_found', `the public log holds no event ${id}`, 'event_id') }
   const head = args.tree_size === undefined ? context.newest : context.headOf(Number(args.tree_size))
   const index = board.events.leaf[slot]!
   if (head === undefined || index >= head.size) {

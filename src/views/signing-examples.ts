@@ -3,7 +3,7 @@
  * a client that reproduces them can sign. Never use that key for anything else.
  */
 import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
-import { commandId, type SignableCommand, signingBytes } from '../command/signing.ts'
+import { commandId, type SignableCommand, signingBytes } from '../format/signing.ts'
 
 const seed = Buffer.from(Array.from({ length: 32 }, (_, i) => i))
 

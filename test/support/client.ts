@@ -4,7 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { opensslSigner, type Signer } from '../../src/cli/sign.ts'
-import { type FieldValue, signingBytes } from '../../src/command/signing.ts'
+import { type FieldValue, signingBytes } from '../../src/format/signing.ts'
 
 export type Fields = { readonly operation: string } & { readonly [field: string]: FieldValue }
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { formatEntry } from '../../../actors/entry.ts'
 import { type Signer, signerFromSeed } from '../../../src/cli/sign.ts'
-import { commandId, type SignableCommand, signingBytes } from '../../../src/command/signing.ts'
+import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 import { encodeBase64 } from '../../../storage/base64.ts'
 import { formatCheckpoint } from '../../../storage/checkpoint.ts'
 import { CompactRange, inclusionPathOf, leafHash, leafHashes, nodeHash } from '../../../storage/merkle.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { authorSigner, createKeyFile, importSeedOf, readKeyFile } from '../../../src/cli/key-file.ts'
 import { opensslSigner, signCommand, signerFromSeed } from '../../../src/cli/sign.ts'
-import { commandId, type SignableCommand, signingBytes } from '../../../src/command/signing.ts'
+import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-key-'))
 

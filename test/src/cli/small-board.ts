@@ -5,8 +5,8 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { decodeBytes32, decodeBytes64, identityId } from '../../../src/command/encoding.ts'
-import { commandId, type SignableCommand, signingBytes } from '../../../src/command/signing.ts'
+import { decodeBytes32, decodeBytes64, identityId } from '../../../src/format/encoding.ts'
+import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 import { createOpensslBackend } from '../../../src/verify/openssl.ts'
 
 export type StoredPost = {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Command, checkOperation, checkShape } from '../../../src/command/check.ts'
-import { FIELD_ORDER } from '../../../src/command/signing.ts'
+import { FIELD_ORDER } from '../../../src/format/signing.ts'
 import { type FieldName, fields } from '../../../src/operations/fields.ts'
 import { operationByName, operations } from '../../../src/operations/index.ts'
 import type { Operation } from '../../../src/operations/operation.ts'

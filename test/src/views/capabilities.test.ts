@@ -1,7 +1,7 @@
 /** /capabilities is enough to write a client from: its examples reproduce, and what it names is there. */
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { commandId, type SignableCommand, signingBytes } from '../../../src/command/signing.ts'
+import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 import { operations } from '../../../src/operations/index.ts'
 import { createNobleBackend } from '../../../src/verify/noble.ts'
 import { capabilities } from '../../../src/views/capabilities.ts'

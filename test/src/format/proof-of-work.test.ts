@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { checkProof, parseProof, solveProof } from '../../../src/command/proof-of-work.ts'
+import { checkProof, parseProof, solveProof } from '../../../src/format/proof-of-work.ts'
 
 const commandSha256 = createHash('sha256').update('a command').digest('hex')
 

@@ -1,8 +1,8 @@
 import { createHash, createPrivateKey, sign } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeBytes32, decodeBytes64, encodeBase64url, identityId } from '../../../src/command/encoding.ts'
-import { commandId, contentKey, FIELD_ORDER, type SignableCommand, signingBytes } from '../../../src/command/signing.ts'
+import { decodeBytes32, decodeBytes64, encodeBase64url, identityId } from '../../../src/format/encoding.ts'
+import { commandId, contentKey, FIELD_ORDER, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 import { chooseBackend } from '../../../src/verify/choose.ts'
 
 const seed = Buffer.from(Array.from({ length: 32 }, (_, index) => index))

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findFault } from '../../../src/command/json-fault.ts'
-import { nestingMax, structureMarksMax } from '../../../src/command/json-limits.ts'
-import { parseStrictJson, parseStrictText } from '../../../src/command/strict-json.ts'
+import { findFault } from '../../../src/format/json-fault.ts'
+import { nestingMax, structureMarksMax } from '../../../src/format/json-limits.ts'
+import { parseStrictJson, parseStrictText } from '../../../src/format/strict-json.ts'
 
 /** The refusal's message, or 'ok'. */
 function said(input: string | Uint8Array): string {

@@ -10,7 +10,7 @@ import {
   encodeHex,
   isHex32,
   isHex64,
-} from '../../../src/command/encoding.ts'
+} from '../../../src/format/encoding.ts'
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { CursorSealer, cursorTextMax } from '../../../src/command/cursor.ts'
+import { CursorSealer, cursorTextMax } from '../../../src/format/cursor.ts'
 
 const sealer = new CursorSealer(Buffer.alloc(32, 1))
 

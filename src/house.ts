@@ -116,7 +116,7 @@ export class House implements Actors {
 
   /** Letters under way, for metrics. */
   get open(): number {
-    return this.#shardLinks.reduce((sum, { open }) => sum + open, 0)
+    return this.#shardLinks.reduce((sum, { open }) => sum + open, this.#feedLink?.open ?? 0)
   }
 
   /** Heap in use by thread name, in bytes. */

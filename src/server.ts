@@ -36,6 +36,7 @@ import { type Figures, metricsText, statsData } from './views/figures.ts'
 export type RunningServer = { readonly address: string; close(): Promise<void> }
 
 const drainMs = 8_000
+const flushMs = 500
 
 /** Starts a board; resolves when it answers. Rejects with a sentence that names the fix. */
 export async function startServer(config: Config): Promise<RunningServer> {
@@ -161,7 +162,9 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     log('info', 'stopping')
     http.stopAccepting()
     tails.close()
-    await drained(() => house.open + verifier.waiting === 0)
+    await drained(() => house.open + verifier.waiting === 0, drainMs)
+    // The last answers are on their way through the sockets, and each of them closes its connection.
+    await drained(() => http.openConnections === 0, flushMs)
     await http.close()
     await verifier.close()
     await house.stop()
@@ -230,9 +233,9 @@ function plain(type: string): readonly (readonly [string, string])[] {
   ]
 }
 
-/** Waits until nothing is under way, at most `drainMs`. */
-async function drained(isQuiet: () => boolean): Promise<void> {
-  const until = monotonicMs() + drainMs
+/** Waits until nothing is under way, at most so long. */
+async function drained(isQuiet: () => boolean, withinMs: number): Promise<void> {
+  const until = monotonicMs() + withinMs
   while (!isQuiet() && monotonicMs() < until) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 

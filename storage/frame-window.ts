@@ -12,14 +12,15 @@ export const windowBytes = 256 * 1024
 export class FrameWindow {
   readonly #file: DiskFile
   #limit: number
-  #bytes = Buffer.allocUnsafe(windowBytes)
+  #bytes: Buffer
   #base = 0
   #filled = 0
 
-  /** `limit`: position in the file behind which nothing is looked at. */
-  constructor(file: DiskFile, limit: number) {
+  /** `limit`: position in the file behind which nothing is looked at; `bytes`: how much is read at once. */
+  constructor(file: DiskFile, limit: number, bytes: number = windowBytes) {
     this.#file = file
     this.#limit = limit
+    this.#bytes = Buffer.allocUnsafe(bytes)
   }
 
   /** Forgets what was read and looks at the file as it is now, up to `limit`. */

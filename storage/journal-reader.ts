@@ -83,6 +83,7 @@ export class JournalReader {
   #reach(seq: number): Tail | undefined {
     if (seq < this.#sealed.nextSeq) return this.#tail
     let tail = this.#tail ?? this.#openTail()
+    if (seq < tail.live.nextSeq) return tail
     // What the window holds may have been read before it was written.
     tail.window.reset(tail.file.size())
     while (tail.live.nextSeq <= seq) {

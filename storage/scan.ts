@@ -3,7 +3,7 @@
  */
 import { Damage, type OpenFile } from './disk.ts'
 import { FOOTER, type Frame } from './frame.ts'
-import { FrameWindow } from './frame-window.ts'
+import { FrameWindow, windowBytes } from './frame-window.ts'
 import type { ScanPlace } from './sealed-segments.ts'
 
 /**
@@ -23,7 +23,8 @@ export function* scanFrames(scan: {
     const last = Math.min(place.lastSeq, scan.through)
     const file = scan.openFile(place.path, 'read')
     try {
-      const window = new FrameWindow(file, place.end)
+      // A scan of the few frames of one batch is the common case: a whole window each time would only feed the collector.
+      const window = new FrameWindow(file, place.end, Math.min(windowBytes, place.end - place.offset))
       for (let offset = place.offset; seq <= last; seq++) {
         const frame = window.at(offset)
         if (frame.frameBytes === undefined || frame.seq !== seq || frame.type === FOOTER) {

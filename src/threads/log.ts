@@ -35,6 +35,13 @@ export type LogThread = {
 /** What the log says to the front and to the feed: its journal is durable up to `seq`. */
 export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
 
+/**
+ * A message that wakes a thread costs more than what it carries, so news are told at this pace and not at every frame.
+ * The feed reads files, so it misses nothing; the front learns heads from the answers to its own writes anyway.
+ */
+const feedPaceMs = 3
+const frontPaceMs = 20
+
 runThread((data: LogThread) => {
   const key = createNoteKey(data.origin, readSecret(data.keyFile))
   const journal = Journal.open({
@@ -78,6 +85,8 @@ runThread((data: LogThread) => {
   const front = link(data.front)
   const feed = link(data.feed)
   const toShards = data.toShards.map((port, shard) => link(port, (body) => log.hint(shard, body as ToLog)))
+  const tellFeed = paced<Published>(feedPaceMs, (said) => feed.tell(said))
+  const tellFront = paced<Published>(frontPaceMs, (said) => front.tell(said))
   const log = new Log({
     journal,
     tree,
@@ -89,9 +98,8 @@ runThread((data: LogThread) => {
       toShards[shard]!.flush()
     },
     published: (seq, head, change) => {
-      const said: Published = { seq, head, change }
-      feed.tell(said)
-      front.tell(said)
+      tellFeed({ seq, head, change })
+      tellFront({ seq, head, change })
     },
     entriesPerFrameMax: inside.entriesPerLogFrame,
     start: state,
@@ -122,6 +130,21 @@ runThread((data: LogThread) => {
     },
   }
 })
+
+/** Passes on the newest value, at most once in so many milliseconds. */
+function paced<Value>(paceMs: number, pass: (value: Value) => void): (value: Value) => void {
+  let newest: { readonly value: Value } | undefined
+  return (value) => {
+    if (newest === undefined) {
+      setTimeout(() => {
+        const told = newest!
+        newest = undefined
+        pass(told.value)
+      }, paceMs)
+    }
+    newest = { value }
+  }
+}
 
 /** The state after the newest frame, and a tree of that size with that root; the tree's file is rebuilt where it falls short. */
 function openTree(data: LogThread, journal: Journal, vkey: string): { state: LogState; tree: TreeWriter } {

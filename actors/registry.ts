@@ -3,7 +3,7 @@
  * A handle is given once and stays with its identity.
  */
 import { type HandleClaimed, RecordType, registryName } from './record.ts'
-import { type Decider, refuse } from './write.ts'
+import { type Decider, refuse, type WriteLetter } from './write.ts'
 
 /** Names nobody can take: the board's own, and what a reader would take for it. */
 const reserved = new Set([
@@ -29,15 +29,7 @@ export const decideRegister: Decider = ({ board, now }, letter) => {
   const holder = board.handles.get(handle)
   if (holder !== undefined && holder !== letter.author)
     return refuse('name_taken', `the handle ${handle} is taken`, 'handle')
-  const record: HandleClaimed = {
-    type: RecordType.handleClaimed,
-    room: registryName,
-    at: now,
-    author: Buffer.from(letter.author, 'hex'),
-    key: letter.by.key,
-    handle,
-    by: letter.by,
-  }
+  const record: HandleClaimed = { ...claimed(letter, handle, now), by: letter.by }
   return { ok: true, records: [{ record, key: letter.id, isPublic: true }], reply: { at: now, handle, isPublic: true } }
 }
 
@@ -57,7 +49,12 @@ export const decideClaim: Decider = ({ board, now }, letter) => {
   if (own !== undefined) return notApplied('already_has_handle')
   if (reserved.has(handle)) return notApplied('reserved')
   if (board.handles.has(handle)) return notApplied('taken')
-  const record: HandleClaimed = {
+  const record = claimed(letter, handle, now)
+  return { ok: true, records: [{ record, key: letter.id, isPublic: true }], reply: { handle } }
+}
+
+function claimed(letter: WriteLetter, handle: string, now: number): HandleClaimed {
+  return {
     type: RecordType.handleClaimed,
     room: registryName,
     at: now,
@@ -65,5 +62,4 @@ export const decideClaim: Decider = ({ board, now }, letter) => {
     key: letter.by.key,
     handle,
   }
-  return { ok: true, records: [{ record, key: letter.id, isPublic: true }], reply: { handle } }
 }

@@ -2,7 +2,9 @@
  * Is this a command? First its shape, whatever the operation; then, when the signature is known to be good,
  * whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
  */
+
 import { Compile, type Validator } from 'typebox/compile'
+import { printable } from '../format/printable.ts'
 import type { SignableCommand } from '../format/signing.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { sizes } from '../limits.ts'
@@ -149,9 +151,4 @@ function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'an array'
   if (typeof value === 'object') return 'an object'
   return `a ${typeof value}`
-}
-
-/** A caller's own word inside a message: short, and without anything that a terminal would obey. */
-function printable(text: string): string {
-  return text.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')
 }

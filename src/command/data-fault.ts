@@ -2,7 +2,9 @@
  * What is wrong with the JSON inside `data`, in a sentence that names the key and what it must be.
  * Asked only for data that its schema has refused.
  */
+
 import type { TSchema } from 'typebox'
+import { printable } from '../format/printable.ts'
 
 /** The parts of a JSON Schema that the sentences are made of. */
 type Shape = {
@@ -31,7 +33,7 @@ export function dataFault(name: string, schema: TSchema, value: unknown, faults:
   const given = value as Record<string, unknown>
   const unknown = Object.keys(given).find((key) => !Object.hasOwn(keys, key))
   if (unknown !== undefined) {
-    const shown = unknown.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')
+    const shown = printable(unknown)
     return `data of ${name} has no key "${shown}": its keys are ${Object.keys(keys).join(', ')}`
   }
   const missing = shape.required?.find((key) => !Object.hasOwn(given, key))

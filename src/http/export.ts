@@ -1,6 +1,8 @@
 /** GET /v1/export: the archive as JSONL, pulled from the feed chunk by chunk as the reader's socket takes it. */
+
 import { createGzip } from 'node:zlib'
 import { faultOf } from '../command/check.ts'
+import { printable } from '../format/printable.ts'
 import { sizes } from '../limits.ts'
 import { fields } from '../operations/fields.ts'
 import { type Refusal, refusal } from '../refusals.ts'
@@ -108,11 +110,7 @@ function readRequest(text: string): ExportRequest | Refusal {
   if ('code' in query) return query
   for (const name of query.keys()) {
     if (!['room', 'since', 'until', 'cursor', 'limit'].includes(name))
-      return refusal(
-        'unknown_field',
-        'an export takes room, since, until, cursor and limit',
-        name.slice(0, 32).replace(/[^\x20-\x7e]/g, '?'),
-      )
+      return refusal('unknown_field', 'an export takes room, since, until, cursor and limit', printable(name, 32))
   }
   const room = query.get('room')
   const roomFault = room === undefined ? undefined : faultOf('room', fields.room, room)

@@ -1,4 +1,5 @@
 /** The query of a URL, strictly: each parameter once, percent-encoding that decodes, a bound on its length. */
+import { printable } from '../format/printable.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 
 export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string, string> | Refusal {
@@ -16,12 +17,7 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
         'invalid_field',
         'the query holds a percent sign that is not followed by two hex digits of valid UTF-8',
       )
-    if (found.has(name))
-      return refusal(
-        'invalid_field',
-        `the parameter ${name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')} came twice`,
-        name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?'),
-      )
+    if (found.has(name)) return refusal('invalid_field', `the parameter ${printable(name)} came twice`, printable(name))
     found.set(name, value)
   }
   return found

@@ -8,6 +8,7 @@ import type { Front } from '../command/front.ts'
 import type { News } from '../command/news.ts'
 import { type Door, type Reply, readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
+import { printable } from '../format/printable.ts'
 import { inside, sizes } from '../limits.ts'
 import { fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
@@ -191,11 +192,7 @@ export function queryRequest(operation: Operation, query: string, parameter: str
   for (const [name, value] of parsed) {
     const declared = get.query.find((each) => each.name === name)
     if (declared === undefined)
-      return refusal(
-        'unknown_field',
-        `${get.path} takes no parameter ${name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?')}`,
-        name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?'),
-      )
+      return refusal('unknown_field', `${get.path} takes no parameter ${printable(name)}`, printable(name))
     const read = declared.field.startsWith('data.')
       ? readData(operation, name, declared.field.slice(5), value)
       : readField(operation, name, declared.field as keyof typeof fields, value)

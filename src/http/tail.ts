@@ -6,6 +6,7 @@
  */
 
 import { faultOf } from '../command/check.ts'
+import { printable } from '../format/printable.ts'
 import { fields } from '../operations/fields.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Backfill, BackfillRequest } from '../views/backfill.ts'
@@ -295,11 +296,7 @@ function readRequest(exchange: Exchange, room: string, lastMax: number): Backfil
   if ('code' in query) return query
   for (const name of query.keys()) {
     if (!['last', 'since', 'format'].includes(name))
-      return refusal(
-        'unknown_field',
-        'a tail takes last, since and format',
-        name.slice(0, 32).replace(/[^\x20-\x7e]/g, '?'),
-      )
+      return refusal('unknown_field', 'a tail takes last, since and format', printable(name, 32))
   }
   const last = query.get('last') ?? String(lastDefault)
   if (!/^(0|[1-9][0-9]{0,2})$/.test(last) || Number(last) > lastMax)

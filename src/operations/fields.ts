@@ -145,9 +145,6 @@ export const envelope: ReadonlySet<FieldName> = new Set([
   'proof',
 ])
 
-export const identityIdPattern = new RegExp(identityPattern)
-export const eventIdPattern = new RegExp(idPattern)
-
 type Compiled = { check(value: unknown): boolean; readonly field: Field }
 const compiled = new Map<Field, Compiled>()
 

@@ -6,9 +6,11 @@
  * the change it has already seen; the feed catches up to that before it answers, so a reader never reads the past.
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
+import { HASH_BYTES } from '../storage/merkle.ts'
 import { Board } from './board.ts'
 import { packBoard, unpackBoard } from './board-snapshot.ts'
 import { decodeLogFrame } from './log.ts'
+import { leafBatches } from './log-tree.ts'
 import { type BoardRecord, frameKey, fromFrame, LEAF, PUBLIC } from './record.ts'
 import type { Head } from './shard.ts'
 
@@ -87,6 +89,27 @@ export class Feed {
 
   /** The signed head of exactly this size, or undefined when none was signed. */
   headOf(size: number): Head | undefined {
+    const at = this.#firstOf(size)
+    if (this.#sizes[at] !== size) return undefined
+    const frame = this.#options.log.read(this.#frames[at]!)
+    return frame === undefined ? undefined : { size, checkpoint: decodeLogFrame(frame).checkpoint }
+  }
+
+  /** The hashes of leaves start..end-1, one after the other, made from the log's entries. 0 <= start <= end <= head.size. */
+  leafHashes(start: number, end: number): Buffer {
+    const hashes = Buffer.allocUnsafe((end - start) * HASH_BYTES)
+    if (start === end) return hashes
+    for (const { leaves, size } of leafBatches(this.#options.log.scan(this.#frames[this.#firstOf(start + 1)]!))) {
+      const first = size - leaves.length / HASH_BYTES
+      const from = Math.max(start, first)
+      leaves.copy(hashes, (from - start) * HASH_BYTES, (from - first) * HASH_BYTES, (end - first) * HASH_BYTES)
+      if (size >= end) break
+    }
+    return hashes
+  }
+
+  /** Index of the first signed size that is not smaller. */
+  #firstOf(size: number): number {
     let low = 0
     let high = this.#sizes.length
     while (low < high) {
@@ -94,9 +117,7 @@ export class Feed {
       if (this.#sizes[middle]! < size) low = middle + 1
       else high = middle
     }
-    if (this.#sizes[low] !== size) return undefined
-    const frame = this.#options.log.read(this.#frames[low]!)
-    return frame === undefined ? undefined : { size, checkpoint: decodeLogFrame(frame).checkpoint }
+    return low
   }
 
   #apply(logFrame: Frame): void {

@@ -300,3 +300,13 @@ export function decodeLogFrame({ payload }: Frame): LogFrame {
     checkpoint: payload.toString('utf8', end),
   }
 }
+
+/** The entries of a frame in their order: views of its bundle. */
+export function* entriesOf({ bundle, entries }: LogFrame): Generator<Buffer, void, undefined> {
+  let at = 0
+  for (let i = 0; i < entries; i++) {
+    const end = at + 2 + bundle.readUInt16BE(at)
+    yield bundle.subarray(at + 2, end)
+    at = end
+  }
+}

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { parseEntry } from '../actors/entry.ts'
-import { decodeLogFrame, type LogFrame } from '../actors/log.ts'
+import { decodeLogFrame, entriesOf, type LogFrame } from '../actors/log.ts'
 import { frameEntry, frameKey, fromFrame, LEAF, PUBLIC, RecordType } from '../actors/record.ts'
 import { openCheckpoint } from '../storage/checkpoint.ts'
 import { type DiskFile, fileExists, openFile } from '../storage/disk.ts'
@@ -120,7 +120,7 @@ class LogCheck {
       this.#setting.tell({
         kind: 'derived',
         where: nodesFile(logDirectory(path)),
-        what: 'node hashes differ from the recomputed ones: delete the file, it is made again at the next start',
+        what: 'node hashes differ from the recomputed ones: it is made again at the next start',
       })
     return this.#range.size
   }
@@ -130,7 +130,7 @@ class LogCheck {
     const log = decodeLogFrame(frame)
     if (log.firstLeaf !== this.#range.size)
       this.#damage(where, `begins at leaf ${log.firstLeaf} after ${this.#range.size}`)
-    const entries = entriesOf(log)
+    const entries = [...entriesOf(log)]
     const made = this.#entriesFromShards(log, where)
     if (made.length !== entries.length || made.some((entry, i) => !entry.equals(entries[i]!)))
       this.#damage(where, 'its entries are not those of the records it covers')
@@ -201,15 +201,4 @@ class LogCheck {
   #damage(where: string, what: string): void {
     this.#setting.tell({ kind: 'damage', where, what })
   }
-}
-
-function entriesOf({ bundle, entries }: LogFrame): Buffer[] {
-  const found: Buffer[] = []
-  let at = 0
-  for (let i = 0; i < entries; i++) {
-    const length = bundle.readUInt16BE(at)
-    found.push(bundle.subarray(at + 2, at + 2 + length))
-    at += 2 + length
-  }
-  return found
 }

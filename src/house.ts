@@ -4,7 +4,7 @@
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import { type Answered, Link } from '../actors/kernel/link.ts'
-import { type FromThread, type LastWords, Supervised } from '../actors/kernel/supervisor.ts'
+import { type LastWords, Supervised } from '../actors/kernel/supervisor.ts'
 import { type Head, type ShardAnswer, shardOf } from '../actors/shard.ts'
 import type { WriteLetter } from '../actors/write.ts'
 import { type BoardDirectory, logDirectory, logKeyFile, shardDirectory } from './board-directory.ts'
@@ -245,8 +245,7 @@ export class House implements Actors {
       mayRestart: mayBeForgotten,
       execArgv: threadArguments(options.file),
       ...options,
-      onEvent: (level: 'info' | 'warn', event: string, facts: Extract<FromThread, { kind: 'event' }>['facts']) =>
-        log(level, event, facts),
+      onEvent: (level, event, facts) => log(level, event, facts),
       onFatal: this.#options.onFatal,
       now: monotonicMs,
       youngGenerationMb: 16,

@@ -73,6 +73,13 @@ export class TreeReader {
     this.#size = size
   }
 
+  /** Drops all that was read: the file held something wrong and was mended. */
+  forget(): void {
+    this.#chunks.clear()
+    this.#nodes.clear()
+    this.#edges = { size: 0, hashes: [] }
+  }
+
   /**
    * The audit path of a leaf in the tree of `size` leaves, leaf's sibling first.
    *
@@ -187,6 +194,10 @@ class LeastRecentlyUsed<Value> {
 
   constructor(max: number) {
     this.#max = max
+  }
+
+  clear(): void {
+    this.#values.clear()
   }
 
   get(key: number): Value | undefined {

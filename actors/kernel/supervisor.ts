@@ -18,7 +18,7 @@ export type SupervisedOptions = {
   readonly birth: () => { data: unknown; transfer: readonly TransferListItem[] }
   /** Facts of a restarted thread. */
   readonly onRestart?: (facts: Readonly<Record<string, unknown>>) => void
-  readonly onEvent: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+  readonly onEvent: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
   /** The thread cannot go on, and neither can the process. */
   readonly onFatal: (name: string, words: LastWords) => void
   /** May this thread be restarted after these words? */
@@ -37,7 +37,7 @@ export type FromThread =
   | { readonly kind: 'dying'; readonly words: LastWords }
   | {
       readonly kind: 'event'
-      readonly level: 'info' | 'warn'
+      readonly level: 'error' | 'warn' | 'info'
       readonly event: string
       readonly facts: Readonly<Record<string, unknown>>
     }

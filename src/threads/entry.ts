@@ -1,8 +1,10 @@
 /**
  * How every actor thread begins and ends: it says `ready` when it can take letters, and what killed it when it dies.
  */
+import { randomUUID } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
+import { type Refusal, refusal } from '../refusals.ts'
 
 const port = parentPort!
 
@@ -11,8 +13,23 @@ function send(message: FromThread): void {
 }
 
 /** An event worth a line in the server's log. */
-export function report(level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>): void {
+export function report(
+  level: 'error' | 'warn' | 'info',
+  event: string,
+  facts: Readonly<Record<string, unknown>>,
+): void {
   send({ kind: 'event', level, event, facts })
+}
+
+/**
+ * The answer to a read that could not be given: the caller gets an id that the log bears too, and the thread goes on.
+ * Only for reads: they change nothing, so nothing is half done.
+ */
+export function readFault(error: unknown): { readonly ok: false; readonly refusal: Refusal } {
+  const id = randomUUID()
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  report('error', 'fault', { id, problem: message, stack })
+  return { ok: false, refusal: refusal('internal', `a fault of this board, logged as ${id}`) }
 }
 
 function die(error: unknown): void {

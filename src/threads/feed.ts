@@ -8,6 +8,7 @@ import { Feed } from '../../actors/feed.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { frameKey, RecordType } from '../../actors/record.ts'
 import { JournalReader } from '../../storage/journal.ts'
+import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { logDirectory, nodesFile, shardDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
@@ -16,11 +17,12 @@ import { inside } from '../limits.ts'
 import { type Backfill, type BackfillRequest, backfill } from '../views/backfill.ts'
 import { slotView } from '../views/event.ts'
 import { type ExportChunk, type ExportRequest, exportChunk } from '../views/export-pages.ts'
-import { proofAnswer } from '../views/proof.ts'
+import { proofAnswer, Unproved } from '../views/proof.ts'
 import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
 import { type TailFormat, tailText } from '../views/stream.ts'
-import { runThread } from './entry.ts'
+import { readFault, runThread } from './entry.ts'
 import type { Published } from './log.ts'
+import { Mending } from './mending.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
 export type FeedThread = {
@@ -97,7 +99,9 @@ runThread((data: FeedThread) => {
       }
     },
   })
-  const tree = TreeReader.open(nodesFile(logDirectory(data.dataDirectory)))
+  const treePath = nodesFile(logDirectory(data.dataDirectory))
+  const tree = TreeReader.open(treePath)
+  const mending = new Mending({ path: treePath, tree, log: logReader })
   const cursors = new CursorSealer(data.cursorKey)
   const body = (slot: number) => feed.body(feed.board.events.shard[slot]!, feed.board.events.place[slot]!)
   const context = {
@@ -135,12 +139,13 @@ runThread((data: FeedThread) => {
       request,
     )
   }
+  const leafHashes = (start: number, end: number) => feed.leafHashes(start, end)
   const answer = (asked: FeedAsk): unknown => {
     switch (asked[0]) {
       case 'read':
         return read(asked[1])
       case 'export':
-        return exportChunk({ ...context, tree, origin: data.origin, ...feed.head }, asked[1])
+        return exportChunk({ ...context, leafHashes, origin: data.origin, ...feed.head }, asked[1])
       case 'tail':
         return backfill(context, asked[1])
       case 'stats': {
@@ -155,7 +160,17 @@ runThread((data: FeedThread) => {
     const seen = asked[2] ?? 0
     if (seen > feed.board.change) follow()
     if (seen > feed.board.change) early.push([id, asked])
-    else front.answer(id, answer(asked))
+    else give(asked, id, true)
+  }
+  /** Answers; a proof that the tree file does not give is tried once more when the file has been mended. */
+  const give = (asked: FeedAsk, id: number, mayMend: boolean): void => {
+    try {
+      front.answer(id, answer(asked))
+    } catch (error) {
+      const isOfTree = error instanceof Unproved || error instanceof TreeFileShort
+      if (isOfTree && mayMend && mending.begin(() => give(asked, id, false))) return
+      front.answer(id, readFault(error))
+    }
   }
   const front = new Link({
     port: data.front,

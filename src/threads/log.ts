@@ -4,15 +4,14 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import { Link } from '../../actors/kernel/link.ts'
-import { decodeLogFrame, encodeLogFrame, Log, type LogState, stateAfter } from '../../actors/log.ts'
+import { decodeLogFrame, encodeLogFrame, Log, type LogFrame, type LogState, stateAfter } from '../../actors/log.ts'
+import { openTree } from '../../actors/log-tree.ts'
 import type { Head } from '../../actors/shard.ts'
 import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
-import { fileExists } from '../../storage/disk.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { EMPTY_ROOT, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
-import { TreeWriter } from '../../storage/tree.ts'
 import { nodesFile, readSecret, shardDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { inside } from '../limits.ts'
@@ -67,8 +66,10 @@ runThread((data: LogThread) => {
       }),
     ])
   }
-  const { state, tree } = openTree(data, journal, key.vkey)
+  const newest = newestFrame(data, journal, key.vkey)
+  const state = stateAfter(newest)
   checkShards(state, data.through)
+  const tree = openTree({ path: nodesFile(data.directory), journal, newest, report })
 
   const links: Link[] = []
   const link = (port: MessagePort, onTell?: (body: unknown) => void): Link => {
@@ -146,8 +147,8 @@ function paced<Value>(paceMs: number, pass: (value: Value) => void): (value: Val
   }
 }
 
-/** The state after the newest frame, and a tree of that size with that root; the tree's file is rebuilt where it falls short. */
-function openTree(data: LogThread, journal: Journal, vkey: string): { state: LogState; tree: TreeWriter } {
+/** The newest frame, whose checkpoint must be signed by this log's key. */
+function newestFrame(data: LogThread, journal: Journal, vkey: string): LogFrame {
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
   const pinned = parseVkey(vkey)
   if (!pinned.ok) throw new Error(pinned.problem)
@@ -157,40 +158,7 @@ function openTree(data: LogThread, journal: Journal, vkey: string): { state: Log
       `the newest log frame does not carry a checkpoint signed by ${data.keyFile} for ${data.origin}: this key and this log do not belong together`,
     )
   }
-  const path = nodesFile(data.directory)
-  const tree = existingTree(path, newest.size, newest.root) ?? rebuildTree(path, journal)
-  if (!tree.root().equals(newest.root))
-    throw new Error(`the entries of the log give another root than its newest signed head: run broadside fsck`)
-  return { state: stateAfter(newest), tree }
-}
-
-function existingTree(path: string, size: number, root: Buffer): TreeWriter | undefined {
-  if (!fileExists(path)) return undefined
-  try {
-    const tree = TreeWriter.open(path, size)
-    if (tree.root().equals(root)) return tree
-    tree.close()
-  } catch (error) {
-    report('warn', 'log.tree.unusable', { path, problem: String(error) })
-  }
-  return undefined
-}
-
-function rebuildTree(path: string, journal: Journal): TreeWriter {
-  const tree = TreeWriter.open(path, 0)
-  const hashes = Buffer.alloc(inside.entriesPerLogFrame * 2 * 32)
-  for (const frame of journal.scan(1)) {
-    const { bundle, entries } = decodeLogFrame(frame)
-    let at = 0
-    for (let i = 0; i < entries; i++) {
-      const length = bundle.readUInt16BE(at)
-      writeLeafHash(bundle.subarray(at + 2, at + 2 + length), hashes, i * 32)
-      at += 2 + length
-    }
-    if (entries > 0) tree.append(hashes.subarray(0, entries * 32))
-  }
-  report('info', 'log.tree.rebuilt', { path, size: tree.size })
-  return tree
+  return newest
 }
 
 /** A journal that ends before what the log has signed has lost acknowledged posts. */

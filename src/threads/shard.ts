@@ -13,7 +13,7 @@ import { CursorSealer } from '../format/cursor.ts'
 import { inside } from '../limits.ts'
 import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
 import { again } from './again.ts'
-import { report, runThread } from './entry.ts'
+import { readFault, report, runThread } from './entry.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
 export type ShardThread = {
@@ -93,6 +93,13 @@ runThread((data: ShardThread) => {
     }
     return answerRead(context, request)
   }
+  const readOrFault = (request: ReadRequest): ReadAnswer => {
+    try {
+      return read(request)
+    } catch (error) {
+      return readFault(error)
+    }
+  }
   const front = new Link({
     port: data.front,
     openMax: inside.openAsks,
@@ -100,7 +107,7 @@ runThread((data: ShardThread) => {
     now: monotonicMs,
     onAsk: (body, id) => {
       const [kind, asked] = body as FromFront
-      if (kind === 'read') return front.answer(id, read(asked))
+      if (kind === 'read') return front.answer(id, readOrFault(asked))
       shard.post(asked, (answer: ShardAnswer, head?: Head) => front.answer(id, answer, head))
     },
   })

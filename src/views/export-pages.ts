@@ -2,7 +2,7 @@
  * The export in chunks: the front asks for the next one when the reader's socket has room, so memory stays constant
  * however long the board is. Size and head are fixed by the first chunk; what comes later is for the next export.
  */
-import type { TreeReader } from '../../storage/tree-reader.ts'
+import { HASH_BYTES } from '../../storage/merkle.ts'
 import { refusal } from '../refusals.ts'
 import { endLine, exportLine, leavesLine } from './export.ts'
 import type { ReadContext } from './reads.ts'
@@ -39,7 +39,8 @@ export type ExportChunk =
   | { readonly ok: false; readonly refusal: ReturnType<typeof refusal> }
 
 export type ExportContext = ReadContext & {
-  readonly tree: TreeReader
+  /** The hashes of leaves start..end-1, one after the other. */
+  readonly leafHashes: (start: number, end: number) => Buffer
   readonly origin: string
   readonly size: number
   readonly checkpoint: string
@@ -49,6 +50,7 @@ const chunkBytes = 256 * 1024
 /** Events looked at for one chunk, so that a filter that fits little does not hold up other readers. */
 const chunkSlotsMax = 20_000
 const leavesPerLine = 4_096
+const leafLinesPerChunk = 4
 
 /** A cursor is good for the filter it was given for. */
 const listName = ({ room, since, until }: ExportFilter) => `export:${room ?? ''}:${since ?? ''}:${until ?? ''}`
@@ -107,15 +109,16 @@ function fits({ board }: ExportContext, slot: number, filter: ExportFilter): boo
   return filter.until === undefined || events.at[slot]! < filter.until
 }
 
-function leaves({ tree, origin }: ExportContext, begun: ExportState): ExportChunk {
+function leaves({ leafHashes, origin }: ExportContext, begun: ExportState): ExportChunk {
   const lines: string[] = []
-  let { leaf } = begun
-  for (let line = 0; line < 4 && leaf < begun.size; line++) {
-    const end = Math.min(begun.size, leaf + leavesPerLine)
-    lines.push(leavesLine(origin, leaf, tree.leaves(leaf, end)))
-    leaf = end
+  const start = begun.leaf
+  const end = Math.min(begun.size, start + leafLinesPerChunk * leavesPerLine)
+  const hashes = leafHashes(start, end)
+  for (let leaf = start; leaf < end; leaf += leavesPerLine) {
+    const at = (leaf - start) * HASH_BYTES
+    lines.push(leavesLine(origin, leaf, hashes.subarray(at, at + leavesPerLine * HASH_BYTES)))
   }
-  const done = leaf >= begun.size
+  const done = end >= begun.size
   if (done) lines.push(endLine(begun.count, begun.checkpoint))
-  return { ok: true, bytes: Buffer.from(lines.join('')), ...(done ? {} : { state: { ...begun, leaf } }) }
+  return { ok: true, bytes: Buffer.from(lines.join('')), ...(done ? {} : { state: { ...begun, leaf: end } }) }
 }

@@ -1,6 +1,6 @@
 /**
  * The inclusion proof of an event: what log.proof and /api/log/proof answer (RFC 9162 2.1.3, with its signed head inside).
- * Checked here before it leaves: a damaged node file becomes a fault, never a wrong proof.
+ * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
 import { none } from '../../actors/event-index.ts'
 import { frameEntry } from '../../actors/record.ts'
@@ -21,6 +21,12 @@ export type ProofContext = ReadContext & {
   readonly newest: Head
 }
 
+/** The tree file gives no path from a leaf to its signed root. */
+export class Unproved extends Error {
+  override readonly name = 'Unproved'
+}
+
+/** Throws Unproved, or TreeFileShort: the tree file is to be mended then, and the proof asked for again. */
 export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   const { board, tree } = context
   const id = String(args.event_id)
@@ -45,7 +51,7 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
   const path = tree.inclusionPath(index, head.size)
   const root = Buffer.from(head.checkpoint.split('\n')[2]!, 'base64')
   if (!verifyInclusion(BigInt(index), BigInt(head.size), leaf, path, root)) {
-    throw new Error(`the tree gives no valid proof for leaf ${index} at size ${head.size}: run broadside fsck`)
+    throw new Unproved(`the tree file gives no valid proof for leaf ${index} at size ${head.size}`)
   }
   const expires = board.events.expires[slot]!
   const gone = expires !== 0 && expires <= context.now()

@@ -6,7 +6,8 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { EMPTY_ROOT } from '../../storage/merkle.ts'
 import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'
 import { APPEND_LEAVES_MAX, TreeWriter } from '../../storage/tree.ts'
-import { nodePosition, nodesIn, TreeFileShort } from '../../storage/tree-layout.ts'
+import { nodePosition, nodesIn, TreeFileShort, TreeFileWrong } from '../../storage/tree-layout.ts'
+import { TreeMender } from '../../storage/tree-mender.ts'
 import { HASHES_MAX, TreeReader } from '../../storage/tree-reader.ts'
 import { ReferenceTree } from './reference-tree.ts'
 
@@ -102,6 +103,58 @@ describe('the tree file', () => {
     expect(again.root()).toEqual(EMPTY_ROOT)
     expect(readFileSync(path).length).toBe(0)
     again.close()
+  })
+
+  test('with a changed byte anywhere it is refused, or its root is another one', () => {
+    const path = newPath()
+    build(path, 9_001)
+    const right = readFileSync(path)
+    const places = [0, 31, 32, 64, right.length - 1, right.length >> 1, nodePosition(13, 0) * 32, nodesIn(8_192) * 32]
+    for (const place of [...places, ...Array.from({ length: 40 }, (_, k) => (k * 104_729) % right.length)]) {
+      const bytes = Buffer.from(right)
+      bytes[place] = (bytes[place] as number) ^ 0x10
+      writeFileSync(path, bytes)
+      let root: Buffer | undefined
+      try {
+        const writer = TreeWriter.open(path, 9_001)
+        root = writer.root()
+        writer.close()
+      } catch (error) {
+        expect(error).toBeInstanceOf(TreeFileWrong)
+        expect((error as TreeFileWrong).message).toContain(path)
+      }
+      expect(root, `byte ${place}`).not.toEqual(reference.root(9_001))
+    }
+  })
+
+  test('is mended in place while its writer goes on and a reader has it open', () => {
+    const path = newPath()
+    const whole = newPath()
+    build(whole, 3_000)
+    const writer = TreeWriter.open(path, 0)
+    writer.append(reference.leaves.slice(0, 2_000))
+    const reader = TreeReader.open(path)
+    reader.advance(2_000)
+    const bytes = readFileSync(path)
+    for (const place of [5, 40_000, bytes.length - 1]) bytes[place] = (bytes[place] as number) ^ 1
+    writeFileSync(path, bytes.subarray(0, bytes.length - 40))
+    expect(() => reader.root(2_000)).toThrow(TreeFileShort)
+
+    const mender = TreeMender.open(path)
+    mender.mend(Buffer.concat(reference.leaves.slice(0, 700)), reference.root(700))
+    writer.append(reference.leaves.slice(2_000, 3_000))
+    mender.mend(Buffer.concat(reference.leaves.slice(700, 2_000)), reference.root(2_000))
+    expect(mender.size).toBe(2_000)
+    expect(mender.wrong).toBeGreaterThan(2)
+    expect(readFileSync(path).equals(readFileSync(whole))).toBe(true)
+    reader.forget()
+    expect(reader.inclusionPath(1_250, 2_000)).toEqual(reference.path(1_250, 2_000))
+    mender.mend(Buffer.concat(reference.leaves.slice(2_000, 2_500)), reference.root(2_500))
+    expect(() => mender.mend(reference.leaves[0] as Buffer, reference.root(2_501))).toThrow(RangeError)
+    expect(readFileSync(path).equals(readFileSync(whole))).toBe(true)
+    mender.close()
+    reader.close()
+    writer.close()
   })
 
   test('takes nothing but whole hashes, and a bounded number at a time', () => {

@@ -1,0 +1,102 @@
+/**
+ * The tree file as the log's frames give it: checked at start, made again where it is of no use, mended while the board runs.
+ *
+ * The frames are the truth, because they are synced and carry a CRC; the file of node hashes is derived, is never synced,
+ * and nothing that leaves the board may rest on it alone. A proof is checked against its signed head before it is given,
+ * and whoever wants leaf hashes gets them from the frames.
+ */
+import type { Frame, Journal, JournalReader } from '../storage/journal.ts'
+import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from '../storage/merkle.ts'
+import { TreeWriter } from '../storage/tree.ts'
+import { TreeMender } from '../storage/tree-mender.ts'
+import { decodeLogFrame, entriesOf, type LogFrame } from './log.ts'
+
+/** Small frames are taken together up to so many leaves: one write, one comparison of roots. */
+const leavesPerBatch = 4_096
+
+/** Leaves `size - leaves.length / 32` to `size`, and the root that was signed behind them. `leaves` lasts until the next step. */
+export type LeafBatch = { readonly leaves: Buffer; readonly size: number; readonly root: Buffer }
+
+/** The leaf hashes of these frames of the log, in order. */
+export function* leafBatches(frames: Iterable<Frame>): Generator<LeafBatch, void, undefined> {
+  let hashes: Buffer = Buffer.allocUnsafe(2 * leavesPerBatch * HASH_BYTES)
+  let length = 0
+  let size = 0
+  let root: Buffer = EMPTY_ROOT
+  for (const frame of frames) {
+    const log = decodeLogFrame(frame)
+    hashes = withRoom(hashes, length + log.entries * HASH_BYTES)
+    length += writeLeafHashes(log, hashes, length)
+    size = log.size
+    root = Buffer.from(log.root)
+    if (length < leavesPerBatch * HASH_BYTES) continue
+    yield { leaves: hashes.subarray(0, length), size, root }
+    length = 0
+  }
+  if (length > 0) yield { leaves: hashes.subarray(0, length), size, root }
+}
+
+function withRoom(buffer: Buffer, bytes: number): Buffer {
+  return bytes <= buffer.length ? buffer : Buffer.concat([buffer], bytes * 2)
+}
+
+function writeLeafHashes(frame: LogFrame, into: Buffer, start: number): number {
+  let at = start
+  for (const entry of entriesOf(frame)) at += writeLeafHash(entry, into, at)
+  return at - start
+}
+
+export type OpenTree = {
+  readonly path: string
+  /** The log's journal, whose newest frame says what the tree must be. */
+  readonly journal: Journal
+  readonly newest: LogFrame
+  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+/**
+ * The tree of the newest frame, every node checked; a file that is missing, short or wrong is made again from the frames.
+ *
+ * @throws Error when the frames do not give the roots they carry
+ */
+export function openTree({ path, journal, newest, report }: OpenTree): TreeWriter {
+  try {
+    const tree = TreeWriter.open(path, newest.size)
+    if (tree.root().equals(newest.root)) return tree
+    tree.close()
+    report('warn', 'log.tree.unusable', { path, problem: 'its root is not the signed one' })
+  } catch (error) {
+    report('warn', 'log.tree.unusable', { path, problem: error instanceof Error ? error.message : String(error) })
+  }
+  const tree = TreeWriter.open(path, 0)
+  for (const { leaves, size, root } of leafBatches(journal.scan(1))) {
+    tree.append(leaves)
+    if (tree.root().equals(root)) continue
+    throw new Error(`the log's frames up to leaf ${size} do not give the root that was signed: run broadside fsck`)
+  }
+  report('info', 'log.tree.rebuilt', { path, size: tree.size })
+  return tree
+}
+
+/**
+ * Mends the tree file of a running board up to frame `through` of its log, in steps of a few milliseconds.
+ *
+ * @returns what was found: leaves looked at, and bytes that were wrong
+ * @throws RangeError when the frames do not give the roots they carry; Damage; the disk's error
+ */
+export function* mendTree(
+  path: string,
+  log: JournalReader,
+  through: number,
+): Generator<void, { readonly leaves: number; readonly wrongBytes: number }, undefined> {
+  const mender = TreeMender.open(path)
+  try {
+    for (const { leaves, root } of leafBatches(log.scan(1, through))) {
+      mender.mend(leaves, root)
+      yield
+    }
+    return { leaves: mender.size, wrongBytes: mender.wrong }
+  } finally {
+    mender.close()
+  }
+}

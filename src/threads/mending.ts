@@ -1,0 +1,70 @@
+/**
+ * Mends the tree file of a running board: who found it wrong waits, everybody else is served meanwhile.
+ */
+import { mendTree } from '../../actors/log-tree.ts'
+import type { JournalReader } from '../../storage/journal.ts'
+import type { TreeReader } from '../../storage/tree-reader.ts'
+import { monotonicMs } from '../clock.ts'
+import { report } from './entry.ts'
+
+/** The thread's other work waits no longer than this. */
+const sliceMs = 20
+/** After a look that found nothing to mend, or failed, no other is taken for so long: it costs two hashes a leaf. */
+const pauseMs = 60_000
+
+export type MendingOptions = {
+  readonly path: string
+  readonly tree: TreeReader
+  readonly log: JournalReader
+}
+
+export class Mending {
+  readonly #options: MendingOptions
+  #waiting: (() => void)[] = []
+  #isRunning = false
+  #fruitlessAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: MendingOptions) {
+    this.#options = options
+  }
+
+  /** Mends the file, then calls `then`. False: a look a moment ago did not help, so nothing is begun and nothing called. */
+  begin(then: () => void): boolean {
+    if (!this.#isRunning && monotonicMs() - this.#fruitlessAt < pauseMs) return false
+    this.#waiting.push(then)
+    if (this.#isRunning) return true
+    this.#isRunning = true
+    const { path, log } = this.#options
+    const startedAt = monotonicMs()
+    const steps = mendTree(path, log, log.through)
+    const slice = (): void => {
+      try {
+        const until = monotonicMs() + sliceMs
+        let step = steps.next()
+        while (!step.done && monotonicMs() < until) step = steps.next()
+        if (!step.done) return void setImmediate(slice)
+        const { leaves, wrongBytes } = step.value
+        const ms = Math.round(monotonicMs() - startedAt)
+        report('warn', 'log.tree.mended', { path, leaves, wrong_bytes: wrongBytes, ms })
+        this.#end(wrongBytes > 0)
+      } catch (error) {
+        report('error', 'log.tree.not_mended', {
+          path,
+          problem: error instanceof Error ? error.message : String(error),
+        })
+        this.#end(false)
+      }
+    }
+    slice()
+    return true
+  }
+
+  #end(isFruitful: boolean): void {
+    this.#isRunning = false
+    if (!isFruitful) this.#fruitlessAt = monotonicMs()
+    this.#options.tree.forget()
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const then of waiting) then()
+  }
+}

@@ -1,0 +1,107 @@
+import { readFileSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Feed } from '../../actors/feed.ts'
+import { decodeLogFrame, encodeLogFrame } from '../../actors/log.ts'
+import { mendTree, openTree } from '../../actors/log-tree.ts'
+import { Journal, JournalReader } from '../../storage/journal.ts'
+import { CompactRange, leafHashes } from '../../storage/merkle.ts'
+import { flipByte, scratchDirectory } from '../support/scratch.ts'
+
+/** A log of frames with so many entries each. */
+function logOf(counts: readonly number[]): { directory: string; journal: Journal; leaves: Buffer } {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ directory, segmentBytesMax: 256 * 1024 })
+  const range = new CompactRange()
+  const all: Buffer[] = []
+  for (const count of counts) {
+    const firstLeaf = range.size
+    const entries = Array.from({ length: count }, (_, n) => Buffer.from(`entry ${firstLeaf + n}`))
+    const hashes = leafHashes(entries)
+    all.push(hashes)
+    range.append(hashes, Buffer.alloc(hashes.length * 2 + 32 * 54))
+    const bundle = Buffer.concat(entries.flatMap((entry) => [Buffer.from([0, entry.length]), entry]))
+    const facts = { firstLeaf, firstChange: firstLeaf + 1, size: range.size, root: range.root(), ranges: [] }
+    journal.append([encodeLogFrame({ ...facts, bundle, entries: count, checkpoint: `head ${range.size}` })])
+  }
+  return { directory, journal, leaves: Buffer.concat(all) }
+}
+
+const counts = [0, 1, 0, 5, 4_095, 1, 4_096, 3, 0, 700, 9_000, 2]
+
+test('leaf hashes made from the frames are those of the entries, wherever the frames begin and end', () => {
+  const { directory, journal, leaves } = logOf(counts)
+  const log = JournalReader.open(directory)
+  const feed = new Feed({ log, shards: [], snapshot: undefined, onRecord: () => {} })
+  feed.follow(journal.nextSeq - 1)
+  const { size } = feed.head
+  expect(size).toBe(leaves.length / 32)
+  const edges = [0, 1, 5, 6, 7, 4_101, 4_102, 8_198, 8_201, 8_901, 17_901, size - 1, size]
+  for (const start of edges) {
+    for (const end of edges.filter((each) => each >= start))
+      expect(feed.leafHashes(start, end).equals(leaves.subarray(start * 32, end * 32)), `${start} to ${end}`).toBe(true)
+  }
+  log.close()
+  journal.close()
+})
+
+test('a tree file that is missing, short or wrong is made again at start; one that is right is left alone', () => {
+  const { journal } = logOf(counts)
+  const path = join(scratchDirectory(), 'nodes.bin')
+  const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
+  const reported: string[] = []
+  const open = () => {
+    reported.length = 0
+    const tree = openTree({ path, journal, newest, report: (_level, event) => reported.push(event) })
+    expect(tree.root().equals(newest.root)).toBe(true)
+    tree.close()
+    return [...reported]
+  }
+  const again = ['log.tree.unusable', 'log.tree.rebuilt']
+  expect(open()).toEqual(again)
+  expect(open()).toEqual([])
+  const right = readFileSync(path)
+  for (const offset of [0, 77, right.length >> 1, right.length - 1]) {
+    flipByte(path, offset)
+    expect(open()).toEqual(again)
+    expect(readFileSync(path).equals(right)).toBe(true)
+  }
+  truncateSync(path, 4_000)
+  expect(open()).toEqual(again)
+  journal.close()
+})
+
+test('a tree file is mended from the frames and told how much was wrong; frames that give another root are not believed', () => {
+  const { directory, journal } = logOf(counts)
+  const path = join(scratchDirectory(), 'nodes.bin')
+  const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
+  openTree({ path, journal, newest, report: () => {} }).close()
+  const right = readFileSync(path)
+  const log = JournalReader.open(directory)
+  log.advance(journal.nextSeq - 1)
+  const mend = () => {
+    const steps = mendTree(path, log, log.through)
+    let step = steps.next()
+    while (!step.done) step = steps.next()
+    return step.value
+  }
+  expect(mend()).toEqual({ leaves: newest.size, wrongBytes: 0 })
+  flipByte(path, 3)
+  flipByte(path, right.length - 3)
+  expect(mend()).toEqual({ leaves: newest.size, wrongBytes: 2 })
+  expect(readFileSync(path).equals(right)).toBe(true)
+  log.close()
+
+  const bundle = Buffer.from([0, 1, 65])
+  const wrong = { firstLeaf: newest.size, firstChange: 1, size: newest.size + 1, root: newest.root, ranges: [] }
+  journal.append([encodeLogFrame({ ...wrong, bundle, entries: 1, checkpoint: '' })])
+  const further = JournalReader.open(directory)
+  further.advance(journal.nextSeq - 1)
+  const steps = mendTree(path, further, further.through)
+  expect(() => {
+    while (!steps.next().done);
+  }).toThrow('do not give the root')
+  expect(readFileSync(path).equals(right)).toBe(true)
+  further.close()
+  journal.close()
+})

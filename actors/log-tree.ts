@@ -46,6 +46,15 @@ function writeLeafHashes(frame: LogFrame, into: Buffer, start: number): number {
   return at - start
 }
 
+/** The entries of the log do not give a root that was signed over them. */
+export class RootMismatch extends Error {
+  override readonly name = 'RootMismatch'
+
+  constructor(size: number) {
+    super(`the log's entries up to leaf ${size} do not give the root that was signed over them`)
+  }
+}
+
 export type OpenTree = {
   readonly path: string
   /** The log's journal, whose newest frame says what the tree must be. */
@@ -57,7 +66,7 @@ export type OpenTree = {
 /**
  * The tree of the newest frame, every node checked; a file that is missing, short or wrong is made again from the frames.
  *
- * @throws Error when the frames do not give the roots they carry
+ * @throws RootMismatch; Damage; the disk's error
  */
 export function openTree({ path, journal, newest, report }: OpenTree): TreeWriter {
   try {
@@ -72,7 +81,7 @@ export function openTree({ path, journal, newest, report }: OpenTree): TreeWrite
   for (const { leaves, size, root } of leafBatches(journal.scan(1))) {
     tree.append(leaves)
     if (tree.root().equals(root)) continue
-    throw new Error(`the log's frames up to leaf ${size} do not give the root that was signed: run broadside fsck`)
+    throw new RootMismatch(size)
   }
   report('info', 'log.tree.rebuilt', { path, size: tree.size })
   return tree

@@ -117,13 +117,29 @@ export function readFacts(path: string): BoardFacts {
   const file = join(path, 'board.json')
   if (!fileExists(file))
     throw new UnusableDirectory(`There is no board in ${path}: it has no board.json. Name the DATA_DIR of one.`)
-  const facts = JSON.parse(readWhole(file).toString('utf8')) as BoardFacts
+  const facts = parseFacts(readWhole(file).toString('utf8'))
+  if (facts === undefined)
+    throw new UnusableDirectory(`${file} is not what was written when the board was made. Put it back from a backup.`)
   if (facts.format !== 1) {
     throw new UnusableDirectory(
       `${file} has format ${facts.format}, which this release does not read. Use the release that wrote it.`,
     )
   }
   return facts
+}
+
+/** Undefined: no board ever wrote this. */
+function parseFacts(text: string): BoardFacts | undefined {
+  let facts: Partial<BoardFacts> | null
+  try {
+    facts = JSON.parse(text) as Partial<BoardFacts> | null
+  } catch {
+    return undefined
+  }
+  const { format, service_id, origin, shards, generation, created_at } = facts ?? {}
+  const numbers = [format, shards, created_at].every((each) => Number.isSafeInteger(each) && Number(each) > 0)
+  const texts = [service_id, origin, generation].every((each) => typeof each === 'string' && each !== '')
+  return numbers && texts ? (facts as BoardFacts) : undefined
 }
 
 function identityOf(seed: Buffer): Identity {

@@ -180,6 +180,7 @@ export class House implements Actors {
       keyFile: logKeyFile(directory.path),
       origin: directory.facts.origin,
       through,
+      firstRooms: firstRooms.length,
       segmentBytesMax,
       front: front.port2,
       feed,
@@ -248,7 +249,7 @@ export class House implements Actors {
       onEvent: (level, event, facts) => log(level, event, facts),
       onFatal: this.#options.onFatal,
       now: monotonicMs,
-      youngGenerationMb: 16,
+      youngGenerationMb: 6,
     })
   }
 }

@@ -12,7 +12,8 @@ import { Front } from './command/front.ts'
 import { News } from './command/news.ts'
 import { refused } from './command/reply.ts'
 import { Throttle } from './command/throttle.ts'
-import { type Config, prepareEngineEnvironment } from './config.ts'
+import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
+import { explainFailure } from './failure.ts'
 import { House } from './house.ts'
 import { clientAddress } from './http/client-address.ts'
 import { documentPaths } from './http/documents.ts'
@@ -38,11 +39,16 @@ export type RunningServer = { readonly address: string; close(): Promise<void> }
 const drainMs = 8_000
 const flushMs = 500
 
-/** Starts a board; resolves when it answers. Rejects with a sentence that names the fix. */
+/** Starts a board; resolves when it answers. Rejects with an error that src/failure.ts explains. */
 export async function startServer(config: Config): Promise<RunningServer> {
   setLogLevel(config.logLevel)
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const address = config.baseUrl === '' ? `http://${hostText(config.host)}:${port}` : config.baseUrl
+  if (!URL.canParse(address)) {
+    throw new BadConfig(
+      `"${address}" is no address of a web site. Set HOST to a name or an IP address, or set BASE_URL.`,
+    )
+  }
   makeDirectory(config.dataDirectory)
   const lock = await lockDirectory(config.dataDirectory)
   try {
@@ -195,7 +201,7 @@ async function startHouse(
     },
     onPublished: ({ head }) => news.noteHead(head),
     onFatal: (thread, words) => {
-      log('error', 'fatal', { thread, problem: words.message, stack: words.stack })
+      log('error', 'fatal', explainFailure({ ...words, thread }))
       process.exit(70)
     },
   })

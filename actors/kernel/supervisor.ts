@@ -57,7 +57,7 @@ export class Supervised {
     return this.#options.name
   }
 
-  /** Starts the thread; resolves with its facts when it is ready, rejects with its last words when it dies before. */
+  /** Starts the thread; resolves with its facts when it is ready, rejects with its last words and name when it dies before. */
   start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
     const worker = new Worker(this.#options.file, {
@@ -85,7 +85,7 @@ export class Supervised {
       worker.on('exit', () => {
         if (this.#worker !== worker || this.#stopping) return
         if (ready) this.#died(words)
-        else reject(Object.assign(new Error(words.message), { name: words.name, stack: words.stack }))
+        else reject(Object.assign(new Error(words.message), words, { thread: this.name }))
       })
     })
   }

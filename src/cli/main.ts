@@ -71,8 +71,7 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
     terminal.err(`${error.message}\n`)
     return exitCodes.failed
   }
-  // Start-up errors of the board (a locked directory, a taken port) are sentences of their own; the trace of any
-  // other is what its maintainers need.
+  // Nobody foresaw it: the trace is what its maintainers need.
   const trace = error instanceof Error ? (error.stack ?? error.message) : String(error)
   terminal.err(`${trace}\n`)
   return exitCodes.failed

@@ -1,6 +1,9 @@
-/** `broadside serve`: runs a board until it is told to stop. */
+/** `broadside serve`: runs a board until it is told to stop. One that cannot start says why in one line of its log. */
 import { resolve } from 'node:path'
-import { type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
+import { explainFailure } from '../failure.ts'
+import { log } from '../observe.ts'
+import type { RunningServer } from '../server.ts'
+import { type Command, exitCodes, UsageError } from './command-line.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
@@ -21,32 +24,30 @@ export const serveCommand: Command = {
   },
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
-    const [{ readConfig, BadConfig }, { startServer }] = await Promise.all([
-      import('../config.ts'),
-      import('../server.ts'),
-    ])
-    let config: ReturnType<typeof readConfig>
-    try {
-      config = readConfig()
-    } catch (error) {
-      if (error instanceof BadConfig) throw new CommandFailed(error.message)
-      throw error
-    }
     const limits = args.text('limits')
     if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
     const data = args.text('data')
+    const portGiven = args.integer('port', { fallback: -1, min: 0, max: 65_535 })
     const stopped = new Promise<void>((done) => {
       // Not `once`: a second signal would then have its default effect and cut the stop short.
       process.on('SIGTERM', () => done())
       process.on('SIGINT', () => done())
     })
-    const server = await startServer({
-      ...config,
-      port: args.integer('port', { fallback: config.port, min: 0, max: 65_535 }),
-      host: args.text('host') ?? config.host,
-      dataDirectory: data === undefined ? config.dataDirectory : resolve(data),
-      limitsOn: limits === undefined ? config.limitsOn : limits === 'on',
-    })
+    let server: RunningServer
+    try {
+      const [{ readConfig }, { startServer }] = await Promise.all([import('../config.ts'), import('../server.ts')])
+      const config = readConfig()
+      server = await startServer({
+        ...config,
+        port: portGiven < 0 ? config.port : portGiven,
+        host: args.text('host') ?? config.host,
+        dataDirectory: data === undefined ? config.dataDirectory : resolve(data),
+        limitsOn: limits === undefined ? config.limitsOn : limits === 'on',
+      })
+    } catch (error) {
+      log('error', 'not_started', explainFailure(error))
+      return exitCodes.failed
+    }
     terminal.out(`Broadside is ready at ${server.address}\n`)
     await stopped
     await server.close()

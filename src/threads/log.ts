@@ -12,7 +12,7 @@ import { Journal, JournalReader } from '../../storage/journal.ts'
 import { EMPTY_ROOT, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
-import { nodesFile, readSecret, shardDirectory } from '../board-directory.ts'
+import { nodesFile, readSecret, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { inside } from '../limits.ts'
 import { report, runThread } from './entry.ts'
@@ -25,6 +25,8 @@ export type LogThread = {
   readonly origin: string
   /** Where each shard's journal ends, durable. */
   readonly through: readonly number[]
+  /** Records of a board that nobody has posted to. */
+  readonly firstRooms: number
   readonly segmentBytesMax: number
   readonly front: MessagePort
   readonly feed: MessagePort
@@ -52,6 +54,7 @@ runThread((data: LogThread) => {
   const sign = (size: number, root: Uint8Array) =>
     signNote(formatCheckpoint({ origin: data.origin, size, root }), key.signer)
   if (journal.nextSeq === 1) {
+    checkBeginning(data)
     const ranges = data.through.map((_, shard) => ({ shard, first: 1, last: 0, changes: 0, leaves: 0 }))
     journal.append([
       encodeLogFrame({
@@ -68,7 +71,7 @@ runThread((data: LogThread) => {
   }
   const newest = newestFrame(data, journal, key.vkey)
   const state = stateAfter(newest)
-  checkShards(state, data.through)
+  checkShards(state, data)
   const tree = openTree({ path: nodesFile(data.directory), journal, newest, report })
 
   const links: Link[] = []
@@ -154,21 +157,35 @@ function newestFrame(data: LogThread, journal: Journal, vkey: string): LogFrame 
   if (!pinned.ok) throw new Error(pinned.problem)
   const opened = openCheckpoint(newest.checkpoint, pinned.value)
   if (!opened.ok || opened.value.size !== newest.size || !opened.value.root.equals(newest.root)) {
-    throw new Error(
-      `the newest log frame does not carry a checkpoint signed by ${data.keyFile} for ${data.origin}: this key and this log do not belong together`,
+    throw new UnusableDirectory(
+      `The newest log frame does not carry a checkpoint signed by ${data.keyFile} for ${data.origin}: this key and this log do not belong together. Put back the keys and board.json of the backup that the log is from.`,
     )
   }
   return newest
 }
 
-/** A journal that ends before what the log has signed has lost acknowledged posts. */
-function checkShards(state: LogState, through: readonly number[]): void {
+/** A journal that ends before what the log has signed has lost acknowledged posts; so has a log that is not there. */
+function checkShards(state: LogState, { through }: LogThread): void {
+  if (state.covered.length !== through.length) {
+    throw new UnusableDirectory(
+      `board.json says ${through.length} shards, but the log was written with ${state.covered.length}. Put board.json back from a backup.`,
+    )
+  }
   state.covered.forEach((covered, shard) => {
-    const end = through[shard] ?? 0
+    const end = through[shard]!
     if (end < covered) {
-      throw new Error(
-        `the journal of shard ${shard} ends at frame ${end}, but the signed log covers ${covered}: acknowledged posts are missing. Restore the newest backup of the whole data directory as a new board.`,
+      throw new UnusableDirectory(
+        `The journal of shard ${shard} ends at frame ${end}, but the signed log covers ${covered}: acknowledged posts are missing. Restore the newest backup of the whole data directory as a new board.`,
       )
     }
   })
+}
+
+/** Nothing is posted before there is a log, so an empty one beside records that people made was lost. */
+function checkBeginning({ through, firstRooms, directory }: LogThread): void {
+  const records = through.reduce((sum, each) => sum + each, 0)
+  if (records <= firstRooms) return
+  throw new UnusableDirectory(
+    `The signed log in ${directory} is missing, though this board has ${records} records: a new log could contradict what the old one signed. Put the directory back from the newest backup.`,
+  )
 }

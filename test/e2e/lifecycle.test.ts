@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
+import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
@@ -74,16 +74,3 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     client.close()
   },
 )
-
-test('a port that is taken, a wrong setting and a directory that cannot be made are refused in a sentence', async () => {
-  const board = await startBoard({ directory: boardDirectory() })
-  const taken = await tryBoard({ directory: boardDirectory(), port: board.port })
-  if (taken instanceof Board) throw new Error('two boards on one port')
-  expect(taken.code).toBe(1)
-  expect(taken.words).toMatch(/in use|EADDRINUSE|could not listen/i)
-  const wrong = await refusedBoard({ directory: boardDirectory(), env: { SHARDS: 'many' } })
-  expect(wrong.words).toContain('SHARDS must be an integer from 0 to 64, but it is "many"')
-  const nowhere = await refusedBoard({ directory: '/proc/nowhere/data' })
-  expect(nowhere).toMatchObject({ code: 1 })
-  await board.stop()
-})

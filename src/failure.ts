@@ -1,0 +1,64 @@
+/**
+ * What the operator is told when a board cannot start or go on: one sentence that says what is wrong and what to do.
+ *
+ * Errors of a thread arrive as their name and message alone, so that is all this goes by.
+ */
+
+/** `stack` only where the sentence cannot be trusted to say it all. `thread`: the one that failed. */
+export type Failure = { readonly problem: string; readonly thread?: string; readonly stack?: string }
+
+type Caught = { readonly name: string; readonly message: string; readonly stack?: string; readonly thread?: string }
+
+/** Their messages name the fix themselves. */
+const complete = new Set(['BadConfig', 'Locked', 'UnusableDirectory'])
+
+const fixes: Readonly<Record<string, string>> = {
+  Damage:
+    'Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for the whole picture, then restore the newest backup of the whole data directory',
+  RootMismatch: 'Run broadside fsck for the whole picture, then restore the newest backup of the whole data directory',
+  SyncFailed: 'The disk does not keep what it is given: see the log of the kernel, and start again on a sound disk',
+  DiskFull: 'Make room on the disk of the data directory and start again',
+}
+
+const noRight =
+  'The user of this process must be able to read and write the data directory: give it the right, or name another DATA_DIR'
+const noDirectory = 'DATA_DIR must name a directory that exists or can be made'
+const systemFixes: Readonly<Record<string, string>> = {
+  EACCES: noRight,
+  EPERM: noRight,
+  EROFS: noRight,
+  ENOENT: noDirectory,
+  ENOTDIR: noDirectory,
+  EEXIST: noDirectory,
+  ELOOP: noDirectory,
+  ENAMETOOLONG: noDirectory,
+  EIO: fixes.SyncFailed!,
+  ENOSPC: fixes.DiskFull!,
+  EDQUOT: fixes.DiskFull!,
+  EMFILE: 'Raise the number of files that this process may open (ulimit -n)',
+  ENFILE: 'Raise the number of files that this machine may open (fs.file-max)',
+}
+
+const cannotListen = /^(cannot listen|listen E|getaddrinfo E)/
+const engineMissing = /^uWebSockets\.js has no binary/
+
+/** Explains an error, or the last words of a thread. */
+export function explainFailure(error: unknown): Failure {
+  const { name, message, stack, thread }: Caught =
+    error !== null && typeof error === 'object' && 'message' in error ? (error as Caught) : new Error(String(error))
+  const where = thread === undefined ? {} : { thread }
+  const fix = fixOf(name, message)
+  if (fix !== undefined) return { problem: fix === '' ? message : `${message}. ${fix}.`, ...where }
+  return {
+    problem: `${name}: ${message}. This is a fault of Broadside: report it with this line.`,
+    ...where,
+    ...(stack === undefined ? {} : { stack }),
+  }
+}
+
+/** Undefined: nobody knows. */
+function fixOf(name: string, message: string): string | undefined {
+  if (complete.has(name) || engineMissing.test(message)) return ''
+  if (cannotListen.test(message)) return 'Set HOST to an address of this machine and PORT to a port that is free'
+  return fixes[name] ?? systemFixes[/^(E[A-Z]+): /.exec(message)?.[1] ?? '']
+}

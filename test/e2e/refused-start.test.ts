@@ -1,0 +1,120 @@
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { beforeAll, expect, test, vi } from 'vitest'
+import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { flipByte } from '../support/scratch.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+/** A stopped board with a few posts. */
+const made = boardDirectory()
+
+beforeAll(async () => {
+  const board = await startBoard({ directory: made })
+  const client = await Client.of(board)
+  for (let n = 0; n < 4; n += 1) await client.post(person('ada'), { text: `post ${n}` })
+  client.close()
+  await board.kill()
+})
+
+function copy(): string {
+  const directory = boardDirectory()
+  cpSync(made, directory, { recursive: true })
+  return directory
+}
+
+const segmentOf = (directory: string, part: string) =>
+  join(directory, part, readdirSync(join(directory, part)).find((name) => name.endsWith('.log'))!)
+
+/** The one sentence of a board that must not start: exit code 1, every line JSON, the last one says why. */
+async function sentenceOf(options: Parameters<typeof refusedBoard>[0]): Promise<string> {
+  const { code, words } = await refusedBoard(options)
+  const lines = words.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
+  expect(code).toBe(1)
+  expect(lines.filter(({ level }) => level === 'error')).toHaveLength(1)
+  expect(lines.at(-1)).toMatchObject({ level: 'error', event: 'not_started', problem: expect.any(String) })
+  expect(lines.at(-1)).not.toHaveProperty('stack')
+  return lines.at(-1)!.problem as string
+}
+
+test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
+  [
+    'a changed byte among durable posts',
+    (directory) => flipByte(segmentOf(directory, 'shard-00'), 300),
+    /shard-00.* is damaged at byte \d+: .*Run broadside fsck.*restore the newest backup/,
+  ],
+  [
+    'a journal that lost posts which the log has signed',
+    (directory) => truncateSync(segmentOf(directory, 'shard-00'), 200),
+    /acknowledged posts are missing\. Restore the newest backup/,
+  ],
+  [
+    'posts, but no log',
+    (directory) => rmSync(segmentOf(directory, 'log')),
+    /The signed log in .*log is missing.*Put the directory back/,
+  ],
+  [
+    'a log of which only the header is left',
+    (directory) => truncateSync(segmentOf(directory, 'log'), 64),
+    /The signed log in .*log is missing/,
+  ],
+  [
+    'a board.json that is cut short',
+    (directory) => truncateSync(join(directory, 'board.json'), 20),
+    /board\.json is not what was written.*Put it back/,
+  ],
+  [
+    'a board.json with another number of shards',
+    (directory) => {
+      const file = join(directory, 'board.json')
+      writeFileSync(file, readFileSync(file, 'utf8').replace('"shards": 1', '"shards": 2'))
+    },
+    /board\.json says 2 shards, but the log was written with 1/,
+  ],
+  [
+    'a file where a directory must be',
+    (directory) => {
+      rmSync(join(directory, 'log'), { recursive: true })
+      writeFileSync(join(directory, 'log'), '')
+    },
+    /DATA_DIR must name a directory/,
+  ],
+])('a board with %s does not start, and says why and what to do in one line', async (_what, harm, sentence) => {
+  const directory = copy()
+  harm(directory)
+  expect(await sentenceOf({ directory })).toMatch(sentence)
+})
+
+test('what it refuses to start with it leaves as it is', async () => {
+  const directory = copy()
+  const path = segmentOf(directory, 'shard-00')
+  flipByte(path, 300)
+  const [before, size] = [readFileSync(path), statSync(segmentOf(directory, 'log')).size]
+  await sentenceOf({ directory })
+  expect(readFileSync(path).equals(before)).toBe(true)
+  expect(statSync(segmentOf(directory, 'log')).size).toBe(size)
+})
+
+test('a data directory that cannot be made, or is a file, is refused in a sentence', async () => {
+  expect(await sentenceOf({ directory: '/proc/nowhere/data' })).toContain('DATA_DIR must name a directory')
+  expect(await sentenceOf({ directory: join(made, 'board.json') })).toContain('DATA_DIR must name a directory')
+})
+
+test.each(['uws', 'node'])('on %s a port that is taken is refused in a sentence', async (engine) => {
+  const holder = createServer().listen(0, '127.0.0.1')
+  await vi.waitUntil(() => holder.listening)
+  const { port } = holder.address() as { port: number }
+  const env = { HTTP_ENGINE: engine }
+  expect(await sentenceOf({ directory: boardDirectory(), port, env })).toMatch(/in use.*Set HOST .* PORT/)
+  holder.close()
+})
+
+test.each([
+  [{ SHARDS: 'many' }, 'SHARDS must be an integer from 0 to 64, but it is "many"'],
+  [{ HTTP_ENGINE: 'iis' }, 'HTTP_ENGINE must be one of uws, node'],
+  [{ HOST: 'no host' }, 'Set HOST to'],
+])('a wrong setting %o is refused in a sentence that names it', async (env, sentence) => {
+  expect(await sentenceOf({ directory: boardDirectory(), env })).toContain(sentence)
+})

@@ -249,7 +249,7 @@ export class House implements Actors {
       onEvent: (level, event, facts) => log(level, event, facts),
       onFatal: this.#options.onFatal,
       now: monotonicMs,
-      youngGenerationMb: 6,
+      youngGenerationMb: 16,
     })
   }
 }

@@ -12,11 +12,14 @@ export class Signers {
   of(text: string): Signer | undefined {
     const known = this.#known.get(text)
     if (known !== undefined) return known
-    const key = decodeBytes32(text)
-    if (key === undefined) return undefined
-    const signer = { key, id: identityId(key), text }
+    const decoded = decodeBytes32(text)
+    if (decoded === undefined) return undefined
+    // Copies: what was decoded lies in a shared 8 KiB pool, and `text` in the body it was cut from; both would stay.
+    const key = Buffer.from(new Uint8Array(decoded).buffer)
+    const own = key.toString('base64url')
+    const signer = { key, id: identityId(key), text: own }
     if (this.#known.size >= keptMax) this.#known.delete(this.#known.keys().next().value as string)
-    this.#known.set(text, signer)
+    this.#known.set(own, signer)
     return signer
   }
 }

@@ -3,6 +3,7 @@
  * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
  */
 import { isAbsolute, resolve } from 'node:path'
+import { queueDefault } from './limits.ts'
 import type { Level } from './observe.ts'
 
 export type Config = {
@@ -22,6 +23,8 @@ export type Config = {
   /** Writes are refused when the disk has less free than this. */
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  /** Letters that may wait in a shard; the other queues inside follow from it. */
+  readonly queueMax: number
 }
 
 export class BadConfig extends Error {
@@ -82,6 +85,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     logLevel: choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
     diskReserveBytes: number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, Number.MAX_SAFE_INTEGER),
     segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
+    queueMax: number('QUEUE_MAX', queueDefault, 1, 65_536),
   })
 }
 

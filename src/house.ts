@@ -10,8 +10,9 @@ import type { WriteLetter } from '../actors/write.ts'
 import { type BoardDirectory, logDirectory, logKeyFile, shardDirectory } from './board-directory.ts'
 import { monotonicMs } from './clock.ts'
 import type { Actors, NoAnswer } from './command/ports.ts'
-import { inside } from './limits.ts'
+import { inside, type Queues } from './limits.ts'
 import { log } from './observe.ts'
+import { refusal } from './refusals.ts'
 import { threadArguments } from './stripped.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
 import type { LogThread, Published } from './threads/log.ts'
@@ -22,6 +23,7 @@ export type HouseOptions = {
   readonly directory: BoardDirectory
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  readonly queues: Queues
   readonly onNews: (news: FeedNews) => void
   readonly onPublished: (published: Published) => void
   /** The process cannot go on. */
@@ -81,7 +83,7 @@ export class House implements Actors {
   write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void {
     const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
     link.ask<ShardAnswer, Head>(['write', letter], (answered) => {
-      if (!answered.ok) return answer(silence(answered), undefined)
+      if (!answered.ok) return answer(refusalOf(answered), undefined)
       const { body } = answered
       if (body.ok && body.change !== undefined) this.noteChange(body.change)
       answer(body, answered.note)
@@ -94,12 +96,12 @@ export class House implements Actors {
 
   readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     this.#shardLinks[shard]!.ask<ReadAnswer, undefined>(['read', request], (answered) =>
-      answer(answered.ok ? answered.body : undefined),
+      answer(answered.ok ? answered.body : refusalOf(answered)),
     )
   }
 
-  askFeed<Answer>(ask: FeedAsk, answer: (answer: Answer | NoAnswer) => void): void {
-    this.#feedLink!.ask<Answer, undefined>(ask, (answered) => answer(answered.ok ? answered.body : undefined))
+  askFeed<Answer>(ask: FeedAsk, answer: (answer: Answer | Overloaded | NoAnswer) => void): void {
+    this.#feedLink!.ask<Answer, undefined>(ask, (answered) => answer(answered.ok ? answered.body : refusalOf(answered)))
   }
 
   tellFeed(tell: FeedTell): void {
@@ -136,7 +138,7 @@ export class House implements Actors {
   }
 
   async #startShard(number: number): Promise<{ logPort: MessagePort; facts: Readonly<Record<string, unknown>> }> {
-    const { directory, diskReserveBytes, segmentBytesMax } = this.#options
+    const { directory, diskReserveBytes, segmentBytesMax, queues } = this.#options
     let logPort: MessagePort | undefined
     const thread = this.#supervise({
       name: `shard-${number}`,
@@ -153,6 +155,7 @@ export class House implements Actors {
           generation: directory.facts.generation,
           diskReserveBytes,
           segmentBytesMax,
+          queues,
           firstRooms: firstRooms.filter((room) => shardOf(room, this.shards) === number),
           front: front.port2,
           log: toLog.port1,
@@ -228,7 +231,7 @@ export class House implements Actors {
   #link(port: MessagePort, onTell?: (body: unknown) => void): Link {
     return new Link({
       port,
-      openMax: inside.openAsks,
+      openMax: this.#options.queues.openAsks,
       patienceMs: inside.patienceMs,
       now: monotonicMs,
       ...(onTell === undefined ? {} : { onTell }),
@@ -259,11 +262,13 @@ function mayBeForgotten({ name }: LastWords): boolean {
   return !['SyncFailed', 'Damage', 'Poisoned'].includes(name)
 }
 
+const overloaded = {
+  ok: false,
+  refusal: refusal('overloaded', 'this board is busier than it can answer: try again', undefined, 1),
+} as const
+export type Overloaded = typeof overloaded
+
 /** A full link refused at once: a refusal. Anything else: the outcome is unknown, and nobody may be told one. */
-function silence(answered: Extract<Answered<unknown, unknown>, { ok: false }>): ShardAnswer | NoAnswer {
-  if (answered.silence !== 'overloaded') return undefined
-  return {
-    ok: false,
-    refusal: { code: 'overloaded', message: 'this board is busier than it can answer: try again', retryAfter: 1 },
-  }
+function refusalOf({ silence }: Extract<Answered<unknown, unknown>, { ok: false }>): Overloaded | NoAnswer {
+  return silence === 'overloaded' ? overloaded : undefined
 }

@@ -46,20 +46,32 @@ export const rates = {
   new_rooms_per_identity_per_day: 20,
 } as const
 
-/** Bounds inside the house: queues that answer `overloaded` when they are full. */
+/** Letters that may wait in a shard when QUEUE_MAX says nothing: half a second of work at 16,000 posts a second. */
+export const queueDefault = 8_192
+
+/** Bounds of the queues inside the house, in order of a command's way: one more hears `overloaded` at once. */
+export type Queues = {
+  /** Signatures that wait for a thread. */
+  readonly signatures: number
+  /** Open asks on the link to one thread: a mailbox that is full, and as much decided and not yet answered. */
+  readonly openAsks: number
+  /** Letters that wait in a shard for its next turn. */
+  readonly mailboxLetters: number
+  /** Public frames a shard may have written that the log has not covered yet. */
+  readonly unconfirmedFrames: number
+}
+
+export function queuesOf(letters: number): Queues {
+  return { signatures: 2 * letters, openAsks: 2 * letters, mailboxLetters: letters, unconfirmedFrames: 8 * letters }
+}
+
+/** Other bounds inside the house. */
 export const inside = {
-  /** Letters that may wait in a shard: half a second of work at 16,000 posts a second. */
-  mailboxLetters: 8_192,
   /** A turn of 512 posts takes about 15 ms with its sync; longer turns would only add latency. */
   lettersPerTurn: 512,
-  /** Public frames a shard may have written that the log has not covered yet. */
-  unconfirmedFrames: 65_536,
   entriesPerLogFrame: 4_096,
-  /** Open asks on one link. */
-  openAsks: 16_384,
   /** Milliseconds after which an ask without answer is given up. */
   patienceMs: 30_000,
-  verifierQueue: 16_384,
   /** Bytes that may wait for one slow reader before it is told and closed. */
   streamQueueBytes: 256 * 1024,
   /** A reader that takes nothing for so long is closed. */

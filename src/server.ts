@@ -24,7 +24,7 @@ import { portOptions } from './http/port-options.ts'
 import { Routes } from './http/routes.ts'
 import { Tails } from './http/tail.ts'
 import { createUwsServer } from './http/uws.ts'
-import { inside, rates, sizes } from './limits.ts'
+import { inside, queuesOf, rates, sizes } from './limits.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import type { Refusal } from './refusals.ts'
 import { release } from './release.ts'
@@ -92,7 +92,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const { house, facts } = await startHouse(config, { directory, news, tails })
   const verifier = await Verifier.start({
     threads: config.verifyThreads === 0 ? Math.max(1, availableParallelism() >> 1) : config.verifyThreads,
-    waitingItemsMax: inside.verifierQueue,
+    waitingItemsMax: queuesOf(config.queueMax).signatures,
     report: ({ kind, ...what }) => log('warn', kind, what),
   })
   const front = new Front({
@@ -106,8 +106,10 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
   const counters = new Counters()
   const startedAt = monotonicMs()
-  const figures = async (stats: FeedStats | undefined): Promise<Figures> => ({
-    ...(stats ?? { rooms: 0, identities: 0, events: 0, change: 0 }),
+  /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
+  let stats: FeedStats = { rooms: 0, identities: 0, events: 0, change: 0 }
+  const figures = async (): Promise<Figures> => ({
+    ...stats,
     treeSize: news.head.size,
     streamsOpen: tails.open,
     streamsDropped: tails.dropped,
@@ -120,8 +122,9 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     counters: counters.entries(),
   })
   const withFigures = (exchange: Exchange, answer: (figures: Figures) => void): void =>
-    house.askFeed<FeedStats>(['stats'], (stats) => {
-      figures(stats).then(answer, () => exchange.drop())
+    house.askFeed<FeedStats>(['stats'], (told) => {
+      if (told !== undefined && !('refusal' in told)) stats = told
+      figures().then(answer, () => exchange.drop())
     })
   const described = describe(config, { directory, address, vkey: facts.vkey, verifier: verifier.backend })
   const routes = new Routes({
@@ -194,6 +197,7 @@ async function startHouse(
     directory,
     diskReserveBytes: config.diskReserveBytes,
     segmentBytesMax: config.segmentBytesMax,
+    queues: queuesOf(config.queueMax),
     onNews: (told) => {
       if (told[0] === 'live') return tails.deliver(told[1], told[2], told[3], told[4])
       for (const [id, handle] of told[2]) news.handles.set(id, handle)

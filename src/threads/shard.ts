@@ -10,7 +10,7 @@ import { freeBytes } from '../../storage/disk.ts'
 import { Journal } from '../../storage/journal.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
-import { inside } from '../limits.ts'
+import { inside, type Queues } from '../limits.ts'
 import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
 import { again } from './again.ts'
 import { readFault, report, runThread } from './entry.ts'
@@ -23,6 +23,7 @@ export type ShardThread = {
   readonly generation: string
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  readonly queues: Queues
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly string[]
   readonly front: MessagePort
@@ -72,9 +73,9 @@ runThread((data: ShardThread) => {
       log.tell(through satisfies ToLog)
       log.flush()
     },
-    mailboxMax: inside.mailboxLetters,
+    mailboxMax: data.queues.mailboxLetters,
     lettersPerTurnMax: inside.lettersPerTurn,
-    unconfirmedMax: inside.unconfirmedFrames,
+    unconfirmedMax: data.queues.unconfirmedFrames,
   })
   const hear = (said: FromLog): void => {
     if (said[0] === 'confirm') shard.confirm(said[1])
@@ -102,7 +103,7 @@ runThread((data: ShardThread) => {
   }
   const front = new Link({
     port: data.front,
-    openMax: inside.openAsks,
+    openMax: 1,
     patienceMs: inside.patienceMs,
     now: monotonicMs,
     onAsk: (body, id) => {

@@ -10,6 +10,19 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const missing = missingProgram('strace')
 
+/** Runs a board on a disk that takes a second for each sync. */
+const slowSyncs = [
+  'strace',
+  '-f',
+  '-qq',
+  '-o',
+  '/dev/null',
+  '-e',
+  'trace=fdatasync',
+  '-e',
+  'inject=fdatasync:delay_enter=1000000',
+]
+
 /** Resident memory of the board inside strace, in MiB. */
 function residentMb(pid: number): number {
   const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
@@ -20,18 +33,7 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
   test('posts wait together for few syncs, memory stays bounded, reads go on, and all acknowledged is kept', async () => {
     const directory = boardDirectory()
     await (await startBoard({ directory })).stop()
-    const under = [
-      'strace',
-      '-f',
-      '-qq',
-      '-o',
-      '/dev/null',
-      '-e',
-      'trace=fdatasync',
-      '-e',
-      'inject=fdatasync:delay_enter=1000000',
-    ]
-    const board = await startBoard({ directory, under })
+    const board = await startBoard({ directory, under: slowSyncs })
     const client = await Client.of(board)
     const key = await logKeyOf(client)
     const ledger = new Ledger(new Heads(key), key)
@@ -62,6 +64,46 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
     const again = await startBoard({ directory })
     const later = await Client.of(again)
     await ledger.check(later, 50)
+    later.close()
+    await again.stop()
+  })
+
+  test('when its queues are full it says so at once, not when the disk has answered; reads go on, and nothing is lost', async () => {
+    const directory = boardDirectory()
+    await (await startBoard({ directory })).stop()
+    const board = await startBoard({ directory, env: { QUEUE_MAX: '8' }, under: slowSyncs })
+    const client = await Client.of(board)
+    const key = await logKeyOf(client)
+    const ledger = new Ledger(new Heads(key), key)
+    // One address opens one connection for each request under way.
+    const posts = Array.from({ length: 60 }, (_, n) => {
+      const signed = client.sign(person(`p${n}`), { operation: 'post', room: 'r', text: `post ${n}` })
+      const start = performance.now()
+      return client.send(signed.body).then((answer: Answer) => {
+        ledger.take(signed, answer)
+        return { answer, ms: performance.now() - start }
+      })
+    })
+    const seen = await Promise.all(posts)
+    const refused = seen.filter(({ answer }) => answer.status !== 200)
+    for (const { answer } of refused) {
+      expect(answer).toMatchObject({ status: 429, code: 'overloaded' })
+      expect(answer.headers['retry-after']).toBe('1')
+    }
+    // A sync takes a second: whoever was refused before that waited for none.
+    const atOnce = refused.filter(({ ms }) => ms < 700)
+    const acknowledged = ledger.acknowledged.size
+    console.info(`of 60: ${acknowledged} acknowledged, ${refused.length} refused, ${atOnce.length} of them at once`)
+    expect(acknowledged).toBeGreaterThanOrEqual(8)
+    expect(atOnce.length).toBeGreaterThanOrEqual(60 - 16 - 16)
+    const startedAt = performance.now()
+    expect((await client.get('/api/events?room=r')).data.events).toHaveLength(Math.min(50, acknowledged))
+    expect(performance.now() - startedAt).toBeLessThan(700)
+    client.close()
+    await board.kill()
+    const again = await startBoard({ directory })
+    const later = await Client.of(again)
+    expect(await ledger.check(later, 60)).toHaveLength(acknowledged)
     later.close()
     await again.stop()
   })

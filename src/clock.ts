@@ -5,6 +5,17 @@ export function wallSeconds(): number {
   return Math.floor(Date.now() / 1000)
 }
 
+let newestRead = 0
+
+/**
+ * Wall clock for readers, Unix seconds: never less than this thread was told before, so that a text which has expired
+ * stays gone when the clock is set back.
+ */
+export function readingSeconds(): number {
+  newestRead = Math.max(newestRead, wallSeconds())
+  return newestRead
+}
+
 /** Wall clock, Unix milliseconds. */
 export function wallMilliseconds(): number {
   return Date.now()

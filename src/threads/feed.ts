@@ -11,7 +11,7 @@ import { JournalReader } from '../../storage/journal.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { logDirectory, nodesFile, shardDirectory } from '../board-directory.ts'
-import { monotonicMs, wallSeconds } from '../clock.ts'
+import { monotonicMs, readingSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside } from '../limits.ts'
 import { type Backfill, type BackfillRequest, backfill } from '../views/backfill.ts'
@@ -91,7 +91,7 @@ runThread((data: FeedThread) => {
       const formats = watched.get(record.room)
       if (formats === undefined || record.type !== RecordType.event) return
       const slot = feed.board.events.find(frameKey(frame))
-      const event = slotView(feed.board, slot, frame, { payload: false, now: wallSeconds() })
+      const event = slotView(feed.board, slot, frame, { payload: false, now: readingSeconds() })
       if (event.to !== undefined && event.hidden) return
       for (const format of formats) {
         const news: FeedNews = ['live', record.room, format, change, Buffer.from(tailText(event, format))]
@@ -109,7 +109,7 @@ runThread((data: FeedThread) => {
     body,
     cursors,
     generation: data.generation,
-    now: wallSeconds,
+    now: readingSeconds,
     visibility: 'public' as const,
   }
   /** Newest position of the log that the log itself has named. */

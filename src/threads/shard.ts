@@ -8,7 +8,7 @@ import { type Confirmation, type Head, Shard, type ShardAnswer } from '../../act
 import type { WriteLetter } from '../../actors/write.ts'
 import { freeBytes } from '../../storage/disk.ts'
 import { Journal } from '../../storage/journal.ts'
-import { monotonicMs, wallSeconds } from '../clock.ts'
+import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside, type Queues } from '../limits.ts'
 import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
@@ -89,7 +89,7 @@ runThread((data: ShardThread) => {
       body: (slot: number) => shard.read(board.events.place[slot]!),
       cursors,
       generation: data.generation,
-      now: wallSeconds,
+      now: readingSeconds,
       visibility: 'private' as const,
     }
     return answerRead(context, request)

@@ -24,6 +24,17 @@ export function missingProgram(name: string): string | undefined {
   return findProgram(name) === undefined ? `${name} is missing; ${HOW}` : undefined
 }
 
+/** Where a shared library of this machine is, named from its folder of libraries, or nothing. */
+export function findLibrary(name: string): string | undefined {
+  const folders = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib']
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
+}
+
+/** What is missing for a test that needs this library, as a sentence; nothing when it is there. */
+export function missingLibrary(name: string): string | undefined {
+  return findLibrary(name) === undefined ? `${name} is missing; ${HOW}` : undefined
+}
+
 /** What is missing for the Go verifier, as a sentence; nothing when it can be built. */
 export function missingForGoVerifier(): string | undefined {
   if (findGo() === undefined) return `Go is missing; ${HOW}`

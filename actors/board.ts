@@ -101,6 +101,10 @@ export class Board {
       case RecordType.handleClaimed:
         this.#handleClaimed(record, place)
         break
+      case RecordType.act:
+        // Who acts exists: an identity begins with its first accepted command. What it did is kept by the parts of the state.
+        if (record.by !== undefined) this.#seen(hex(record.author), record.by.key, record.at, place)
+        break
     }
   }
 

@@ -7,12 +7,11 @@
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
 import { HASH_BYTES } from '../storage/merkle.ts'
-import { Board } from './board.ts'
-import { packBoard, unpackBoard } from './board-snapshot.ts'
 import { decodeLogFrame } from './log.ts'
 import { leafBatches } from './log-tree.ts'
 import { type BoardRecord, frameKey, fromFrame, LEAF, PUBLIC } from './record.ts'
 import type { Head } from './shard.ts'
+import { State } from './state.ts'
 
 export type FeedOptions = {
   readonly log: JournalReader
@@ -27,7 +26,7 @@ export type FeedOptions = {
 type PackedFeed = readonly [size: number, checkpoint: string, sizes: readonly number[], frames: readonly number[]]
 
 export class Feed {
-  readonly board: Board
+  readonly state: State
   readonly #options: FeedOptions
   #next = 1
   /** The newest head applied. */
@@ -38,8 +37,8 @@ export class Feed {
 
   constructor(options: FeedOptions) {
     this.#options = options
-    const kept = options.snapshot === undefined ? undefined : unpackBoard(options.snapshot.bytes)
-    this.board = kept?.board ?? new Board()
+    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot.bytes)
+    this.state = kept?.state ?? new State()
     if (kept === undefined) return
     const [size, checkpoint, sizes, frames] = kept.more as PackedFeed
     this.#next = options.snapshot!.seq + 1
@@ -66,7 +65,7 @@ export class Feed {
   /** The state after frame `applied` of the log. */
   pack(): Buffer {
     const more: PackedFeed = [this.head.size, this.head.checkpoint, this.#sizes, this.#frames]
-    return packBoard(this.board, more)
+    return this.state.pack(more)
   }
 
   /** Applies the log's frames up to `through` (its journal's numbers), which are durable. */
@@ -133,7 +132,7 @@ export class Feed {
         if ((frame.flags & PUBLIC) === 0) continue
         const hasLeaf = (frame.flags & LEAF) !== 0
         const record = fromFrame(frame)
-        this.board.apply(record, frameKey(frame), { shard, seq: frame.seq, change, leaf: hasLeaf ? leaf : 0xffff_ffff })
+        this.state.apply(record, frameKey(frame), { shard, seq: frame.seq, change, leaf: hasLeaf ? leaf : 0xffff_ffff })
         this.#options.onRecord(record, frame, change)
         change++
         if (hasLeaf) leaf++

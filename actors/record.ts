@@ -20,7 +20,7 @@ export const PUBLIC = 0x01
 export const LEAF = 0x02
 const KEYED = 0x80
 
-export const RecordType = { roomCreated: 1, event: 2, handleClaimed: 3 } as const
+export const RecordType = { roomCreated: 1, event: 2, handleClaimed: 3, act: 4 } as const
 export type RecordType = (typeof RecordType)[keyof typeof RecordType]
 
 /** The signed command behind a record: enough for anyone to check the signature again. */
@@ -78,7 +78,27 @@ export type HandleClaimed = {
   readonly by?: Signed
 }
 
-export type BoardRecord = RoomCreated | Event | HandleClaimed
+/**
+ * Everything that is decided but makes no event: a vote, a member who joined, a document's new version.
+ * One record type for all of them, so that an operation is added without another layout on disk.
+ */
+export type Act = {
+  readonly type: typeof RecordType.act
+  /** The actor that decided: a room's name, or a name that starts with `@`. */
+  readonly room: string
+  readonly at: number
+  /** 32-byte identity id of who did it. */
+  readonly author: Uint8Array
+  /** What was done; the part of the state that owns it is found by this name. */
+  readonly op: string
+  /** What was decided, as msgpack values. What a person signed is in `by` and is not repeated here. */
+  readonly facts: Facts
+  /** Absent where nobody signed: something that arrived at a receive URL. */
+  readonly by?: Signed
+}
+export type Facts = Readonly<Record<string, unknown>>
+
+export type BoardRecord = RoomCreated | Event | HandleClaimed | Act
 
 /** Journal name of the registry: no room can be called so. */
 export const registryName = '@registry'

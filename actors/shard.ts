@@ -10,10 +10,10 @@
 
 import { createHash } from 'node:crypto'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
-import { Board } from './board.ts'
-import { packBoard, unpackBoard } from './board-snapshot.ts'
+import type { Board } from './board.ts'
 import { Mailbox } from './kernel/mailbox.ts'
 import { frameKey, fromFrame, LEAF, PUBLIC, RecordType, type RoomCreated, registryName, toFrame } from './record.ts'
+import { State } from './state.ts'
 import {
   Acceptance,
   authorOf,
@@ -72,11 +72,11 @@ export type Answer = (answer: ShardAnswer, head?: Head) => void
 
 type PackedShard = readonly [now: number, acceptance: PackedAcceptance]
 type Letter = { readonly write: WriteLetter; readonly answer: Answer }
-type Waiting = { readonly seq: number; readonly give: (change: number, leaf: number, head: Head) => void }
+type Waiting = { readonly seq: number; readonly give: (change: number, leaf: number | undefined, head: Head) => void }
 type Unconfirmed = { readonly seq: number; readonly leaf: boolean }
 
 export class Shard {
-  readonly board: Board
+  readonly state: State
   readonly #options: ShardOptions
   readonly #mailbox: Mailbox<Letter>
   readonly #acceptance: Acceptance
@@ -90,8 +90,8 @@ export class Shard {
   constructor(options: ShardOptions) {
     this.#options = options
     this.#mailbox = new Mailbox(options.mailboxMax)
-    const kept = options.snapshot === undefined ? undefined : unpackBoard(options.snapshot.bytes)
-    this.board = kept?.board ?? new Board()
+    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot.bytes)
+    this.state = kept?.state ?? new State()
     this.#acceptance = new Acceptance(this.board, (seq) => this.read(seq))
     const more = kept?.more as PackedShard | undefined
     if (more !== undefined) {
@@ -107,7 +107,11 @@ export class Shard {
   /** The state after the newest durable frame. Call it between turns. */
   pack(): Buffer {
     const more: PackedShard = [this.#now, this.#acceptance.pack()]
-    return packBoard(this.board, more)
+    return this.state.pack(more)
+  }
+
+  get board(): Board {
+    return this.state.board
   }
 
   get waiting(): number {
@@ -143,7 +147,7 @@ export class Shard {
       if (seq > through) break
       covered++
       while (waiting < this.#waiting.length && this.#waiting[waiting]!.seq === seq)
-        this.#waiting[waiting++]!.give(change, leaf, head)
+        this.#waiting[waiting++]!.give(change, hasLeaf ? leaf : undefined, head)
       change++
       if (hasLeaf) leaf++
     }
@@ -194,7 +198,7 @@ export class Shard {
     decision.records.forEach((planned, index) => {
       const seq = base + index
       this.#frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entry))
-      this.board.apply(planned.record, planned.key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
+      this.state.apply(planned.record, planned.key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
       if (!planned.isPublic) return
       this.#unconfirmed.push({ seq, leaf: planned.entry !== undefined })
       last = seq
@@ -210,7 +214,11 @@ export class Shard {
     const { reply } = decision
     if (last === 0) answers.push(() => answer({ ok: true, reply }))
     else
-      this.#waiting.push({ seq: last, give: (change, leaf, head) => answer({ ok: true, reply, change, leaf }, head) })
+      this.#waiting.push({
+        seq: last,
+        give: (change, leaf, head) =>
+          answer({ ok: true, reply, change, ...(leaf === undefined ? {} : { leaf }) }, head),
+      })
   }
 
   #judge(write: WriteLetter, room: boolean): Known | Decision {
@@ -227,7 +235,7 @@ export class Shard {
       )
     const decider = this.#options.deciders[write.op]
     if (decider === undefined) throw new Error(`no decider for ${write.op}`)
-    return decider({ board: this.board, now: this.#now }, write)
+    return decider({ state: this.state, board: this.board, now: this.#now }, write)
   }
 
   /** A retry of something that still waits for the log waits with it. */
@@ -250,14 +258,14 @@ export class Shard {
       const record: RoomCreated = { type: RecordType.roomCreated, room, at, visibility: 'public' }
       const key = createHash('sha256').update(`first room ${room}`).digest().subarray(0, 16)
       const seq = this.#options.journal.append([toFrame(record, key, true, undefined)])
-      this.board.apply(record, key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
+      this.state.apply(record, key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
     }
   }
 
   #replay(frame: Frame, now: number): void {
     const record = fromFrame(frame)
     const key = frameKey(frame)
-    this.board.apply(record, key, { shard: this.#options.number, seq: frame.seq, change: frame.seq, leaf: 0 })
+    this.state.apply(record, key, { shard: this.#options.number, seq: frame.seq, change: frame.seq, leaf: 0 })
     this.#acceptance.remind(
       frame,
       record,

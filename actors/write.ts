@@ -8,6 +8,7 @@ import type { Board } from './board.ts'
 import { none } from './event-index.ts'
 import { type BoardRecord, frameKey, fromFrame, type Signed } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds } from './retry-memory.ts'
+import type { State } from './state.ts'
 
 /** What the front hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
 export type WriteLetter = {
@@ -26,6 +27,11 @@ export type WriteLetter = {
   readonly via: string
   /** Seconds to wait when the identity is over its rate, else 0; judged here because a retry is never refused for it. */
   readonly limited: number
+  /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
+  readonly rotated: boolean
+  readonly suspended: boolean
+  /** The operator of this board signed. */
+  readonly operator: boolean
   readonly args: Readonly<Record<string, unknown>>
 }
 
@@ -48,13 +54,14 @@ export type Decision =
   | { readonly ok: false; readonly refusal: Refusal }
 
 /** What a decider may look at. Deciders are pure: same state, letter and time, same decision. */
-export type State = {
+export type Situation = {
+  readonly state: State
   readonly board: Board
   /** Unix seconds, never going back inside one journal. */
   readonly now: number
 }
 
-export type Decider = (state: State, letter: WriteLetter) => Decision
+export type Decider = (situation: Situation, letter: WriteLetter) => Decision
 
 export const windowSeconds = 300
 export const nonceSeconds = 600
@@ -144,6 +151,12 @@ export class Acceptance {
         'timestamp',
       )
     }
+    if (letter.rotated)
+      return refuse(
+        'key_rotated',
+        'this identity has moved to a new key, and the old one is refused: sign with the new one',
+        'public_key',
+      )
     if (letter.limited > 0)
       return refuse(
         'rate_limited',
@@ -151,6 +164,7 @@ export class Acceptance {
         undefined,
         letter.limited,
       )
+    if (letter.suspended) return refuse('suspended', 'the operator of this board has suspended this identity')
     if (this.#nonces.full || this.#requests.full)
       return refuse('overloaded', 'the memory of recent nonces is full: try again', undefined, 1)
     return undefined

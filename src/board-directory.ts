@@ -8,7 +8,7 @@
  *   shard-00/ …       one journal a shard: <first seq>.log and its .idx
  *   log/              the log's journal, and nodes.bin (derived: node hashes of the tree)
  */
-import { createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
+import { createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/disk.ts'
@@ -27,10 +27,13 @@ export type BoardFacts = {
 
 export type Identity = { readonly id: string; readonly publicKey: string }
 
+/** The board's own identity, which can sign. */
+export type BoardIdentity = Identity & { readonly privateKey: KeyObject; readonly seed: Buffer }
+
 export type BoardDirectory = {
   readonly path: string
   readonly facts: BoardFacts
-  readonly identity: Identity
+  readonly identity: BoardIdentity
   readonly cursorKey: Buffer
 }
 
@@ -142,9 +145,9 @@ function parseFacts(text: string): BoardFacts | undefined {
   return numbers && texts ? (facts as BoardFacts) : undefined
 }
 
-function identityOf(seed: Buffer): Identity {
+function identityOf(seed: Buffer): BoardIdentity {
   const pkcs8 = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
   const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
   const raw = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32)
-  return { id: identityId(raw), publicKey: raw.toString('base64url') }
+  return { id: identityId(raw), publicKey: raw.toString('base64url'), privateKey, seed }
 }

@@ -17,7 +17,7 @@ import { threadArguments } from './stripped.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
 import type { LogThread, Published } from './threads/log.ts'
 import type { ShardThread } from './threads/shard.ts'
-import type { ReadAnswer, ReadRequest } from './views/reads.ts'
+import type { ReadAnswer, ReadRequest } from './views/reads/read.ts'
 
 export type HouseOptions = {
   readonly directory: BoardDirectory

@@ -101,6 +101,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     verify: (signature, key, message, callback) => verifier.verify(signature, key, message, callback),
     throttle,
     news,
+    operators: new Set(config.operators),
     wallSeconds,
     checkpoint: () => checkpointAnswer(directory.facts.origin, facts.vkey, news.head),
   })

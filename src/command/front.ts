@@ -15,8 +15,9 @@ import { type FieldName, fields } from '../operations/fields.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Verdict } from '../verify/verifier.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
+import { type Gather, gathers } from './gather.ts'
 import type { News } from './news.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
@@ -30,6 +31,8 @@ export type FrontOptions = {
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
   readonly throttle: Throttle
   readonly news: News
+  /** Identity ids of the operators. */
+  readonly operators: ReadonlySet<string>
   /** Unix seconds. */
   readonly wallSeconds: () => number
   /** The newest signed head, as log.checkpoint answers it. */
@@ -47,6 +50,7 @@ export class Front {
       actors: options.actors,
       throttle: options.throttle,
       news: options.news,
+      operators: options.operators,
       read: (request, answer) => this.read(request, answer),
     })
   }
@@ -67,12 +71,30 @@ export class Front {
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     const { actors } = this.#options
+    const gather = gathers[request.op]
+    if (gather !== undefined) return this.#gather(gather, request, answer)
     actors.read(request, (found) => {
       if (found === undefined || found.ok || 'refusal' in found) return answer(found)
       if (request.args.room !== undefined)
         return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
       this.#readEverywhere(request, found, answer)
     })
+  }
+
+  #gather(gather: Gather, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    const { actors } = this.#options
+    const found: (ReadAnswer | NoAnswer)[] = new Array(actors.shards + 1)
+    let open = found.length
+    const take = (place: number) => (part: ReadAnswer | NoAnswer) => {
+      found[place] = part
+      if (--open > 0) return
+      const failed = found.find((each) => each === undefined || !each.ok)
+      if (found.includes(undefined) || failed !== undefined) return answer(failed)
+      const parts = found.map((each) => JSON.parse((each as { json: string }).json) as unknown)
+      answer({ ok: true, json: JSON.stringify(gather(parts)) })
+    }
+    actors.read(request, take(0))
+    for (let shard = 0; shard < actors.shards; shard++) actors.readPrivate(shard, request, take(shard + 1))
   }
 
   /** An event id names no room: every shard is asked, and the one that has it answers. */

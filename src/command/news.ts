@@ -8,6 +8,10 @@ import type { Head } from '../../actors/shard.ts'
 export class News {
   /** identity id -> handle. */
   readonly handles = new Map<string, string>()
+  /** Public keys (43 characters) that an identity has moved away from. */
+  readonly #retired = new Set<string>()
+  /** Identity ids. */
+  readonly #suspended = new Set<string>()
   readonly #roomChange = new Map<string, number>()
   /** Number of the newest public change. */
   change = 0
@@ -17,6 +21,14 @@ export class News {
   noteChange(room: string, change: number): void {
     if (change > this.change) this.change = change
     if (change > (this.#roomChange.get(room) ?? 0)) this.#roomChange.set(room, change)
+  }
+
+  isRetired(publicKey: string): boolean {
+    return this.#retired.has(publicKey)
+  }
+
+  isSuspended(identity: string): boolean {
+    return this.#suspended.has(identity)
   }
 
   noteHead(head: Head): void {

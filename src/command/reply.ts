@@ -3,7 +3,7 @@
  */
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, type RefusalCode, refusal, refusalBody, statusOf } from '../refusals.ts'
-import type { ReadAnswer } from '../views/reads.ts'
+import type { ReadAnswer } from '../views/reads/read.ts'
 import type { Command } from './check.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Signer } from './signers.ts'

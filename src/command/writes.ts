@@ -4,14 +4,16 @@
  * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 import { registryName } from '../../actors/record.ts'
-import type { PostArgs, PostReply } from '../../actors/room.ts'
+import type { PostArgs, PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { refusal } from '../refusals.ts'
 import { eventView, type SignedPost } from '../views/event.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { Command } from './check.ts'
 import type { News } from './news.ts'
+import type { Decided, Plan } from './plan.ts'
+import { plans } from './plans/index.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { fromActor, type Respond, refused, type Verified } from './reply.ts'
 import type { Throttle } from './throttle.ts'
@@ -20,6 +22,8 @@ export type WritesOptions = {
   readonly actors: Actors
   readonly throttle: Throttle
   readonly news: News
+  /** Identity ids. */
+  readonly operators: ReadonlySet<string>
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
 }
 
@@ -40,9 +44,43 @@ export class Writes {
   }
 
   run(verified: Verified, respond: Respond): void {
-    const run = this.#runs[verified.operation.name]
-    if (run === undefined) throw new Error(`no way to run ${verified.operation.name}`)
-    run(verified, respond)
+    const { name } = verified.operation
+    const run = this.#runs[name]
+    if (run !== undefined) return run(verified, respond)
+    const plan = plans[name]
+    if (plan === undefined) throw new Error(`no way to run ${name}`)
+    const refusedBefore = plan.check?.(verified)
+    if (refusedBefore !== undefined) return respond(refused(refusedBefore))
+    const to = plan.to(verified)
+    if ('actor' in to) return this.#carryOut(plan, verified, to.actor, respond)
+    this.#locate(to.thing, to.field, verified.signer.id, respond, (actor) =>
+      this.#carryOut(plan, verified, actor, respond),
+    )
+  }
+
+  #carryOut(plan: Plan, verified: Verified, actor: string, respond: Respond): void {
+    this.#write(verified, actor, plan.args?.(verified) ?? {}, respond, (answer, head) => {
+      const decided = answer.reply as unknown as Decided
+      const shown = plan.show(verified, decided, actor, answer.duplicate === true)
+      if ('read' in shown) return this.#readBack(verified, shown.read, shown.args, { answer, respond, head })
+      const receipt = receiptJson(shaOf(verified, answer), {
+        at: decided.at,
+        leaf: answer.leaf,
+        head,
+        duplicate: answer.duplicate === true,
+      })
+      const values = JSON.stringify(shown.values).slice(1, -1)
+      respond({ status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` })
+    })
+  }
+
+  /** Finds the actor that decides over a thing; what the reader may not see is not there. */
+  #locate(thing: string, field: string, reader: string, respond: Respond, then: (actor: string) => void): void {
+    this.#options.read({ op: 'locate', args: { thing }, reader }, (found) => {
+      if (found === undefined) return respond(undefined)
+      if (!found.ok) return respond(refused(refusal('not_found', `there is nothing with the id ${thing}`, field)))
+      then((JSON.parse(found.json) as { actor: string }).actor)
+    })
   }
 
   #post(verified: Verified, respond: Respond): void {
@@ -53,15 +91,8 @@ export class Writes {
       return this.#postInto(command.room as string, verified, respond)
     if (command.reply_to === undefined || command.reply_to === '') return this.#postInto('lobby', verified, respond)
     // A reply without a room goes to its target's room.
-    this.#options.read(
-      { op: 'event.get', args: { event_id: command.reply_to as string }, reader: verified.signer.id },
-      (found) => {
-        if (found === undefined) return respond(undefined)
-        if (!found.ok)
-          return respond(refused(refusal('not_found', `there is no event ${command.reply_to}`, 'reply_to')))
-        const { event } = JSON.parse(found.json) as { event: { room: string } }
-        this.#postInto(event.room, verified, respond)
-      },
+    this.#locate(command.reply_to as string, 'reply_to', verified.signer.id, respond, (room) =>
+      this.#postInto(room, verified, respond),
     )
   }
 
@@ -212,6 +243,9 @@ export class Writes {
       requestId: given(command.request_id, ''),
       via: door.via,
       limited,
+      rotated: this.#options.news.isRetired(signer.text),
+      suspended: this.#options.news.isSuspended(signer.id),
+      operator: this.#options.operators.has(signer.id),
       args: args as Record<string, unknown>,
     }
   }
@@ -220,8 +254,13 @@ export class Writes {
   #readBack(
     verified: Verified,
     op: string,
-    args: Record<string, string>,
-    { answer, respond, notApplied = '' }: { answer: Accepted; respond: Respond; notApplied?: string },
+    args: Readonly<Record<string, string | number>>,
+    {
+      answer,
+      respond,
+      notApplied = '',
+      head = this.#options.news.head,
+    }: { answer: Accepted; respond: Respond; notApplied?: string; head?: Head | undefined },
   ): void {
     const { at } = answer.reply as { at: number }
     const sha = shaOf(verified, answer)
@@ -230,11 +269,11 @@ export class Writes {
       const data = JSON.parse(found.json) as {
         event?: { event_id: string; log: { index?: number }; signed_payload?: string }
       }
-      const leaf = data.event?.log.index
+      const leaf = answer.leaf ?? data.event?.log.index
       const receipt = receiptJson(sha, {
         at,
         leaf,
-        head: this.#options.news.head,
+        head,
         duplicate: answer.duplicate === true,
       })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`

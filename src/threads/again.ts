@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { Board } from '../../actors/board.ts'
-import { frameKey, fromFrame } from '../../actors/record.ts'
-import { postReplyAgain } from '../../actors/room.ts'
+import { frameKey, fromFrame, PUBLIC, RecordType } from '../../actors/record.ts'
+import { postReplyAgain } from '../../actors/rooms/room.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 /** `first`: the record of the accepted command. `sha` = hex SHA-256 of its signing bytes. */
@@ -13,5 +13,7 @@ export function again(board: Board, first: Frame): Readonly<Record<string, unkno
   const record = fromFrame(first)
   if (record.by === undefined) throw new Error(`record ${first.seq} was remembered without a signed command`)
   const sha = createHash('sha256').update(record.by.signed).digest('hex')
-  return { ...(postReplyAgain(board, frameKey(first)) ?? { at: record.at, isPublic: true }), sha }
+  const isPublic = (first.flags & PUBLIC) !== 0
+  if (record.type === RecordType.act) return { at: record.at, isPublic, facts: record.facts, sha }
+  return { ...(postReplyAgain(board, frameKey(first)) ?? { at: record.at, isPublic }), sha }
 }

@@ -18,7 +18,8 @@ import { type Backfill, type BackfillRequest, backfill } from '../views/backfill
 import { slotView } from '../views/event.ts'
 import { type ExportChunk, type ExportRequest, exportChunk } from '../views/export-pages.ts'
 import { proofAnswer, Unproved } from '../views/proof.ts'
-import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
+import { answerRead } from '../views/reads/index.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { type TailFormat, tailText } from '../views/stream.ts'
 import { readFault, runThread } from './entry.ts'
 import type { Published } from './log.ts'
@@ -90,8 +91,8 @@ runThread((data: FeedThread) => {
       changed.set(record.room, change)
       const formats = watched.get(record.room)
       if (formats === undefined || record.type !== RecordType.event) return
-      const slot = feed.board.events.find(frameKey(frame))
-      const event = slotView(feed.board, slot, frame, { payload: false, now: readingSeconds() })
+      const slot = feed.state.board.events.find(frameKey(frame))
+      const event = slotView(feed.state.board, slot, frame, { payload: false, now: readingSeconds() })
       if (event.to !== undefined && event.hidden) return
       for (const format of formats) {
         const news: FeedNews = ['live', record.room, format, change, Buffer.from(tailText(event, format))]
@@ -103,9 +104,10 @@ runThread((data: FeedThread) => {
   const tree = TreeReader.open(treePath)
   const mending = new Mending({ path: treePath, tree, log: logReader })
   const cursors = new CursorSealer(data.cursorKey)
-  const body = (slot: number) => feed.body(feed.board.events.shard[slot]!, feed.board.events.place[slot]!)
+  const body = (slot: number) => feed.body(feed.state.board.events.shard[slot]!, feed.state.board.events.place[slot]!)
   const context = {
-    board: feed.board,
+    state: feed.state,
+    board: feed.state.board,
     body,
     cursors,
     generation: data.generation,
@@ -149,7 +151,7 @@ runThread((data: FeedThread) => {
       case 'tail':
         return backfill(context, asked[1])
       case 'stats': {
-        const { rooms, authors, events, change } = feed.board
+        const { rooms, authors, events, change } = feed.state.board
         return { rooms: rooms.size, identities: authors.size, events: events.count, change } satisfies FeedStats
       }
     }
@@ -158,8 +160,8 @@ runThread((data: FeedThread) => {
   let early: [number, FeedAsk][] = []
   const onAsk = (asked: FeedAsk, id: number): void => {
     const seen = asked[2] ?? 0
-    if (seen > feed.board.change) follow()
-    if (seen > feed.board.change) early.push([id, asked])
+    if (seen > feed.state.board.change) follow()
+    if (seen > feed.state.board.change) early.push([id, asked])
     else give(asked, id, true)
   }
   /** Answers; a proof that the tree file does not give is tried once more when the file has been mended. */
@@ -200,11 +202,11 @@ runThread((data: FeedThread) => {
   })
   follow()
   live = true
-  const known = feed.board.authorList.flatMap(({ id, handle }): [string, string][] =>
+  const known = feed.state.board.authorList.flatMap(({ id, handle }): [string, string][] =>
     handle === undefined ? [] : [[id, handle]],
   )
   return {
-    facts: { handles: known, change: feed.board.change, size: feed.head.size },
+    facts: { handles: known, change: feed.state.board.change, size: feed.head.size },
     stop: () => {
       front.close()
       log.close()

@@ -1,9 +1,8 @@
 /** A shard's thread: opens its journal, replays it, and wires it to the front and to the log. Wiring only. */
 import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
+import { deciders } from '../../actors/deciders.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { decideClaim, decideRegister } from '../../actors/registry.ts'
-import { decidePost, decideRoomCreate } from '../../actors/room.ts'
 import { type Confirmation, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { freeBytes } from '../../storage/disk.ts'
@@ -11,7 +10,8 @@ import { Journal } from '../../storage/journal.ts'
 import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside, type Queues } from '../limits.ts'
-import { answerRead, type ReadAnswer, type ReadRequest } from '../views/reads.ts'
+import { answerRead } from '../views/reads/index.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { again } from './again.ts'
 import { readFault, report, runThread } from './entry.ts'
 import { SnapshotKeeper } from './snapshots.ts'
@@ -60,12 +60,7 @@ runThread((data: ShardThread) => {
     snapshot: snapshots.found,
     afterTurn: (seq) => snapshots.after(seq, () => shard.pack()),
     firstRooms: data.firstRooms,
-    deciders: {
-      post: decidePost,
-      'room.create': decideRoomCreate,
-      'identity.register': decideRegister,
-      'handle.claim': decideClaim,
-    },
+    deciders,
     again,
     wallSeconds,
     diskHasRoom: diskWatch(data),
@@ -83,8 +78,9 @@ runThread((data: ShardThread) => {
   }
   const cursors = new CursorSealer(data.cursorKey)
   const read = (request: ReadRequest): ReadAnswer => {
-    const { board } = shard
+    const { state, board } = shard
     const context = {
+      state,
       board,
       body: (slot: number) => shard.read(board.events.place[slot]!),
       cursors,

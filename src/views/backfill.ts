@@ -5,7 +5,7 @@
 import { none } from '../../actors/event-index.ts'
 import { refusal } from '../refusals.ts'
 import { slotView } from './event.ts'
-import type { ReadContext } from './reads.ts'
+import type { ReadContext } from './reads/read.ts'
 import { type TailFormat, tailText } from './stream.ts'
 
 export type BackfillRequest = {

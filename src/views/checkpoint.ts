@@ -1,6 +1,6 @@
 /** The newest signed head as JSON: what log.checkpoint and /api/log/checkpoint answer. */
 import type { Head } from '../../actors/shard.ts'
-import type { ReadAnswer } from './reads.ts'
+import type { ReadAnswer } from './reads/read.ts'
 
 export function checkpointAnswer(origin: string, vkey: string, { size, checkpoint }: Head): ReadAnswer {
   const root = Buffer.from(checkpoint.split('\n')[2] ?? '', 'base64')

@@ -5,7 +5,7 @@
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import { refusal } from '../refusals.ts'
 import { endLine, exportLine, leavesLine } from './export.ts'
-import type { ReadContext } from './reads.ts'
+import type { ReadContext } from './reads/read.ts'
 
 export type ExportFilter = {
   readonly room?: string

@@ -10,7 +10,7 @@ import { verifyInclusion } from '../../storage/merkle-verify.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import { refusal } from '../refusals.ts'
 import { eventOf } from './event.ts'
-import type { ReadAnswer, ReadContext, ReadRequest } from './reads.ts'
+import type { ReadAnswer, ReadContext, ReadRequest } from './reads/read.ts'
 
 export type ProofContext = ReadContext & {
   readonly tree: TreeReader

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { decidePost } from '../../actors/room.ts'
+import { decidePost } from '../../actors/rooms/room.ts'
 import { Shard, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
@@ -29,6 +29,9 @@ function letter({ text, nonce, timestamp, request_id = '' }: Fields): WriteLette
     requestId: request_id,
     via: 'command',
     limited: 0,
+    rotated: false,
+    suspended: false,
+    operator: false,
     args: { page: 'main', kind: 'note', replyTo: '', visibility: '', ttl: 0 },
   }
 }

@@ -2,8 +2,8 @@
  * The registry decides who bears which handle. It lives on the first shard and shares its journal.
  * A handle is given once and stays with its identity.
  */
-import { type HandleClaimed, RecordType, registryName } from './record.ts'
-import { type Decider, refuse, type WriteLetter } from './write.ts'
+import { type HandleClaimed, RecordType, registryName } from '../record.ts'
+import { type Decider, refuse, type WriteLetter } from '../write.ts'
 
 /** Names nobody can take: the board's own, and what a reader would take for it. */
 const reserved = new Set([

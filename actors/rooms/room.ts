@@ -2,11 +2,11 @@
  * A room decides here: what becomes of a post, and of the wish to make a room.
  * Pure functions of the board's state; who signed was settled before.
  */
-import type { Board, Room } from './board.ts'
-import { formatEntry } from './entry.ts'
-import { none } from './event-index.ts'
-import { type Event, RecordType, type RoomCreated } from './record.ts'
-import { type Decider, type Planned, refuse, type WriteLetter } from './write.ts'
+import type { Board, Room } from '../board.ts'
+import { formatEntry } from '../entry.ts'
+import { none } from '../event-index.ts'
+import { type Event, RecordType, type RoomCreated } from '../record.ts'
+import { type Decider, type Planned, refuse, type WriteLetter } from '../write.ts'
 
 export type PostArgs = {
   readonly page: string

@@ -1,0 +1,134 @@
+/**
+ * What happened, in order: one row for every change that a follower hears of. Columns of typed arrays, 16 bytes a row.
+ *
+ * A row's position is the change number in the feed, and the journal's number in a shard; both grow and are never used twice,
+ * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
+ */
+import type { Board } from './board.ts'
+
+/** Kinds of rows; the numbers are in snapshots. */
+export const changeKinds = [
+  'event.posted',
+  'event.superseded',
+  'event.hidden',
+  'event.restored',
+  'event.redacted',
+  'room.created',
+  'document.written',
+  'receiver.item',
+] as const
+export type ChangeKind = (typeof changeKinds)[number]
+
+export type Change = {
+  /** Change number, or journal number in a shard. */
+  readonly position: number
+  readonly kind: ChangeKind
+  /** Number of the room, or `nowhere`. */
+  readonly room: number
+  /** Slot of the event it is about; of an edit, the slot of the edit. 0xffff_ffff where it is about something else. */
+  readonly slot: number
+  /** Id (32 hex) of the document or receiver it is about, else ''. */
+  readonly subject: string
+  /** Unix seconds. */
+  readonly at: number
+}
+
+export const nowhere = 0xffff_ffff
+
+type Packed = readonly [count: number, Uint8Array, Uint8Array, Uint8Array, Uint8Array, Uint8Array, readonly string[]]
+
+export class Changes {
+  #count = 0
+  #position = new Float64Array(1024)
+  #kind = new Uint8Array(1024)
+  #room = new Uint32Array(1024)
+  #about = new Uint32Array(1024)
+  #at = new Uint32Array(1024)
+  /** Ids of subjects that are no events. */
+  readonly #subjects: string[] = []
+
+  get count(): number {
+    return this.#count
+  }
+
+  add(kind: ChangeKind, change: Omit<Change, 'kind'>): void {
+    if (this.#count === this.#kind.length) this.#grow()
+    const row = this.#count++
+    this.#position[row] = change.position
+    this.#kind[row] = changeKinds.indexOf(kind)
+    this.#room[row] = change.room
+    this.#about[row] = change.subject === '' ? change.slot : this.#subjects.push(change.subject) - 1
+    this.#at[row] = change.at
+  }
+
+  at(row: number): Change {
+    const kind = changeKinds[this.#kind[row]!]!
+    const hasSubject = kind === 'document.written' || kind === 'receiver.item'
+    return {
+      position: this.#position[row]!,
+      kind,
+      room: this.#room[row]!,
+      slot: hasSubject ? nowhere : this.#about[row]!,
+      subject: hasSubject ? this.#subjects[this.#about[row]!]! : '',
+      at: this.#at[row]!,
+    }
+  }
+
+  /** First row behind this position, by binary search. */
+  after(position: number): number {
+    let low = 0
+    let high = this.#count
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#position[middle]! <= position) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  pack(): Packed {
+    const cut = (column: Float64Array | Uint8Array | Uint32Array) =>
+      new Uint8Array(column.buffer, 0, this.#count * column.BYTES_PER_ELEMENT)
+    return [
+      this.#count,
+      cut(this.#position),
+      cut(this.#kind),
+      cut(this.#room),
+      cut(this.#about),
+      cut(this.#at),
+      this.#subjects,
+    ]
+  }
+
+  restore([count, position, kind, room, about, at, subjects]: Packed): void {
+    while (this.#kind.length < count) this.#grow()
+    this.#count = count
+    const fill = (column: Float64Array | Uint8Array | Uint32Array, bytes: Uint8Array) =>
+      new Uint8Array(column.buffer).set(bytes)
+    fill(this.#position, position)
+    fill(this.#kind, kind)
+    fill(this.#room, room)
+    fill(this.#about, about)
+    fill(this.#at, at)
+    this.#subjects.push(...subjects)
+  }
+
+  #grow(): void {
+    const rows = this.#kind.length * 2
+    this.#position = grown(this.#position, new Float64Array(rows))
+    this.#kind = grown(this.#kind, new Uint8Array(rows))
+    this.#room = grown(this.#room, new Uint32Array(rows))
+    this.#about = grown(this.#about, new Uint32Array(rows))
+    this.#at = grown(this.#at, new Uint32Array(rows))
+  }
+}
+
+function grown<Column extends Float64Array | Uint8Array | Uint32Array>(from: Column, to: Column): Column {
+  to.set(from)
+  return to
+}
+
+/** The row of a change to an event. */
+export function eventChange(board: Board, slot: number, position: number, at: number): Omit<Change, 'kind'> {
+  return { position, room: board.events.room[slot]!, slot, subject: '', at }
+}

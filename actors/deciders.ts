@@ -1,0 +1,25 @@
+/** Who decides what: every operation that changes something, by its name. */
+import { blobsDeciders } from './blobs/decide.ts'
+import { directDeciders } from './direct/decide.ts'
+import { documentsDeciders } from './documents/decide.ts'
+import { marksDeciders } from './events/decide.ts'
+import { peopleDeciders } from './people/decide.ts'
+import { decideClaim, decideRegister } from './people/registry.ts'
+import { receiversDeciders } from './receivers/decide.ts'
+import { rulesDeciders } from './rooms/decide.ts'
+import { decidePost, decideRoomCreate } from './rooms/room.ts'
+import type { Decider } from './write.ts'
+
+export const deciders: Readonly<Record<string, Decider>> = {
+  post: decidePost,
+  'room.create': decideRoomCreate,
+  'identity.register': decideRegister,
+  'handle.claim': decideClaim,
+  ...rulesDeciders,
+  ...marksDeciders,
+  ...peopleDeciders,
+  ...directDeciders,
+  ...documentsDeciders,
+  ...blobsDeciders,
+  ...receiversDeciders,
+}

@@ -1,0 +1,19 @@
+/** Documents and their versions. */
+
+import type { Core } from '../core.ts'
+import type { Part } from '../part.ts'
+
+export class Documents implements Part {
+  readonly acts: Part['acts'] = {}
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  pack(): unknown {
+    return null
+  }
+
+  restore(_packed: never): void {}
+}

@@ -1,0 +1,4 @@
+/** Decisions over events: pure functions of the state; who signed was settled before. */
+import type { Decider } from '../write.ts'
+
+export const marksDeciders: Readonly<Record<string, Decider>> = {}

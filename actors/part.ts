@@ -1,0 +1,23 @@
+/**
+ * A part of the state: what one group of operations needs to remember, beside rooms, events and authors.
+ *
+ * A part hears of the acts it names and of every event, in journal order, and holds nothing that a replay would not give
+ * again. A shard has one of each for the rooms it decides over, the feed one of each for everything public.
+ */
+import type { Place } from './board.ts'
+import type { Act, Event } from './record.ts'
+
+/** Where an act came from: its place, and the 16-byte id of its command. */
+export type ActPlace = Place & { readonly id: Uint8Array }
+
+export interface Part {
+  /** Handlers by the `op` of an act. */
+  readonly acts: Readonly<Record<string, (act: Act, place: ActPlace) => void>>
+  /** An event was added at `slot`. */
+  onEvent?(event: Event, slot: number, place: ActPlace): void
+  /** The actor that decides over the thing with this id (32 hex), where this part knows it. */
+  actorOf?(id: string): string | undefined
+  /** What `restore` takes, as msgpack values. */
+  pack(): unknown
+  restore(packed: never): void
+}

@@ -1,0 +1,19 @@
+/** Receive URLs and what arrived there. */
+
+import type { Core } from '../core.ts'
+import type { Part } from '../part.ts'
+
+export class Receivers implements Part {
+  readonly acts: Part['acts'] = {}
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  pack(): unknown {
+    return null
+  }
+
+  restore(_packed: never): void {}
+}

@@ -1,0 +1,101 @@
+/**
+ * The whole state of a shard or of the feed: the board, the order of what happened, and the parts.
+ * One `apply`, used by a decision, by a replay and by the feed; nothing else changes anything.
+ */
+import { Blobs } from './blobs/blobs.ts'
+import { Board, type Place } from './board.ts'
+import { packBoard, unpackBoard } from './board-snapshot.ts'
+import { Changes, nowhere } from './changes.ts'
+import type { Core } from './core.ts'
+import { Direct } from './direct/direct.ts'
+import { Documents } from './documents/documents.ts'
+import { none } from './event-index.ts'
+import { Marks } from './events/marks.ts'
+import type { ActPlace, Part } from './part.ts'
+import { People } from './people/people.ts'
+import { Receivers } from './receivers/receivers.ts'
+import { type BoardRecord, RecordType } from './record.ts'
+import { Rules } from './rooms/rules.ts'
+
+type More = readonly [changes: unknown, parts: readonly unknown[], more: unknown]
+
+export class State implements Core {
+  readonly board: Board
+  readonly changes = new Changes()
+  readonly marks: Marks
+  readonly rules: Rules
+  readonly people: People
+  readonly direct: Direct
+  readonly documents: Documents
+  readonly blobs: Blobs
+  readonly receivers: Receivers
+  /** In the order of snapshots. */
+  readonly #parts: readonly Part[]
+  readonly #handlers = new Map<string, Part>()
+
+  constructor(board = new Board()) {
+    this.board = board
+    this.marks = new Marks(this)
+    this.rules = new Rules(this)
+    this.people = new People(this)
+    this.direct = new Direct(this)
+    this.documents = new Documents(this)
+    this.blobs = new Blobs(this)
+    this.receivers = new Receivers(this)
+    this.#parts = [this.marks, this.rules, this.people, this.direct, this.documents, this.blobs, this.receivers]
+    for (const part of this.#parts) {
+      for (const op of Object.keys(part.acts)) {
+        if (this.#handlers.has(op)) throw new Error(`two parts of the state hear ${op}`)
+        this.#handlers.set(op, part)
+      }
+    }
+  }
+
+  /** Applies one record; `key` is the 16-byte id of the command that caused it. */
+  apply(record: BoardRecord, key: Uint8Array, place: Place): void {
+    this.board.apply(record, key, place)
+    const from: ActPlace = { ...place, id: key }
+    if (record.type === RecordType.act) {
+      const handle = this.#handlers.get(record.op)?.acts[record.op]
+      if (handle === undefined) throw new Error(`no part of the state hears ${record.op}: a newer release wrote it`)
+      return handle(record, from)
+    }
+    const { board, changes } = this
+    if (record.type === RecordType.event) {
+      const slot = board.events.find(key)
+      const room = board.events.room[slot]!
+      changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
+      for (const part of this.#parts) part.onEvent?.(record, slot, from)
+    } else if (record.type === RecordType.roomCreated) {
+      const room = board.rooms.get(record.room)!.number
+      changes.add('room.created', { position: place.change, room, slot: nowhere, subject: '', at: record.at })
+    }
+  }
+
+  /** The actor that decides over the event, document, blob or receiver with this id (32 hex), if it is here. */
+  actorOf(id: string): string | undefined {
+    const slot = this.board.events.find(Buffer.from(id, 'hex'))
+    if (slot !== none) return this.board.roomList[this.board.events.room[slot]!]!.name
+    for (const part of this.#parts) {
+      const actor = part.actorOf?.(id)
+      if (actor !== undefined) return actor
+    }
+    return undefined
+  }
+
+  /** `more`: what else the thread needs to go on, anything msgpack can hold. */
+  pack(more: unknown): Buffer {
+    return packBoard(this.board, [this.changes.pack(), this.#parts.map((part) => part.pack()), more] satisfies More)
+  }
+
+  /** Undefined: bytes of another format. */
+  static unpack(bytes: Uint8Array): { state: State; more: unknown } | undefined {
+    const kept = unpackBoard(bytes)
+    if (kept === undefined) return undefined
+    const [changes, parts, more] = kept.more as More
+    const state = new State(kept.board)
+    state.changes.restore(changes as never)
+    for (const [n, part] of state.#parts.entries()) part.restore(parts[n] as never)
+    return { state, more }
+  }
+}

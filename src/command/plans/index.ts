@@ -1,0 +1,19 @@
+/** Every operation that writes, and how it is carried out. */
+import type { Plans } from '../plan.ts'
+import { blobsPlans } from './blobs.ts'
+import { directPlans } from './direct.ts'
+import { documentsPlans } from './documents.ts'
+import { eventsPlans } from './events.ts'
+import { peoplePlans } from './people.ts'
+import { receiversPlans } from './receivers.ts'
+import { roomsPlans } from './rooms.ts'
+
+export const plans: Plans = {
+  ...roomsPlans,
+  ...eventsPlans,
+  ...peoplePlans,
+  ...directPlans,
+  ...documentsPlans,
+  ...blobsPlans,
+  ...receiversPlans,
+}

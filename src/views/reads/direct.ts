@@ -1,0 +1,4 @@
+/** Reads on direct. */
+import type { Reads } from './read.ts'
+
+export const directReads: Reads = {}

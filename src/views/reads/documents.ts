@@ -1,0 +1,4 @@
+/** Reads on documents. */
+import type { Reads } from './read.ts'
+
+export const documentsReads: Reads = {}

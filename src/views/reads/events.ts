@@ -1,0 +1,76 @@
+/** Reads on events: one, a list, a thread. */
+import { findEvents, readThread } from '../../../actors/reading.ts'
+import { refusal } from '../../refusals.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+  scopeOf,
+  view,
+  withEvent,
+  withRoom,
+} from './read.ts'
+
+export const eventsReads: Reads = {
+  'event.get': (context, request) =>
+    withEvent(context, request, (slot) => {
+      const event = view(context, slot, true)
+      return ok({ event }, scopeOf([event]))
+    }),
+  'events.list': listEvents,
+  'thread.get': (context, request) => withEvent(context, request, (slot) => thread(context, request, slot)),
+}
+
+function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { args } = request
+  const list = (room: string): ReadAnswer => {
+    const name = `events:${room}:${args.page ?? ''}:${args.target ?? ''}:${args.kind ?? ''}:${args.order ?? 'desc'}`
+    const cursor = opened(context, name, args)
+    if (cursor === undefined) return badCursor
+    const { slots, next } = findEvents(context.board, {
+      ...(room === '' ? {} : { room }),
+      ...(args.page === undefined ? {} : { page: String(args.page) }),
+      ...(args.target === undefined ? {} : { author: String(args.target) }),
+      ...(args.kind === undefined ? {} : { kind: String(args.kind) }),
+      ...(args.before === undefined ? {} : { before: Number(args.before) }),
+      ...(args.after === undefined ? {} : { after: Number(args.after) }),
+      order: args.order === 'asc' ? 'asc' : 'desc',
+      limit: limitOf(args),
+      ...(cursor.from === undefined ? {} : { from: cursor.from }),
+    })
+    const events = slots.map((slot) => view(context, slot, false))
+    const { until } = scopeOf(events)
+    const scope = { ...(room === '' ? {} : { room }), ...(until === undefined ? {} : { until }) }
+    return ok({ events, ...paging(context, name, next), generation: context.generation }, scope)
+  }
+  if (args.room !== undefined) return withRoom(context, request, (room) => list(room.name))
+  if (args.before !== undefined || args.after !== undefined) {
+    return refused(refusal('missing_field', 'before and after count inside a room: name the room too', 'room'))
+  }
+  return list('')
+}
+
+function thread(context: ReadContext, { args }: ReadRequest, slot: number): ReadAnswer {
+  const { board } = context
+  const list = `thread:${board.events.idHex(slot)}`
+  const cursor = opened(context, list, args)
+  if (cursor === undefined) return badCursor
+  const found = readThread(board, slot, limitOf(args), cursor.from)
+  const events = found.slots.map((each) => view(context, each, false))
+  const data = {
+    root_id: board.events.idHex(found.root),
+    requested_event_id: board.events.idHex(slot),
+    room: board.roomList[board.events.room[slot]!]!.name,
+    page: board.page(found.root),
+    events,
+    ...paging(context, list, found.next),
+  }
+  return ok(data, scopeOf(events))
+}

@@ -1,0 +1,39 @@
+/** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
+import { mayWrite } from '../../../actors/rooms/room.ts'
+import { refusal } from '../../refusals.ts'
+import { blobsReads } from './blobs.ts'
+import { directReads } from './direct.ts'
+import { documentsReads } from './documents.ts'
+import { eventsReads } from './events.ts'
+import { peopleReads } from './people.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+import { receiversReads } from './receivers.ts'
+import { roomsReads } from './rooms.ts'
+
+const reads: Reads = {
+  ...eventsReads,
+  ...roomsReads,
+  ...peopleReads,
+  ...directReads,
+  ...documentsReads,
+  ...blobsReads,
+  ...receiversReads,
+  locate,
+}
+
+export function answerRead(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const read = reads[request.op]
+  if (read === undefined) throw new Error(`no read for ${request.op}`)
+  return read(context, request)
+}
+
+/** The house asks itself which actor decides over a thing; what the reader may not see is not there. */
+function locate({ state, board, visibility }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  const actor = state.actorOf(String(args.thing))
+  const room = actor === undefined ? undefined : board.rooms.get(actor)
+  const isHidden = room !== undefined && room.visibility === 'private' && !mayWrite(room, reader)
+  const isElsewhere = room !== undefined && room.visibility !== visibility
+  if (actor === undefined || isHidden || isElsewhere)
+    return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
+  return ok({ actor })
+}

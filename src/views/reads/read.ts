@@ -1,0 +1,124 @@
+/**
+ * What every read is made of: the request, the answer, and the doors that a reader has to pass.
+ * The feed thread answers for everything public, a shard for its private rooms; both with the same functions.
+ */
+import type { Board, Room, Visibility } from '../../../actors/board.ts'
+import { none } from '../../../actors/event-index.ts'
+import { mayWrite } from '../../../actors/rooms/room.ts'
+import type { State } from '../../../actors/state.ts'
+import type { Frame } from '../../../storage/journal.ts'
+import type { CursorSealer } from '../../format/cursor.ts'
+import { type Refusal, refusal } from '../../refusals.ts'
+import { type EventView, slotView } from '../event.ts'
+
+/** A read on its way: fields already checked against the operation's declaration. */
+export type ReadRequest = {
+  readonly op: string
+  readonly args: Readonly<Record<string, string | number>>
+  /** Identity id of a signed reader, else ''. */
+  readonly reader: string
+}
+
+export type ReadAnswer =
+  | {
+      readonly ok: true
+      readonly json: string
+      /** The room it depends on alone; absent: on the whole board. */
+      readonly room?: string
+      /** Unix seconds from which on a text shown here is gone; absent: never. */
+      readonly until?: number
+    }
+  | { readonly ok: false; readonly refusal: Refusal }
+  /** Not on this board; another may hold it. */
+  | { readonly ok: false; readonly absent: Refusal }
+
+export type ReadContext = {
+  readonly state: State
+  readonly board: Board
+  readonly body: (slot: number) => Frame
+  readonly cursors: CursorSealer
+  readonly generation: string
+  /** Unix seconds. */
+  readonly now: () => number
+  /** Which rooms this board answers for; all others are absent here. */
+  readonly visibility: Visibility
+}
+
+export type Read = (context: ReadContext, request: ReadRequest) => ReadAnswer
+/** Reads by the name of the operation. */
+export type Reads = Readonly<Record<string, Read>>
+
+const pageDefault = 50
+
+export function ok(data: unknown, scope: { room?: string; until?: number } = {}): ReadAnswer {
+  return { ok: true, json: JSON.stringify(data), ...scope }
+}
+
+/** What an answer of these events depends on, when they are all of one room. */
+export function scopeOf(events: readonly EventView[]): { room?: string; until?: number } {
+  const [first] = events
+  if (first === undefined) return {}
+  const ends = events
+    .filter(({ hidden, expires_at }) => !hidden && expires_at !== undefined)
+    .map((event) => event.expires_at!)
+  return { room: first.room, ...(ends.length === 0 ? {} : { until: Math.min(...ends) }) }
+}
+
+export function refused(refused: Refusal): ReadAnswer {
+  return { ok: false, refusal: refused }
+}
+
+export const privateRoom = refusal('private_room', 'this room is private: only its members read it, by signed commands')
+
+export function withRoom(
+  context: ReadContext,
+  { args, reader }: ReadRequest,
+  read: (room: Room) => ReadAnswer,
+): ReadAnswer {
+  const room = context.board.rooms.get(String(args.room))
+  if (room?.visibility !== context.visibility)
+    return { ok: false, absent: refusal('not_found', `there is no room ${args.room}`, 'room') }
+  if (room.visibility === 'private' && !mayWrite(room, reader)) return refused(privateRoom)
+  return read(room)
+}
+
+export function withEvent(
+  context: ReadContext,
+  { args, reader }: ReadRequest,
+  read: (slot: number) => ReadAnswer,
+): ReadAnswer {
+  const { events, roomList } = context.board
+  const slot = events.find(Buffer.from(String(args.event_id), 'hex'))
+  const room = slot === none ? undefined : roomList[events.room[slot]!]
+  if (room?.visibility !== context.visibility)
+    return { ok: false, absent: refusal('not_found', `there is no event ${args.event_id}`, 'event_id') }
+  if (room.visibility === 'private' && !mayWrite(room, reader)) return refused(privateRoom)
+  return read(slot)
+}
+
+export function view(context: ReadContext, slot: number, payload: boolean): EventView {
+  return slotView(context.board, slot, context.body(slot), { payload, now: context.now() })
+}
+
+export function limitOf(args: ReadRequest['args']): number {
+  return args.limit === undefined ? pageDefault : Number(args.limit)
+}
+
+/** What a cursor of this list holds: a number, or undefined when it is not ours. */
+export function opened(
+  context: ReadContext,
+  list: string,
+  args: ReadRequest['args'],
+): { from: number | undefined } | undefined {
+  if (args.cursor === undefined) return { from: undefined }
+  const from = context.cursors.open(list, String(args.cursor))
+  return typeof from === 'number' ? { from } : undefined
+}
+
+export const badCursor = refused(
+  refusal('invalid_field', 'this cursor was not given by this list: start again without one', 'cursor'),
+)
+
+export function paging(context: ReadContext, list: string, next: number | undefined) {
+  return next === undefined ? { has_more: false } : { next_cursor: context.cursors.seal(list, next), has_more: true }
+}

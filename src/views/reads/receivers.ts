@@ -1,0 +1,4 @@
+/** Reads on receivers. */
+import type { Reads } from './read.ts'
+
+export const receiversReads: Reads = {}

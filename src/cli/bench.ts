@@ -8,17 +8,22 @@ import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 export const benchCommand: Command = {
   name: 'bench',
   summary: 'Runs the benches and prints their tables. Names pick some of them.',
-  usage: 'bench [NAME…]',
-  optionHelp: [],
-  example: 'broadside bench post',
-  options: {},
+  usage: 'bench [--quick] [--keep] [NAME…]',
+  optionHelp: [
+    ['--quick', 'a look in under a minute'],
+    ['--keep', 'also write the result to a file under this machine’s name, to be committed'],
+  ],
+  example: 'broadside bench --quick posts',
+  options: { quick: { type: 'boolean' }, keep: { type: 'boolean' } },
   positionals: { min: 0, max: 16 },
   async run(args) {
     const program = fileURLToPath(new URL('../../bench/run.ts', import.meta.url))
     if (!existsSync(program))
       throw new CommandFailed('This installation has no bench directory. Run it from the source tree.')
-    const child = spawn(process.execPath, [program, ...args.positionals], { stdio: 'inherit' })
+    const options = ['quick', 'keep'].filter((name) => args.flag(name)).map((name) => `--${name}`)
+    const child = spawn(process.execPath, [program, ...options, ...args.positionals], { stdio: 'inherit' })
     const [code] = (await once(child, 'exit')) as [number | null]
+    if (code === exitCodes.usage) return exitCodes.usage
     return code === 0 ? exitCodes.ok : exitCodes.failed
   },
 }

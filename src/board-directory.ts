@@ -8,10 +8,11 @@
  *   shard-00/ …       one journal a shard: <first seq>.log and its .idx
  *   log/              the log's journal, and nodes.bin (derived: node hashes of the tree)
  */
-import { createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
+import { type KeyObject, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/disk.ts'
+import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
 import { identityId } from './format/encoding.ts'
 
 export type BoardFacts = {
@@ -146,8 +147,7 @@ function parseFacts(text: string): BoardFacts | undefined {
 }
 
 function identityOf(seed: Buffer): BoardIdentity {
-  const pkcs8 = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
-  const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
-  const raw = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32)
+  const privateKey = privateKeyOf(seed)
+  const raw = rawPublicKeyOf(privateKey)
   return { id: identityId(raw), publicKey: raw.toString('base64url'), privateKey, seed }
 }

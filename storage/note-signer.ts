@@ -2,14 +2,12 @@
  * The log's own hand: an Ed25519 key, made from its 32-byte seed, that signs
  * notes. Only the thread that owns the log may hold one.
  */
-import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { sign } from 'node:crypto'
+import { privateKeyOf, rawPublicKeyOf } from './ed25519.ts'
 import { formatVkey, KEY_TYPE, keyIdOf, type Signer } from './note.ts'
 
 /** Bytes of a seed: what the key file keeps. */
 export const SEED_BYTES = 32
-
-/** What DER writes before the 32 bytes of an Ed25519 seed (RFC 8410 section 7). */
-const ED25519_PKCS8 = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** A signer, and the public key that others pin to check it. */
 export type NoteKey = { readonly signer: Signer; readonly vkey: string; readonly publicKey: Buffer }
@@ -22,8 +20,8 @@ export type NoteKey = { readonly signer: Signer; readonly vkey: string; readonly
  */
 export function createNoteKey(name: string, seed: Uint8Array): NoteKey {
   if (seed.length !== SEED_BYTES) throw new RangeError(`a seed has ${SEED_BYTES} bytes, not ${seed.length}`)
-  const privateKey = createPrivateKey({ key: Buffer.concat([ED25519_PKCS8, seed]), format: 'der', type: 'pkcs8' })
-  const publicKey = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32)
+  const privateKey = privateKeyOf(seed)
+  const publicKey = rawPublicKeyOf(privateKey)
   const vkey = formatVkey({ name, type: KEY_TYPE.ed25519, publicKey })
   const keyId = keyIdOf(name, KEY_TYPE.ed25519, publicKey)
   return { signer: { name, keyId, sign: (text) => sign(null, text, privateKey) }, vkey, publicKey }

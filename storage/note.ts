@@ -16,8 +16,9 @@
  *   0x01     64 bytes Ed25519                          the text
  *   0x04     u64 seconds, big-endian || 64 Ed25519     "cosignature/v1\ntime <seconds>\n" || the text
  */
-import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto'
+import { hash, type KeyObject, verify } from 'node:crypto'
 import { decodeBase64, encodeBase64 } from './base64.ts'
+import { publicKeyOf } from './ed25519.ts'
 import { type Parsed, unreadable } from './parsed.ts'
 
 /** A note is read whole, and one with post-quantum cosignatures of 5 kB each still fits. */
@@ -55,8 +56,6 @@ export type Signer = {
 const SEPARATOR = '\n\n'
 const LINE_START = '\u2014 '
 const ED25519_KEY_BYTES = 32
-/** What DER writes before the 32 bytes of an Ed25519 public key (RFC 8410 section 4). */
-const ED25519_SPKI = Buffer.from('302a300506032b6570032100', 'hex')
 const ED25519_SIGNATURE_BYTES = 64
 const COSIGNATURE_BYTES = 8 + ED25519_SIGNATURE_BYTES
 
@@ -97,9 +96,7 @@ export function parseVkey(vkey: string): Parsed<VerifierKey> {
   const publicKey = bytes.subarray(1)
   const keyId = keyIdOf(name, type, publicKey)
   if (id !== hex32(keyId)) return unreadable('the id in the vkey is not that of its key')
-  const spki = Buffer.concat([ED25519_SPKI, publicKey])
-  const key = createPublicKey({ key: spki, format: 'der', type: 'spki' })
-  return { ok: true, value: { name, keyId, type, publicKey, key } }
+  return { ok: true, value: { name, keyId, type, publicKey, key: publicKeyOf(publicKey) } }
 }
 
 /**

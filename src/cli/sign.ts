@@ -4,8 +4,9 @@
  * libsodium signs in 24 us what OpenSSL signs in 40 (an import signs thousands a second), so it is used where it
  * loads; Ed25519 is deterministic, both give the same 64 bytes (RFC 8032 section 5.1.6).
  */
-import { createHash, createPrivateKey, createPublicKey, randomBytes, sign as signWithOpenssl } from 'node:crypto'
+import { createHash, randomBytes, sign as signWithOpenssl } from 'node:crypto'
 import { createRequire } from 'node:module'
+import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
 
 export type Signer = {
@@ -27,7 +28,6 @@ type Sodium = {
   crypto_sign_detached(signature: Buffer, message: Uint8Array, secretKey: Buffer): void
 }
 
-const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 const sodium = loadSodium()
 
 function loadSodium(): Sodium | undefined {
@@ -56,8 +56,8 @@ function sodiumSigner(library: Sodium, seed: Uint8Array): Signer {
 
 /** Exported for the test that holds both to the same bytes. */
 export function opensslSigner(seed: Uint8Array): Signer {
-  const key = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: 'der', type: 'pkcs8' })
-  const rawKey = createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(-32)
+  const key = privateKeyOf(seed)
+  const rawKey = rawPublicKeyOf(key)
   return signerOf(rawKey, (message) => signWithOpenssl(null, message, key))
 }
 

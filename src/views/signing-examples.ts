@@ -2,7 +2,8 @@
  * Worked signing examples, made and signed at start with a key whose seed everybody knows (bytes 0 to 31):
  * a client that reproduces them can sign. Never use that key for anything else.
  */
-import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { sign } from 'node:crypto'
+import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import { commandId, type SignableCommand, signingBytes } from '../format/signing.ts'
 
 const seed = Buffer.from(Array.from({ length: 32 }, (_, i) => i))
@@ -35,15 +36,8 @@ const commands: readonly SignableCommand[] = [
 ]
 
 /** The key of all examples. */
-const privateKey = createPrivateKey({
-  key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]),
-  format: 'der',
-  type: 'pkcs8',
-})
-const publicKey = createPublicKey(privateKey)
-  .export({ format: 'der', type: 'spki' })
-  .subarray(-32)
-  .toString('base64url')
+const privateKey = privateKeyOf(seed)
+const publicKey = rawPublicKeyOf(privateKey).toString('base64url')
 
 export function signingExamples(serviceId: string) {
   return commands.map((each) => {

@@ -1,17 +1,18 @@
 /** An event as a person reads it in a terminal; everything in it was written by strangers, so all is made inert. */
+import { blockText, lineText } from '../format/text-block.ts'
 import { inertLine, inertText } from './terminal.ts'
 
 export type ShownEvent = Readonly<Record<string, unknown>>
 
 /** `[id] room/page @handle 2026-01-31T12:00:00Z reply_to=id`, the text, an empty line. `indent` = spaces before each line. */
 export function eventBlock(event: ShownEvent, indent = ''): string {
-  const lines = [headOf(event), ...inertText(bodyOf(event)).split('\n')]
-  return `${lines.map((line) => (line === '' ? '' : indent + line)).join('\n')}\n\n`
+  const lines = [headOf(event), ...blockText(inertText(bodyOf(event))).split('\n')]
+  return `${lines.map((line) => indent + line).join('\n')}\n\n`
 }
 
 /** The same on one line, line feeds shown as `⏎`. */
 export function eventLine(event: ShownEvent): string {
-  return `${headOf(event)} ${inertLine(bodyOf(event).replaceAll('\n', '⏎'))}\n`
+  return `${headOf(event)} ${inertLine(lineText(bodyOf(event)))}\n`
 }
 
 function headOf(event: ShownEvent): string {

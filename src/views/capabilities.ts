@@ -64,6 +64,8 @@ export function capabilities(board: Described) {
       tail: '/tail/{room}',
       export: '/v1/export',
       formats: ['text blocks', 'format=line', 'Accept: text/event-stream'],
+      blocks:
+        'a line that begins with [ is the head of a post, one that begins with # is the board speaking, an empty line ends a post; in a text an empty line is shown as two spaces, and a line that would begin so has "> " before it',
       resume: '/tail/{room}?since={event_id} goes on behind that event with nothing lost',
     },
     limits: {

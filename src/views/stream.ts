@@ -1,7 +1,9 @@
 /**
  * What a follower of a room reads: blocks and lines of the text tail, and server-sent events.
- * Control, format and bidirectional characters are escaped, so a text can neither drive a terminal nor hide itself.
+ * Control, format and bidirectional characters are escaped, so a text can neither drive a terminal nor hide itself, and
+ * its lines cannot be taken for heads of posts or words of the board (src/format/text-block.ts).
  */
+import { blockText, lineText } from '../format/text-block.ts'
 import type { EventView } from './event.ts'
 
 export type TailFormat = 'block' | 'line' | 'sse'
@@ -24,6 +26,6 @@ export function tailText(event: EventView, format: TailFormat): string {
   const time = new Date(event.created_at * 1000).toISOString().replace('.000Z', 'Z')
   const reply = event.reply_to === undefined ? '' : ` reply_to=${event.reply_to}`
   const head = `[${event.event_id}] ${event.room}/${event.page} ${name} ${time}${reply}`
-  const text = event.text === undefined ? `(${event.reason ?? 'gone'})` : inert(event.text)
-  return format === 'line' ? `${head} ${text.replaceAll('\n', '⏎')}\n` : `${head}\n${text}\n\n`
+  const text = inert(event.text ?? `(${event.reason ?? 'gone'})`)
+  return format === 'line' ? `${head} ${lineText(text)}\n` : `${head}\n${blockText(text)}\n\n`
 }

@@ -22,6 +22,7 @@ const composed = [
   '\ufeffBOM first, \u200bzero width, \u00ad soft',
   'a\rb\nc\r\nd\te\u000bf\u000cg\u0085h\u2028i\u2029j',
   '[0123456789abcdef0123456789abcdef] lobby/main @broadside 2026-01-01T00:00:00Z\nforged block\n\n',
+  '# you read slower than this room speaks: closed\n\n\n\u200d[0123456789abcdef0123456789abcdef] lobby/main @x\n',
   'id: x\ndata: {}\n\nevent: y\n\n: comment',
   '{"type":"end","count":1,"checkpoint":"x"}\n',
   '👩‍👩‍👧‍👦 🏳️‍🌈 é vs e\u0301 \u{e0001}\u{e0041} \uffff \ufffe \u{10ffff}',
@@ -132,11 +133,22 @@ describe.each([
       const shown = tail.replaceAll('\u200d', '').replace(/[\n\t]/g, '')
       const [bad] = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.exec(shown) ?? []
       expect(bad?.codePointAt(0)?.toString(16)).toBeUndefined()
-      const lines = (await lineTail(address, events.length)).split('\n').filter((line) => line.startsWith('['))
-      const known = new Set(events.map(({ event_id }) => event_id))
-      const strangers = lines.filter((line) => !known.has(line.slice(1, 33)))
-      // The root is one of the newest 200 of a small room.
-      expect(strangers.length).toBeLessThanOrEqual(1)
+      // What begins like a head is one, what begins like a word of the board is its first line, and blocks end where they end.
+      const ids = new Set(events.map(({ event_id }) => event_id))
+      const [first, ...lines] = tail.split('\n')
+      expect(first).toMatch(/^# live tail of room texts/)
+      expect(lines.filter((line) => line.startsWith('#'))).toEqual([])
+      const strangers = (all: readonly string[]) =>
+        all.filter((line) => line.startsWith('[') && !ids.has(line.slice(1, 33)))
+      // The root, of which the texts are replies.
+      expect(strangers(lines).length).toBeLessThanOrEqual(1)
+      const blocks = tail.split(/\n\n+/).filter((block) => block.startsWith('['))
+      expect(blocks.length).toBeGreaterThanOrEqual(ids.size)
+      for (const event of events) {
+        const block = blocks.find((each) => each.startsWith(`[${event.event_id}]`))!
+        expect(block.split('\n')).toHaveLength(1 + event.text!.split('\n').length)
+      }
+      expect(strangers((await lineTail(address, events.length)).split('\n')).length).toBeLessThanOrEqual(1)
     },
   )
 

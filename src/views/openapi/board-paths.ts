@@ -167,9 +167,10 @@ const tailPath: Json = {
   summary: 'Follow a public room live.',
   description: [
     'The newest posts, then each further one as soon as it is on disk, for as long as the reader stays. Plain text by',
-    'default: a line `[event_id] room/page author time`, the text, an empty line. With `Accept: text/event-stream` the',
-    'same as server-sent events, `id` the event_id and `data` the Event. A reader that does not keep up is told so in a',
-    'last line that begins with `#`, and closed.',
+    'default: a line `[event_id] room/page author time`, the text, an empty line. No text can look like another post: in',
+    'it an empty line is shown as two spaces, and a line that begins with `[` or `#` has `> ` before it. With `Accept:',
+    'text/event-stream` the same as server-sent events, `id` the event_id and `data` the Event. A reader that does not',
+    'keep up is told so in a last line that begins with `#`, and closed.',
   ].join('\n'),
   parameters: [
     pathParameter('room', fields.room.schema),

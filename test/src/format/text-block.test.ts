@@ -1,0 +1,50 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { blockText, lineText } from '../../../src/format/text-block.ts'
+
+const head = `[${'0'.repeat(32)}] lobby/main @broadside 2026-01-01T00:00:00Z`
+
+test.each([
+  ['plain', 'plain'],
+  ['two\nlines', 'two\nlines'],
+  ['a paragraph\n\nand another\n', 'a paragraph\n  \nand another\n  '],
+  [head, `> ${head}`],
+  [`\n${head}\nforged`, `  \n> ${head}\nforged`],
+  [`  ${head}`, `>   ${head}`],
+  ['# closed\n## more', '> # closed\n> ## more'],
+  ['\u200d[x', '> \u200d[x'],
+  ['\ufe0f\u0301\u3164#', '> \ufe0f\u0301\u3164#'],
+  ['- [x] done # really', '- [x] done # really'],
+  ['> quoted', '> quoted'],
+])('the text %j is shown as %j', (text, shown) => {
+  expect(blockText(text)).toBe(shown)
+})
+
+test('on one line a text cannot name what it replies to', () => {
+  expect(lineText('a\nb\n\nc')).toBe('a⏎b⏎⏎c')
+  expect(lineText(`reply_to=${'0'.repeat(32)} yes`)).toBe(`> reply_to=${'0'.repeat(32)} yes`)
+  expect(lineText('\u00a0reply_to=x')).toBe('> \u00a0reply_to=x')
+  expect(lineText('I reply_to=x')).toBe('I reply_to=x')
+})
+
+test('whatever the texts, the heads and ends of their blocks are found again, and nothing else', () => {
+  const piece = fc.constantFrom('\n', '\n\n', '[', '#', head, ' ', '\t', 'word', '> ', '\u200d', '⏎')
+  const text = fc.array(piece, { minLength: 1, maxLength: 12 }).map((pieces) => pieces.join(''))
+  fc.assert(
+    fc.property(fc.array(text, { maxLength: 6 }), (texts) => {
+      const stream = texts.map((each, n) => `[${n}] head\n${blockText(each)}\n\n`).join('\n')
+      const lines = stream.split('\n')
+      expect(lines.filter((line) => line.startsWith('['))).toEqual(texts.map((_, n) => `[${n}] head`))
+      expect(lines.filter((line) => line.startsWith('#'))).toEqual([])
+      const blocks = stream.split(/\n\n+/).filter((block) => block !== '')
+      expect(blocks).toHaveLength(texts.length)
+      // Nothing is taken away: only "> " before lines, and two spaces on empty ones.
+      for (const [n, block] of blocks.entries()) {
+        const shown = block.split('\n').slice(1)
+        const sent = texts[n]!.split('\n')
+        expect(shown).toHaveLength(sent.length)
+        for (const [i, line] of shown.entries()) expect([sent[i], `> ${sent[i]}`, `  ${sent[i]}`]).toContain(line)
+      }
+    }),
+  )
+})

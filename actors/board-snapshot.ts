@@ -8,7 +8,7 @@ import { Packr } from 'msgpackr'
 import { type Author, Board, type Page, type Room, type Visibility } from './board.ts'
 import { EventIndex, SlotList } from './event-index.ts'
 
-const format = 2
+const format = 3
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Uint8Array]
@@ -17,6 +17,7 @@ type PackedRoom = {
   readonly visibility: Visibility
   readonly owner: string | null
   readonly members: readonly string[]
+  readonly moderators: readonly string[]
   readonly about: string | null
   readonly at: number
   readonly updated: number
@@ -92,6 +93,7 @@ function packRoom(room: Room): PackedRoom {
     visibility: room.visibility,
     owner: room.owner ?? null,
     members: [...room.members],
+    moderators: [...room.moderators],
     about: room.about ?? null,
     at: room.createdAt,
     updated: room.updatedAt,
@@ -111,6 +113,7 @@ function unpackRoom(packed: PackedRoom, number: number): Room {
     visibility: packed.visibility,
     owner: packed.owner ?? undefined,
     members: new Set(packed.members),
+    moderators: new Set(packed.moderators),
     about: packed.about ?? undefined,
     createdAt: packed.at,
     updatedAt: packed.updated,

@@ -30,8 +30,12 @@ export interface Room extends Active<Room> {
   readonly number: number
   readonly name: string
   readonly visibility: Visibility
-  readonly owner: string | undefined
+  /** Undefined: the operator owns it. */
+  owner: string | undefined
+  /** Everybody let in but the owner, moderators too. */
   readonly members: Set<string>
+  /** At most 16, all of them members. */
+  readonly moderators: Set<string>
   readonly about: string | undefined
   readonly createdAt: number
   readonly events: SlotList
@@ -123,6 +127,7 @@ export class Board {
       visibility: record.visibility,
       owner: record.owner === undefined ? undefined : hex(record.owner),
       members: new Set((record.members ?? []).map(hex)),
+      moderators: new Set(),
       about: record.about,
       createdAt: record.at,
       events: new SlotList(),

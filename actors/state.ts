@@ -58,7 +58,9 @@ export class State implements Core {
     if (record.type === RecordType.act) {
       const handle = this.#handlers.get(record.op)?.acts[record.op]
       if (handle === undefined) throw new Error(`no part of the state hears ${record.op}: a newer release wrote it`)
-      return handle(record, from)
+      handle(record, from)
+      for (const part of this.#parts) part.onAct?.(record, from)
+      return
     }
     const { board, changes } = this
     if (record.type === RecordType.event) {

@@ -2,11 +2,14 @@
  * A room decides here: what becomes of a post, and of the wish to make a room.
  * Pure functions of the board's state; who signed was settled before.
  */
-import type { Board, Room } from '../board.ts'
+import type { Board } from '../board.ts'
 import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
 import { type Event, RecordType, type RoomCreated } from '../record.ts'
 import { type Decider, type Planned, refuse, type WriteLetter } from '../write.ts'
+import { mayWrite } from './roles.ts'
+
+export { mayWrite }
 
 export type PostArgs = {
   readonly page: string
@@ -24,10 +27,6 @@ export type PostReply = {
   /** 32 hex of the thread's root. */
   readonly thread: string
   readonly isPublic: boolean
-}
-
-export function mayWrite(room: Room, author: string): boolean {
-  return room.visibility === 'public' || room.owner === author || room.members.has(author)
 }
 
 export const decidePost: Decider = ({ board, now }, letter) => {

@@ -1,0 +1,38 @@
+/**
+ * Who may do what in a room. A room has one owner (without one the operator of the board owns it), at most 16 moderators, and
+ * members; moderators are members. The operator moderates every public room, and knows of a private one only as its member.
+ *
+ * The board's own voice is recognised by its door, which nobody outside can take.
+ */
+import type { Room } from '../board.ts'
+import type { WriteLetter } from '../write.ts'
+
+export type Role = 'owner' | 'moderator' | 'member' | 'none'
+
+export const moderatorsMax = 16
+
+export function roleOf(room: Room, identity: string): Role {
+  if (room.owner === identity) return 'owner'
+  if (room.moderators.has(identity)) return 'moderator'
+  return room.members.has(identity) ? 'member' : 'none'
+}
+
+/** A private room does not exist for anybody else; the policy of a room may ask more of who writes. */
+export function mayWrite(room: Room, author: string): boolean {
+  return room.visibility === 'public' || room.owner === author || room.members.has(author)
+}
+
+/** May act as the owner of the room. */
+export function mayOwn(room: Room, author: string, operator: boolean): boolean {
+  return room.owner === undefined ? operator && room.visibility === 'public' : room.owner === author
+}
+
+/** May hide, restore and redact what others wrote in the room. */
+export function mayModerate(room: Room, author: string, operator: boolean): boolean {
+  return room.owner === author || room.moderators.has(author) || (operator && room.visibility === 'public')
+}
+
+/** The board itself wrote this letter (src/command/voice.ts). */
+export function isOfBoard({ via }: Pick<WriteLetter, 'via'>): boolean {
+  return via === 'board'
+}

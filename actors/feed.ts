@@ -7,7 +7,7 @@
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
 import { HASH_BYTES } from '../storage/merkle.ts'
-import { decodeLogFrame } from './log.ts'
+import { decodeLogFrame, entriesOf } from './log.ts'
 import { leafBatches } from './log-tree.ts'
 import { type BoardRecord, frameKey, fromFrame, LEAF, PUBLIC } from './record.ts'
 import type { Head } from './shard.ts'
@@ -107,6 +107,22 @@ export class Feed {
     return hashes
   }
 
+  /** Entries start..end-1 with their u16 big-endian lengths, as a C2SP bundle has them. 0 <= start <= end <= head.size. */
+  entries(start: number, end: number): Buffer {
+    const parts: Buffer[] = []
+    let at = start
+    while (at < end) {
+      const frame = decodeLogFrame(this.#options.log.read(this.#frames[this.#firstOf(at + 1)]!)!)
+      let index = frame.firstLeaf
+      for (const entry of entriesOf(frame)) {
+        if (index >= start && index < end) parts.push(lengthOf(entry), entry)
+        index++
+      }
+      at = index
+    }
+    return Buffer.concat(parts)
+  }
+
   /** Index of the first signed size that is not smaller. */
   #firstOf(size: number): number {
     let low = 0
@@ -143,4 +159,10 @@ export class Feed {
     this.#sizes.push(size)
     this.#frames.push(logFrame.seq)
   }
+}
+
+function lengthOf(entry: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(2)
+  bytes.writeUInt16BE(entry.length)
+  return bytes
 }

@@ -18,6 +18,7 @@ import { House } from './house.ts'
 import { clientAddress } from './http/client-address.ts'
 import { documentPaths } from './http/documents.ts'
 import { handleExport } from './http/export.ts'
+import { logDoors } from './http/log.ts'
 import { createNodeServer } from './http/node.ts'
 import { type Exchange, type HttpServer, headBytesMax } from './http/port.ts'
 import { portOptions } from './http/port-options.ts'
@@ -137,6 +138,14 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     onReply: (status) => counters.add(`replies_${status}`),
     more: {
       ...documentPaths(described),
+      ...logDoors({
+        origin: directory.facts.origin,
+        vkey: facts.vkey,
+        address,
+        checkpoint: () => news.head.checkpoint,
+        tile: (path, answer) => house.askFeed(['tile', path, house.seen], answer),
+        routes: () => routes,
+      }),
       '/tail/': (exchange, room) => tails.handle(exchange, room),
       '/v1/export': (exchange) =>
         handleExport(

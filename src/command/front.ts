@@ -242,7 +242,7 @@ function readRequest(
     if (name !== 'data' && isGiven(value)) args[name] = value as string | number
   }
   for (const [name, value] of Object.entries(data)) if (name !== 'schema') args[name] = value as string | number
-  return { op: operation.name, args, reader }
+  return { op: operation.name, args, reader, isCommand: true }
 }
 
 /** `absent` everywhere is a refusal. */

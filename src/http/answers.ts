@@ -7,6 +7,8 @@ import { hash } from 'node:crypto'
 export type Ready = {
   readonly body: Buffer
   readonly etag: string
+  /** Name of the file that the body is; undefined: JSON. */
+  readonly file: string | undefined
   /** The one room it depends on, or undefined: on the whole board. */
   readonly room: string | undefined
   /** Newest change when it was asked for. */

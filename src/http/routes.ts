@@ -15,7 +15,7 @@ import { operations } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { etagOf, ReadyAnswers } from './answers.ts'
+import { etagOf, type Ready, ReadyAnswers } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 
@@ -159,15 +159,22 @@ export class Routes {
   }
 
   #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {
-    const body = Buffer.from(`{"ok":true,"data":${answer.json}}`)
-    const ready = { body, etag: etagOf(body), room: answer.room, change, until: answer.until ?? 0 }
+    const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${answer.json}}` : answer.json)
+    const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until ?? 0 }
     this.#ready.keep(url, ready)
     return ready
   }
 
-  #sendReady(exchange: Exchange, { body, etag }: { body: Buffer; etag: string }): void {
+  #sendReady(exchange: Exchange, { body, etag, file }: Ready): void {
     if (exchange.ended) return
-    const headers: Header[] = [['content-type', json], ...shared, ['cache-control', 'no-cache'], ['etag', etag]]
+    const kind: readonly Header[] =
+      file === undefined
+        ? [['content-type', json]]
+        : [
+            ['content-type', 'text/plain; charset=utf-8'],
+            ['content-disposition', `attachment; filename="${file}"`],
+          ]
+    const headers: Header[] = [...kind, ...shared, ['cache-control', 'no-cache'], ['etag', etag]]
     const same = exchange
       .header('if-none-match')
       ?.split(',')
@@ -199,12 +206,23 @@ export function queryRequest(operation: Operation, query: string, parameter: str
     if (typeof read === 'object') return read
     args[declared.field.replace('data.', '')] = read
   }
+  for (const key of requiredKeys(operation)) {
+    if (args[key] !== undefined) continue
+    const shown = get.query.find((each) => each.field === `data.${key}`)?.name ?? key
+    return refusal('missing_field', `${get.path} needs ${shown}: see /openapi.json`, shown)
+  }
   for (const name of operation.required) {
-    if (args[name] !== undefined) continue
+    if (name === 'data' || args[name] !== undefined) continue
     const shown = get.query.find((each) => each.field === name)?.name ?? name
     return refusal('missing_field', `${get.path} needs ${shown}: ${fields[name].rule}`, shown)
   }
   return { op: operation.name, args, reader: '' }
+}
+
+/** Keys that `data` must hold, apart from its version. */
+function requiredKeys({ data }: Operation): readonly string[] {
+  const { required = [] } = (data ?? {}) as { required?: readonly string[] }
+  return required.filter((key) => key !== 'schema')
 }
 
 function readField(
@@ -222,7 +240,7 @@ function readField(
 function readData(operation: Operation, name: string, key: string, value: string): string | number | Refusal {
   const schema = (
     operation.data as unknown as {
-      properties: Record<string, { type?: string; minimum?: number; anyOf?: { const: string }[] }>
+      properties: Record<string, { type?: string; const?: string; minimum?: number; anyOf?: { const: string }[] }>
     }
   ).properties[key]!
   if (schema.type === 'integer') {
@@ -230,7 +248,7 @@ function readData(operation: Operation, name: string, key: string, value: string
     if (Number.isSafeInteger(number) && number >= (schema.minimum ?? 0)) return number
     return refusal('invalid_field', `${name} must be an integer of at least ${schema.minimum ?? 0}`, name)
   }
-  const choices = schema.anyOf?.map((each) => each.const) ?? []
+  const choices = schema.const === undefined ? (schema.anyOf?.map((each) => each.const) ?? []) : [schema.const]
   return choices.includes(value)
     ? value
     : refusal('invalid_field', `${name} must be one of ${choices.join(', ')}`, name)

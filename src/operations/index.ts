@@ -1,7 +1,7 @@
 /** The one list of operations. Whatever is not here does not exist, at any door. */
 import { eventGet, eventsList, post, threadGet } from './events.ts'
 import { identitiesList, identityGet, identityRegister } from './identity.ts'
-import { logCheckpoint, logProof } from './log.ts'
+import { logCheckpoint, logConsistency, logLeaves, logProof } from './log.ts'
 import type { Operation } from './operation.ts'
 import { roomCreate, roomGet, roomPages, roomsList } from './rooms.ts'
 
@@ -19,6 +19,8 @@ export const operations: readonly Operation[] = [
   threadGet,
   logCheckpoint,
   logProof,
+  logConsistency,
+  logLeaves,
 ]
 
 export const operationByName: ReadonlyMap<string, Operation> = new Map(

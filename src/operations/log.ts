@@ -1,7 +1,7 @@
 /** The public log: its newest signed head, and proofs against it. */
 import { Type } from 'typebox'
 import type { Operation } from './operation.ts'
-import { Checkpoint, Proof } from './results.ts'
+import { Checkpoint, Consistency, Leaves, leavesMax, Proof } from './results.ts'
 
 export const logCheckpoint: Operation = {
   name: 'log.checkpoint',
@@ -32,6 +32,9 @@ export const logProof: Operation = {
       tree_size: Type.Optional(
         Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of a head that this board signed' }),
       ),
+      format: Type.Optional(
+        Type.Literal('tlog-proof', { description: 'the proof as a file that stands alone (C2SP tlog-proof)' }),
+      ),
     },
     { additionalProperties: false },
   ),
@@ -43,6 +46,61 @@ export const logProof: Operation = {
     query: [
       { name: 'message', field: 'event_id' },
       { name: 'tree_size', field: 'data.tree_size' },
+      { name: 'format', field: 'data.format' },
+    ],
+  },
+}
+
+const size = (description: string) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
+
+export const logConsistency: Operation = {
+  name: 'log.consistency',
+  group: 'log',
+  summary: 'Proof that the log of one size is the beginning of the log of a larger one (RFC 9162 2.1.4).',
+  kind: 'read',
+  who: 'anyone',
+  required: ['data'],
+  optional: [],
+  data: Type.Object(
+    { schema: Type.Literal(1), from: size('the smaller size'), to: size('the larger size') },
+    { additionalProperties: false },
+  ),
+  refusals: ['not_found'],
+  result: Consistency,
+  example: { operation: 'log.consistency', data: '{"schema":1,"from":1,"to":1}' },
+  get: {
+    path: '/api/log/consistency',
+    query: [
+      { name: 'from', field: 'data.from' },
+      { name: 'to', field: 'data.to' },
+    ],
+  },
+}
+
+export const logLeaves: Operation = {
+  name: 'log.leaves',
+  group: 'log',
+  summary: `Entries of the log as they were hashed, at most ${leavesMax} from \`start\` up to but not with \`end\`.`,
+  kind: 'read',
+  who: 'anyone',
+  required: ['data'],
+  optional: [],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      start: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'index of the first entry' }),
+      end: size('index behind the last entry'),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['not_found'],
+  result: Leaves,
+  example: { operation: 'log.leaves', data: '{"schema":1,"start":0,"end":1}' },
+  get: {
+    path: '/api/log/leaves',
+    query: [
+      { name: 'start', field: 'data.start' },
+      { name: 'end', field: 'data.end' },
     ],
   },
 }

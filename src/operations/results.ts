@@ -183,6 +183,29 @@ export const Checkpoint = Type.Object(
   { description: 'a signed head of the public log' },
 )
 
+export const Consistency = Type.Object(
+  {
+    from: count('the smaller size'),
+    to: count('the larger size'),
+    consistency_path: Type.Array(hash('node hash'), { maxItems: 64, description: 'RFC 9162 2.1.4; empty when equal' }),
+  },
+  { description: 'a consistency proof (RFC 9162 2.1.4)' },
+)
+
+/** Entries of one answer. */
+export const leavesMax = 256
+
+export const Leaves = Type.Object(
+  {
+    start: count('index of the first entry'),
+    tree_size: count('size of the newest head'),
+    entries: Type.Array(Type.String({ maxLength: 90_000, description: 'base64 of the bytes that are hashed' }), {
+      maxItems: leavesMax,
+    }),
+  },
+  { description: 'entries of the public log' },
+)
+
 export const Proof = Type.Object(
   {
     log: Type.Object({ origin: logName, vkey: logKey }),
@@ -198,6 +221,9 @@ export const Proof = Type.Object(
     }),
     checkpoint: note('C2SP signed note'),
     signed_payload: Type.Optional(signedPayload('the exact bytes that the author signed, while they exist')),
+    proof_file: Type.Optional(
+      Type.String({ maxLength: 131_072, description: 'with format tlog-proof: the proof file, and nothing else' }),
+    ),
   },
   { description: 'an inclusion proof (RFC 9162 2.1.3) against a signed head' },
 )

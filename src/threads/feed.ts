@@ -8,6 +8,7 @@ import { Feed } from '../../actors/feed.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { frameKey, RecordType } from '../../actors/record.ts'
 import { JournalReader } from '../../storage/journal.ts'
+import type { TilePath } from '../../storage/tile-path.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { logDirectory, nodesFile, shardDirectory } from '../board-directory.ts'
@@ -17,10 +18,11 @@ import { inside } from '../limits.ts'
 import { type Backfill, type BackfillRequest, backfill } from '../views/backfill.ts'
 import { slotView } from '../views/event.ts'
 import { type ExportChunk, type ExportRequest, exportChunk } from '../views/export-pages.ts'
-import { proofAnswer, Unproved } from '../views/proof.ts'
+import { logReads, Unproved } from '../views/proof.ts'
 import { answerRead } from '../views/reads/index.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { type TailFormat, tailText } from '../views/stream.ts'
+import { tileBytes } from '../views/tiles.ts'
 import { readFault, runThread } from './entry.ts'
 import type { Published } from './log.ts'
 import { Mending } from './mending.ts'
@@ -44,6 +46,7 @@ export type FeedAsk =
   | readonly ['read', ReadRequest, seen: number]
   | readonly ['export', ExportRequest, seen: number]
   | readonly ['tail', BackfillRequest, seen: number]
+  | readonly ['tile', TilePath, seen: number]
   | readonly ['stats']
 
 export type FeedTell =
@@ -128,18 +131,12 @@ runThread((data: FeedThread) => {
     front.tell(news)
   }
   const read = (request: ReadRequest): ReadAnswer => {
-    if (request.op !== 'log.proof') return answerRead(context, request)
-    return proofAnswer(
-      {
-        ...context,
-        tree,
-        origin: data.origin,
-        vkey: data.vkey,
-        headOf: (size) => feed.headOf(size),
-        newest: feed.head,
-      },
-      request,
-    )
+    const logRead = logReads[request.op]
+    if (logRead === undefined) return answerRead(context, request)
+    const headOf = (size: number) => feed.headOf(size)
+    const { origin, vkey } = data
+    const proving = { ...context, tree, origin, vkey, headOf, newest: feed.head, isCommand: request.isCommand === true }
+    return logRead(proving, request, (start, end) => feed.entries(start, end))
   }
   const leafHashes = (start: number, end: number) => feed.leafHashes(start, end)
   const answer = (asked: FeedAsk): unknown => {
@@ -150,6 +147,8 @@ runThread((data: FeedThread) => {
         return exportChunk({ ...context, leafHashes, origin: data.origin, ...feed.head }, asked[1])
       case 'tail':
         return backfill(context, asked[1])
+      case 'tile':
+        return tileBytes({ feed, tree }, asked[1]) ?? null
       case 'stats': {
         const { rooms, authors, events, change } = feed.state.board
         return { rooms: rooms.size, identities: authors.size, events: events.count, change } satisfies FeedStats

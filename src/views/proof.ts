@@ -6,8 +6,10 @@ import { none } from '../../actors/event-index.ts'
 import { frameEntry } from '../../actors/record.ts'
 import type { Head } from '../../actors/shard.ts'
 import { leafHash } from '../../storage/merkle.ts'
-import { verifyInclusion } from '../../storage/merkle-verify.ts'
+import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'
+import { formatProofFile } from '../../storage/proof-file.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
+import { leavesMax } from '../operations/results.ts'
 import { refusal } from '../refusals.ts'
 import { eventOf } from './event.ts'
 import type { ReadAnswer, ReadContext, ReadRequest } from './reads/read.ts'
@@ -19,6 +21,8 @@ export type ProofContext = ReadContext & {
   /** The signed head of exactly this size, or undefined when none was signed. */
   readonly headOf: (size: number) => Head | undefined
   readonly newest: Head
+  /** Asked by a command, not by a plain GET. */
+  readonly isCommand: boolean
 }
 
 /** The tree file gives no path from a leaf to its signed root. */
@@ -53,6 +57,8 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
   if (!verifyInclusion(BigInt(index), BigInt(head.size), leaf, path, root)) {
     throw new Unproved(`the tree file gives no valid proof for leaf ${index} at size ${head.size}`)
   }
+  if (args.format === 'tlog-proof')
+    return proofFile(context, id, formatProofFile({ index, path, checkpoint: head.checkpoint }))
   const expires = board.events.expires[slot]!
   const gone = expires !== 0 && expires <= context.now()
   const proof = {
@@ -68,4 +74,69 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
     ...(gone ? {} : { signed_payload: Buffer.from(eventOf(frame).by.signed).toString('utf8') }),
   }
   return { ok: true, json: JSON.stringify(proof) }
+}
+
+/** The file that stands alone: as the answer of a GET, or inside the answer of a command. */
+function proofFile({ isCommand }: ProofContext, id: string, text: string): ReadAnswer {
+  if (isCommand) return { ok: true, json: JSON.stringify({ proof_file: text }) }
+  return { ok: true, json: text, file: `${id}.tlog-proof` }
+}
+
+/** What log.consistency and /api/log/consistency answer. Checked before it leaves, where the heads at both ends are known. */
+export function consistencyAnswer({ tree, headOf, newest }: ProofContext, { args }: ReadRequest): ReadAnswer {
+  const from = Number(args.from)
+  const to = Number(args.to)
+  if (from > to)
+    return { ok: false, refusal: refusal('invalid_field', `from must not be greater than to; ${from} > ${to}`, 'from') }
+  if (to > newest.size)
+    return { ok: false, refusal: refusal('not_found', `the log has ${newest.size} entries, not ${to} yet`, 'to') }
+  const path = tree.consistencyPath(from, to)
+  const roots = [from, to].map((size) => rootIn(headOf(size)) ?? tree.root(size)) as [Buffer, Buffer]
+  if (from < to && !verifyConsistency(from, to, path, roots[0], roots[1]))
+    throw new Unproved(`the tree file gives no valid consistency proof from ${from} to ${to}`)
+  return { ok: true, json: JSON.stringify({ from, to, consistency_path: path.map((hash) => hash.toString('hex')) }) }
+}
+
+function rootIn(head: Head | undefined): Buffer | undefined {
+  return head === undefined ? undefined : Buffer.from(head.checkpoint.split('\n')[2]!, 'base64')
+}
+
+/** What log.leaves and /api/log/leaves answer. `entries`: entries start..end-1 with their lengths, as in a C2SP bundle. */
+export function leavesAnswer(
+  { newest }: ProofContext,
+  { args }: ReadRequest,
+  entries: (start: number, end: number) => Buffer,
+): ReadAnswer {
+  const start = Number(args.start)
+  const end = Math.min(Number(args.end), newest.size)
+  if (Number(args.end) <= start || Number(args.end) - start > leavesMax) {
+    const rule = `end must be greater than start, by at most ${leavesMax}`
+    return { ok: false, refusal: refusal('invalid_field', rule, 'end') }
+  }
+  if (start >= newest.size)
+    return {
+      ok: false,
+      refusal: refusal('not_found', `the log has ${newest.size} entries, so none at ${start}`, 'start'),
+    }
+  const bundle = entries(start, end)
+  const listed: string[] = []
+  for (let at = 0; at < bundle.length; ) {
+    const next = at + 2 + bundle.readUInt16BE(at)
+    listed.push(bundle.toString('base64', at + 2, next))
+    at = next
+  }
+  return { ok: true, json: JSON.stringify({ start, tree_size: newest.size, entries: listed }) }
+}
+
+type LogRead = (
+  context: ProofContext,
+  request: ReadRequest,
+  entries: (start: number, end: number) => Buffer,
+) => ReadAnswer
+
+/** Reads of the log beside its newest head, by the name of the operation. */
+export const logReads: Readonly<Record<string, LogRead>> = {
+  'log.proof': proofAnswer,
+  'log.consistency': consistencyAnswer,
+  'log.leaves': leavesAnswer,
 }

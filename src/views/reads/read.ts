@@ -17,6 +17,8 @@ export type ReadRequest = {
   readonly args: Readonly<Record<string, string | number>>
   /** Identity id of a signed reader, else ''. */
   readonly reader: string
+  /** Asked by a command; absent: by a plain GET. */
+  readonly isCommand?: true
 }
 
 export type ReadAnswer =
@@ -27,6 +29,8 @@ export type ReadAnswer =
       readonly room?: string
       /** Unix seconds from which on a text shown here is gone; absent: never. */
       readonly until?: number
+      /** At a GET door the answer is this file and nothing around it: `json` is its text. */
+      readonly file?: string
     }
   | { readonly ok: false; readonly refusal: Refusal }
   /** Not on this board; another may hold it. */

@@ -1,0 +1,72 @@
+/**
+ * Paths of tiles and entry bundles under a log's prefix (C2SP tlog-tiles).
+ *
+ *   tile/<L>/<N>[.p/<W>]           hashes
+ *   tile/entries/<N>[.p/<W>]       entries
+ *
+ * L is 0 to 63. N is written in groups of three digits, all but the last marked by `x`: 1234067 is `x001/x234/067`.
+ * W, 1 to 255, is the width of a tile that is not full. There is one way to write each: anything else is no path.
+ */
+
+/** Nodes or entries of a full tile. */
+export const TILE_WIDTH = 256
+/** Levels of the tree that one level of tiles spans. */
+export const TILE_HEIGHT = 8
+const LEVEL_MAX = 63
+/** Six groups are 10^18 - 1, the largest number the other implementations take. */
+const GROUPS_MAX = 6
+
+export type TilePath = {
+  readonly kind: 'hashes' | 'entries'
+  /** 0 for entries, which are as wide as the tiles of level 0. */
+  readonly level: number
+  /** Beyond 2^53 it is not exact; no log has such a tile. */
+  readonly index: number
+  /** 256, or the width of the partial tile. */
+  readonly width: number
+}
+
+const groups = `(?:x[0-9]{3}/){0,${GROUPS_MAX - 1}}[0-9]{3}`
+const whole = new RegExp(`^tile/(entries|0|[1-9][0-9]?)/(${groups})(?:\\.p/([1-9][0-9]{0,2}))?$`)
+
+/** Undefined: not the one way to write a tile's path. */
+export function parseTilePath(path: string): TilePath | undefined {
+  const [, level, number, partial] = whole.exec(path) ?? []
+  if (level === undefined || number === undefined) return undefined
+  // `x000/` in front of a number is a second way to write it.
+  if (number.startsWith('x000')) return undefined
+  const width = partial === undefined ? TILE_WIDTH : Number(partial)
+  if (partial !== undefined && width >= TILE_WIDTH) return undefined
+  const index = Number(number.replaceAll(/[x/]/g, ''))
+  if (level === 'entries') return { kind: 'entries', level: 0, index, width }
+  return Number(level) > LEVEL_MAX ? undefined : { kind: 'hashes', level: Number(level), index, width }
+}
+
+export function formatTilePath({ kind, level, index, width }: TilePath): string {
+  const digits = String(index)
+  const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, '0')
+  const parts = padded.match(/[0-9]{3}/g)!
+  const number = parts.map((part, n) => (n === parts.length - 1 ? part : `x${part}`)).join('/')
+  const partial = width === TILE_WIDTH ? '' : `.p/${width}`
+  return `tile/${kind === 'entries' ? 'entries' : level}/${number}${partial}`
+}
+
+/** Complete nodes of this level of tiles in a tree of `size` leaves. */
+export function tileNodes(level: number, size: number): number {
+  return Math.floor(size / 2 ** (TILE_HEIGHT * level))
+}
+
+/**
+ * Every tile that a tree of `size` leaves has and one of `from` leaves did not have as it is now: what a follower fetches.
+ * Full tiles first seen partly are listed again in full.
+ */
+export function* newTiles(from: number, size: number): Generator<TilePath, void, undefined> {
+  for (let level = 0; tileNodes(level, size) > 0; level++) {
+    const had = tileNodes(level, from)
+    const has = tileNodes(level, size)
+    for (let index = Math.floor(had / TILE_WIDTH); index * TILE_WIDTH < has; index++) {
+      const width = Math.min(TILE_WIDTH, has - index * TILE_WIDTH)
+      if (index * TILE_WIDTH + width > had) yield { kind: 'hashes', level, index, width }
+    }
+  }
+}

@@ -115,7 +115,12 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     expect(query.filter(({ field }) => !known.includes(field))).toEqual([])
     expect(new Set(query.map(({ name }) => name)).size).toBe(query.length)
     const covered = [...query.map(({ field }) => field), ...(path.includes('{event_id}') ? ['event_id'] : [])]
-    expect(operation.required.filter((name) => !covered.includes(name))).toEqual([])
+    const inData = ((operation.data === undefined ? {} : plainSchema(operation.data)).required ?? []) as string[]
+    const needed = [
+      ...operation.required.filter((name) => name !== 'data'),
+      ...inData.filter((key) => key !== 'schema').map((key) => `data.${key}`),
+    ]
+    expect(needed.filter((name) => !covered.includes(name))).toEqual([])
   })
 
   test('takes exactly the commands that its shape in the description has', () => {

@@ -60,6 +60,8 @@ test('every documented endpoint is there, each with one method and a name of its
         "get /api/events/{event_id}",
         "get /api/identities",
         "get /api/log/checkpoint",
+        "get /api/log/consistency",
+        "get /api/log/leaves",
         "get /api/log/proof",
         "get /api/pages",
         "get /api/rooms",

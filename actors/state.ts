@@ -40,7 +40,7 @@ export class State implements Core {
     this.people = new People(this)
     this.direct = new Direct(this)
     this.documents = new Documents(this)
-    this.blobs = new Blobs(this)
+    this.blobs = new Blobs(this, this.marks)
     this.receivers = new Receivers(this)
     this.#parts = [this.marks, this.rules, this.people, this.direct, this.documents, this.blobs, this.receivers]
     for (const part of this.#parts) {
@@ -66,7 +66,8 @@ export class State implements Core {
     if (record.type === RecordType.event) {
       const slot = board.events.find(key)
       const room = board.events.room[slot]!
-      changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
+      if (record.original === undefined)
+        changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
       const room = board.rooms.get(record.room)!.number

@@ -1,19 +1,239 @@
-/** Attachments: which there are, whose, and in which room. */
-
+/**
+ * Attachments: which there are, whose, in which room, and which posts show them. The bytes lie in files (storage/blob-files.ts).
+ *
+ * A blob is known by the event id of its `blob.put` and belongs to one room for good; only posts of that room may name it.
+ * It is served until it is deleted, or until no post that names it is served any more; one that no post names is served too.
+ */
+import type { Room } from '../board.ts'
 import type { Core } from '../core.ts'
 import type { Part } from '../part.ts'
+import type { Act, Event } from '../record.ts'
+
+export type Blob = {
+  readonly id: string
+  readonly room: string
+  /** Identity id of who put it. */
+  readonly author: string
+  /** Of the bytes: the name of their file inside the room's directory. */
+  readonly sha256: string
+  readonly size: number
+  readonly filename: string
+  readonly mediaType: string
+  /** The bytes are an image of the type that `mediaType` says, so a browser may show them. */
+  readonly isImage: boolean
+  /** Unix seconds. */
+  readonly at: number
+  /** Why it was deleted; undefined while it stands. */
+  deleted: string | undefined
+  /** Slots of the events that name it. */
+  readonly events: number[]
+}
+
+/** What `blob.put` decided, as its act keeps it. */
+export type BlobFacts = {
+  readonly sha256: Uint8Array
+  readonly size: number
+  readonly filename: string
+  readonly media_type: string
+  readonly is_image: boolean
+}
+
+/** What `blob.delete` decided. `unused`: no other blob of the room has the same bytes. */
+export type DeletedFacts = { readonly target: string; readonly reason: string; readonly unused: boolean }
+
+/** A blob as a reader sees it; of a deleted one its name and type are gone, `url` is absent in private rooms. */
+export type BlobView = {
+  readonly id: string
+  readonly filename?: string
+  readonly media_type?: string
+  readonly size: number
+  readonly sha256: string
+  readonly url?: string
+  readonly gone?: 'deleted'
+  readonly reason?: string
+}
+
+export type BlobFault = { readonly code: 'not_found' | 'invalid_field'; readonly message: string }
+
+/** What became of an event, by its slot: why its text is not served at `now` (Unix seconds), and whether that is for good. */
+export type Fates = {
+  gone(slot: number, now: number): object | undefined
+  redactionOf(slot: number): object | undefined
+}
+
+type Packed = readonly (readonly [
+  id: string,
+  room: string,
+  author: string,
+  sha256: string,
+  size: number,
+  filename: string,
+  mediaType: string,
+  isImage: boolean,
+  at: number,
+  deleted: string | null,
+  events: readonly number[],
+])[]
+
+/** Stands in signing bytes only as the name of the field: inside a string every quote has a backslash before it. */
+const attachmentsField = Buffer.from(',"attachments":[')
 
 export class Blobs implements Part {
-  readonly acts: Part['acts'] = {}
+  readonly acts: Part['acts'] = {
+    'blob.put': (act, { id }) => this.#put(act, id),
+    'blob.delete': (act) => this.#delete(act),
+  }
   readonly #core: Core
+  readonly #fates: Fates
+  readonly #byId = new Map<string, Blob>()
+  readonly #byRoom = new Map<string, Blob[]>()
+  /** Bytes of standing blobs by identity. */
+  readonly #bytes = new Map<string, number>()
 
-  constructor(core: Core) {
+  constructor(core: Core, fates: Fates) {
     this.#core = core
+    this.#fates = fates
   }
 
-  pack(): unknown {
-    return null
+  get count(): number {
+    return this.#byId.size
   }
 
-  restore(_packed: never): void {}
+  find(id: string): Blob | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** Why a post in `room` may not name these blobs at `now` (Unix seconds), or undefined: it may. */
+  attachable(room: string, ids: readonly string[], now: number): BlobFault | undefined {
+    if (new Set(ids).size < ids.length)
+      return { code: 'invalid_field', message: 'attachments must name each blob once: leave the repeated one out' }
+    for (const id of ids) {
+      const blob = this.#byId.get(id)
+      if (blob?.room !== room || this.goneReason(blob, now) !== undefined)
+        return { code: 'not_found', message: `there is no blob ${id} in room ${room}: put the file there first` }
+    }
+    return undefined
+  }
+
+  /** What a post that names the blob shows of it; undefined: there is none of this id. */
+  viewOf(id: string): BlobView | undefined {
+    const blob = this.#byId.get(id)
+    if (blob === undefined) return undefined
+    const { size, sha256, deleted } = blob
+    if (deleted !== undefined)
+      return { id, size, sha256, gone: 'deleted', ...(deleted === '' ? {} : { reason: deleted }) }
+    return {
+      id,
+      filename: blob.filename,
+      media_type: blob.mediaType,
+      size,
+      sha256,
+      ...(this.roomOf(blob).visibility === 'public' ? { url: `/a/${id}` } : {}),
+    }
+  }
+
+  /** Why its bytes are not served, or undefined: they are. */
+  goneReason({ deleted, events }: Blob, now: number): string | undefined {
+    if (deleted !== undefined) return deleted === '' ? 'it was deleted' : `it was deleted: ${deleted}`
+    const isServed = events.length === 0 || events.some((slot) => this.#fates.gone(slot, now) === undefined)
+    return isServed ? undefined : 'no post that names it is shown any more'
+  }
+
+  roomOf(blob: Blob): Room {
+    return this.#core.board.rooms.get(blob.room)!
+  }
+
+  /** Bytes that the standing blobs of an identity take here. */
+  bytesOf(identity: string): number {
+    return this.#bytes.get(identity) ?? 0
+  }
+
+  /** SHA-256 of every file that must be kept for this room. */
+  heldIn(room: string): Set<string> {
+    const held = (this.#byRoom.get(room) ?? []).filter(
+      ({ deleted, events }) =>
+        deleted === undefined &&
+        (events.length === 0 || events.some((slot) => this.#fates.redactionOf(slot) === undefined)),
+    )
+    return new Set(held.map(({ sha256 }) => sha256))
+  }
+
+  /** Another standing blob of the same room has the same bytes. */
+  hasTwin({ id, room, sha256 }: Blob): boolean {
+    return this.#byRoom
+      .get(room)!
+      .some((other) => other.id !== id && other.sha256 === sha256 && other.deleted === undefined)
+  }
+
+  actorOf(id: string): string | undefined {
+    return this.#byId.get(id)?.room
+  }
+
+  onEvent({ by }: Event, slot: number): void {
+    const signed = Buffer.from(by.signed.buffer, by.signed.byteOffset, by.signed.byteLength)
+    if (this.#byId.size === 0 || !signed.includes(attachmentsField)) return
+    const { command } = JSON.parse(signed.toString('utf8')) as { command: { attachments: readonly string[] } }
+    for (const id of command.attachments) this.#byId.get(id)?.events.push(slot)
+  }
+
+  pack(): Packed {
+    return [...this.#byId.values()].map(
+      ({ id, room, author, sha256, size, filename, mediaType, isImage, at, deleted, events }) =>
+        [id, room, author, sha256, size, filename, mediaType, isImage, at, deleted ?? null, events] as const,
+    )
+  }
+
+  restore(packed: Packed): void {
+    for (const [id, room, author, sha256, size, filename, mediaType, isImage, at, deleted, events] of packed) {
+      this.#add({
+        id,
+        room,
+        author,
+        sha256,
+        size,
+        filename,
+        mediaType,
+        isImage,
+        at,
+        deleted: deleted ?? undefined,
+        events: [...events],
+      })
+    }
+  }
+
+  #put({ room, author, at, facts }: Act, id: Uint8Array): void {
+    const { sha256, size, filename, media_type, is_image } = facts as BlobFacts
+    this.#add({
+      id: hex(id),
+      room,
+      author: hex(author),
+      sha256: hex(sha256),
+      size,
+      filename,
+      mediaType: media_type,
+      isImage: is_image,
+      at,
+      deleted: undefined,
+      events: [],
+    })
+  }
+
+  #add(blob: Blob): void {
+    this.#byId.set(blob.id, blob)
+    const others = this.#byRoom.get(blob.room)
+    if (others === undefined) this.#byRoom.set(blob.room, [blob])
+    else others.push(blob)
+    if (blob.deleted === undefined) this.#bytes.set(blob.author, this.bytesOf(blob.author) + blob.size)
+  }
+
+  #delete({ facts }: Act): void {
+    const { target, reason } = facts as DeletedFacts
+    const blob = this.#byId.get(target)!
+    blob.deleted = reason
+    this.#bytes.set(blob.author, this.bytesOf(blob.author) - blob.size)
+  }
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

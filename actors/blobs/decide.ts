@@ -1,4 +1,45 @@
 /** Decisions over blobs: pure functions of the state; who signed was settled before. */
-import type { Decider } from '../write.ts'
+import { act } from '../act.ts'
+import { mayModerate, mayWrite } from '../rooms/roles.ts'
+import { type Decider, refuse } from '../write.ts'
+import type { BlobFacts, DeletedFacts } from './blobs.ts'
 
-export const blobsDeciders: Readonly<Record<string, Decider>> = {}
+/** What the front knows of a file that it has written before this letter. */
+export type PutArgs = BlobFacts & {
+  /** The identity has no bytes left: judged here, because a retry is never refused for it. */
+  readonly over_quota: boolean
+}
+
+export type DeleteArgs = { readonly target: string; readonly reason: string }
+
+const put: Decider = ({ board, now }, letter) => {
+  const { over_quota, ...facts } = letter.args as unknown as PutArgs
+  const room = board.rooms.get(letter.to)
+  if (room === undefined)
+    return refuse('not_found', `there is no room ${letter.to}: make it with room.create, or with a first post`, 'room')
+  if (!mayWrite(room, letter.author))
+    return refuse('private_room', 'this room is private: only its members read and write', 'room')
+  if (over_quota)
+    return refuse(
+      'quota_exhausted',
+      'the files of this identity take all the bytes that it may keep here: delete some with blob.delete',
+      undefined,
+      3_600,
+    )
+  return act(letter, now, { facts, isPublic: room.visibility === 'public' })
+}
+
+const remove: Decider = ({ state, board, now }, letter) => {
+  const { target, reason } = letter.args as DeleteArgs
+  const blob = state.blobs.find(target)
+  if (blob === undefined || blob.deleted !== undefined)
+    return refuse('not_found', `there is no blob ${target}`, 'target')
+  const room = board.rooms.get(letter.to)!
+  if (!mayWrite(room, letter.author)) return refuse('not_found', `there is no blob ${target}`, 'target')
+  if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
+    return refuse('forbidden', 'only who put a file, or a moderator of its room, may delete it', 'target')
+  const facts: DeletedFacts = { target, reason, unused: !state.blobs.hasTwin(blob) }
+  return act(letter, now, { facts, isPublic: room.visibility === 'public' })
+}
+
+export const blobsDeciders: Readonly<Record<string, Decider>> = { 'blob.put': put, 'blob.delete': remove }

@@ -10,6 +10,8 @@ export type Config = {
   readonly host: string
   readonly port: number
   readonly dataDirectory: string
+  /** Where the high-water mark of the log is kept; empty: beside the data directory. */
+  readonly markFile: string
   /** As configured, or empty: then it is made from host and the port that was bound. */
   readonly baseUrl: string
   readonly serviceId: string
@@ -74,6 +76,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     host: text('HOST', '127.0.0.1'),
     port: number('PORT', 8787, 0, 65_535),
     dataDirectory: isAbsolute(directory) ? directory : resolve(directory),
+    markFile: text('MARK_FILE', ''),
     baseUrl,
     serviceId,
     operators,

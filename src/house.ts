@@ -24,6 +24,8 @@ export type HouseOptions = {
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
   readonly queues: Queues
+  /** Text of the high-water mark, or ''. */
+  readonly mark: string
   readonly onNews: (news: FeedNews) => void
   readonly onPublished: (published: Published) => void
   /** The process cannot go on. */
@@ -185,6 +187,7 @@ export class House implements Actors {
       through,
       firstRooms: firstRooms.length,
       segmentBytesMax,
+      mark: this.#options.mark,
       front: front.port2,
       feed,
       toShards,

@@ -26,6 +26,7 @@ import { Routes } from './http/routes.ts'
 import { Tails } from './http/tail.ts'
 import { createUwsServer } from './http/uws.ts'
 import { inside, queuesOf, rates, sizes } from './limits.ts'
+import { MarkKeeper, readMark } from './mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import type { Refusal } from './refusals.ts'
 import { release } from './release.ts'
@@ -90,7 +91,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     stallMs: inside.streamStallMs,
     lastMax: sizes.tail_last_maximum,
   })
-  const { house, facts } = await startHouse(config, { directory, news, tails })
+  const { house, facts, mark } = await startHouse(config, { directory, news, tails })
   const verifier = await Verifier.start({
     threads: config.verifyThreads === 0 ? Math.max(1, availableParallelism() >> 1) : config.verifyThreads,
     waitingItemsMax: queuesOf(config.queueMax).signatures,
@@ -187,6 +188,8 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     await http.close()
     await verifier.close()
     await house.stop()
+    mark.note(news.head.checkpoint)
+    await mark.close()
     unlock()
     log('info', 'stopped')
   }
@@ -203,6 +206,8 @@ async function startHouse(
   config: Config,
   { directory, news, tails }: { directory: BoardDirectory; news: News; tails: Tails },
 ) {
+  const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
+  let mark: MarkKeeper | undefined
   const started = await House.start({
     directory,
     diskReserveBytes: config.diskReserveBytes,
@@ -213,7 +218,11 @@ async function startHouse(
       for (const [id, handle] of told[2]) news.handles.set(id, handle)
       for (const [room, change] of told[1]) news.noteChange(room, change)
     },
-    onPublished: ({ head }) => news.noteHead(head),
+    mark: readMark(markFile),
+    onPublished: ({ head }) => {
+      news.noteHead(head)
+      mark?.note(head.checkpoint)
+    },
     onFatal: (thread, words) => {
       log('error', 'fatal', explainFailure({ ...words, thread }))
       process.exit(70)
@@ -223,7 +232,9 @@ async function startHouse(
   news.noteHead(published.head)
   news.change = Math.max(news.change, published.change)
   for (const [id, handle] of handles) news.handles.set(id, handle)
-  return started
+  mark = new MarkKeeper(markFile, started.facts.vkey)
+  mark.note(published.head.checkpoint)
+  return { ...started, mark }
 }
 
 function describe(

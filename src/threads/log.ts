@@ -12,9 +12,11 @@ import { Journal, JournalReader } from '../../storage/journal.ts'
 import { EMPTY_ROOT, writeLeafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
+import { TreeReader } from '../../storage/tree-reader.ts'
 import { nodesFile, readSecret, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { inside } from '../limits.ts'
+import { checkMark } from '../mark.ts'
 import { report, runThread } from './entry.ts'
 import type { FromLog, ToLog } from './shard.ts'
 
@@ -28,6 +30,8 @@ export type LogThread = {
   /** Records of a board that nobody has posted to. */
   readonly firstRooms: number
   readonly segmentBytesMax: number
+  /** The high-water mark's text, or ''. */
+  readonly mark: string
   readonly front: MessagePort
   readonly feed: MessagePort
   readonly toShards: readonly MessagePort[]
@@ -73,6 +77,11 @@ runThread((data: LogThread) => {
   const state = stateAfter(newest)
   checkShards(state, data)
   const tree = openTree({ path: nodesFile(data.directory), journal, newest, report })
+  checkMark(data.mark, {
+    vkey: key.vkey,
+    size: newest.size,
+    rootOf: (size) => rootOf(nodesFile(data.directory), newest.size, size),
+  })
 
   const links: Link[] = []
   const link = (port: MessagePort, onTell?: (body: unknown) => void): Link => {
@@ -134,6 +143,14 @@ runThread((data: LogThread) => {
     },
   }
 })
+
+function rootOf(path: string, whole: number, size: number): Buffer {
+  const tree = TreeReader.open(path)
+  tree.advance(whole)
+  const root = tree.root(size)
+  tree.close()
+  return root
+}
 
 /** Passes on the newest value, at most once in so many milliseconds. */
 function paced<Value>(paceMs: number, pass: (value: Value) => void): (value: Value) => void {

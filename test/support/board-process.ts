@@ -73,7 +73,10 @@ process.once('exit', endAll)
 afterAll(async () => {
   endAll()
   await Promise.all([...running].map(({ ended }) => ended))
-  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
+  for (const directory of directories.splice(0)) {
+    rmSync(directory, { recursive: true, force: true })
+    rmSync(`${directory}.mark`, { force: true })
+  }
 })
 
 /** A directory for a board, gone after the test file. */

@@ -1,0 +1,84 @@
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeEach, expect, test, vi } from 'vitest'
+import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const ada = person('ada')
+let directory: string
+let copy: string
+const copies: string[] = []
+
+afterAll(() => {
+  for (const each of copies) rmSync(each, { recursive: true, force: true })
+})
+
+/** A stopped board of 3 posts whose data directory was copied when it had 2. */
+beforeEach(async () => {
+  directory = boardDirectory()
+  copy = `${directory}.copy`
+  copies.push(copy)
+  await posts(2)
+  cpSync(directory, copy, { recursive: true })
+  await posts(1)
+})
+
+async function posts(count: number): Promise<void> {
+  const board = await startBoard({ directory })
+  const client = await Client.of(board)
+  for (let n = 0; n < count; n++) expect((await client.post(ada, { text: `post ${n}` })).status).toBe(200)
+  client.close()
+  await board.stop()
+}
+
+function putCopyBack(): void {
+  rmSync(directory, { recursive: true })
+  cpSync(copy, directory, { recursive: true })
+}
+
+test('an old copy of the data directory does not sign where the mark knows more, and the operator is told why', async () => {
+  putCopyBack()
+  const { code, words } = await refusedBoard({ directory })
+  expect(code).toBe(1)
+  expect(words).toContain('this log has 2 entries, but a head of 3 was signed and published')
+  expect(words).toContain('Put the newest data directory back')
+})
+
+test('the same copy starts where the mark is gone: the mark is a second opinion, not the truth', async () => {
+  putCopyBack()
+  rmSync(`${directory}.mark`)
+  await posts(1)
+  expect(readFileSync(`${directory}.mark`, 'utf8').split('\n')[2]).toBe('3')
+})
+
+test('a copy that went on by itself is not taken for the log whose head was published', async () => {
+  const mark = readFileSync(`${directory}.mark`)
+  putCopyBack()
+  rmSync(`${directory}.mark`)
+  await posts(2)
+  writeFileSync(`${directory}.mark`, mark)
+  const { words } = await refusedBoard({ directory })
+  expect(words).toContain('the first 3 entries of this log are not those that were signed and published')
+})
+
+test('a new board in the same place has another key, so the mark of the old one does not stop it', async () => {
+  rmSync(directory, { recursive: true })
+  await posts(1)
+  expect(existsSync(`${directory}.mark`)).toBe(true)
+})
+
+test('a mark that was changed by a byte is named, and stops the start', async () => {
+  const mark = readFileSync(`${directory}.mark`)
+  mark[mark.length - 12]! ^= 1
+  writeFileSync(`${directory}.mark`, mark)
+  expect((await refusedBoard({ directory })).words).toContain('the mark of this log cannot be read')
+})
+
+test('MARK_FILE names another place for it', async () => {
+  const file = `${directory}.elsewhere`
+  copies.push(file)
+  const board = await startBoard({ directory, env: { MARK_FILE: file } })
+  await board.stop()
+  expect(readFileSync(file, 'utf8')).toBe(readFileSync(`${directory}.mark`, 'utf8'))
+})

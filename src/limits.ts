@@ -21,6 +21,8 @@ export const sizes = {
   request_id_bytes: 128,
   nonce_bytes: 128,
   cursor_bytes: 512,
+  /** Path and query of a URL: a command at /c64/ goes in there. From twice as much on the answer is 431. */
+  url_bytes: 16_384,
   /** The raw query string of a URL. */
   url_query_bytes: 8_192,
   page_default: 50,

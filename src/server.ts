@@ -16,6 +16,7 @@ import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { explainFailure } from './failure.ts'
 import { House } from './house.ts'
 import { clientAddress } from './http/client-address.ts'
+import { compatDoor } from './http/compat.ts'
 import { documentPaths } from './http/documents.ts'
 import { handleExport } from './http/export.ts'
 import { logDoors } from './http/log.ts'
@@ -137,6 +138,13 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     wallSeconds,
     addressOf,
     onReply: (status) => counters.add(`replies_${status}`),
+    acting: {
+      '/c64/': compatDoor({
+        execute: (body, door, respond) => front.execute(body, door, respond),
+        addressOf,
+        doors: () => routes,
+      }),
+    },
     more: {
       ...documentPaths(described),
       ...logDoors({

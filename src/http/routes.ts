@@ -31,7 +31,16 @@ export type RoutesOptions = {
   readonly addressOf: (exchange: Exchange) => string
   /** Paths that stream or that are ready bytes, by their first segments; see `server.ts`. */
   readonly more: Readonly<Record<string, RouteHandler>>
+  /** Paths that take other methods too and judge the method themselves, by their first segment. */
+  readonly acting: Readonly<Record<string, RouteHandler>>
   readonly onReply: (status: number) => void
+}
+
+/** What a door outside of this file answers with. */
+export interface Doors {
+  send(exchange: Exchange, reply: Reply | undefined, extra?: readonly Header[]): void
+  preflight(exchange: Exchange, methods: string, extra?: readonly Header[]): void
+  wrongMethod(exchange: Exchange, allow: string, extra?: readonly Header[]): void
 }
 
 const json = 'application/json; charset=utf-8'
@@ -42,14 +51,15 @@ const shared: readonly Header[] = [
 ]
 const preflight: readonly Header[] = [
   ...shared,
-  ['access-control-allow-methods', 'GET, HEAD, POST, OPTIONS'],
   ['access-control-allow-headers', 'content-type'],
   ['access-control-max-age', '600'],
 ]
+/** An encoded slash, or a backslash, is a slash to some and none to others: two readers would see two paths. */
+const ambiguous = /%2f|%5c|\\/i
 
 type Found = { readonly operation: Operation; readonly parameter: string }
 
-export class Routes {
+export class Routes implements Doors {
   readonly #options: RoutesOptions
   readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
   readonly #gets = new Map<string, Operation>()
@@ -67,7 +77,11 @@ export class Routes {
 
   handle(exchange: Exchange): void {
     const { method, path } = exchange
+    if (!this.#isPlain(exchange)) return
     if (path === '/v1/command') return this.#command(exchange)
+    const slash = path.indexOf('/', 1)
+    const acting = slash < 0 ? undefined : this.#options.acting[path.slice(0, slash + 1)]
+    if (acting !== undefined) return acting(exchange, path.slice(slash + 1))
     const found = this.#find(path)
     const more = found === undefined ? this.#more(path) : undefined
     if (found === undefined && more === undefined) {
@@ -78,8 +92,8 @@ export class Routes {
         ),
       )
     }
-    if (method === 'OPTIONS') return exchange.reply(200, preflight, '')
-    if (method !== 'GET' && method !== 'HEAD') return this.#wrongMethod(exchange, 'GET, HEAD, OPTIONS')
+    if (method === 'OPTIONS') return this.preflight(exchange, 'GET, HEAD, OPTIONS')
+    if (method !== 'GET' && method !== 'HEAD') return this.wrongMethod(exchange, 'GET, HEAD, OPTIONS')
     if (more !== undefined) return more.run(exchange, more.parameter)
     this.#read(exchange, found!)
   }
@@ -98,8 +112,8 @@ export class Routes {
 
   #command(exchange: Exchange): void {
     const { method } = exchange
-    if (method === 'OPTIONS') return exchange.reply(200, preflight, '')
-    if (method !== 'POST') return this.#wrongMethod(exchange, 'POST, OPTIONS')
+    if (method === 'OPTIONS') return this.preflight(exchange, 'POST, OPTIONS')
+    if (method !== 'POST') return this.wrongMethod(exchange, 'POST, OPTIONS')
     if (exchange.query !== '')
       return this.send(
         exchange,
@@ -115,9 +129,31 @@ export class Routes {
     })
   }
 
-  #wrongMethod(exchange: Exchange, allow: string): void {
+  preflight(exchange: Exchange, methods: string, extra: readonly Header[] = []): void {
+    exchange.reply(200, [...preflight, ['allow', methods], ['access-control-allow-methods', methods], ...extra], '')
+  }
+
+  wrongMethod(exchange: Exchange, allow: string, extra: readonly Header[] = []): void {
     const reply = refused(refusal('method_not_allowed', `this path takes ${allow}`))
-    this.send(exchange, reply, [['allow', allow]])
+    this.send(exchange, reply, [['allow', allow], ...extra])
+  }
+
+  /** A URL that everybody reads alike and that is not too long; any other is answered here. */
+  #isPlain(exchange: Exchange): boolean {
+    const { path, query } = exchange
+    const length = path.length + (query === '' ? 0 : query.length + 1)
+    const { url_bytes: allowed } = sizes
+    if (length > allowed) {
+      const body = refused(
+        refusal('too_large', `the URL has ${length} bytes, ${allowed} are allowed: POST the command`),
+      )
+      this.send(exchange, length > 2 * allowed ? { ...body, status: 431 } : body)
+      return false
+    }
+    if (!ambiguous.test(path)) return true
+    const message = 'a path must not hold a backslash, nor an encoded slash (%2F) or backslash (%5C): write it plainly'
+    this.send(exchange, refused(refusal('ambiguous_path', message)))
+    return false
   }
 
   #find(path: string): Found | undefined {

@@ -1,0 +1,61 @@
+/**
+ * Writing without POST: `/c64/{base64url of the command JSON}`, for agents that can only fetch a URL.
+ *
+ * GET, POST without a body and MKCOL all do what POSTing that JSON to /v1/command does, with the same rules and answers.
+ * A link that is fetched twice posts once, because a retry has no second effect; a browser that fetches it before anybody
+ * has followed it is refused. HEAD never gets here as a command: it is answered 405, OPTIONS with the methods.
+ */
+import { type Door, type Respond, refused } from '../command/reply.ts'
+import { decodeBase64url } from '../format/encoding.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { Exchange, Header } from './port.ts'
+import type { Doors, RouteHandler } from './routes.ts'
+
+export type CompatOptions = {
+  readonly execute: (body: Buffer, door: Door, respond: Respond) => void
+  readonly addressOf: (exchange: Exchange) => string
+  readonly doors: () => Doors
+}
+
+const methods = 'GET, POST, MKCOL, OPTIONS'
+/** No search engine may follow such a link: it acts. */
+const unindexed: readonly Header[] = [['x-robots-tag', 'noindex']]
+
+export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteHandler {
+  return (exchange, parameter) => {
+    const { method } = exchange
+    if (method === 'OPTIONS') return doors().preflight(exchange, methods, unindexed)
+    if (method !== 'GET' && method !== 'POST' && method !== 'MKCOL')
+      return doors().wrongMethod(exchange, methods, unindexed)
+    const refuse = (found: Refusal) => doors().send(exchange, refused(found), unindexed)
+    if (isPrefetch(exchange))
+      return refuse(
+        refusal(
+          'forbidden',
+          'this link writes, and your browser fetched it ahead of you (prefetch): follow it yourself, or POST the command to /v1/command',
+        ),
+      )
+    if (exchange.query !== '')
+      return refuse(refusal('invalid_field', '/c64/ takes no query: the whole command goes into the path'))
+    // WebDAV clients write the name of a collection with a slash at its end (RFC 4918 section 5.2).
+    const text = method === 'MKCOL' && parameter.endsWith('/') ? parameter.slice(0, -1) : parameter
+    const command = decodeBase64url(text)
+    if (command === undefined || text === '')
+      return refuse(
+        refusal(
+          'invalid_field',
+          'behind /c64/ stands the JSON of one command as canonical base64url (A-Z a-z 0-9 - _), without padding and nothing else',
+        ),
+      )
+    const door: Door = { via: 'c64', address: addressOf(exchange) }
+    exchange.readBody(0, ({ ok }) => {
+      if (!ok) return refuse(refusal('invalid_field', '/c64/ takes no body: the whole command goes into the path'))
+      execute(command, door, (reply) => doors().send(exchange, reply, unindexed))
+    })
+  }
+}
+
+/** What browsers say of a fetch that nobody asked for yet; Sec-Fetch-* say nothing of the kind and are never looked at. */
+function isPrefetch(exchange: Exchange): boolean {
+  return ['sec-purpose', 'purpose'].some((name) => /prefetch|prerender/i.test(exchange.header(name) ?? ''))
+}

@@ -22,6 +22,8 @@ export type Config = {
   readonly trustProxy: string
   readonly limitsOn: boolean
   readonly logLevel: Level
+  /** An HTTP classifier that screens posts in place of the rules of src/screening; empty: the rules. */
+  readonly screenUrl: string
   /** Writes are refused when the disk has less free than this. */
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
@@ -71,6 +73,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       `SERVICE_ID must be 1 to 64 of a-z 0-9 . _ -, starting with a letter or digit, but it is "${serviceId}".`,
     )
   }
+  const screenUrl = text('SCREEN_URL', '')
+  if (screenUrl !== '' && !(URL.canParse(screenUrl) && /^https?:$/.test(new URL(screenUrl).protocol))) {
+    throw new BadConfig(`SCREEN_URL must be the http(s) address of a classifier, but it is "${screenUrl}".`)
+  }
   const directory = text('DATA_DIR', './data')
   return Object.freeze({
     host: text('HOST', '127.0.0.1'),
@@ -85,6 +91,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     verifyThreads: number('VERIFY_THREADS', 0, 0, 64),
     trustProxy: text('TRUST_PROXY', '').toLowerCase(),
     limitsOn: choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
+    screenUrl,
     logLevel: choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
     diskReserveBytes: number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, Number.MAX_SAFE_INTEGER),
     segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),

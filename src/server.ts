@@ -12,7 +12,9 @@ import { Front } from './command/front.ts'
 import { News } from './command/news.ts'
 import { refused } from './command/reply.ts'
 import { Throttle } from './command/throttle.ts'
+import { hideBy, resumeScreening } from './command/screened.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
+import { Voice } from './command/voice.ts'
 import { explainFailure } from './failure.ts'
 import { House } from './house.ts'
 import { clientAddress } from './http/client-address.ts'
@@ -32,6 +34,9 @@ import { Counters, log, setLogLevel } from './observe.ts'
 import type { Refusal } from './refusals.ts'
 import { release } from './release.ts'
 import type { FeedStats } from './threads/feed.ts'
+import { judge } from './screening/advertising.ts'
+import { httpClassifier } from './screening/classifier.ts'
+import { Screening } from './screening/screening.ts'
 import { Verifier } from './verify/verifier.ts'
 import type { Described } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
@@ -98,7 +103,12 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     waitingItemsMax: queuesOf(config.queueMax).signatures,
     report: ({ kind, ...what }) => log('warn', kind, what),
   })
-  const front = new Front({
+  const screening = new Screening({
+    judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
+    hide: (post, reason, done) => hideBy(voice, post, reason, done),
+    report: log,
+  })
+  const front: Front = new Front({
     serviceId: directory.facts.service_id,
     actors: house,
     verify: (signature, key, message, callback) => verifier.verify(signature, key, message, callback),
@@ -106,9 +116,16 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     news,
     operators: new Set(config.operators),
     wallSeconds,
+    screen: (post) => screening.consider(post),
+    secret: createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest(),
     checkpoint: () => checkpointAnswer(directory.facts.origin, facts.vkey, news.head),
   })
   const counters = new Counters()
+  const voice = new Voice({
+    serviceId: directory.facts.service_id,
+    identity: directory.identity,
+    execute: (body, door, respond) => front.execute(body, door, respond),
+  })
   const startedAt = monotonicMs()
   /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
   let stats: FeedStats = { rooms: 0, identities: 0, events: 0, change: 0 }
@@ -186,6 +203,8 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
 
   let closing: Promise<void> | undefined
+  resumeScreening(house, screening, config.operators)
+
   const close = async (): Promise<void> => {
     log('info', 'stopping')
     http.stopAccepting()

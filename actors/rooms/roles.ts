@@ -5,7 +5,6 @@
  * The board's own voice is recognised by its door, which nobody outside can take.
  */
 import type { Room } from '../board.ts'
-import type { WriteLetter } from '../write.ts'
 
 export type Role = 'owner' | 'moderator' | 'member' | 'none'
 
@@ -33,6 +32,6 @@ export function mayModerate(room: Room, author: string, operator: boolean): bool
 }
 
 /** The board itself wrote this letter (src/command/voice.ts). */
-export function isOfBoard({ via }: Pick<WriteLetter, 'via'>): boolean {
+export function isOfBoard({ via }: { readonly via: string }): boolean {
   return via === 'board'
 }

@@ -1,19 +1,250 @@
-/** What holds in a room: roles, policy, invites, the moderation log, reports. */
-
+/**
+ * What holds in a room beside its roles, which the room itself bears: policy, open invites, who was put out, where its
+ * moderation log lies, and what was reported of it.
+ *
+ * Of the moderation log and of reports memory keeps where the signed record lies; who, what and why is read from there.
+ */
+import type { Room } from '../board.ts'
 import type { Core } from '../core.ts'
-import type { Part } from '../part.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+import { openPolicy, type Policy } from './policy.ts'
+
+export type Invite = {
+  /** 32 hex: id of the command that made it. */
+  readonly id: string
+  /** Hex SHA-256 of the secret. */
+  readonly hash: string
+  /** Unix seconds. */
+  readonly expires: number
+  /** The one identity it is for, or ''. */
+  readonly target: string
+}
+
+/** Where a record lies. */
+export type Kept = { readonly shard: number; readonly seq: number }
+
+export type Report = Kept & {
+  /** 32 hex: id of the command that made it. */
+  readonly id: string
+  /** 32 hex of the event. */
+  readonly event: string
+  readonly room: string
+  /** Identity id. */
+  readonly by: string
+  /** Unix seconds. */
+  readonly at: number
+  /** The record that settled it. */
+  readonly settled: Kept | undefined
+}
+
+/** Acts that a moderation log shows, whichever part owns them. */
+const logged: ReadonlySet<string> = new Set([
+  'room.member.add',
+  'room.member.remove',
+  'room.moderator.add',
+  'room.moderator.remove',
+  'room.owner.transfer',
+  'room.policy.set',
+  'room.hide',
+  'room.restore',
+  'event.redact',
+])
+
+type PackedReport = readonly [
+  id: string,
+  event: string,
+  room: string,
+  by: string,
+  at: number,
+  kept: readonly number[],
+  settled: readonly number[] | null,
+]
+type Packed = readonly [
+  policies: readonly (readonly [room: string, policy: Policy])[],
+  invites: readonly (readonly [room: string, invites: readonly Invite[]])[],
+  barred: readonly (readonly [room: string, identities: readonly string[]])[],
+  logs: readonly (readonly [room: string, places: readonly number[]])[],
+  reports: readonly PackedReport[],
+]
 
 export class Rules implements Part {
-  readonly acts: Part['acts'] = {}
+  readonly acts: Part['acts'] = {
+    'room.join': (act) => this.#admit(act),
+    'room.leave': (act) => this.#dismiss(act),
+    'room.member.add': (act) => this.#admit(act),
+    'room.member.remove': (act) => this.#bar(act),
+    'room.moderator.add': (act) => {
+      this.#admit(act)
+      this.#room(act).moderators.add(targetOf(act))
+    },
+    'room.moderator.remove': (act) => void this.#room(act).moderators.delete(targetOf(act)),
+    'room.owner.transfer': (act) => this.#transfer(act),
+    'room.invite.create': (act) => this.#invite(act),
+    'room.invite.accept': (act) => this.#accept(act),
+    'room.policy.set': (act) => void this.#policies.set(act.room, act.facts.policy as Policy),
+    report: (act, place) => this.#report(act, place),
+    'report.resolve': (act, place) => this.#settle(act, place),
+  }
   readonly #core: Core
+  readonly #policies = new Map<string, Policy>()
+  readonly #invites = new Map<string, readonly Invite[]>()
+  /** Whom the owner put out: they come back by his hand or by an invite. */
+  readonly #barred = new Map<string, Set<string>>()
+  /** By room: shard and number of each record, one after the other. */
+  readonly #logs = new Map<string, number[]>()
+  readonly #reports = new Map<string, Report>()
+  /** Event and identity of every report. */
+  readonly #reported = new Set<string>()
 
   constructor(core: Core) {
     this.#core = core
   }
 
-  pack(): unknown {
-    return null
+  policyOf(room: string): Policy {
+    return this.#policies.get(room) ?? openPolicy
   }
 
-  restore(_packed: never): void {}
+  /** Invites that are good at this time. */
+  openInvites(room: string, now: number): readonly Invite[] {
+    return (this.#invites.get(room) ?? []).filter(({ expires }) => expires > now)
+  }
+
+  isBarred(room: string, identity: string): boolean {
+    return this.#barred.get(room)?.has(identity) ?? false
+  }
+
+  /** How many entries the moderation log of a room has. */
+  logLength(room: string): number {
+    return (this.#logs.get(room)?.length ?? 0) / 2
+  }
+
+  /** Entry n of the moderation log of a room, from 1. */
+  logEntry(room: string, n: number): Kept {
+    const places = this.#logs.get(room)!
+    return { shard: places[2 * n - 2]!, seq: places[2 * n - 1]! }
+  }
+
+  report(id: string): Report | undefined {
+    return this.#reports.get(id)
+  }
+
+  hasReported(event: string, identity: string): boolean {
+    return this.#reported.has(event + identity)
+  }
+
+  /** Oldest first. */
+  reports(): IterableIterator<Report> {
+    return this.#reports.values()
+  }
+
+  onAct(act: Act, { shard, seq }: ActPlace): void {
+    if (!logged.has(act.op) || !this.#core.board.rooms.has(act.room)) return
+    const places = this.#logs.get(act.room)
+    if (places === undefined) this.#logs.set(act.room, [shard, seq])
+    else places.push(shard, seq)
+  }
+
+  pack(): Packed {
+    return [
+      [...this.#policies],
+      [...this.#invites],
+      [...this.#barred].map(([room, identities]) => [room, [...identities]]),
+      [...this.#logs],
+      [...this.#reports.values()].map(({ id, event, room, by, at, shard, seq, settled }) => [
+        id,
+        event,
+        room,
+        by,
+        at,
+        [shard, seq],
+        settled === undefined ? null : [settled.shard, settled.seq],
+      ]),
+    ]
+  }
+
+  restore([policies, invites, barred, logs, reports]: Packed): void {
+    for (const [room, policy] of policies) this.#policies.set(room, policy)
+    for (const [room, open] of invites) this.#invites.set(room, open)
+    for (const [room, identities] of barred) this.#barred.set(room, new Set(identities))
+    for (const [room, places] of logs) this.#logs.set(room, [...places])
+    for (const [id, event, room, by, at, [shard = 0, seq = 0], settled] of reports) {
+      const end = settled === null ? undefined : { shard: settled[0]!, seq: settled[1]! }
+      this.#keepReport({ id, event, room, by, at, shard, seq, settled: end })
+    }
+  }
+
+  #room({ room }: Act): Room {
+    const found = this.#core.board.rooms.get(room)
+    if (found === undefined) throw new Error(`an act in a room that no record made: ${room}`)
+    return found
+  }
+
+  #admit(act: Act): void {
+    this.#room(act).members.add(targetOf(act))
+    this.#barred.get(act.room)?.delete(targetOf(act))
+  }
+
+  #dismiss(act: Act): void {
+    const { members, moderators } = this.#room(act)
+    members.delete(targetOf(act))
+    moderators.delete(targetOf(act))
+  }
+
+  #bar(act: Act): void {
+    this.#dismiss(act)
+    const barred = this.#barred.get(act.room)
+    if (barred === undefined) this.#barred.set(act.room, new Set([targetOf(act)]))
+    else barred.add(targetOf(act))
+  }
+
+  #transfer(act: Act): void {
+    const room = this.#room(act)
+    this.#dismiss(act)
+    this.#barred.get(act.room)?.delete(targetOf(act))
+    if (room.owner !== undefined) room.members.add(room.owner)
+    room.owner = targetOf(act)
+  }
+
+  #invite(act: Act): void {
+    const { id, hash, expires, target } = act.facts as Invite
+    const open = this.openInvites(act.room, act.at)
+    this.#invites.set(act.room, [...open, { id, hash, expires, target }])
+  }
+
+  #accept(act: Act): void {
+    this.#admit(act)
+    const others = (this.#invites.get(act.room) ?? []).filter(({ id }) => id !== act.facts.invite)
+    if (others.length === 0) this.#invites.delete(act.room)
+    else this.#invites.set(act.room, others)
+  }
+
+  #report(act: Act, { shard, seq }: ActPlace): void {
+    this.#keepReport({
+      id: act.facts.id as string,
+      event: act.facts.event as string,
+      room: act.room,
+      by: Buffer.from(act.author).toString('hex'),
+      at: act.at,
+      shard,
+      seq,
+      settled: undefined,
+    })
+  }
+
+  #keepReport(report: Report): void {
+    this.#reports.set(report.id, report)
+    this.#reported.add(report.event + report.by)
+  }
+
+  #settle({ facts }: Act, { shard, seq }: ActPlace): void {
+    const report = this.#reports.get(facts.report as string)
+    if (report === undefined) throw new Error(`a settled report that no record made: ${facts.report}`)
+    this.#reports.set(report.id, { ...report, settled: { shard, seq } })
+  }
+}
+
+/** Whom a change of roles is about. */
+function targetOf({ facts }: Act): string {
+  return facts.target as string
 }

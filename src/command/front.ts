@@ -14,6 +14,7 @@ import { parseStrictJson } from '../format/strict-json.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import type { Screened } from '../screening/screening.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
@@ -38,6 +39,10 @@ export type FrontOptions = {
   /** The newest signed head, as log.checkpoint answers it. */
   readonly checkpoint: () => ReadAnswer
 }
+  /** Takes an accepted post that its room wants screened. */
+  readonly screen: (post: Screened) => void
+  /** Answers updates.get, now or when there is news. */
+  readonly poll: (poll: Poll, respond: Respond) => void
 
 export class Front {
   readonly #options: FrontOptions
@@ -55,6 +60,7 @@ export class Front {
     })
   }
 
+      screen: options.screen,
   /** Executes a command given as bytes of JSON. */
   execute(body: Buffer, door: Door, respond: Respond): void {
     const parsed = parseStrictJson(body)
@@ -207,7 +213,9 @@ export class Front {
             refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait),
           ),
         )
-      return this.read(readRequest(operation, command, data, signer.id), (answer) => respond(readReply(answer)))
+      const request = readRequest(operation, command, data, signer.id)
+      const operator = this.#options.operators.has(signer.id)
+      return this.read({ ...request, operator }, (answer) => respond(readReply(answer)))
     }
     const sha = hash('sha256', bytes, 'buffer')
     this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)

@@ -23,7 +23,18 @@ export type Plan = {
   readonly args?: (verified: Verified) => Readonly<Record<string, unknown>>
   /** Refuses before an actor is asked; undefined lets it pass. */
   readonly check?: (verified: Verified) => Refusal | undefined
-  readonly show: (verified: Verified, decided: Decided, actor: string, isDuplicate: boolean) => Shown
+  /** Finds out elsewhere before an actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
+  readonly ask?: (verified: Verified, doors: Doors, pass: (found: Found) => void) => void
+  /** Accepted, and nothing answered yet: the front hears of it here. */
+  readonly heard?: (verified: Verified, decided: Decided, news: News) => void
+  /** `args`: what the actor was told this time; of a retry, not what counted. */
+  readonly show: (
+    verified: Verified,
+    decided: Decided,
+    actor: string,
+    isDuplicate: boolean,
+    args: Readonly<Record<string, unknown>>,
+  ) => Shown
 }
 
 /** Plans by the name of the operation. */

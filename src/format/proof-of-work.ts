@@ -25,11 +25,10 @@ export function parseProof(text: string): Proof | undefined {
   return proof.bits <= proofBitsMax && Number.isSafeInteger(proof.counter) ? proof : undefined
 }
 
-/** Was at least `bitsWanted` bits of work done for this command? `commandSha256` is 64 lowercase hex characters. */
-export function checkProof(text: string, commandSha256: string, bitsWanted: number): boolean {
+/** The bits of work that the text says were done for this command, 0 when they were not. `commandSha256`: 64 lowercase hex. */
+export function provenBits(text: string, commandSha256: string): number {
   const proof = parseProof(text)
-  if (proof === undefined || proof.bits < bitsWanted) return false
-  return zeroBits(commandSha256, proof.counter) >= proof.bits
+  return proof !== undefined && zeroBits(commandSha256, proof.counter) >= proof.bits ? proof.bits : 0
 }
 
 /**

@@ -68,7 +68,7 @@ export function patterned(pattern: string, meaning: string, rule: string): Field
   return { type: 'string', meaning, schema: Type.String({ pattern, description: `${meaning}: ${rule}` }), rule }
 }
 
-function integer(minimum: number, maximum: number, meaning: string): Field {
+export function integer(minimum: number, maximum: number, meaning: string): Field {
   const rule = maximum === safe ? `an integer of at least ${minimum}` : `an integer from ${minimum} to ${maximum}`
   return { type: 'integer', meaning, schema: Type.Integer({ minimum, maximum, description: meaning }), rule }
 }

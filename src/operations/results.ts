@@ -7,19 +7,19 @@ import { sizes } from '../limits.ts'
 import { base64url32Pattern, base64url64Pattern, handlePattern } from './fields.ts'
 
 const safe = Number.MAX_SAFE_INTEGER
-const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
-const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
-const slug = (description: string) => Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description })
-const handle = (description: string) => Type.String({ pattern: handlePattern, description })
-const publicKey = Type.String({ pattern: base64url32Pattern, description: 'base64url of the 32 raw bytes' })
-const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
-const seconds = (description: string) => count(`${description}, Unix seconds`)
+export const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
+export const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
+export const slug = (description: string) => Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description })
+export const handle = (description: string) => Type.String({ pattern: handlePattern, description })
+export const publicKey = Type.String({ pattern: base64url32Pattern, description: 'base64url of the 32 raw bytes' })
+export const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
+export const seconds = (description: string) => count(`${description}, Unix seconds`)
 
 /** A C2SP signed note of a checkpoint: three lines, and one line for each signature. */
 const note = (description: string) => Type.String({ maxLength: 16_384, description })
 const logName = Type.String({ maxLength: 256, description: 'name of the log: first line of its checkpoints' })
 const logKey = Type.String({ maxLength: 512, description: 'verifier key of the log (C2SP signed-note)' })
-const signedPayload = (description: string) => Type.String({ maxLength: sizes.body_bytes, description })
+export const signedPayload = (description: string) => Type.String({ maxLength: sizes.body_bytes, description })
 
 export const Person = Type.Object(
   {

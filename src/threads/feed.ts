@@ -120,6 +120,7 @@ runThread((data: FeedThread) => {
   /** Newest position of the log that the log itself has named. */
   let durable = data.through
 
+    frame: (shard: number, seq: number) => feed.body(shard, seq),
   const follow = (): void => {
     feed.follow(durable)
     tree.advance(feed.head.size)

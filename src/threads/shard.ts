@@ -83,6 +83,7 @@ runThread((data: ShardThread) => {
       state,
       board,
       body: (slot: number) => shard.read(board.events.place[slot]!),
+      frame: (_shard: number, seq: number) => shard.read(seq),
       cursors,
       generation: data.generation,
       now: readingSeconds,

@@ -15,7 +15,8 @@ const descriptionVersion = '1.0.0'
 export const tags: Readonly<Record<string, string>> = {
   command: 'The one endpoint that takes commands, signed or not.',
   identity: 'Keys that act, and the handles they bear.',
-  rooms: 'Where events stand, and the pages inside.',
+  rooms: 'Where events stand, and the pages inside; who runs them, and by what rules.',
+  moderation: 'What those who run rooms did, and what is reported to the operator.',
   events: 'Posts, how they are read one by one, in lists and in threads.',
   log: 'The public log: signed heads, and proofs that an event is in it.',
   streams: 'Feeds and archives that are read as they are written.',

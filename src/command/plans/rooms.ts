@@ -1,4 +1,92 @@
-/** How writes on rooms are carried out. */
-import type { Plans } from '../plan.ts'
+/** How writes on rooms are carried out: roles, invites, policy, reports. */
+import { createHash, randomBytes } from 'node:crypto'
+import { refusal } from '../../refusals.ts'
+import type { Decided, Plan, Plans } from '../plan.ts'
 
-export const roomsPlans: Plans = {}
+const inRoom: Plan['to'] = ({ command }) => ({ actor: command.room as string })
+
+/** A change of one person's role. */
+const roleChange: Plan = {
+  to: inRoom,
+  args: ({ command }) => ({ target: command.target ?? '' }),
+  show: (_verified, decided, room) => shownRole(decided, room),
+}
+
+function shownRole({ facts }: Decided, room: string) {
+  return { values: { room, member: { id: facts.target, role: facts.role } } }
+}
+
+const dayAsTtl = 86_400
+
+const invite: Plan = {
+  to: inRoom,
+  args: ({ command }) => {
+    const secret = randomBytes(32).toString('base64url')
+    const ttl = (command.ttl as number | undefined) || dayAsTtl
+    return { secret, hash: hashOf(secret), ttl, target: command.target ?? '' }
+  },
+  show: (_verified, { facts }, room, isDuplicate, { secret }) => {
+    const { id, expires, target } = facts as { id: string; expires: number; target: string }
+    const code = isDuplicate ? { secret_shown: true } : { code: `${room}.${secret}` }
+    const bound = target === '' ? {} : { target }
+    return { values: { invite: { id, room, ...bound, expires_at: expires, ...code } } }
+  },
+}
+
+const acceptance: Plan = {
+  to: ({ data }) => ({ actor: (data.code as string).split('.', 1)[0]! }),
+  args: ({ data }) => ({ hash: hashOf((data.code as string).slice((data.code as string).indexOf('.') + 1)) }),
+  show: (_verified, decided, room) => shownRole(decided, room),
+}
+
+const rulesBytesMax = 2_048
+
+const policy: Plan = {
+  to: inRoom,
+  args: ({ data }) => ({ set: data }),
+  check: ({ data }) => {
+    if (Object.keys(data).length === 0)
+      return refusal(
+        'missing_field',
+        'room.policy.set needs a key in data: see room.policy.get for all of them',
+        'data',
+      )
+    const rules = (data.rules as string | undefined) ?? ''
+    if (rules.includes('\0')) return refusal('invalid_field', '"rules" must not hold a NUL character', 'data')
+    const sent = Buffer.byteLength(rules)
+    if (sent <= rulesBytesMax) return undefined
+    return refusal('too_large', `"rules" has ${sent} bytes, ${rulesBytesMax} are allowed`, 'data')
+  },
+  show: (_verified, { facts }, room) => ({ values: { room, policy: facts.policy } }),
+}
+
+const report: Plan = {
+  to: ({ command }) => ({ thing: command.event_id as string, field: 'event_id' }),
+  args: ({ command }) => ({ event: command.event_id }),
+  show: (_verified, { facts }) => ({ values: { report: { id: facts.id, event_id: facts.event, state: 'open' } } }),
+}
+
+const resolution: Plan = {
+  to: ({ command }) => ({ thing: command.target as string, field: 'target' }),
+  args: ({ command }) => ({ report: command.target }),
+  show: (_verified, { facts }) => ({ values: { report: { id: facts.report, state: 'resolved' } } }),
+}
+
+export const roomsPlans: Plans = {
+  'room.join': roleChange,
+  'room.leave': roleChange,
+  'room.member.add': roleChange,
+  'room.member.remove': roleChange,
+  'room.moderator.add': roleChange,
+  'room.moderator.remove': roleChange,
+  'room.owner.transfer': roleChange,
+  'room.invite.create': invite,
+  'room.invite.accept': acceptance,
+  'room.policy.set': policy,
+  report,
+  'report.resolve': resolution,
+}
+
+function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}

@@ -5,6 +5,7 @@ import { blobsReads } from './blobs.ts'
 import { directReads } from './direct.ts'
 import { documentsReads } from './documents.ts'
 import { eventsReads } from './events.ts'
+import { moderationReads } from './moderation.ts'
 import { peopleReads } from './people.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 import { receiversReads } from './receivers.ts'
@@ -13,6 +14,7 @@ import { roomsReads } from './rooms.ts'
 const reads: Reads = {
   ...eventsReads,
   ...roomsReads,
+  ...moderationReads,
   ...peopleReads,
   ...directReads,
   ...documentsReads,
@@ -29,6 +31,9 @@ export function answerRead(context: ReadContext, request: ReadRequest): ReadAnsw
 
 /** The house asks itself which actor decides over a thing; what the reader may not see is not there. */
 function locate({ state, board, visibility }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  const report = state.rules.report(String(args.thing))
+  // Only who made it knows its id, and only an operator does anything with it.
+  if (report !== undefined) return ok({ actor: report.room })
   const actor = state.actorOf(String(args.thing))
   const room = actor === undefined ? undefined : board.rooms.get(actor)
   const isHidden = room !== undefined && room.visibility === 'private' && !mayWrite(room, reader)

@@ -17,6 +17,8 @@ export type ReadRequest = {
   readonly args: Readonly<Record<string, string | number>>
   /** Identity id of a signed reader, else ''. */
   readonly reader: string
+  /** The operator of this board signed. */
+  readonly operator?: boolean
   /** Asked by a command; absent: by a plain GET. */
   readonly isCommand?: true
 }
@@ -40,6 +42,8 @@ export type ReadContext = {
   readonly state: State
   readonly board: Board
   readonly body: (slot: number) => Frame
+  /** The frame with this number in the journal of a shard. */
+  readonly frame: (shard: number, seq: number) => Frame
   readonly cursors: CursorSealer
   readonly generation: string
   /** Unix seconds. */

@@ -1,6 +1,8 @@
-/** Reads on rooms: one, its pages, the list. */
+/** Reads on rooms: one, its pages, its people, its policy, the list. */
 import type { Room } from '../../../actors/board.ts'
 import { byActivity, pagesOf } from '../../../actors/reading.ts'
+import { isClosed } from '../../../actors/rooms/policy.ts'
+import { type Role, roleOf } from '../../../actors/rooms/roles.ts'
 import {
   badCursor,
   limitOf,
@@ -15,9 +17,21 @@ import {
 } from './read.ts'
 
 export const roomsReads: Reads = {
-  'room.get': (context, request) => withRoom(context, request, (room) => ok({ room: roomView(room) })),
+  'room.get': (context, request) => withRoom(context, request, (room) => one(context, request, room)),
   'room.pages': (context, request) => withRoom(context, request, (room) => pages(context, request, room)),
+  'room.members': (context, request) => withRoom(context, request, (room) => members(context, request, room)),
+  'room.policy.get': (context, request) =>
+    withRoom(context, request, ({ name }) => ok({ room: name, policy: context.state.rules.policyOf(name) })),
   'rooms.list': listRooms,
+}
+
+function one(context: ReadContext, { reader }: ReadRequest, room: Room): ReadAnswer {
+  const policy = context.state.rules.policyOf(room.name)
+  const role = reader === '' ? {} : { role: roleOf(room, reader) }
+  return ok(
+    { room: { ...roomView(context, room), ...role, policy } },
+    { room: room.name, ...untilClosed(context, [room]) },
+  )
 }
 
 function pages(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnswer {
@@ -41,6 +55,35 @@ function pages(context: ReadContext, { args }: ReadRequest, room: Room): ReadAns
   })
 }
 
+const ranks: readonly Role[] = ['owner', 'moderator', 'member']
+
+/** By role, then by id: an order that stays while people come and go. */
+function members(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnswer {
+  const list = `members:${room.name}`
+  const after = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
+  if (typeof after !== 'string') return badCursor
+  const everybody = room.owner === undefined ? [...room.members] : [room.owner, ...room.members]
+  const place = (id: string) => `${ranks.indexOf(roleOf(room, id))}${id}`
+  const places = everybody
+    .map(place)
+    .filter((each) => each > after)
+    .sort()
+  const shown = places.slice(0, limitOf(args))
+  const last = places.length > shown.length ? shown.at(-1) : undefined
+  return ok(
+    {
+      room: room.name,
+      members: shown.map((each) => {
+        const id = each.slice(1)
+        const handle = context.board.authors.get(id)?.handle
+        return { id, ...(handle === undefined ? {} : { handle }), role: ranks[Number(each[0])] }
+      }),
+      ...(last === undefined ? { has_more: false } : { next_cursor: context.cursors.seal(list, last), has_more: true }),
+    },
+    { room: room.name },
+  )
+}
+
 function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const list = `rooms:${args.query ?? ''}`
   const cursor = opened(context, list, args)
@@ -51,19 +94,28 @@ function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (room) => room.visibility === 'public' && (query === undefined || room.name.includes(query)),
   })
-  return ok({ rooms: entries.map(roomView), ...paging(context, list, next) })
+  const rooms = entries.map((room) => roomView(context, room))
+  return ok({ rooms, ...paging(context, list, next) }, untilClosed(context, entries))
 }
 
-export function roomView(room: Room) {
+/** A room that is to close makes the answer old at that moment. */
+function untilClosed({ state, now }: ReadContext, rooms: readonly Room[]): { until?: number } {
+  const ends = rooms.map(({ name }) => state.rules.policyOf(name).closes_at).filter((at) => at > now())
+  return ends.length === 0 ? {} : { until: Math.min(...ends) }
+}
+
+export function roomView({ state, now }: ReadContext, room: Room) {
   return {
     name: room.name,
     visibility: room.visibility,
     ...(room.owner === undefined ? {} : { owner: room.owner }),
+    moderators: [...room.moderators],
+    members: room.members.size + (room.owner === undefined ? 0 : 1),
     ...(room.about === undefined ? {} : { about: room.about }),
+    closed: isClosed(state.rules.policyOf(room.name), now()),
     count: room.events.length,
     threads: room.threads,
     pages: room.pages.size,
-    ...(room.visibility === 'private' ? { members: room.members.size + 1 } : {}),
     created_at: room.createdAt,
     updated_at: room.updatedAt,
   }

@@ -1,0 +1,175 @@
+/**
+ * The policy of a room: what its owner may set, what holds where nothing was set, and what it means for a post.
+ *
+ * `write` is asked of posts that begin a thread, `reply` of replies. An edit is no new post: it is asked for the time of its
+ * text and for proof alone, and refused where the room is closed.
+ */
+import type { Author, Board, Room } from '../board.ts'
+import { none } from '../event-index.ts'
+import { mayModerate, mayOwn } from './roles.ts'
+
+export type Policy = {
+  readonly write: 'open' | 'members' | 'owner'
+  readonly reply: 'anyone' | 'members' | 'none'
+  /** For people to read. */
+  readonly rules: string
+  readonly promotion: 'allow' | 'moderate'
+  /** The board may show the room on its first page. */
+  readonly front_page: boolean
+  /** Threads that one identity may begin in a UTC day; 0: as many as it likes. So with the numbers below. */
+  readonly top_level_per_day: number
+  /** Posts of one identity in any 60 seconds. */
+  readonly posts_per_minute: number
+  readonly closed: boolean
+  /** Unix seconds from which on the room is closed. */
+  readonly closes_at: number
+  /** Posts the room takes in all, edits not counted. */
+  readonly max_events: number
+  /** Bits of work that a post must prove. */
+  readonly proof_bits: number
+  /** Longest life of a post in seconds. */
+  readonly ttl_max: number
+  /** Posts go into the export. */
+  readonly archive: boolean
+}
+
+export const openPolicy: Policy = {
+  write: 'open',
+  reply: 'anyone',
+  rules: '',
+  promotion: 'allow',
+  front_page: true,
+  top_level_per_day: 0,
+  posts_per_minute: 0,
+  closed: false,
+  closes_at: 0,
+  max_events: 0,
+  proof_bits: 0,
+  ttl_max: 0,
+  archive: true,
+}
+
+export function isClosed({ closed, closes_at }: Policy, now: number): boolean {
+  return closed || (closes_at !== 0 && closes_at <= now)
+}
+
+/** A post that wants in. */
+export type Candidate = {
+  readonly author: string
+  readonly operator: boolean
+  readonly isReply: boolean
+  readonly isEdit: boolean
+  /** Seconds, 0 = for ever. */
+  readonly ttl: number
+  /** Bits of work that its proof shows. */
+  readonly proofBits: number
+}
+
+/** What the room holds that the policy asks for. */
+export type Standing = {
+  readonly board: Board
+  readonly room: Room
+  /** Unix seconds. */
+  readonly now: number
+}
+
+/** Code, sentence, field and seconds to wait, as a refusal has them. */
+export type Objection = readonly [code: string, message: string, field?: string | undefined, retryAfter?: number]
+
+const daySeconds = 86_400
+const minuteSeconds = 60
+
+/** Why the policy refuses a post, or undefined. */
+export function objection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
+  const { now } = standing
+  if (isClosed(policy, now)) return ['wrong_state', 'this room is closed: it is read, and takes no posts', 'room']
+  if (policy.ttl_max > 0 && (candidate.ttl === 0 || candidate.ttl > policy.ttl_max))
+    return ['invalid_field', `posts of this room live ${policy.ttl_max} s at most: set ttl to 1 to that`, 'ttl']
+  if (candidate.proofBits < policy.proof_bits) {
+    const work = `"<bits>.<counter>" such that SHA-256 of "broadside-proof-v1\\n<command_sha256>\\n<counter>" begins with as many zero bits`
+    return ['proof_required', `this room asks for a proof of ${policy.proof_bits} bits of work: ${work}`, 'proof']
+  }
+  if (candidate.isEdit) return undefined
+  return (candidate.isReply ? replyObjection : threadObjection)(policy, candidate, standing)
+}
+
+function threadObjection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
+  const { room } = standing
+  const { author, operator } = candidate
+  const isOwner = mayOwn(room, author, operator)
+  if (policy.write === 'owner' && !isOwner)
+    return ['room_write_restricted', 'only the owner of this room begins threads in it', 'room']
+  if (policy.write === 'members' && !isOwner && !room.members.has(author))
+    return ['room_write_restricted', 'only members begin threads in this room: see room.join', 'room']
+  return countObjection(policy, candidate, standing)
+}
+
+function replyObjection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
+  const { room } = standing
+  const { author, operator } = candidate
+  if (policy.reply === 'none') return ['room_reply_restricted', 'this room takes no replies', 'reply_to']
+  if (policy.reply === 'members' && !mayOwn(room, author, operator) && !room.members.has(author))
+    return ['room_reply_restricted', 'only members reply in this room: see room.join', 'reply_to']
+  return countObjection(policy, candidate, standing)
+}
+
+function countObjection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
+  const { room, now, board } = standing
+  const { author: id, operator, isReply } = candidate
+  if (policy.max_events > 0 && originals(room) >= policy.max_events)
+    return ['wrong_state', `this room takes ${policy.max_events} posts, and it has them`, 'room']
+  const author = board.authors.get(id)
+  if (author === undefined || mayModerate(room, id, operator)) return undefined
+  if (policy.posts_per_minute > 0) {
+    const oldest = nthNewest(author, policy.posts_per_minute, now - minuteSeconds + 1, standing, false)
+    if (oldest !== undefined) {
+      const wait = oldest + minuteSeconds - now
+      return [
+        'rate_limited',
+        `this room takes ${policy.posts_per_minute} posts a minute from one identity: wait ${wait} s`,
+        undefined,
+        wait,
+      ]
+    }
+  }
+  if (policy.top_level_per_day > 0 && !isReply) {
+    const day = now - (now % daySeconds)
+    if (nthNewest(author, policy.top_level_per_day, day, standing, true) !== undefined) {
+      const wait = day + daySeconds - now
+      return [
+        'quota_exhausted',
+        `this room takes ${policy.top_level_per_day} new threads a UTC day from one identity: reply, or wait ${wait} s`,
+        undefined,
+        wait,
+      ]
+    }
+  }
+  return undefined
+}
+
+/** Posts of the room; the counts of its pages leave edits out. */
+function originals({ pages }: Room): number {
+  let sum = 0
+  for (const { count } of pages.values()) sum += count
+  return sum
+}
+
+/** When the author made his nth newest post of this room since `since`, or undefined when there were fewer. */
+function nthNewest(
+  { events: own }: Author,
+  n: number,
+  since: number,
+  { board: { events }, room }: Standing,
+  onlyThreads: boolean,
+): number | undefined {
+  let found = 0
+  for (let position = own.length - 1; position >= 0; position--) {
+    const slot = own.at(position)
+    const at = events.at[slot]!
+    if (at < since) return undefined
+    if (events.room[slot] !== room.number) continue
+    if (onlyThreads && events.root[slot] !== none) continue
+    if (++found === n) return at
+  }
+  return undefined
+}

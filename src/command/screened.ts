@@ -1,0 +1,28 @@
+/** Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped. */
+import { windowSeconds } from '../../actors/write.ts'
+import { wallSeconds } from '../clock.ts'
+import type { Hidden, Screened, Screening } from '../screening/screening.ts'
+import type { Actors } from './ports.ts'
+import type { Voice } from './voice.ts'
+
+/** The same post gives the same command, so that hiding it again has no second effect. */
+export function hideBy(voice: Voice, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
+  const fields = { operation: 'room.hide', event_id: post.id, reason }
+  voice.say(fields, { cause: `screen:${post.id}`, at: post.at }, (reply) => {
+    if (reply === undefined) return done({ ok: false, later: 1, words: 'no answer' })
+    if (reply.status === 200) return done({ ok: true })
+    const words = (JSON.parse(reply.body) as { error: { message: string } }).error.message
+    const later = reply.status === 429 ? { later: reply.retryAfter ?? 1 } : {}
+    done({ ok: false, words, ...later })
+  })
+}
+
+/** Hides are signed as of the time of the post, so only posts inside the window of signatures are still of use. */
+export function resumeScreening(actors: Actors, screening: Screening, operators: readonly string[]): void {
+  const since = wallSeconds() - windowSeconds
+  actors.read({ op: 'screening.recent', args: { since }, reader: '' }, (found) => {
+    if (found === undefined || !found.ok) return
+    const { posts } = JSON.parse(found.json) as { posts: (Screened & { author: string })[] }
+    for (const { author, ...post } of posts) if (!operators.includes(author)) screening.consider(post)
+  })
+}

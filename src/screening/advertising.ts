@@ -1,0 +1,107 @@
+/**
+ * Is a post mainly an advertisement, a link drop or a referral? A score from 0 to 1 by rules that have names.
+ *
+ * | rule | what it looks at | weight |
+ * |---|---|---|
+ * | `only-links` | nothing but addresses | 1 |
+ * | `promotion-kind` | the author calls it a promotion | 1 |
+ * | `referral` | an address with a referral parameter; words such as "use my code" | 0.9 each |
+ * | `link-drop` | addresses are three fifths of the text or more; five addresses or more | 0.7, 0.5 |
+ * | `sales-words` | distinct phrases of selling: one, two, three, four or more | 0.3, 0.6, 0.85, 0.95 |
+ * | `shouting` | three exclamation marks, currency or rocket signs or more | 0.3 |
+ *
+ * Rules are taken as independent signs: the score is 1 minus the product of what each leaves open. Every pattern takes time
+ * in proportion to the text, whatever is in it.
+ */
+
+export type Judged = {
+  readonly kind: string
+  readonly text: string
+}
+
+export type Judgement = {
+  /** 0 to 1. */
+  readonly score: number
+  /** Name of the rule that weighed most, or ''. */
+  readonly rule: string
+  /** What it saw, for people, or ''. */
+  readonly words: string
+}
+
+type Sign = { readonly rule: string; readonly weight: number; readonly words: string }
+
+const address = /\b(?:https?:\/\/|www\.)[^\s<>"]{1,2000}/g
+const referralParameter =
+  /[?&](?:ref|referral|referrer|refcode|aff|aff_id|affiliate|invite|invite_code|promo|promo_code|coupon|partner)=/
+const referralWords =
+  /\b(?:my (?:referral|affiliate|invite|promo) (?:code|link)|use my (?:code|link)|referral (?:code|link)|affiliate link|with my (?:code|link))\b/
+const salesPhrases: readonly RegExp[] = [
+  /\b(?:buy|order|shop|subscribe|enroll) (?:now|today|here)\b/,
+  /\blimited(?:[ -]time)? (?:offer|deal|spots|seats|stock)\b/,
+  /\b(?:special|exclusive|amazing|unbeatable) (?:offer|deal|price|discount)s?\b/,
+  /\b\d{1,2} ?% (?:off|discount|cheaper|cashback)/,
+  /\bfree (?:trial|shipping|gift|bonus|spins)\b/,
+  /\bsign up (?:now|today|here|free|for free)\b/,
+  /\b(?:best|lowest|cheapest|low) prices?\b/,
+  /\bmoney[ -]back\b/,
+  /\bclick (?:here|below|the link)\b/,
+  /\b(?:don['’]t|do not) miss\b/,
+  /\b(?:act|hurry|call) (?:now|up|today)\b/,
+  /\b(?:passive income|guaranteed (?:returns|profit|income)|earn (?:up to )?[$€£]?\d|get rich|double your)\b/,
+  /\b(?:presale|airdrop|casino|jackpot|betting bonus)\b/,
+  /\b(?:promo|discount|coupon) codes?\b/,
+  /\b(?:check out|visit) (?:my|our) (?:shop|store|site|website|channel|service|product)s?\b/,
+  /\b(?:dm|message|contact|whatsapp|telegram) (?:me|us) (?:for|to|now|today)\b/,
+]
+const salesWeights = [0, 0.3, 0.6, 0.85, 0.95] as const
+
+/** Pure: the same post, the same judgement. */
+export function judge({ kind, text }: Judged): Judgement {
+  const lower = text.normalize('NFKC').toLowerCase()
+  const addresses = lower.match(address) ?? []
+  const words = lower.replace(address, ' ')
+  const signs = [
+    ...kindSigns(kind),
+    ...linkSigns(addresses, words),
+    ...referralSigns(addresses, words),
+    ...wordSigns(words),
+  ]
+  const strongest = signs.reduce<Sign>((best, sign) => (sign.weight > best.weight ? sign : best), nothing)
+  const open = signs.reduce((left, { weight }) => left * (1 - weight), 1)
+  return { score: 1 - open, rule: strongest.rule, words: strongest.words }
+}
+
+const nothing: Sign = { rule: '', weight: 0, words: '' }
+
+function kindSigns(kind: string): Sign[] {
+  return kind === 'promotion' ? [{ rule: 'promotion-kind', weight: 1, words: 'a post of kind promotion' }] : []
+}
+
+function linkSigns(addresses: readonly string[], words: string): Sign[] {
+  if (addresses.length === 0) return []
+  if (!/[\p{L}\p{N}]/u.test(words)) return [{ rule: 'only-links', weight: 1, words: 'nothing but links' }]
+  const linked = addresses.reduce((sum, { length }) => sum + length, 0)
+  const said = words.replace(/\s+/g, '').length
+  const signs: Sign[] = []
+  if (linked >= 1.5 * said) signs.push({ rule: 'link-drop', weight: 0.7, words: 'mostly links' })
+  if (addresses.length >= 5) signs.push({ rule: 'link-drop', weight: 0.5, words: `${addresses.length} links` })
+  return signs
+}
+
+function referralSigns(addresses: readonly string[], words: string): Sign[] {
+  const signs: Sign[] = []
+  if (addresses.some((each) => referralParameter.test(each)))
+    signs.push({ rule: 'referral', weight: 0.9, words: 'a link with a referral parameter' })
+  if (referralWords.test(words)) signs.push({ rule: 'referral', weight: 0.9, words: 'it asks to use a referral' })
+  return signs
+}
+
+function wordSigns(words: string): Sign[] {
+  const signs: Sign[] = []
+  const found = salesPhrases.flatMap((phrase) => phrase.exec(words)?.[0] ?? [])
+  const weight = salesWeights[Math.min(found.length, salesWeights.length - 1)]!
+  if (weight > 0) signs.push({ rule: 'sales-words', weight, words: `it says “${found.slice(0, 3).join('”, “')}”` })
+  const shouts = words.match(/[!🚀💰🤑💸🔥]/gu)?.length ?? 0
+  if (shouts >= 3) signs.push({ rule: 'shouting', weight: 0.3, words: 'it shouts' })
+  return signs
+}

@@ -1,0 +1,102 @@
+/**
+ * Screening: what becomes of posts in rooms whose policy says `promotion: moderate`, after they were accepted and answered.
+ *
+ * A post judged an advertisement is hidden by a signed command of the board's own identity; whether it still may be is the
+ * room's decision, which looks at its policy again. A post that cannot be judged stays as it is. Nothing waits without bound:
+ * what comes while the queue is full is not screened, and the log says so.
+ */
+import type { Judgement } from './advertising.ts'
+
+/** An accepted public post of somebody who does not run the room. */
+export type Screened = {
+  /** 32 hex. */
+  readonly id: string
+  readonly room: string
+  readonly kind: string
+  readonly text: string
+  readonly isReply: boolean
+  /** Unix seconds. */
+  readonly at: number
+}
+
+/** What came of the wish to hide; `later`: seconds after which it is worth another try. */
+export type Hidden = { readonly ok: true } | { readonly ok: false; readonly later?: number; readonly words: string }
+
+export type ScreeningOptions = {
+  readonly judge: (post: Screened) => Judgement | Promise<Judgement>
+  readonly hide: (post: Screened, reason: string, done: (hidden: Hidden) => void) => void
+  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** At least so much hides; a reply is given more benefit of the doubt. */
+const threadScore = 0.9
+const replyScore = 0.97
+
+const waitingMax = 4_096
+const atOnceMax = 8
+const triesMax = 5
+
+export class Screening {
+  readonly #options: ScreeningOptions
+  readonly #waiting: Screened[] = []
+  #underWay = 0
+  #scheduled = false
+
+  constructor(options: ScreeningOptions) {
+    this.#options = options
+  }
+
+  /** Takes a post and returns at once. */
+  consider(post: Screened): void {
+    if (this.#waiting.length >= waitingMax) {
+      this.#options.report('warn', 'screening.full', { event: post.id, room: post.room })
+      return
+    }
+    this.#waiting.push(post)
+    this.#schedule()
+  }
+
+  /** One post a turn of the event loop: judging is work, and answers go first. */
+  #schedule(): void {
+    if (this.#scheduled || this.#underWay >= atOnceMax || this.#waiting.length === 0) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      const post = this.#waiting.shift()
+      if (post === undefined) return
+      this.#underWay++
+      void this.#screen(post).finally(() => {
+        this.#underWay--
+        this.#schedule()
+      })
+      this.#schedule()
+    })
+  }
+
+  async #screen(post: Screened): Promise<void> {
+    const { id: event, room } = post
+    try {
+      const { score, rule, words } = await this.#options.judge(post)
+      if (score < (post.isReply ? replyScore : threadScore)) return
+      this.#hide(post, reasonOf(rule, words), { event, room, rule, score }, 1)
+    } catch (error) {
+      this.#options.report('warn', 'screening.failed', { event, room, why: String(error) })
+    }
+  }
+
+  #hide(post: Screened, reason: string, facts: Readonly<Record<string, unknown>>, tries: number): void {
+    this.#options.hide(post, reason, (hidden) => {
+      if (hidden.ok) return this.#options.report('info', 'screening.hidden', facts)
+      if (hidden.later !== undefined && tries < triesMax) {
+        setTimeout(() => this.#hide(post, reason, facts, tries + 1), hidden.later * 1_000).unref()
+        return
+      }
+      this.#options.report('info', 'screening.kept', { ...facts, why: hidden.words })
+    })
+  }
+}
+
+export function reasonOf(rule: string, words: string): string {
+  const saw = words === '' ? '' : `, ${words}`
+  return `Advertising: ${rule}${saw}. The owner or a moderator of this room may restore it; room.create makes a room of your own.`
+}

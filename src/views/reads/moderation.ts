@@ -1,0 +1,149 @@
+/**
+ * Reads on moderation: the log of a room, and what was reported. Memory says where a signed record lies; who, what and why
+ * comes out of the record itself.
+ */
+import { type Act, fromFrame, RecordType, type Signed } from '../../../actors/record.ts'
+import type { Kept, Report } from '../../../actors/rooms/rules.ts'
+import { refusal } from '../../refusals.ts'
+import type { Screened } from '../../screening/screening.ts'
+import { eventOf } from '../event.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+  withRoom,
+} from './read.ts'
+
+export const moderationReads: Reads = {
+  'room.modlog': (context, request) => withRoom(context, request, ({ name }) => modlog(context, request, name)),
+  'reports.list': listReports,
+  'screening.recent': recent,
+}
+
+type SignedAct = Act & { readonly by: Signed }
+type Said = Readonly<Record<'event_id' | 'target' | 'reason' | 'data' | 'text' | 'kind', string | undefined>>
+
+function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
+  const record = fromFrame(context.frame(shard, seq))
+  if (record.type !== RecordType.act || record.by === undefined) throw new Error(`record ${seq} is no signed act`)
+  return record as SignedAct
+}
+
+function saidIn({ signed }: Signed): Said {
+  return (JSON.parse(Buffer.from(signed).toString('utf8')) as { command: Said }).command
+}
+
+function modlog(context: ReadContext, { args }: ReadRequest, room: string): ReadAnswer {
+  const { rules } = context.state
+  const list = `modlog:${room}`
+  const cursor = opened(context, list, args)
+  if (cursor === undefined) return badCursor
+  const newest = cursor.from === undefined ? rules.logLength(room) : cursor.from - 1
+  const oldest = Math.max(1, newest - limitOf(args) + 1)
+  const entries = Array.from({ length: newest - oldest + 1 }, (_, n) =>
+    entryView(context, room, newest - n, rules.logEntry(room, newest - n)),
+  )
+  return ok({ room, entries, ...paging(context, list, oldest > 1 ? oldest : undefined) }, { room })
+}
+
+function entryView(context: ReadContext, room: string, seq: number, kept: Kept) {
+  const { op, author, at, by } = actAt(context, kept)
+  const { event_id, target = event_id, reason, data } = saidIn(by)
+  const actor = Buffer.from(author).toString('hex')
+  const handle = context.board.authors.get(actor)?.handle
+  return {
+    seq,
+    room,
+    action: op,
+    actor: { id: actor, public_key: base64url(by.key), ...(handle === undefined ? {} : { handle }) },
+    ...(target === undefined ? {} : { target }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(data === undefined || data === '' ? {} : { detail: data }),
+    created_at: at,
+    event_id: context.frame(kept.shard, kept.seq).payload.toString('hex', 0, 16),
+    signature: base64url(by.sig),
+    signed_payload: Buffer.from(by.signed).toString('utf8'),
+  }
+}
+
+/** One shard's share of the list: newest first, each with the cursor behind it, as gather.ts puts them together. */
+function listReports(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
+  if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board reads reports'))
+  const list = `reports:${args.kind ?? ''}`
+  const before = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
+  if (typeof before !== 'string') return badCursor
+  const limit = limitOf(args)
+  const found = [...context.state.rules.reports()]
+    .filter(({ settled }) => args.kind === undefined || (settled === undefined) === (args.kind === 'open'))
+    .map((report) => ({ place: placeOf(report), report }))
+    .filter(({ place }) => before === '' || place < before)
+    .sort((a, b) => (a.place < b.place ? 1 : -1))
+    .slice(0, limit + 1)
+  const items = found.map(({ place, report }) => ({
+    place,
+    cursor: context.cursors.seal(list, place),
+    item: reportView(context, report),
+  }))
+  return ok({ limit, items })
+}
+
+/** Text that sorts by time, then by id. */
+function placeOf({ at, id }: Report): string {
+  return `${String(at).padStart(12, '0')}${id}`
+}
+
+function reportView(context: ReadContext, report: Report) {
+  const { board } = context
+  const slot = board.events.find(Buffer.from(report.event, 'hex'))
+  const { reason = '' } = saidIn(actAt(context, report).by)
+  return {
+    id: report.id,
+    event_id: report.event,
+    room: report.room,
+    author: board.authorList[board.events.author[slot]!]!.id,
+    reporter: report.by,
+    reason,
+    state: report.settled === undefined ? 'open' : 'resolved',
+    created_at: report.at,
+    ...(report.settled === undefined ? {} : { resolved: settledView(actAt(context, report.settled)) }),
+  }
+}
+
+function settledView({ author, at, by }: SignedAct) {
+  const { action, note } = JSON.parse(saidIn(by).data!) as { action: string; note?: string }
+  return { by: Buffer.from(author).toString('hex'), at, action, ...(note === undefined ? {} : { note }) }
+}
+
+/**
+ * The house asks itself at its start: posts of moderated rooms so new that the board may still sign a hide of them.
+ * What was accepted and not yet screened when it stopped is among them; a hide that was given has no second effect.
+ */
+function recent(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const { board, state } = context
+  const { events } = board
+  const posts: (Screened & { author: string })[] = []
+  for (const room of board.roomList) {
+    if (room.visibility !== 'public' || state.rules.policyOf(room.name).promotion !== 'moderate') continue
+    for (let position = room.events.length - 1; position >= 0; position--) {
+      const slot = room.events.at(position)
+      if (events.at[slot]! < Number(args.since)) break
+      if (state.marks.isEdit(slot) || state.marks.gone(slot, context.now()) !== undefined) continue
+      const { at, kind, reply, by } = eventOf(context.body(slot))
+      const { text = '' } = saidIn(by)
+      const author = board.authorList[events.author[slot]!]!.id
+      posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, author })
+    }
+  }
+  return ok({ posts })
+}
+
+function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url')
+}

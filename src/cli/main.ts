@@ -27,6 +27,7 @@ const commands: readonly (readonly [name: string, gist: string, load: () => Prom
   ['tail', 'follow a room', async () => (await import('./tail.ts')).tailCommand],
   ['import', 'post a corpus of threaded messages', async () => (await import('./import.ts')).importCommand],
   ['export', 'download everything public', async () => (await import('./export.ts')).exportCommand],
+  ['mirror', 'keep a verified copy of a log', async () => (await import('./mirror.ts')).mirrorCommand],
   ['verify', 'check an export or a proof offline', async () => (await import('./verify.ts')).verifyCommand],
   ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],
   ['bench', 'measure this machine', async () => (await import('./bench.ts')).benchCommand],

@@ -1,5 +1,5 @@
-/** `broadside verify`: an export, a proof, or a tlog-proof file checked without the board. */
-import { readFileSync } from 'node:fs'
+/** `broadside verify`: an export, a proof, a tlog-proof file or a mirror checked without the board. */
+import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { Verifier } from '../verify/verifier.ts'
@@ -8,15 +8,18 @@ import {
   type Arguments,
   type Command,
   CommandFailed,
+  type ExitCode,
   exitCodes,
   type Terminal,
   Unverified,
   UsageError,
 } from './command-line.ts'
 import { type LineSource, openLines } from './lines.ts'
+import { MirrorStore } from './mirror-store.ts'
 import { Progress } from './progress.ts'
 import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 import { checkHere, type ExportReport, verifyExport } from './verify-export.ts'
+import { verifyMirror } from './verify-mirror.ts'
 import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
 
 /** A proof is a few kilobytes; a larger file is an export. */
@@ -24,8 +27,9 @@ const proofFileBytesMax = 512 * 1024
 
 export const verifyCommand: Command = {
   name: 'verify',
-  summary: 'Checks an export (signatures, ids, inclusion), a proof answer or a .tlog-proof file, without the board.',
-  usage: 'verify FILE [--vkey VKEY]',
+  summary:
+    'Checks an export (signatures, ids, inclusion), a proof answer, a .tlog-proof file or a mirror, without the board.',
+  usage: 'verify FILE|DIR [--vkey VKEY]',
   optionHelp: [
     ['--vkey VKEY', 'the log’s key, pinned: what /log/vkey or /capabilities told you once, kept by you'],
     ['--url URL', 'take the key from this board instead (then the board is trusted for it)'],
@@ -36,6 +40,7 @@ export const verifyCommand: Command = {
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
     const path = args.positionals[0]!
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return checkMirror(path, args, terminal)
     const source = openLines(path)
     const threads = args.integer('threads', { fallback: threadsFor(source), min: 0, max: 64 })
     const key = await pinnedKey(args)
@@ -51,6 +56,29 @@ export const verifyCommand: Command = {
     const more = others === 0 ? '' : ` (${grouped(others)} more ${others === 1 ? 'failure' : 'failures'} in the file)`
     throw new Unverified(`${path}, line ${line}: ${reason}${more}.`)
   },
+}
+
+async function checkMirror(path: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  const store = new MirrorStore(path)
+  const kept = store.text('vkey').trim()
+  if (kept === '')
+    throw new CommandFailed(`${path} is no mirror: it has no vkey. Make one with: broadside mirror URL DIR`)
+  const key = (await pinnedKey(args)) ?? { key: keyOf(kept, Unverified), isPinned: false, from: 'the mirror itself' }
+  const progress = new Progress({ terminal, unit: 'entries' })
+  try {
+    const { origin, size } = verifyMirror(store, key.key, (done, of) => progress.update(done, of))
+    progress.clear()
+    terminal.out(
+      table([
+        ['log', inertLine(origin)],
+        ['entries', `${grouped(size)}: every entry hashes to its tile, every tile to the one above`],
+        ['checkpoint', checkpointText(true, key)],
+      ]),
+    )
+    return exitCodes.ok
+  } finally {
+    progress.clear()
+  }
 }
 
 /** Threads take as long to start as this many bytes take to check without them. */

@@ -1,0 +1,162 @@
+/**
+ * Follows a log by its tiles alone: takes its checkpoint, fetches the entries that are new, and keeps them only when the
+ * tree that the mirror then holds has the signed root. So a mirror never holds anything that was not proved, and two
+ * checkpoints that do not belong to one log are found out, whoever signed them.
+ *
+ * Entries are fetched; every hash is computed here. A full bundle that an interrupted run left behind is checked and used.
+ */
+import { type OpenCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
+import { HASH_BYTES, leafHash, rootOf } from '../../storage/merkle.ts'
+import type { VerifierKey } from '../../storage/note.ts'
+import { formatTilePath, newTiles, TILE_WIDTH, type TilePath } from '../../storage/tile-path.ts'
+import { CommandFailed, Unverified } from './command-line.ts'
+import { entriesIn, type MirrorStore, rootOfHashes } from './mirror-store.ts'
+
+/** Bundles under way at once. */
+const fetchesMax = 8
+const attemptsMax = 4
+
+export type FollowOptions = {
+  readonly store: MirrorStore
+  /** Address of the log's prefix, without a slash at its end. */
+  readonly prefix: string
+  readonly key: VerifierKey
+  readonly progress: (entries: number, of: number) => void
+}
+
+export type Followed = {
+  readonly before: number
+  readonly size: number
+  readonly root: Uint8Array
+  readonly bytesFetched: number
+}
+
+/** Brings the mirror up to the log's newest checkpoint. Throws Unverified with what is wrong, CommandFailed where the log does not answer. */
+export async function followLog({ store, prefix, key, progress }: FollowOptions): Promise<Followed> {
+  const note = (await fetchBytes(`${prefix}/checkpoint`)).toString('utf8')
+  const newest = open(note, key, 'the log serves')
+  const kept = store.text('checkpoint')
+  const before = kept === '' ? undefined : open(kept, key, 'the mirror keeps')
+  const from = before?.size ?? 0
+  if (newest.size < from)
+    throw new Unverified(
+      `The log signed a head of ${from} entries before, and now shows one of ${newest.size}: it has forgotten what it published. Keep this mirror: it is the evidence.`,
+    )
+  if (before !== undefined) proveKept(store, before)
+  let bytesFetched = note.length
+  const bundles = [...newTiles(from, newest.size)].filter(({ level }) => level === 0)
+  let done = 0
+  const queue = bundles.values()
+  const worker = async (): Promise<void> => {
+    for (const { index, width } of queue) {
+      bytesFetched += await takeBundle(store, prefix, { kind: 'entries', level: 0, index, width })
+      done++
+      progress(Math.min(newest.size, from + done * TILE_WIDTH), newest.size)
+    }
+  }
+  await Promise.all(Array.from({ length: fetchesMax }, worker))
+  writeUpperTiles(store, from, newest.size)
+  const root = rootOf(store.nodes(newest.size), newest.size)
+  if (!root.equals(newest.root)) {
+    forget(store, from, newest.size)
+    throw new Unverified(
+      `The entries that the log serves do not give the root that it signed for ${newest.size} entries${before === undefined ? '' : `, behind the ${from} that this mirror holds`}. Nothing of it was kept.`,
+    )
+  }
+  store.keepText('checkpoint', note)
+  store.dropPartials(from, newest.size)
+  return { before: from, size: newest.size, root, bytesFetched }
+}
+
+/** What the mirror keeps still is what its checkpoint covers: a byte that changed on its disk is found here. */
+export function proveKept(store: MirrorStore, kept: OpenCheckpoint): void {
+  let root: Buffer
+  try {
+    root = rootOf(store.nodes(kept.size), kept.size)
+  } catch (error) {
+    throw new Unverified(`The mirror is damaged: ${(error as Error).message}. Remove it and mirror again.`)
+  }
+  if (!root.equals(kept.root))
+    throw new Unverified(
+      `The mirror is damaged: its tiles do not give the root of its own checkpoint. Remove it and mirror again.`,
+    )
+}
+
+function open(note: string, key: VerifierKey, whose: string): OpenCheckpoint {
+  const opened = openCheckpoint(note, key)
+  if (!opened.ok) throw new Unverified(`The checkpoint that ${whose} does not verify: ${opened.problem}.`)
+  return opened.value
+}
+
+/** Fetches a bundle and writes it with the tile of its hashes; a full one that is here already is used. Bytes fetched. */
+async function takeBundle(store: MirrorStore, prefix: string, path: TilePath): Promise<number> {
+  const kept = path.width === TILE_WIDTH ? store.read(path) : undefined
+  const bundle = kept ?? (await fetchBundle(prefix, path))
+  const entries = entriesIn(bundle)
+  if (entries?.length !== path.width)
+    throw new Unverified(`${formatTilePath(path)} does not hold ${path.width} entries.`)
+  const hashes = Buffer.concat(entries.map((entry) => leafHash(entry)))
+  if (kept === undefined) store.write(path, bundle)
+  store.write({ ...path, kind: 'hashes' }, hashes)
+  return kept === undefined ? bundle.length : 0
+}
+
+/** A partial bundle may be gone where the full one is there: its beginning is the same. */
+async function fetchBundle(prefix: string, path: TilePath): Promise<Buffer> {
+  const partial = await fetchBytes(`${prefix}/${formatTilePath(path)}`, path.width < TILE_WIDTH)
+  if (partial.length > 0) return partial
+  const full = await fetchBytes(`${prefix}/${formatTilePath({ ...path, width: TILE_WIDTH })}`)
+  const entries = entriesIn(full)?.slice(0, path.width) ?? []
+  return full.subarray(
+    0,
+    entries.reduce((sum, { length }) => sum + 2 + length, 0),
+  )
+}
+
+/** What was fetched and did not verify would be taken for fetched the next time. */
+function forget(store: MirrorStore, from: number, size: number): void {
+  for (const tile of newTiles(from, size)) {
+    store.remove(tile)
+    if (tile.level === 0) store.remove({ ...tile, kind: 'entries' })
+  }
+}
+
+/** Each hash of an upper tile is the root of a full tile below. */
+function writeUpperTiles(store: MirrorStore, from: number, size: number): void {
+  for (const tile of newTiles(from, size)) {
+    if (tile.level === 0) continue
+    const below = { kind: 'hashes', level: tile.level - 1, width: TILE_WIDTH } as const
+    const hashes = Buffer.allocUnsafe(tile.width * HASH_BYTES)
+    for (let n = 0; n < tile.width; n++) {
+      const child = store.read({ ...below, index: tile.index * TILE_WIDTH + n })
+      if (child?.length !== TILE_WIDTH * HASH_BYTES)
+        throw new Unverified(
+          `The mirror is damaged: a tile of level ${tile.level - 1} is missing. Remove it and mirror again.`,
+        )
+      rootOfHashes(child).copy(hashes, n * HASH_BYTES)
+    }
+    store.write(tile, hashes)
+  }
+}
+
+/** Empty: there is no such file, where that may be. */
+async function fetchBytes(url: string, mayBeAbsent = false): Promise<Buffer> {
+  let problem = ''
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, 250 * 2 ** attempt))
+    try {
+      const answer = await fetch(url, { signal: AbortSignal.timeout(30_000) })
+      if (answer.status === 200) return Buffer.from(await answer.arrayBuffer())
+      await answer.body?.cancel()
+      if (answer.status === 404 && mayBeAbsent) return Buffer.alloc(0)
+      problem = `it answered ${answer.status}`
+      if (answer.status >= 400 && answer.status < 500 && answer.status !== 429) break
+    } catch (error) {
+      problem =
+        error instanceof Error ? (error.cause instanceof Error ? error.cause.message : error.message) : String(error)
+    }
+  }
+  throw new CommandFailed(
+    `${url} could not be fetched: ${problem}. Run the same command again: it goes on where it stopped.`,
+  )
+}

@@ -1,0 +1,127 @@
+/**
+ * A mirror's directory: a log as static files, laid out as C2SP tlog-tiles serves them, so that any web server can serve
+ * it on and any client of that format can read it.
+ *
+ *   vkey                       the key that every checkpoint here was verified with
+ *   checkpoint                 the newest verified one; written last, so what it covers is here
+ *   tile/<L>/<N>[.p/<W>]       hashes; partial tiles are kept for the newest checkpoint
+ *   tile/entries/<N>[.p/<W>]   entries
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { writeAtomic } from '../../storage/disk.ts'
+import { HASH_BYTES, type NodeReader, nodeHash } from '../../storage/merkle.ts'
+import { formatTilePath, newTiles, TILE_HEIGHT, TILE_WIDTH, type TilePath, tileNodes } from '../../storage/tile-path.ts'
+
+/** Upper tiles are read again and again while a root is computed. */
+const tilesKeptMax = 64
+
+export class MirrorStore {
+  readonly #directory: string
+  readonly #kept = new Map<string, Buffer>()
+
+  constructor(directory: string) {
+    this.#directory = directory
+    mkdirSync(directory, { recursive: true })
+  }
+
+  /** A file's text, or '' when it is not there. */
+  text(name: 'vkey' | 'checkpoint'): string {
+    const path = join(this.#directory, name)
+    return existsSync(path) ? readFileSync(path, 'utf8') : ''
+  }
+
+  keepText(name: 'vkey' | 'checkpoint', text: string): void {
+    writeAtomic(join(this.#directory, name), Buffer.from(text), 0o644)
+  }
+
+  /** The bytes of a tile, or undefined. */
+  read(tile: TilePath): Buffer | undefined {
+    const name = formatTilePath(tile)
+    const kept = this.#kept.get(name)
+    if (kept !== undefined) return kept
+    const path = join(this.#directory, name)
+    if (!existsSync(path)) return undefined
+    const bytes = readFileSync(path)
+    if (tile.kind === 'hashes') this.#keep(name, bytes)
+    return bytes
+  }
+
+  write(tile: TilePath, bytes: Buffer): void {
+    const name = formatTilePath(tile)
+    const path = join(this.#directory, name)
+    mkdirSync(dirname(path), { recursive: true })
+    writeAtomic(path, bytes, 0o644)
+    if (tile.kind === 'hashes') this.#keep(name, bytes)
+  }
+
+  remove(tile: TilePath): void {
+    const name = formatTilePath(tile)
+    this.#kept.delete(name)
+    rmSync(join(this.#directory, name), { force: true })
+  }
+
+  /** Removes the partial tiles that a checkpoint of `from` entries needed and that of `size` does not. */
+  dropPartials(from: number, size: number): void {
+    for (const tile of newTiles(0, from)) {
+      if (tile.width === TILE_WIDTH) continue
+      const nodes = tileNodes(tile.level, size) - tile.index * TILE_WIDTH
+      if (nodes === tile.width) continue
+      this.remove(tile)
+      if (tile.level === 0) this.remove({ ...tile, kind: 'entries' })
+    }
+  }
+
+  /** Reads nodes of a tree of `size` leaves out of its tiles. Throws when a tile is missing or too short. */
+  nodes(size: number): NodeReader {
+    const read: NodeReader = (level, index) => {
+      const tileLevel = Math.floor(level / TILE_HEIGHT)
+      const below = level % TILE_HEIGHT
+      const first = index * 2 ** below
+      const tile = Math.floor(first / TILE_WIDTH)
+      const width = Math.min(TILE_WIDTH, tileNodes(tileLevel, size) - tile * TILE_WIDTH)
+      const path: TilePath = { kind: 'hashes', level: tileLevel, index: tile, width }
+      const bytes = this.read(path)
+      if (bytes === undefined || bytes.length !== width * HASH_BYTES)
+        throw new Error(`${formatTilePath(path)} is missing or cut short`)
+      const at = (first % TILE_WIDTH) * HASH_BYTES
+      return rootOfHashes(bytes.subarray(at, at + 2 ** below * HASH_BYTES))
+    }
+    return read
+  }
+
+  #keep(name: string, bytes: Buffer): void {
+    this.#kept.delete(name)
+    this.#kept.set(name, bytes)
+    if (this.#kept.size <= tilesKeptMax) return
+    const oldest = this.#kept.keys().next()
+    if (!oldest.done) this.#kept.delete(oldest.value)
+  }
+}
+
+/** The root over a power of two of hashes that stand one after the other. */
+export function rootOfHashes(hashes: Buffer): Buffer {
+  let row = hashes
+  while (row.length > HASH_BYTES) {
+    const next = Buffer.allocUnsafe(row.length / 2)
+    for (let at = 0; at < row.length; at += 2 * HASH_BYTES) {
+      const parent = nodeHash(row.subarray(at, at + HASH_BYTES), row.subarray(at + HASH_BYTES, at + 2 * HASH_BYTES))
+      parent.copy(next, at / 2)
+    }
+    row = next
+  }
+  return row
+}
+
+/** The entries of a bundle, or undefined when its lengths do not add up to it. */
+export function entriesIn(bundle: Buffer): Buffer[] | undefined {
+  const entries: Buffer[] = []
+  for (let at = 0; at < bundle.length; ) {
+    if (at + 2 > bundle.length) return undefined
+    const end = at + 2 + bundle.readUInt16BE(at)
+    if (end > bundle.length) return undefined
+    entries.push(bundle.subarray(at + 2, end))
+    at = end
+  }
+  return entries
+}

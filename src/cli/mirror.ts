@@ -1,0 +1,80 @@
+/** `broadside mirror`: keeps a verified copy of any C2SP log as static files, and brings it up to date. */
+import { parseVkey } from '../../storage/note.ts'
+import { type Command, CommandFailed, exitCodes, Unverified, UsageError } from './command-line.ts'
+import { followLog } from './mirror-follow.ts'
+import { MirrorStore } from './mirror-store.ts'
+import { Progress } from './progress.ts'
+import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
+
+export const mirrorCommand: Command = {
+  name: 'mirror',
+  summary:
+    'Copies a log’s entries and hashes as static files, verifies every step, and goes on where it stopped. Any C2SP tlog-tiles log will do.',
+  usage: 'mirror URL DIR [--vkey VKEY]',
+  optionHelp: [
+    ['--vkey VKEY', 'the log’s key, pinned; kept in DIR/vkey. Without it a board is asked once, and trusted for it'],
+  ],
+  example: 'broadside mirror http://127.0.0.1:8787 board-mirror',
+  options: { vkey: { type: 'string' } },
+  positionals: { min: 2, max: 2 },
+  async run(args, terminal) {
+    const [url = '', directory = ''] = args.positionals
+    if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+      throw new UsageError(`"${inertLine(url)}" is no address: write it like http://127.0.0.1:8787.`)
+    const store = new MirrorStore(directory)
+    const address = url.replace(/\/+$/, '')
+    const { vkey, isPinned } = await keyFor(store, address, args.text('vkey'))
+    const key = parseVkey(vkey)
+    if (!key.ok) throw new UsageError(`"${inertLine(vkey)}" is not a log's key: ${key.problem}.`)
+    const progress = new Progress({ terminal, unit: 'entries' })
+    try {
+      const found = await followLog({
+        store,
+        prefix: prefixOf(address, key.value.name),
+        key: key.value,
+        progress: (done, of) => progress.update(done, of),
+      })
+      progress.clear()
+      if (store.text('vkey') === '') store.keepText('vkey', `${vkey}\n`)
+      const note = isPinned
+        ? 'with the key you pinned'
+        : 'with the key that the board named (kept in DIR/vkey from now on)'
+      terminal.out(
+        `${inertLine(key.value.name)}: ${grouped(found.size)} entries verified, ${grouped(found.size - found.before)} of them new ` +
+          `(${bytesText(found.bytesFetched)} in ${durationText(progress.secondsSpent())}), checkpoint signed by the log, ${note}\n`,
+      )
+      return exitCodes.ok
+    } finally {
+      progress.clear()
+    }
+  },
+}
+
+/** The key that was given, or kept from the first time, or that the board names. */
+async function keyFor(
+  store: MirrorStore,
+  address: string,
+  given: string | undefined,
+): Promise<{ vkey: string; isPinned: boolean }> {
+  const kept = store.text('vkey').trim()
+  if (given !== undefined && kept !== '' && given !== kept)
+    throw new Unverified(
+      `This mirror was made with another key (${inertLine(kept)}). Use another directory for another log.`,
+    )
+  if (given !== undefined || kept !== '') return { vkey: given ?? kept, isPinned: true }
+  const answer = await fetch(`${address}/log/vkey`).catch((error: unknown) => {
+    throw new CommandFailed(`${address} does not answer (${String((error as Error).cause ?? error)}).`)
+  })
+  if (answer.status !== 200)
+    throw new UsageError(`${address}/log/vkey answered ${answer.status}: give the key of this log with --vkey.`)
+  return { vkey: (await answer.text()).trim(), isPinned: false }
+}
+
+/**
+ * Where the tiles are: a board's own address leads to `/log/<name>` behind the host in the log's name; any other address is
+ * the prefix itself.
+ */
+function prefixOf(address: string, origin: string): string {
+  const path = origin.slice(origin.indexOf('/') + 1)
+  return new URL(address).pathname === '/' && path.startsWith('log/') ? `${address}/${path}` : address
+}

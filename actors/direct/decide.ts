@@ -1,4 +1,63 @@
-/** Decisions over direct: pure functions of the state; who signed was settled before. */
-import type { Decider } from '../write.ts'
+/**
+ * Decisions over conversations, made by the actor of their room, whose name follows from the members: two who open the same
+ * one at once meet there. Pure functions of the state; who signed was settled before.
+ */
+import { type ActReply, act } from '../act.ts'
+import { RecordType } from '../record.ts'
+import { mayWrite } from '../rooms/roles.ts'
+import { eventOf } from '../rooms/room.ts'
+import { type Decider, type Planned, refuse } from '../write.ts'
+import { messageRefusal } from './first-messages.ts'
 
-export const directDeciders: Readonly<Record<string, Decider>> = {}
+type OpenArgs = {
+  /** Identity ids beside the opener's. */
+  readonly others: readonly string[]
+  readonly kind: 'dm' | 'group'
+  /** Bytes of the first message, 0: none. */
+  readonly textBytes: number
+  /** Seconds until it may open another, 0: now. */
+  readonly exhausted: number
+}
+
+const open: Decider = (situation, letter) => {
+  const { state, board, now } = situation
+  const { others, kind, textBytes, exhausted } = letter.args as unknown as OpenArgs
+  const found = state.direct.conversation(letter.to)
+  const room = board.rooms.get(letter.to)
+  if (found === undefined && exhausted > 0) {
+    const message = 'this identity has opened its conversations for today: wait retry_after seconds'
+    return refuse('quota_exhausted', message, undefined, exhausted)
+  }
+  const refused = textBytes === 0 ? undefined : messageRefusal(found, letter.author, textBytes)
+  if (refused !== undefined) return refused
+  const decided = act(letter, now, { facts: { kind, created: found === undefined }, isPublic: false })
+  if (!decided.ok) return decided
+  const planned: Planned[] = [...decided.records]
+  if (found === undefined) {
+    const owner = Buffer.from(letter.author, 'hex')
+    const members = others.map((member) => Buffer.from(member, 'hex'))
+    const record = { type: RecordType.roomCreated, room: letter.to, at: now, owner, members, by: letter.by }
+    planned.unshift({ record: { ...record, visibility: 'private' as const }, key: letter.id, isPublic: false })
+  }
+  if (textBytes > 0) {
+    const placed = { page: 'main', replyTo: '', root: '', original: '', expires: 0 }
+    const record = eventOf(letter, 'note', placed, (room?.events.length ?? 0) + 1, now)
+    planned.push({ record, key: letter.id, isPublic: false })
+  }
+  const reply: ActReply = { at: now, isPublic: false, facts: { created: found === undefined } }
+  return { ok: true, records: planned, reply }
+}
+
+const respond: Decider = ({ state, board, now }, letter) => {
+  const room = board.rooms.get(letter.to)
+  if (room?.visibility === 'private' && !mayWrite(room, letter.author))
+    return refuse('private_room', 'this room is private: only its members read and write', 'room')
+  if (state.direct.conversation(letter.to) === undefined)
+    return refuse('not_found', `there is no conversation ${letter.to}`, 'room')
+  return act(letter, now, { facts: { answer: letter.args.answer }, isPublic: false })
+}
+
+export const directDeciders: Readonly<Record<string, Decider>> = {
+  'conversation.open': open,
+  'conversation.respond': respond,
+}

@@ -1,19 +1,148 @@
-/** What is known of identities beyond their posts: profiles, keys they moved to, suspensions. */
-
+/**
+ * What is known of identities beyond their posts and handles: profiles, the keys they moved to, and who is suspended.
+ *
+ * An identity is named after its first key for ever. A rotation moves it to another key; each key it left is refused from
+ * then on, and still names it. All of it is decided by the registry and public, so the registry's shard and the feed have all.
+ */
 import type { Core } from '../core.ts'
-import type { Part } from '../part.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+
+/** What an identity says of itself. */
+export type Profile = {
+  readonly description: string
+  readonly capabilities: readonly string[]
+  readonly links: readonly string[]
+  /** Unix seconds. */
+  readonly at: number
+}
+
+/** An identity moved to another key. `shard` and `place`: where the act lies, with what the old key signed. */
+export type Rotation = {
+  /** 32 hex: first half of the hash of the signed bytes. */
+  readonly id: string
+  readonly identity: string
+  /** Public keys, 43 characters. */
+  readonly from: string
+  readonly to: string
+  /** The new key's signature over the same bytes, 86 characters. */
+  readonly proof: string
+  readonly at: number
+  readonly change: number
+  /** Index in the public log (in the feed alone). */
+  readonly leaf: number
+  readonly shard: number
+  readonly place: number
+}
+
+export type Suspension = {
+  readonly reason: string
+  /** Identity id of the operator. */
+  readonly by: string
+  readonly at: number
+}
+
+type Packed = readonly [
+  profiles: readonly (readonly [identity: string, profile: Profile])[],
+  rotations: readonly Rotation[],
+  suspensions: readonly (readonly [identity: string, suspension: Suspension])[],
+]
 
 export class People implements Part {
-  readonly acts: Part['acts'] = {}
+  readonly acts: Part['acts'] = {
+    'identity.profile.set': (act) => this.#profile(act),
+    'identity.rotate': (act, place) => this.#rotate(act, place),
+    'identity.suspend': (act) => this.#suspend(act),
+    'identity.unsuspend': (act) => {
+      this.#suspended.delete(act.facts.target as string)
+    },
+  }
   readonly #core: Core
+  readonly #profiles = new Map<string, Profile>()
+  readonly #suspended = new Map<string, Suspension>()
+  /** Oldest first. */
+  readonly #rotations: Rotation[] = []
+  /** Every key that was ever moved from or to -> the identity it names. */
+  readonly #identities = new Map<string, string>()
+  readonly #retired = new Set<string>()
 
   constructor(core: Core) {
     this.#core = core
   }
 
-  pack(): unknown {
-    return null
+  profile(identity: string): Profile | undefined {
+    return this.#profiles.get(identity)
   }
 
-  restore(_packed: never): void {}
+  suspension(identity: string): Suspension | undefined {
+    return this.#suspended.get(identity)
+  }
+
+  /** All rotations, oldest first. */
+  get rotations(): readonly Rotation[] {
+    return this.#rotations
+  }
+
+  /** Keys that an identity has moved away from, oldest first. */
+  keysBefore(identity: string): string[] {
+    if (this.#identities.size === 0) return []
+    return this.#rotations.filter((each) => each.identity === identity).map(({ from }) => from)
+  }
+
+  get suspended(): IterableIterator<string> {
+    return this.#suspended.keys()
+  }
+
+  /** The identity that a key (43 characters) names by a rotation, old or new; undefined: by its own hash alone. */
+  identityOf(key: string): string | undefined {
+    return this.#identities.get(key)
+  }
+
+  /** The identity has moved away from this key. */
+  isRetired(key: string): boolean {
+    return this.#retired.has(key)
+  }
+
+  pack(): Packed {
+    return [[...this.#profiles], this.#rotations, [...this.#suspended]]
+  }
+
+  restore([profiles, rotations, suspensions]: Packed): void {
+    for (const [identity, profile] of profiles) this.#profiles.set(identity, profile)
+    for (const rotation of rotations) this.#noteRotation(rotation)
+    for (const [identity, suspension] of suspensions) this.#suspended.set(identity, suspension)
+  }
+
+  #profile({ author, at, by }: Act): void {
+    const { command } = JSON.parse(Buffer.from(by!.signed).toString('utf8')) as { command: { data: string } }
+    const { description = '', capabilities = [], links = [] } = JSON.parse(command.data) as Partial<Profile>
+    const identity = hex(author)
+    if (description === '' && capabilities.length + links.length === 0) this.#profiles.delete(identity)
+    else this.#profiles.set(identity, { description, capabilities, links, at })
+  }
+
+  #rotate({ author, at, by, facts }: Act, { id, change, leaf, shard, seq }: ActPlace): void {
+    const identity = hex(author)
+    const { to, proof } = facts as { to: string; proof: string }
+    const from = Buffer.from(by!.key).toString('base64url')
+    this.#noteRotation({ id: hex(id), identity, from, to, proof, at, change, leaf, shard, place: seq })
+    const known = this.#core.board.authors.get(identity)
+    if (known !== undefined) known.key = to
+  }
+
+  #noteRotation(rotation: Rotation): void {
+    const { identity, from, to } = rotation
+    this.#rotations.push(rotation)
+    this.#identities.set(from, identity).set(to, identity)
+    this.#retired.add(from)
+  }
+
+  #suspend({ author, at, facts }: Act): void {
+    const { target, reason } = facts as { target: string; reason: string }
+    this.#suspended.set(target, { reason, by: hex(author), at })
+  }
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

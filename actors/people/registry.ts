@@ -4,20 +4,7 @@
  */
 import { type HandleClaimed, RecordType, registryName } from '../record.ts'
 import { type Decider, refuse, type WriteLetter } from '../write.ts'
-
-/** Names nobody can take: the board's own, and what a reader would take for it. */
-const reserved = new Set([
-  'broadside',
-  'admin',
-  'administrator',
-  'operator',
-  'moderator',
-  'system',
-  'anonymous',
-  'root',
-  'support',
-  'official',
-])
+import { isReserved } from './handles.ts'
 
 /** `identity.register` names a handle and is refused when it cannot be given. */
 export const decideRegister: Decider = ({ board, now }, letter) => {
@@ -25,10 +12,12 @@ export const decideRegister: Decider = ({ board, now }, letter) => {
   const own = board.authors.get(letter.author)?.handle
   if (own !== undefined && own !== handle)
     return refuse('conflict', `this identity bears the handle ${own} already, and a handle stays`, 'handle')
-  if (reserved.has(handle)) return refuse('name_taken', `the handle ${handle} is reserved`, 'handle')
-  const holder = board.handles.get(handle)
-  if (holder !== undefined && holder !== letter.author)
-    return refuse('name_taken', `the handle ${handle} is taken`, 'handle')
+  if (isReserved(handle)) return refuse('name_taken', `the handle ${handle} is reserved`, 'handle')
+  const taken = board.handles.confusedWith(handle)
+  if (taken !== undefined && own === undefined) {
+    const why = taken === handle ? 'taken' : `too easily taken for ${taken}, which is taken`
+    return refuse('name_taken', `the handle ${handle} is ${why}: choose another`, 'handle')
+  }
   const record: HandleClaimed = { ...claimed(letter, handle, now), by: letter.by }
   return { ok: true, records: [{ record, key: letter.id, isPublic: true }], reply: { at: now, handle, isPublic: true } }
 }
@@ -47,8 +36,9 @@ export const decideClaim: Decider = ({ board, now }, letter) => {
   })
   if (own === handle) return { ok: true, records: [], reply: { handle } }
   if (own !== undefined) return notApplied('already_has_handle')
-  if (reserved.has(handle)) return notApplied('reserved')
-  if (board.handles.has(handle)) return notApplied('taken')
+  if (isReserved(handle)) return notApplied('reserved')
+  const taken = board.handles.confusedWith(handle)
+  if (taken !== undefined) return notApplied(taken === handle ? 'taken' : 'confusable')
   const record = claimed(letter, handle, now)
   return { ok: true, records: [{ record, key: letter.id, isPublic: true }], reply: { handle } }
 }

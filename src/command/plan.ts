@@ -2,12 +2,30 @@
  * Plans: how each operation that writes is carried out. Which actor decides, what it is told, and what the answer shows;
  * the way of a write itself is the same for all (writes.ts).
  */
-import type { Facts } from '../../actors/record.ts'
+import type { Facts, Signed } from '../../actors/record.ts'
+import type { ShardAnswer } from '../../actors/shard.ts'
 import type { Refusal } from '../refusals.ts'
+import type { Verdict } from '../verify/verifier.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { BlobIntake } from './blob-intake.ts'
+import type { News } from './news.ts'
+import type { NoAnswer } from './ports.ts'
 import type { Verified } from './reply.ts'
+import type { Throttle } from './throttle.ts'
 
 /** What the actor replied: of a retry, what it replied the first time. */
-export type Decided = { readonly at: number; readonly isPublic: boolean; readonly facts: Facts }
+export type Decided = {
+  readonly at: number
+  readonly isPublic: boolean
+  readonly facts: Facts
+  /** Of a retry: hex SHA-256 of the command that was accepted, which may not be this one. */
+  readonly sha?: string
+}
+
+/** Id (32 hex) of what the accepted command made. */
+export function idOf({ sha }: Verified, decided: Decided): string {
+  return (decided.sha ?? sha.toString('hex')).slice(0, 32)
+}
 
 /** An actor by name, or the thing (an event, document, blob or receiver by its 32-hex id) whose actor is looked for. */
 export type Addressee = { readonly actor: string } | { readonly thing: string; readonly field: string }
@@ -17,8 +35,19 @@ export type Shown =
   | { readonly read: string; readonly args: Readonly<Record<string, string | number>> }
   | { readonly values: Readonly<Record<string, unknown>> }
 
+/** What a plan may ask of the house. */
+export type Doors = {
+  readonly news: News
+  readonly throttle: Throttle
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
+  /** Secret of this board, for names that nobody else can work out. */
+  readonly secret: Buffer
+  readonly blobs: BlobIntake
+}
+
 export type Plan = {
-  readonly to: (verified: Verified) => Addressee
+  readonly to: (verified: Verified, doors: Doors) => Addressee
   /** What a decider needs and cannot take from the letter. */
   readonly args?: (verified: Verified) => Readonly<Record<string, unknown>>
   /** Refuses before an actor is asked; undefined lets it pass. */
@@ -26,7 +55,7 @@ export type Plan = {
   /** Finds out elsewhere before an actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
   readonly ask?: (verified: Verified, doors: Doors, pass: (found: Found) => void) => void
   /** Accepted, and nothing answered yet: the front hears of it here. */
-  readonly heard?: (verified: Verified, decided: Decided, news: News) => void
+  readonly heard?: (verified: Verified, decided: Decided, doors: Doors, actor: string) => void
   /** `args`: what the actor was told this time; of a retry, not what counted. */
   readonly show: (
     verified: Verified,
@@ -35,6 +64,16 @@ export type Plan = {
     isDuplicate: boolean,
     args: Readonly<Record<string, unknown>>,
   ) => Shown
+}
+
+export type Found = { readonly refusal: Refusal } | Asked | undefined
+
+export type Asked = {
+  readonly args: Readonly<Record<string, unknown>>
+  /** What the record keeps of the signed command, where that is not all of it. */
+  readonly by?: Signed
+  /** Takes the actor's answer, whatever it is, before anybody else. */
+  readonly settle?: (answer: ShardAnswer | NoAnswer) => void
 }
 
 /** Plans by the name of the operation. */

@@ -1,4 +1,7 @@
-/** Signers seen lately: the raw key and the identity id behind a public key text, so that both are made once. */
+/**
+ * Signers seen lately: the raw key and the identity id behind a public key text, so that both are made once.
+ * A key that an identity moved to names that identity, and no longer the one of its own hash.
+ */
 import { decodeBytes32, identityId } from '../format/encoding.ts'
 
 export type Signer = { readonly key: Buffer; readonly id: string; readonly text: string }
@@ -7,9 +10,21 @@ const keptMax = 16_384
 
 export class Signers {
   readonly #known = new Map<string, Signer>()
+  /** The identity that a key names by a rotation. */
+  readonly #movedTo: (key: string) => string | undefined
+
+  constructor(movedTo: (key: string) => string | undefined) {
+    this.#movedTo = movedTo
+  }
 
   /** Undefined: not the canonical text of 32 bytes. */
   of(text: string): Signer | undefined {
+    const signer = this.#ofKey(text)
+    const moved = signer === undefined ? undefined : this.#movedTo(signer.text)
+    return moved === undefined ? signer : { ...signer!, id: moved }
+  }
+
+  #ofKey(text: string): Signer | undefined {
     const known = this.#known.get(text)
     if (known !== undefined) return known
     const decoded = decodeBytes32(text)

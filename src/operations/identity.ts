@@ -1,8 +1,9 @@
 /** Identities: keys that act. An identity exists from its first accepted command on; a handle is its name for people. */
 import { Type } from 'typebox'
-import { patterned } from './fields.ts'
+import { sizes } from '../limits.ts'
+import { base64url32Pattern, base64url64Pattern, patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
-import { IdentitySchema, listOf, Receipt } from './results.ts'
+import { EventSchema, Generation, IdentitySchema, listOf, Receipt, SuspensionSchema } from './results.ts'
 
 const who = patterned(
   '^([0-9a-f]{64}|[a-z0-9][a-z0-9_-]{1,31}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
@@ -21,6 +22,118 @@ export const identityRegister: Operation = {
   refusals: ['name_taken'],
   result: Type.Object({ identity: IdentitySchema, receipt: Receipt }),
   example: { operation: 'identity.register', handle: 'ada' },
+}
+
+export const identityProfileSet: Operation = {
+  name: 'identity.profile.set',
+  group: 'identity',
+  summary:
+    'Say who you are: a description, capabilities and links, for everybody to read. What you leave out is emptied.',
+  kind: 'write',
+  who: 'any key, for itself',
+  required: ['data'],
+  optional: [],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      description: Type.Optional(
+        Type.String({
+          maxLength: sizes.profile_description_bytes,
+          description: `who you are, at most ${sizes.profile_description_bytes} bytes`,
+        }),
+      ),
+      capabilities: Type.Optional(
+        Type.Array(Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }), {
+          maxItems: sizes.profile_capabilities,
+          description: 'what you can do, as slugs',
+        }),
+      ),
+      links: Type.Optional(
+        Type.Array(Type.String({ pattern: '^https?://[!-~]{1,500}$' }), {
+          maxItems: sizes.profile_links,
+          description: 'where else you are: http(s) addresses',
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['key_rotated', 'suspended'],
+  result: Type.Object({ identity: IdentitySchema, receipt: Receipt }),
+  example: {
+    operation: 'identity.profile.set',
+    data: '{"schema":1,"description":"I review Rust.","capabilities":["review","rust"],"links":["https://example.com/ada"]}',
+  },
+}
+
+export const identityRotate: Operation = {
+  name: 'identity.rotate',
+  group: 'identity',
+  summary:
+    'Move your identity to a new key. Sign with the old key; `target` is the new key, `proof` its signature over the same bytes. Your id stays, and the old key is refused from then on.',
+  kind: 'write',
+  who: 'any key, for itself',
+  required: ['target', 'proof'],
+  optional: [],
+  narrowed: {
+    target: patterned(base64url32Pattern, 'your new Ed25519 public key, never used here', '43 characters of base64url'),
+    proof: patterned(
+      base64url64Pattern,
+      'signature of the new key over the signing bytes of this command',
+      '86 characters of base64url without padding',
+    ),
+  },
+  refusals: ['key_rotated', 'suspended'],
+  result: Type.Object({ identity: IdentitySchema, receipt: Receipt }),
+  example: {
+    operation: 'identity.rotate',
+    target: 'A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg',
+    proof: 'zJhhMJEe9BJlshzPpTfv5XLIwdotHovyqelcqcI6cA3fi0v2hJHu1b9PpYrlWvLvBGMmA80DpGIyGVazTsfsDQ',
+  },
+}
+
+const anyIdentity = patterned('^[0-9a-f]{64}$', 'an identity', 'an identity id of 64 lowercase hex characters')
+const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'
+
+export const identitySuspend: Operation = {
+  name: 'identity.suspend',
+  group: 'operator',
+  summary: 'Suspend an identity: everybody sees it, its writes are refused, what it wrote stays and it may read on.',
+  kind: 'write',
+  who: 'operators of this board',
+  required: ['target', 'reason'],
+  optional: [],
+  narrowed: { target: anyIdentity },
+  refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
+  result: Type.Object({ suspension: SuspensionSchema, receipt: Receipt }),
+  example: { operation: 'identity.suspend', target: exampleIdentity, reason: 'Floods every room with adverts.' },
+}
+
+export const identityUnsuspend: Operation = {
+  name: 'identity.unsuspend',
+  group: 'operator',
+  summary: 'End the suspension of an identity.',
+  kind: 'write',
+  who: 'operators of this board',
+  required: ['target'],
+  optional: ['reason'],
+  narrowed: { target: anyIdentity },
+  refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
+  result: Type.Object({ suspension: SuspensionSchema, receipt: Receipt }),
+  example: { operation: 'identity.unsuspend', target: exampleIdentity, reason: 'It was a misunderstanding.' },
+}
+
+export const identityEvents: Operation = {
+  name: 'identity.events',
+  group: 'identity',
+  summary: 'List the public events of one identity, newest first; your own when you sign and name none.',
+  kind: 'read',
+  who: 'anyone',
+  required: [],
+  optional: ['target', 'cursor', 'limit'],
+  narrowed: { target: who },
+  refusals: ['not_found'],
+  result: listOf('events', EventSchema, { generation: Generation }),
+  example: { operation: 'identity.events', target: 'ada', limit: 20 },
 }
 
 export const identityGet: Operation = {

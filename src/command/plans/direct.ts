@@ -1,4 +1,54 @@
-/** How writes on direct are carried out. */
-import type { Plans } from '../plan.ts'
+/** How writes on conversations are carried out, by the actor of their room. */
+import { createHmac } from 'node:crypto'
+import { refusal } from '../../refusals.ts'
+import type { Plan, Plans } from '../plan.ts'
+import type { Verified } from '../reply.ts'
 
-export const directPlans: Plans = {}
+const letters = 'abcdefghijklmnopqrstuvwxyz234567'
+
+/**
+ * The room of these members: whoever opens it comes to the same. Made with the board's secret, because anybody may ask whether
+ * a room exists, and nobody is to learn so that two people talk.
+ */
+export function conversationRoom(secret: Buffer, members: readonly string[]): string {
+  const digest = createHmac('sha256', secret)
+    .update(`conversation\n${[...new Set(members)].sort().join('\n')}`)
+    .digest()
+  return `dm-${[...digest.subarray(0, 26)].map((byte) => letters[byte & 31]).join('')}`
+}
+
+function others({ command, signer }: Verified): string[] {
+  return [...new Set(command.members as readonly string[])].filter((member) => member !== signer.id).sort()
+}
+
+const kindOf = (verified: Verified) => (others(verified).length === 1 ? 'dm' : 'group')
+
+const open: Plan = {
+  to: (verified, { secret }) => ({ actor: conversationRoom(secret, [...others(verified), verified.signer.id]) }),
+  check: (verified) => {
+    if (others(verified).length === 0)
+      return refusal('invalid_field', 'members must name somebody beside yourself', 'members')
+    const { kind } = verified.data as { kind?: string }
+    if (kind === undefined || kind === kindOf(verified)) return undefined
+    const rule = 'a dm has exactly one member beside you, a group more: leave kind out, or change members'
+    return refusal('invalid_field', rule, 'data')
+  },
+  args: (verified) => ({
+    others: others(verified),
+    kind: kindOf(verified),
+    textBytes: Buffer.byteLength((verified.command.text as string | undefined) ?? ''),
+  }),
+  ask: ({ signer }, { throttle }, pass) => pass({ args: { exhausted: throttle.conversationsWait(signer.id) } }),
+  heard: ({ signer }, { facts }, { throttle }) => {
+    if (facts.created === true) throttle.conversation(signer.id)
+  },
+  show: (_, __, room) => ({ read: 'conversation.show', args: { room } }),
+}
+
+const respond: Plan = {
+  to: ({ command }) => ({ actor: command.room as string }),
+  args: ({ data }) => ({ answer: data.answer }),
+  show: (_, __, room) => ({ read: 'conversation.show', args: { room } }),
+}
+
+export const directPlans: Plans = { 'conversation.open': open, 'conversation.respond': respond }

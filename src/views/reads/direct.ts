@@ -1,4 +1,210 @@
-/** Reads on direct. */
-import type { Reads } from './read.ts'
+/**
+ * Reads on what is the reader's own: conversations, and the inbox. The feed answers for everything public, each shard for its
+ * private rooms; each gives its share of the list, and the front puts them together (src/command/gather.ts).
+ */
+import type { Room } from '../../../actors/board.ts'
+import { type Conversation, requestMessagesMax } from '../../../actors/direct/direct.ts'
+import { none, type SlotList } from '../../../actors/event-index.ts'
+import { mayWrite } from '../../../actors/rooms/roles.ts'
+import { refusal } from '../../refusals.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+  view,
+  withRoom,
+} from './read.ts'
 
-export const directReads: Reads = {}
+export const directReads: Reads = {
+  'conversations.list': conversations,
+  'inbox.get': inbox,
+  /** What a write on a conversation answers. */
+  'conversation.show': (context, request) =>
+    withRoom(context, request, (room) => {
+      const conversation = context.state.direct.conversation(room.name)!
+      return ok({ conversation: conversationView(conversation, room, request.reader) })
+    }),
+}
+
+/** An item, and its place in the list as a text that sorts. */
+type Item = { readonly place: string; readonly item: unknown }
+
+/** Times in shards may differ by the length of a turn and by a jump of the clock: so far behind nothing newer can lie. */
+const disorderSeconds = 86_400
+
+const unsigned = refused(refusal('unsigned', 'this is yours alone: sign the command'))
+
+function placeOf(at: number, name: string): string {
+  return `${String(at).padStart(12, '0')}:${name}`
+}
+
+/** This actor's share of a list: what lies behind the cursor, newest first, one more than asked for. */
+function share(
+  context: ReadContext,
+  { op, args, reader }: ReadRequest,
+  find: (below: string, count: number) => Iterable<Item>,
+  more: object = {},
+): ReadAnswer {
+  const list = `${op}:${reader}:${args.kind ?? ''}`
+  const below = args.cursor === undefined ? '~' : context.cursors.open(list, String(args.cursor))
+  if (typeof below !== 'string') return badCursor
+  const limit = limitOf(args)
+  const items = [...find(below, limit + 1)].map(({ place, item }) => ({
+    place,
+    cursor: context.cursors.seal(list, place),
+    item,
+  }))
+  return ok({ limit, items, ...more })
+}
+
+function conversations(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { reader, args } = request
+  if (reader === '') return unsigned
+  const { state, board } = context
+  return share(context, request, (below, count) => {
+    if (context.visibility === 'public') return []
+    return state.direct
+      .conversationsOf(reader)
+      .filter((each) => isWanted(String(args.kind ?? 'active'), answerOf(each, reader)))
+      .map((each) => ({ each, room: board.rooms.get(each.room)! }))
+      .filter(({ room }) => mayWrite(room, reader))
+      .map(({ each, room }) => ({ each, room, place: placeOf(room.updatedAt, room.name) }))
+      .filter(({ place }) => place < below)
+      .sort((a, b) => (a.place < b.place ? 1 : -1))
+      .slice(0, count)
+      .map(({ each, room, place }) => ({ place, item: conversationView(each, room, reader) }))
+  })
+}
+
+type Standing = 'opened' | 'pending' | 'accept' | 'decline' | 'block'
+
+function answerOf({ answers, opener }: Conversation, reader: string): Standing {
+  return answers.get(reader) ?? (opener === reader ? 'opened' : 'pending')
+}
+
+function isWanted(kind: string, answer: Standing): boolean {
+  if (kind === 'requests') return answer === 'pending'
+  if (kind === 'left') return answer === 'decline' || answer === 'block'
+  return kind === 'all' || answer === 'opened' || answer === 'accept'
+}
+
+function conversationView(conversation: Conversation, room: Room, reader: string) {
+  const { kind, opener, accepted, sent, openedAt } = conversation
+  const members = [...(room.owner === undefined ? [] : [room.owner]), ...room.members]
+  return {
+    room: room.name,
+    kind,
+    members: [...new Set(members)],
+    opener,
+    answer: answerOf(conversation, reader),
+    accepted,
+    ...(accepted || reader !== opener ? {} : { messages_left: Math.max(0, requestMessagesMax - sent) }),
+    count: room.events.length,
+    created_at: openedAt,
+    updated_at: room.updatedAt,
+  }
+}
+
+function inbox(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { reader, args } = request
+  if (reader === '') return unsigned
+  const own = context.visibility === 'private' ? context.state.direct.conversationsOf(reader) : []
+  const isWantedType = (type: string) => args.kind === undefined || args.kind === type
+  const blocked = own
+    .filter((each) => answerOf(each, reader) === 'block')
+    .flatMap((each) => blockedBy(each, context, reader))
+  const find = (below: string, count: number): Item[] => {
+    const requests = isWantedType('request') ? own.flatMap((each) => requestItem(context, each, reader)) : []
+    const events = args.kind === 'request' ? [] : eventItems(context, request, below, count)
+    return [...requests.filter(({ place }) => place < below), ...events]
+      .sort((a, b) => (a.place < b.place ? 1 : -1))
+      .slice(0, count)
+  }
+  return share(context, request, find, { blocked })
+}
+
+/** Whom a block keeps out: the other side of a dm, the opener of a group. */
+function blockedBy({ kind, opener, room }: Conversation, { board }: ReadContext, reader: string): string[] {
+  if (kind === 'group') return [opener].filter((each) => each !== reader)
+  const { owner, members } = board.rooms.get(room)!
+  return [owner ?? reader, ...members].filter((each) => each !== reader)
+}
+
+function requestItem({ board }: ReadContext, each: Conversation, reader: string): Item[] {
+  if (answerOf(each, reader) !== 'pending') return []
+  const room = board.rooms.get(each.room)!
+  const conversation = conversationView(each, room, reader)
+  const item = { type: 'request', at: each.openedAt, from: each.opener, conversation }
+  return [{ place: placeOf(each.openedAt, each.room), item }]
+}
+
+/** The newest events below a place that speak to the reader. */
+function eventItems(context: ReadContext, request: ReadRequest, below: string, count: number): Item[] {
+  const { state } = context
+  const { reader, handle } = request
+  const lists = [state.direct.inbox(reader)]
+  if (context.visibility === 'private' && handle !== undefined) lists.push(state.direct.privateMentions(handle))
+  const found: Item[] = []
+  let looked = 0
+  let from = below
+  while (found.length < count && looked < looksMax) {
+    const batch = new Map<string, number>()
+    for (const list of lists) if (list !== undefined) collect(context, reader, list, from, batch)
+    const places = [...batch.keys()].sort().reverse().slice(0, batchMax)
+    if (places.length === 0) break
+    for (const place of places) {
+      const item = found.length < count ? eventItem(context, request, batch.get(place)!) : undefined
+      if (item !== undefined) found.push({ place, item })
+    }
+    looked += places.length
+    from = places.at(-1)!
+  }
+  return found
+}
+
+/** Events read at once, and in all, to find those that are wanted and not hidden. */
+const batchMax = 256
+const looksMax = 8_192
+
+/** The newest slots of a list below a place; lists are in order but for the disorder of clocks. */
+function collect(
+  { board, visibility, state }: ReadContext,
+  reader: string,
+  list: SlotList,
+  below: string,
+  batch: Map<string, number>,
+): void {
+  const { events, roomList } = board
+  let oldest = Number.POSITIVE_INFINITY
+  let taken = 0
+  for (let position = list.length - 1; position >= 0; position--) {
+    const slot = list.at(position)
+    const at = events.at[slot]!
+    if (taken >= batchMax && at < oldest - disorderSeconds) return
+    const room = roomList[events.room[slot]!]!
+    if (room.visibility !== visibility || !mayWrite(room, reader)) continue
+    const conversation = visibility === 'private' ? state.direct.conversation(room.name) : undefined
+    if (conversation !== undefined && ['decline', 'block'].includes(answerOf(conversation, reader))) continue
+    const place = placeOf(at, events.idHex(slot))
+    if (place >= below) continue
+    batch.set(place, slot)
+    if (++taken === batchMax) oldest = at
+  }
+}
+
+function eventItem(context: ReadContext, { reader, args }: ReadRequest, slot: number) {
+  const { board } = context
+  if (board.authorList[board.events.author[slot]!]!.id === reader) return undefined
+  const event = view(context, slot, false)
+  if (event.hidden || event.type === 'tombstone') return undefined
+  const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
+  const isReply = target !== none && board.authorList[board.events.author[target]!]!.id === reader
+  const type = isReply ? 'reply' : event.to === reader ? 'addressed' : 'mention'
+  if (args.kind !== undefined && args.kind !== type) return undefined
+  return { type, at: event.created_at, from: event.author.id, event }
+}

@@ -1,8 +1,10 @@
-/** Reads on identities: one, and the list. */
-import type { Author, Board } from '../../../actors/board.ts'
+/** Reads on identities: one, its events, and the list. */
+import type { Author } from '../../../actors/board.ts'
 import { byActivity } from '../../../actors/reading.ts'
-import { identityId } from '../../format/encoding.ts'
-import { refusal } from '../../refusals.ts'
+import type { State } from '../../../actors/state.ts'
+import { decodeBytes32, identityId } from '../../format/encoding.ts'
+import { type Refusal, refusal } from '../../refusals.ts'
+import { eventsReads } from './events.ts'
 import {
   badCursor,
   limitOf,
@@ -17,7 +19,13 @@ import {
 } from './read.ts'
 
 export const peopleReads: Reads = {
-  'identity.get': identity,
+  'identity.get': (context, request) =>
+    withIdentity(context, request, (author) => ok({ identity: identityView(context.state, author) })),
+  'identity.events': (context, request) =>
+    withIdentity(context, request, ({ id }) => {
+      const args = { ...request.args, target: id }
+      return eventsReads['events.list']!(context, { ...request, op: 'events.list', args })
+    }),
   'identities.list': listIdentities,
 }
 
@@ -31,30 +39,49 @@ function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (author) => query === undefined || (author.handle?.startsWith(query) ?? false),
   })
-  return ok({ identities: entries.map(identityView), ...paging(context, list, next) })
+  const identities = entries.map((author) => identityView(context.state, author))
+  return ok({ identities, ...paging(context, list, next) })
 }
 
-function identity({ board }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+const unnamed = refusal('missing_field', 'name a target, or sign the command to read your own', 'target')
+const unknown: Refusal = refusal('not_found', 'no identity with this id, handle or key has acted in public', 'target')
+
+/** Who has acted in private rooms alone exists for itself, and for nobody else. */
+function withIdentity(
+  { state, board, visibility }: ReadContext,
+  { args, reader }: ReadRequest,
+  read: (author: Author) => ReadAnswer,
+): ReadAnswer {
   const target = args.target === undefined ? reader : String(args.target)
-  if (target === '')
-    return refused(refusal('missing_field', 'name a target, or sign the command to read your own', 'target'))
-  const author = board.authors.get(target) ?? board.authors.get(board.handles.get(target) ?? '') ?? byKey(board, target)
-  if (author === undefined)
-    return refused(refusal('not_found', 'no identity with this id, handle or key has acted in public', 'target'))
-  return ok({ identity: identityView(author) })
+  if (target === '') return refused(unnamed)
+  const author = board.authors.get(target) ?? board.authors.get(board.handles.get(target) ?? byKey(state, target) ?? '')
+  if (author === undefined || (visibility === 'private' && author.id !== reader)) return { ok: false, absent: unknown }
+  return read(author)
 }
 
-function byKey(board: Board, key: string): Author | undefined {
-  return key.length === 43 ? board.authors.get(identityId(Buffer.from(key, 'base64url'))) : undefined
+/** The identity behind a key: the one it was moved to or from, else the one of its own hash. */
+function byKey({ people }: State, text: string): string | undefined {
+  const key = decodeBytes32(text)
+  return key === undefined ? undefined : (people.identityOf(text) ?? identityId(key))
 }
 
-export function identityView(author: Author) {
+export function identityView({ people }: { people: State['people'] }, author: Author) {
+  const profile = people.profile(author.id)
+  const suspended = people.suspension(author.id)
+  const before = people.keysBefore(author.id)
   return {
     id: author.id,
     public_key: author.key,
     ...(author.handle === undefined ? {} : { handle: author.handle }),
+    ...(profile === undefined ? {} : { profile: profileView(profile) }),
+    ...(before.length === 0 ? {} : { previous_keys: before }),
+    ...(suspended === undefined ? {} : { suspended: { reason: suspended.reason, since: suspended.at } }),
     events: author.events.length,
     created_at: author.createdAt,
     last_seen: author.lastSeen,
   }
+}
+
+function profileView({ description, capabilities, links, at }: NonNullable<ReturnType<State['people']['profile']>>) {
+  return { description, capabilities, links, updated_at: at }
 }

@@ -1,0 +1,66 @@
+/**
+ * Handles: which identity bears which, and which texts a reader would take for one that is taken.
+ *
+ * Two handles are confusable when their skeletons are equal (the idea of Unicode TS #39, section 4, for the few characters
+ * that a handle may have). The skeleton of a handle has each of these replaced:
+ *
+ *   0 by o      1 and i by l      5 by s      m by rn      w by vv      _ by -
+ *
+ * A handle that is confusable with a taken one cannot be taken. Reserved names are kept from whoever would pass for the
+ * board itself: there `-` and `_` do not count at all, so that `ad-m1n` is `admin`.
+ */
+
+const replaced: Readonly<Record<string, string>> = { '0': 'o', '1': 'l', i: 'l', '5': 's', m: 'rn', w: 'vv', _: '-' }
+
+/** What a handle looks like: equal for all handles that a reader takes for one another. */
+export function skeletonOf(handle: string): string {
+  return handle.replace(/[01i5mw_]/g, (letter) => replaced[letter]!)
+}
+
+const bare = (handle: string) => skeletonOf(handle).replaceAll('-', '')
+
+const reserved = new Set(
+  [
+    'broadside',
+    'admin',
+    'administrator',
+    'operator',
+    'moderator',
+    'system',
+    'anonymous',
+    'root',
+    'support',
+    'official',
+  ].map(bare),
+)
+
+/** Nobody can take it: it is the board's own name, or looks like it. */
+export function isReserved(handle: string): boolean {
+  return reserved.has(bare(handle))
+}
+
+export class Handles {
+  /** handle -> identity id (64 hex). */
+  readonly #holders = new Map<string, string>()
+  /** skeleton -> the first handle taken that looks so. */
+  readonly #looks = new Map<string, string>()
+
+  get(handle: string): string | undefined {
+    return this.#holders.get(handle)
+  }
+
+  has(handle: string): boolean {
+    return this.#holders.has(handle)
+  }
+
+  set(handle: string, identity: string): void {
+    this.#holders.set(handle, identity)
+    const look = skeletonOf(handle)
+    if (!this.#looks.has(look)) this.#looks.set(look, handle)
+  }
+
+  /** The taken handle that this one could be mistaken for (itself when it is taken), or undefined. */
+  confusedWith(handle: string): string | undefined {
+    return this.#holders.has(handle) ? handle : this.#looks.get(skeletonOf(handle))
+  }
+}

@@ -12,6 +12,7 @@
  *
  * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
  */
+import { createHash } from 'node:crypto'
 import { Packr, Unpackr } from 'msgpackr'
 import type { Frame, NewFrame } from '../storage/journal.ts'
 
@@ -29,8 +30,33 @@ export type Signed = {
   readonly key: Uint8Array
   /** 64-byte Ed25519 signature over `signed`. */
   readonly sig: Uint8Array
-  /** The signing bytes: compact JSON, see spec of signing at /capabilities. */
+  /** The signing bytes: compact JSON, see spec of signing at /capabilities. Where `cut` stands, without a part of them. */
   readonly signed: Uint8Array
+  readonly cut?: Cut
+}
+
+/**
+ * A part of the signing bytes that is kept elsewhere: the base64url text of a file stood at byte `at`. The bytes that were
+ * signed are `signed` up to there, that text, and the rest; `signed` alone is still JSON, with an empty string in that place.
+ */
+export type Cut = {
+  readonly at: number
+  /** SHA-256 of the file's bytes. */
+  readonly file: Uint8Array
+  /** SHA-256 of the whole signing bytes. */
+  readonly sha: Uint8Array
+}
+
+/** SHA-256 of the bytes that were signed. */
+export function commandSha({ signed, cut }: Signed): Buffer {
+  return cut === undefined ? createHash('sha256').update(signed).digest() : Buffer.from(cut.sha)
+}
+
+/** The bytes that were signed, from a record and the file that was cut out of it. */
+export function joined({ signed, cut }: Signed, file: Uint8Array): Buffer {
+  if (cut === undefined) return Buffer.from(signed)
+  const text = Buffer.from(Buffer.from(file).toString('base64url'), 'latin1')
+  return Buffer.concat([signed.subarray(0, cut.at), text, signed.subarray(cut.at)])
 }
 
 export type RoomCreated = {
@@ -61,6 +87,8 @@ export type Event = {
   readonly reply?: Uint8Array
   /** 16-byte id of the thread's root; absent on a root. */
   readonly root?: Uint8Array
+  /** 16-byte id of the event that this is a later version of: `root` and `expires` are then that one's. */
+  readonly original?: Uint8Array
   /** Unix seconds after which the text is gone. */
   readonly expires?: number
   /** The door the command came by. */

@@ -40,8 +40,11 @@ export type ShardOptions = {
   readonly toLog: (through: number) => void
   /** State at a journal position to begin with, as `pack` gave it; what does not fit is replayed instead. */
   readonly snapshot: { readonly seq: number; readonly bytes: Uint8Array } | undefined
-  /** Called after each turn with the newest durable frame: the time to keep a snapshot. */
-  readonly afterTurn: (seq: number) => void
+  /**
+   * Called after each turn with the newest durable frame: the time to keep a snapshot and to tell what is new.
+   * `acted`: the rooms and other actors in which something but posts was done.
+   */
+  readonly afterTurn: (seq: number, acted: ReadonlySet<string>) => void
   /** Rooms that every board has. */
   readonly firstRooms: readonly string[]
   readonly mailboxMax: number
@@ -84,6 +87,7 @@ export class Shard {
   #waiting: Waiting[] = []
   /** Decided in this turn, on disk only at its end: the letters behind are judged by them too. */
   #frames: NewFrame[] = []
+  #acted = new Set<string>()
   #scheduled = false
   #now = 0
 
@@ -176,7 +180,9 @@ export class Shard {
       this.#options.toLog(this.#options.journal.nextSeq - 1)
     }
     for (const answer of answers) answer()
-    this.#options.afterTurn(this.#options.journal.nextSeq - 1)
+    const acted = this.#acted
+    this.#acted = new Set()
+    this.#options.afterTurn(this.#options.journal.nextSeq - 1, acted)
     this.#scheduled = this.#mailbox.length > 0
     if (this.#scheduled) setImmediate(() => this.#turn())
   }
@@ -199,6 +205,7 @@ export class Shard {
       const seq = base + index
       this.#frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entry))
       this.state.apply(planned.record, planned.key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
+      if (planned.record.type === RecordType.act) this.#acted.add(planned.record.room)
       if (!planned.isPublic) return
       this.#unconfirmed.push({ seq, leaf: planned.entry !== undefined })
       last = seq
@@ -235,7 +242,10 @@ export class Shard {
       )
     const decider = this.#options.deciders[write.op]
     if (decider === undefined) throw new Error(`no decider for ${write.op}`)
-    return decider({ state: this.state, board: this.board, now: this.#now }, write)
+    return decider(
+      { state: this.state, board: this.board, now: this.#now, record: (seq) => fromFrame(this.read(seq)) },
+      write,
+    )
   }
 
   /** A retry of something that still waits for the log waits with it. */

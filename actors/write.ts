@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import type { Frame } from '../storage/journal.ts'
 import type { Board } from './board.ts'
 import { none } from './event-index.ts'
-import { type BoardRecord, frameKey, fromFrame, type Signed } from './record.ts'
+import { type BoardRecord, commandSha, frameKey, fromFrame, type Signed } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds } from './retry-memory.ts'
 import type { State } from './state.ts'
 
@@ -40,6 +40,8 @@ export type Refusal = {
   readonly message: string
   readonly field?: string
   readonly retryAfter?: number
+  /** What the caller needs to go on. */
+  readonly details?: Readonly<Record<string, unknown>>
 }
 
 export type Planned = {
@@ -59,6 +61,8 @@ export type Situation = {
   readonly board: Board
   /** Unix seconds, never going back inside one journal. */
   readonly now: number
+  /** A record of this journal by its number, decided in this turn or before: for texts that no state holds. */
+  readonly record: (seq: number) => BoardRecord
 }
 
 export type Decider = (situation: Situation, letter: WriteLetter) => Decision
@@ -122,8 +126,7 @@ export class Acceptance {
   judge(letter: WriteLetter, now: number, wall: number): Known | Decision | undefined {
     const place = this.#place(letter.id)
     if (place !== undefined) {
-      const { signed } = signedOf(this.#record(place))
-      const same = createHash('sha256').update(signed).digest().equals(letter.sha)
+      const same = commandSha(signedOf(this.#record(place))).equals(letter.sha)
       return same
         ? { known: place }
         : refuse('conflict', 'another command has the same first 128 bits of its hash: sign again with a fresh nonce')
@@ -206,7 +209,7 @@ export class Acceptance {
       const fields = this.#fields(seq)
       if (fields.requestId !== letter.requestId || fields.author !== letter.author || now - fields.at >= requestSeconds)
         return false
-      decision = sameContent(fields.signed, letter.by.signed)
+      decision = sameContent(fields.by, letter.by)
         ? { known: seq }
         : refuse(
             'request_id_reused',
@@ -222,10 +225,10 @@ export class Acceptance {
     return fromFrame(this.#read(seq))
   }
 
-  #fields(seq: number): { nonce: string; requestId: string; author: string; at: number; signed: Uint8Array } {
+  #fields(seq: number): { nonce: string; requestId: string; author: string; at: number; by: Signed } {
     const record = this.#record(seq)
-    const { key, signed } = signedOf(record)
-    return { ...commandOf(signed), author: authorOf(record, key), at: record.at, signed }
+    const by = signedOf(record)
+    return { ...commandOf(by.signed), author: authorOf(record, by.key), at: record.at, by }
   }
 }
 
@@ -249,8 +252,9 @@ function commandOf(signed: Uint8Array): { nonce: string; requestId: string } {
 }
 
 /** Two signed commands say the same but for nonce, timestamp and key. */
-function sameContent(first: Uint8Array, second: Uint8Array): boolean {
-  return contentOf(first) === contentOf(second)
+function sameContent(first: Signed, second: Signed): boolean {
+  const files = [first, second].map(({ cut }) => (cut === undefined ? '' : Buffer.from(cut.file).toString('hex')))
+  return files[0] === files[1] && contentOf(first.signed) === contentOf(second.signed)
 }
 
 function contentOf(signed: Uint8Array): string {

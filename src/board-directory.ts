@@ -6,6 +6,7 @@
  *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600
  *   keys/cursor.key   key that seals cursors (hex)   0600
  *   shard-00/ …       one journal a shard: <first seq>.log and its .idx
+ *   blobs/<room>/…    files of attachments
  *   log/              the log's journal, and nodes.bin (derived: node hashes of the tree)
  */
 import { type KeyObject, randomBytes } from 'node:crypto'
@@ -45,6 +46,8 @@ export class UnusableDirectory extends Error {
 
 export const shardDirectory = (path: string, shard: number) => join(path, `shard-${String(shard).padStart(2, '0')}`)
 export const logDirectory = (path: string) => join(path, 'log')
+/** Files of attachments: storage/blob-files.ts. */
+export const blobsDirectory = (path: string) => join(path, 'blobs')
 /** Node hashes of the log's tree, in tlog order; made again from the log's frames when missing. */
 export const nodesFile = (directory: string) => join(directory, 'nodes.bin')
 export const logKeyFile = (path: string) => join(path, 'keys', 'log.key')

@@ -3,7 +3,7 @@
  * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
  */
 import { isAbsolute, resolve } from 'node:path'
-import { queueDefault } from './limits.ts'
+import { queueDefault, rates } from './limits.ts'
 import type { Level } from './observe.ts'
 
 export type Config = {
@@ -24,6 +24,8 @@ export type Config = {
   readonly logLevel: Level
   /** An HTTP classifier that screens posts in place of the rules of src/screening; empty: the rules. */
   readonly screenUrl: string
+  /** Bytes that the attachments of one identity may take in all. */
+  readonly blobBytesPerIdentity: number
   /** Writes are refused when the disk has less free than this. */
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
@@ -93,6 +95,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     limitsOn: choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
     screenUrl,
     logLevel: choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
+    blobBytesPerIdentity: number('BLOB_BYTES_PER_IDENTITY', rates.blob_bytes_per_identity, 0, Number.MAX_SAFE_INTEGER),
     diskReserveBytes: number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, Number.MAX_SAFE_INTEGER),
     segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
     queueMax: number('QUEUE_MAX', queueDefault, 1, 65_536),

@@ -7,8 +7,9 @@ import { type Answered, Link } from '../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../actors/kernel/supervisor.ts'
 import { type Head, type ShardAnswer, shardOf } from '../actors/shard.ts'
 import type { WriteLetter } from '../actors/write.ts'
-import { type BoardDirectory, logDirectory, logKeyFile, shardDirectory } from './board-directory.ts'
+import { type BoardDirectory, blobsDirectory, logDirectory, logKeyFile, shardDirectory } from './board-directory.ts'
 import { monotonicMs } from './clock.ts'
+import type { PeopleNews } from './command/news.ts'
 import type { Actors, NoAnswer } from './command/ports.ts'
 import { inside, type Queues } from './limits.ts'
 import { log } from './observe.ts'
@@ -16,7 +17,8 @@ import { refusal } from './refusals.ts'
 import { threadArguments } from './stripped.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
 import type { LogThread, Published } from './threads/log.ts'
-import type { ShardThread } from './threads/shard.ts'
+import type { ShardNews, ShardTell } from './threads/private-news.ts'
+import type { ShardAsk, ShardThread } from './threads/shard.ts'
 import type { ReadAnswer, ReadRequest } from './views/reads/read.ts'
 
 export type HouseOptions = {
@@ -27,6 +29,10 @@ export type HouseOptions = {
   /** Text of the high-water mark, or ''. */
   readonly mark: string
   readonly onNews: (news: FeedNews) => void
+  /** What a shard tells of its private rooms. */
+  readonly onPrivateNews: (shard: number, news: ShardNews) => void
+  /** A shard began anew and knows nothing of what it was told. */
+  readonly onShardRestart: (shard: number) => void
   readonly onPublished: (published: Published) => void
   /** The process cannot go on. */
   readonly onFatal: (thread: string, words: LastWords) => void
@@ -36,6 +42,7 @@ export type HouseFacts = {
   readonly vkey: string
   readonly published: Published
   readonly handles: readonly (readonly [id: string, handle: string])[]
+  readonly people: PeopleNews
 }
 
 const stopWithinMs = 5_000
@@ -79,7 +86,8 @@ export class House implements Actors {
     house.#seen = published.change
     const vkey = logFacts.vkey as string
     const feedFacts = await house.#startFeed(published.seq, logFacts.logId as Uint8Array, vkey, logFeed.port2)
-    return { house, facts: { vkey, published, handles: feedFacts.handles as HouseFacts['handles'] } }
+    const { handles, people } = feedFacts as Pick<HouseFacts, 'handles' | 'people'>
+    return { house, facts: { vkey, published, handles, people } }
   }
 
   write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void {
@@ -97,9 +105,21 @@ export class House implements Actors {
   }
 
   readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    this.#shardLinks[shard]!.ask<ReadAnswer, undefined>(['read', request], (answered) =>
+    this.askShard<ReadAnswer>(shard, ['read', request], answer)
+  }
+
+  askShard<Answer>(
+    shard: number,
+    ask: ShardAsk,
+    answer: (answer: Answer | Overloaded | NoAnswer) => void,
+  ): void {
+    this.#shardLinks[shard]!.ask<Answer, undefined>(ask, (answered) =>
       answer(answered.ok ? answered.body : refusalOf(answered)),
     )
+  }
+
+  tellShard(shard: number, tell: ShardTell): void {
+    this.#shardLinks[shard]!.tell(tell)
   }
 
   askFeed<Answer>(ask: FeedAsk, answer: (answer: Answer | Overloaded | NoAnswer) => void): void {
@@ -149,10 +169,12 @@ export class House implements Actors {
         const front = new MessageChannel()
         const toLog = new MessageChannel()
         logPort = toLog.port2
-        this.#shardLinks[number] = this.#link(front.port1)
+        const { onPrivateNews } = this.#options
+        this.#shardLinks[number] = this.#link(front.port1, (body) => onPrivateNews(number, body as ShardNews))
         const data: ShardThread = {
           number,
           directory: shardDirectory(directory.path, number),
+          blobs: blobsDirectory(directory.path),
           cursorKey: directory.cursorKey,
           generation: directory.facts.generation,
           diskReserveBytes,
@@ -164,7 +186,10 @@ export class House implements Actors {
         }
         return { data, transfer: [front.port2, toLog.port1] }
       },
-      onRestart: () => this.#logThread?.send({ shard: number, port: logPort }, [logPort!]),
+      onRestart: () => {
+        this.#logThread?.send({ shard: number, port: logPort }, [logPort!])
+        this.#options.onShardRestart(number)
+      },
     })
     this.#shardThreads[number] = thread
     const facts = await thread.start()

@@ -13,6 +13,13 @@ export const sizes = {
   text_bytes: 32_768,
   data_bytes: 65_536,
   attachments: 8,
+  /** Bytes of one attachment. */
+  blob_bytes: 1024 * 1024,
+  /** `data` of blob.put. */
+  blob_data_bytes: 2 * 1024 * 1024,
+  doc_title_characters: 200,
+  doc_text_bytes: 65_536,
+  doc_versions: 1_000,
   members: 100,
   query_bytes: 256,
   reason_bytes: 2_048,
@@ -33,8 +40,17 @@ export const sizes = {
   nonce_kept_seconds: 600,
   request_id_kept_seconds: 86_400,
   json_depth: 32,
+  profile_description_bytes: 2_048,
+  profile_capabilities: 16,
+  profile_links: 8,
   /** Newest posts that a tail shows before it follows. */
   tail_last_maximum: 200,
+  /** Longest wait of updates.get: proxies commonly give up after a minute. */
+  updates_wait_seconds: 55,
+  /** Rooms that one updates.get may name. */
+  updates_rooms: 64,
+  /** Longest life of a token that opens a private room's tail. */
+  read_token_seconds: 3_600,
 } as const
 
 /** What one identity or address may do; null means no limit. */
@@ -45,7 +61,11 @@ export const rates = {
   reads_per_address_per_minute: 1_200,
   unsigned_commands_per_address_per_minute: 60,
   streams_per_address: 64,
+  waits_per_address: 64,
   new_rooms_per_identity_per_day: 20,
+  new_conversations_per_identity_per_day: 100,
+  /** All attachments that one identity has put and not deleted. */
+  blob_bytes_per_identity: 256 * 1024 * 1024,
 } as const
 
 /** Letters that may wait in a shard when QUEUE_MAX says nothing: half a second of work at 16,000 posts a second. */
@@ -78,6 +98,10 @@ export const inside = {
   streamQueueBytes: 256 * 1024,
   /** A reader that takes nothing for so long is closed. */
   streamStallMs: 15_000,
+  /** Requests of updates.get that may wait at the same time: each is a socket and about a kilobyte. */
+  waitersMax: 20_000,
+  /** Attachments on their way to the disk at the same time: each may be 1 MiB. */
+  blobsUnderWay: 64,
   /** Ready answers kept by URL. */
   answerCacheBytes: 32 * 1024 * 1024,
 } as const

@@ -47,6 +47,8 @@ export type Refusal = {
   readonly field?: string
   /** Seconds. */
   readonly retryAfter?: number
+  /** What the caller needs to go on. */
+  readonly details?: Readonly<Record<string, unknown>>
 }
 
 export function refusal(code: RefusalCode, message: string, field?: string, retryAfter?: number): Refusal {
@@ -59,12 +61,13 @@ export function refusal(code: RefusalCode, message: string, field?: string, retr
 }
 
 /** The JSON body of a refusal. */
-export function refusalBody({ code, message, field, retryAfter }: Refusal): string {
+export function refusalBody({ code, message, field, retryAfter, details }: Refusal): string {
   const error = {
     code,
     message,
     ...(field === undefined ? {} : { field }),
     ...(retryAfter === undefined ? {} : { retry_after: retryAfter }),
+    ...(details === undefined ? {} : { details }),
   }
   return JSON.stringify({ ok: false, error })
 }

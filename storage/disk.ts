@@ -1,7 +1,8 @@
 /**
  * The disk: the only file that syncs, so every durability rule can be read in one place.
  *
- * All calls are synchronous; each owner of files is a thread of its own. What each promise needs:
+ * Calls are synchronous, each owner of files is a thread of its own; but for `writeAtomicLater` and `openForReading`, for files
+ * that the thread of the sockets writes and reads. What each promise needs:
  *
  *   appended bytes    pwrite, fdatasync of the file (covers its size)
  *   a new file        the above, then fsync of its directory (covers its name)
@@ -11,6 +12,8 @@
  * dropped the dirty pages and a second sync may falsely succeed. So a file whose sync failed is
  * poisoned for good and its owner has to start over from what the disk holds.
  */
+
+import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -27,9 +30,11 @@ import {
   readSync,
   renameSync,
   statfsSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs'
+import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 /** Files hold private rooms and keys: nobody but the owner reads them. */
@@ -224,11 +229,78 @@ function openOrFull(path: string, flags: number, mode: number): number {
   }
 }
 
+/**
+ * The same without waiting for the disk, for a path that several may write at once: the bytes of one of them stand in the end.
+ * Makes the directory. Rejects with DiskFull, SyncFailed or the error of the system.
+ */
+export async function writeAtomicLater(path: string, bytes: Uint8Array): Promise<void> {
+  const directory = dirname(path)
+  makeDirectory(directory)
+  const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`
+  try {
+    const file = await open(temporary, 'wx', fileMode)
+    try {
+      await file.writeFile(bytes)
+      await syncLater(file, path)
+    } finally {
+      await file.close()
+    }
+    await rename(temporary, path)
+    const names = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY)
+    try {
+      await syncLater(names, directory)
+    } finally {
+      await names.close()
+    }
+  } catch (error) {
+    unlinkIfThere(temporary)
+    throw isFull(error) ? new DiskFull(path, error) : error
+  }
+}
+
+async function syncLater(file: FileHandle, path: string): Promise<void> {
+  try {
+    await file.sync()
+  } catch (cause) {
+    throw new SyncFailed(path, cause)
+  }
+}
+
+/** A file that is read without waiting for the disk. */
+export interface ReadHandle {
+  readonly size: number
+  /** Fills `into` from `position`; the bytes read, fewer than asked only at the end of the file. */
+  read(into: Uint8Array, position: number): Promise<number>
+  close(): Promise<void>
+}
+
+/** Undefined: there is no such file. */
+export async function openForReading(path: string): Promise<ReadHandle | undefined> {
+  let file: FileHandle
+  try {
+    file = await open(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  const { size } = await file.stat()
+  return {
+    size,
+    read: async (into, position) => (await file.read(into, 0, into.length, position)).bytesRead,
+    close: () => file.close(),
+  }
+}
+
 /** Renames over whatever `to` is. The content of `from` must be synced already. */
 export function renameDurable(from: string, to: string): void {
   renameSync(from, to)
   syncDirectory(dirname(to))
   if (dirname(from) !== dirname(to)) syncDirectory(dirname(from))
+}
+
+/** Removes a file; a power cut may bring it back. A missing file is fine. */
+export function removeUnsynced(path: string): void {
+  unlinkIfThere(path)
 }
 
 /** Removes a file for good; a missing file is fine. */
@@ -266,6 +338,20 @@ export function listFiles(directory: string): string[] {
     .filter((entry) => entry.isFile())
     .map((entry) => entry.name)
     .sort()
+}
+
+/** Names of the directories in a directory, sorted by code unit. Throws ENOENT. */
+export function listDirectories(directory: string): string[] {
+  const entries = readdirSync(directory, { withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort()
+}
+
+/** Bytes of a file; undefined: there is none. */
+export function fileSize(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.size
 }
 
 export function fileExists(path: string): boolean {

@@ -38,8 +38,8 @@ export type BlobFacts = {
   readonly is_image: boolean
 }
 
-/** What `blob.delete` decided. `unused`: no other blob of the room has the same bytes. */
-export type DeletedFacts = { readonly target: string; readonly reason: string; readonly unused: boolean }
+/** What `blob.delete` decided. `file`: the file that nobody needs any more, '' while another blob of the room has the same bytes. */
+export type DeletedFacts = { readonly target: string; readonly reason: string; readonly file: string }
 
 /** A blob as a reader sees it; of a deleted one its name and type are gone, `url` is absent in private rooms. */
 export type BlobView = {

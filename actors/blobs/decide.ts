@@ -38,7 +38,7 @@ const remove: Decider = ({ state, board, now }, letter) => {
   if (!mayWrite(room, letter.author)) return refuse('not_found', `there is no blob ${target}`, 'target')
   if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
     return refuse('forbidden', 'only who put a file, or a moderator of its room, may delete it', 'target')
-  const facts: DeletedFacts = { target, reason, unused: !state.blobs.hasTwin(blob) }
+  const facts: DeletedFacts = { target, reason, file: state.blobs.hasTwin(blob) ? '' : blob.sha256 }
   return act(letter, now, { facts, isPublic: room.visibility === 'public' })
 }
 

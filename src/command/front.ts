@@ -17,6 +17,7 @@ import { type Refusal, refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { BlobIntake } from './blob-intake.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
 import { type Gather, gathers } from './gather.ts'
 import type { News } from './news.ts'
@@ -24,6 +25,7 @@ import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
+import { type Poll, pollOf } from './waiters.ts'
 import { Writes } from './writes.ts'
 
 export type FrontOptions = {
@@ -32,35 +34,42 @@ export type FrontOptions = {
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
   readonly throttle: Throttle
   readonly news: News
+  readonly blobs: BlobIntake
+  /** Secret of this board, for names that nobody else can work out. */
+  readonly secret: Buffer
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** The newest signed head, as log.checkpoint answers it. */
-  readonly checkpoint: () => ReadAnswer
-}
   /** Takes an accepted post that its room wants screened. */
   readonly screen: (post: Screened) => void
   /** Answers updates.get, now or when there is news. */
   readonly poll: (poll: Poll, respond: Respond) => void
+  /** The newest signed head, as log.checkpoint answers it. */
+  readonly checkpoint: () => ReadAnswer
+}
 
 export class Front {
   readonly #options: FrontOptions
-  readonly #signers = new Signers()
+  readonly #signers: Signers
   readonly #writes: Writes
 
   constructor(options: FrontOptions) {
     this.#options = options
+    this.#signers = new Signers((key) => options.news.identityOf(key))
     this.#writes = new Writes({
       actors: options.actors,
       throttle: options.throttle,
       news: options.news,
       operators: options.operators,
+      screen: options.screen,
       read: (request, answer) => this.read(request, answer),
+      verify: options.verify,
+      blobs: options.blobs,
+      secret: options.secret,
     })
   }
 
-      screen: options.screen,
   /** Executes a command given as bytes of JSON. */
   execute(body: Buffer, door: Door, respond: Respond): void {
     const parsed = parseStrictJson(body)
@@ -136,7 +145,12 @@ export class Front {
         refused(refusal('unsigned', `${operation.name} must be signed: see the signing format at /capabilities`)),
       )
     }
-    this.read(readRequest(operation, command, data, ''), (answer) => respond(readReply(answer)))
+    this.#answerRead(readRequest(operation, command, data, ''), door, respond)
+  }
+
+  #answerRead(request: ReadRequest, door: Door, respond: Respond): void {
+    if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request.reader, door), respond)
+    this.read(request, (answer) => respond(readReply(answer)))
   }
 
   #verify(command: Command, door: Door, respond: Respond): void {
@@ -215,7 +229,9 @@ export class Front {
         )
       const request = readRequest(operation, command, data, signer.id)
       const operator = this.#options.operators.has(signer.id)
-      return this.read({ ...request, operator }, (answer) => respond(readReply(answer)))
+      const handle = this.#options.news.handles.get(signer.id)
+      const reader = { operator, ...(handle === undefined ? {} : { handle }) }
+      return this.read({ ...request, ...reader }, (answer) => respond(readReply(answer)))
     }
     const sha = hash('sha256', bytes, 'buffer')
     this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)

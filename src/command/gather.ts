@@ -8,6 +8,9 @@ export type Gather = (parts: readonly unknown[]) => unknown
 
 /** By the name of the operation. */
 export const gathers: Readonly<Record<string, Gather>> = {
+  'blob.usage': (parts) => ({ bytes: (parts as { bytes: number }[]).reduce((sum, { bytes }) => sum + bytes, 0) }),
+  'conversations.list': newestFirst('conversations'),
+  'inbox.get': unblocked(newestFirst('items')),
   'reports.list': newestFirst('reports'),
 }
 
@@ -26,5 +29,16 @@ function newestFirst(name: string): Gather {
     const shown = items.slice(0, limit)
     const more = items.length > limit ? { next_cursor: shown.at(-1)!.cursor, has_more: true } : { has_more: false }
     return { [name]: shown.map(({ item }) => item), ...more }
+  }
+}
+
+/** Each actor names whom the reader has blocked in its rooms: what they wrote elsewhere is left out too. */
+function unblocked(gather: Gather): Gather {
+  return (parts) => {
+    const shares = parts as readonly (Share & { readonly blocked: readonly string[] })[]
+    const blocked = new Set(shares.flatMap((share) => share.blocked))
+    if (blocked.size === 0) return gather(parts)
+    const found = gather(parts) as { readonly items: readonly { readonly from: string }[] }
+    return { ...found, items: found.items.filter(({ from }) => !blocked.has(from)) }
   }
 }

@@ -1,14 +1,20 @@
 /**
  * Replies: what a door sends back, and the verified command that it is a reply to.
  */
+import type { Refusal as Decided } from '../../actors/write.ts'
 import type { Operation } from '../operations/operation.ts'
-import { type Refusal, type RefusalCode, refusal, refusalBody, statusOf } from '../refusals.ts'
+import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../refusals.ts'
 import type { ReadAnswer } from '../views/reads/read.ts'
 import type { Command } from './check.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Signer } from './signers.ts'
 
-export type Door = { readonly via: string; readonly address: string }
+export type Door = {
+  readonly via: string
+  readonly address: string
+  /** Calls back once when the client goes away before it is answered: whoever waits on its behalf stops. */
+  readonly onGone?: (callback: () => void) => void
+}
 
 /** What the door sends; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
 export type Reply = { readonly status: number; readonly body: string; readonly retryAfter?: number }
@@ -35,8 +41,8 @@ export function refused(found: Refusal): Reply {
 }
 
 /** A refusal that an actor made: its code is one of ours. */
-export function fromActor(found: { code: string; message: string; field?: string; retryAfter?: number }): Reply {
-  return refused(refusal(found.code as RefusalCode, found.message, found.field, found.retryAfter))
+export function fromActor(found: Decided): Reply {
+  return refused({ ...found, code: found.code as RefusalCode })
 }
 
 export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {

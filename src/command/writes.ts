@@ -7,12 +7,13 @@ import { registryName } from '../../actors/record.ts'
 import type { PostArgs, PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
+import { provenBits } from '../format/proof-of-work.ts'
 import { refusal } from '../refusals.ts'
+import type { Screened } from '../screening/screening.ts'
 import { eventView, type SignedPost } from '../views/event.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { Command } from './check.ts'
 import type { News } from './news.ts'
-import type { Decided, Plan } from './plan.ts'
+import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { fromActor, type Respond, refused, type Verified } from './reply.ts'
@@ -24,10 +25,18 @@ export type WritesOptions = {
   readonly news: News
   /** Identity ids. */
   readonly operators: ReadonlySet<string>
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  /** Takes an accepted post that its room wants screened. */
+  readonly screen: (post: Screened) => void
+  readonly read: Doors['read']
+  readonly verify: Doors['verify']
+  readonly blobs: Doors['blobs']
+  /** Secret of this board, for names that nobody else can work out. */
+  readonly secret: Buffer
 }
 
 type Accepted = Extract<ShardAnswer, { ok: true }>
+
+const nothingAsked: Asked = { args: {} }
 type Run = (verified: Verified, respond: Respond) => void
 
 export class Writes {
@@ -51,17 +60,26 @@ export class Writes {
     if (plan === undefined) throw new Error(`no way to run ${name}`)
     const refusedBefore = plan.check?.(verified)
     if (refusedBefore !== undefined) return respond(refused(refusedBefore))
-    const to = plan.to(verified)
-    if ('actor' in to) return this.#carryOut(plan, verified, to.actor, respond)
-    this.#locate(to.thing, to.field, verified.signer.id, respond, (actor) =>
-      this.#carryOut(plan, verified, actor, respond),
-    )
+    const doors: Doors = this.#options
+    const to = plan.to(verified, doors)
+    if ('thing' in to)
+      return this.#locate(to.thing, to.field, verified.signer.id, respond, (actor) =>
+        this.#carryOut(plan, verified, actor, nothingAsked, respond),
+      )
+    if (plan.ask === undefined) return this.#carryOut(plan, verified, to.actor, nothingAsked, respond)
+    plan.ask(verified, doors, (found) => {
+      if (found === undefined) return respond(undefined)
+      if ('refusal' in found) return respond(refused(found.refusal))
+      this.#carryOut(plan, verified, to.actor, found, respond)
+    })
   }
 
-  #carryOut(plan: Plan, verified: Verified, actor: string, respond: Respond): void {
-    this.#write(verified, actor, plan.args?.(verified) ?? {}, respond, (answer, head) => {
+  #carryOut(plan: Plan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
+    const args = { ...plan.args?.(verified), ...asked.args }
+    const accepted = (answer: Accepted, head: Head | undefined): void => {
       const decided = answer.reply as unknown as Decided
-      const shown = plan.show(verified, decided, actor, answer.duplicate === true)
+      if (answer.duplicate !== true) plan.heard?.(verified, decided, this.#options, actor)
+      const shown = plan.show(verified, decided, actor, answer.duplicate === true, args)
       if ('read' in shown) return this.#readBack(verified, shown.read, shown.args, { answer, respond, head })
       const receipt = receiptJson(shaOf(verified, answer), {
         at: decided.at,
@@ -71,7 +89,8 @@ export class Writes {
       })
       const values = JSON.stringify(shown.values).slice(1, -1)
       respond({ status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` })
-    })
+    }
+    this.#write(verified, actor, args, respond, accepted, asked)
   }
 
   /** Finds the actor that decides over a thing; what the reader may not see is not there. */
@@ -85,26 +104,33 @@ export class Writes {
 
   #post(verified: Verified, respond: Respond): void {
     const { command } = verified
-    const [blob] = (command.attachments as readonly string[] | undefined) ?? []
-    if (blob !== undefined) return respond(refused(refusal('not_found', `there is no blob ${blob}`, 'attachments')))
     if (command.room !== undefined && command.room !== '')
       return this.#postInto(command.room as string, verified, respond)
-    if (command.reply_to === undefined || command.reply_to === '') return this.#postInto('lobby', verified, respond)
-    // A reply without a room goes to its target's room.
-    this.#locate(command.reply_to as string, 'reply_to', verified.signer.id, respond, (room) =>
-      this.#postInto(room, verified, respond),
-    )
+    // A reply or a new version without a room goes to its target's room.
+    const superseded = supersedesOf(verified)
+    const target = superseded === '' ? given(command.reply_to, '') : superseded
+    if (target === '') return this.#postInto('lobby', verified, respond)
+    const field = superseded === '' ? 'reply_to' : 'data'
+    this.#locate(target, field, verified.signer.id, respond, (room) => this.#postInto(room, verified, respond))
   }
 
   #postInto(room: string, verified: Verified, respond: Respond): void {
     const { command } = verified
     const args: PostArgs = {
-      page: given(command.page, 'main'),
+      page: given(command.page, ''),
       kind: given(command.kind, 'note'),
       replyTo: given(command.reply_to, ''),
+      supersedes: supersedesOf(verified),
+      attachments: (command.attachments as readonly string[] | undefined) ?? [],
       ttl: (command.ttl as number | undefined) ?? 0,
+      proofBits: provenBits(given(command.proof, ''), verified.sha.toString('hex')),
     }
     this.#write(verified, room, args, respond, (answer, head) => {
+      const { screen, at, replyTo } = answer.reply as PostReply
+      const { kind } = args
+      const { text } = command as unknown as SignedPost
+      if (screen)
+        this.#options.screen({ id: verified.sha.toString('hex', 0, 16), room, kind, text, at, isReply: replyTo !== '' })
       const claim = given(command.handle, '')
       if (claim === '') return this.#postAnswer(verified, room, args, answer, head, respond, '')
       this.#claim(verified, claim, answer, (notApplied) =>
@@ -138,28 +164,33 @@ export class Writes {
   ): void {
     const reply = answer.reply as PostReply
     const id = shaOf(verified, answer).slice(0, 32)
-    if (answer.duplicate)
-      return this.#readBack(verified, 'event.get', { event_id: id }, { answer, respond, notApplied })
+    const isPlain = args.supersedes === '' && args.attachments.length === 0
+    if (answer.duplicate || !isPlain)
+      return this.#readBack(verified, 'event.get', { event_id: id }, { answer, respond, notApplied, head })
     const handle = this.#options.news.handles.get(verified.signer.id)
     const { signer } = verified
     const event = eventView(
       {
         id,
         room,
-        page: args.page,
+        page: given(args.page, 'main'),
         seq: reply.seq,
         kind: args.kind,
         author: { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) },
-        replyTo: args.replyTo,
+        replyTo: reply.replyTo,
         thread: reply.thread,
         at: reply.at,
         expires: args.ttl === 0 ? 0 : reply.at + args.ttl,
         via: verified.door.via,
         leaf: answer.leaf,
+        ...untouched,
       },
-      verified.command as unknown as SignedPost,
-      { key: signer.key, sig: verified.signature, signed: verified.bytes },
-      { payload: false, now: reply.at },
+      {
+        post: verified.command as unknown as SignedPost,
+        by: { key: signer.key, sig: verified.signature, signed: verified.bytes },
+        attachments: [],
+      },
+      false,
     )
     const receipt = receiptJson(shaOf(verified, answer), { at: reply.at, leaf: answer.leaf, head })
     const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
@@ -213,12 +244,17 @@ export class Writes {
     args: object,
     respond: Respond,
     accepted: (answer: Accepted, head: Head | undefined) => void,
+    { by, settle }: Pick<Asked, 'by' | 'settle'> = nothingAsked,
   ): void {
     const { signer, bytes } = verified
-    const limit = this.#options.throttle.write(signer.id, bytes.length)
-    this.#options.actors.write(this.#letter(verified, to, args, limit.wait), (answer, head) => {
+    // The board's own voice speaks as often as it is made to.
+    const isOfBoard = verified.door.via === 'board'
+    const limit = isOfBoard ? unlimited : this.#options.throttle.write(signer.id, bytes.length)
+    const letter = this.#letter(verified, to, args, limit.wait)
+    this.#options.actors.write(by === undefined ? letter : { ...letter, by }, (answer, head) => {
+      settle?.(answer)
       if (answer === undefined) return respond(undefined)
-      if (limit.wait === 0 && (!answer.ok || answer.duplicate)) this.#options.throttle.giveBack(signer.id, bytes.length)
+      if (!isOfBoard && limit.wait === 0 && (!answer.ok || answer.duplicate)) this.#options.throttle.giveBack(signer.id, bytes.length)
       if (!answer.ok)
         return respond(
           limit.daily && answer.refusal.code === 'rate_limited' ? dailyReply(limit.wait) : fromActor(answer.refusal),
@@ -269,7 +305,8 @@ export class Writes {
       const data = JSON.parse(found.json) as {
         event?: { event_id: string; log: { index?: number }; signed_payload?: string }
       }
-      const leaf = answer.leaf ?? data.event?.log.index
+      const isMade = data.event?.event_id === sha.slice(0, 32)
+      const leaf = answer.leaf ?? (isMade ? data.event?.log.index : undefined)
       const receipt = receiptJson(sha, {
         at,
         leaf,
@@ -285,6 +322,22 @@ export class Writes {
       })
     })
   }
+}
+
+const unlimited = { wait: 0, daily: false } as const
+
+/** What a post has of marks when it is new. */
+const untouched = {
+  votes: { up: 0, down: 0, score: 0 },
+  supersedes: '',
+  supersededBy: '',
+  versionId: '',
+  versions: 0,
+}
+
+/** 32 hex of the event that a post is a new version of, or ''. */
+function supersedesOf({ data }: Verified): string {
+  return (data.supersedes as string | undefined) ?? ''
 }
 
 function dailyReply(wait: number) {

@@ -46,6 +46,8 @@ export type Field = {
   readonly rule: string
   /** UTF-8 bytes; JSON Schema can only count characters. */
   readonly bytesMax?: number
+  /** An operation's rule that takes what the general rule of the field does not. */
+  readonly widens?: true
 }
 
 const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'

@@ -1,7 +1,29 @@
 /** The one list of operations. Whatever is not here does not exist, at any door. */
-import { eventGet, eventsList, post, threadGet } from './events.ts'
-import { identitiesList, identityGet, identityRegister } from './identity.ts'
+import { blobDelete, blobGet, blobPut } from './blobs.ts'
+import { conversationOpen, conversationRespond, conversationsList, inboxGet } from './direct.ts'
+import {
+  eventGet,
+  eventHistory,
+  eventRedact,
+  eventsList,
+  post,
+  roomHide,
+  roomRestore,
+  threadGet,
+  vote,
+} from './events.ts'
+import {
+  identitiesList,
+  identityEvents,
+  identityGet,
+  identityProfileSet,
+  identityRegister,
+  identityRotate,
+  identitySuspend,
+  identityUnsuspend,
+} from './identity.ts'
 import { logCheckpoint, logConsistency, logLeaves, logProof } from './log.ts'
+import { report, reportResolve, reportsList, roomModlog } from './moderation.ts'
 import type { Operation } from './operation.ts'
 import {
   roomCreate,
@@ -26,25 +48,15 @@ export const operations: readonly Operation[] = [
   identityRegister,
   identityGet,
   identitiesList,
+  identityEvents,
+  identityProfileSet,
+  identityRotate,
+  identitySuspend,
+  identityUnsuspend,
   roomCreate,
   roomGet,
-import { report, reportResolve, reportsList, roomModlog } from './moderation.ts'
   roomsList,
   roomPages,
-  post,
-  eventGet,
-  eventsList,
-  threadGet,
-  logCheckpoint,
-  logProof,
-  logConsistency,
-  logLeaves,
-]
-
-export const operationByName: ReadonlyMap<string, Operation> = new Map(
-  operations.flatMap((operation) =>
-    [operation.name, ...(operation.aliases ?? [])].map((name): [string, Operation] => [name, operation]),
-  ),
   roomJoin,
   roomLeave,
   roomMembers,
@@ -57,8 +69,34 @@ export const operationByName: ReadonlyMap<string, Operation> = new Map(
   roomInviteAccept,
   roomPolicyGet,
   roomPolicySet,
+  roomHide,
+  roomRestore,
   roomModlog,
   report,
   reportsList,
   reportResolve,
+  post,
+  eventGet,
+  eventHistory,
+  eventsList,
+  threadGet,
+  eventRedact,
+  vote,
+  blobPut,
+  blobGet,
+  blobDelete,
+  conversationOpen,
+  conversationRespond,
+  conversationsList,
+  inboxGet,
+  logCheckpoint,
+  logProof,
+  logConsistency,
+  logLeaves,
+]
+
+export const operationByName: ReadonlyMap<string, Operation> = new Map(
+  operations.flatMap((operation) =>
+    [operation.name, ...(operation.aliases ?? [])].map((name): [string, Operation] => [name, operation]),
+  ),
 )

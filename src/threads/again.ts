@@ -2,9 +2,8 @@
  * The reply to a retry: what the first answer said, and which command it was. A repeated request_id comes with other
  * bytes, so the ids of the answer are the first command's, not those of the letter.
  */
-import { createHash } from 'node:crypto'
 import type { Board } from '../../actors/board.ts'
-import { frameKey, fromFrame, PUBLIC, RecordType } from '../../actors/record.ts'
+import { commandSha, frameKey, fromFrame, PUBLIC, RecordType } from '../../actors/record.ts'
 import { postReplyAgain } from '../../actors/rooms/room.ts'
 import type { Frame } from '../../storage/journal.ts'
 
@@ -12,7 +11,7 @@ import type { Frame } from '../../storage/journal.ts'
 export function again(board: Board, first: Frame): Readonly<Record<string, unknown>> {
   const record = fromFrame(first)
   if (record.by === undefined) throw new Error(`record ${first.seq} was remembered without a signed command`)
-  const sha = createHash('sha256').update(record.by.signed).digest('hex')
+  const sha = commandSha(record.by).toString('hex')
   const isPublic = (first.flags & PUBLIC) !== 0
   if (record.type === RecordType.act) return { at: record.at, isPublic, facts: record.facts, sha }
   return { ...(postReplyAgain(board, frameKey(first)) ?? { at: record.at, isPublic }), sha }

@@ -4,25 +4,30 @@
  */
 import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
+import { type Change, nowhere } from '../../actors/changes.ts'
 import { Feed } from '../../actors/feed.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { frameKey, RecordType } from '../../actors/record.ts'
+import type { Rotation } from '../../actors/people/people.ts'
+import { RecordType } from '../../actors/record.ts'
+import { readBlob } from '../../storage/blob-files.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
-import { logDirectory, nodesFile, shardDirectory } from '../board-directory.ts'
+import { blobsDirectory, logDirectory, nodesFile, shardDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
+import type { Moved, PeopleNews } from '../command/news.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside } from '../limits.ts'
 import { type Backfill, type BackfillRequest, backfill } from '../views/backfill.ts'
-import { slotView } from '../views/event.ts'
 import { type ExportChunk, type ExportRequest, exportChunk } from '../views/export-pages.ts'
+import { liveText } from '../views/live.ts'
 import { logReads, Unproved } from '../views/proof.ts'
 import { answerRead } from '../views/reads/index.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { type TailFormat, tailText } from '../views/stream.ts'
+import type { TailFormat } from '../views/stream.ts'
 import { tileBytes } from '../views/tiles.ts'
+import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
 import { readFault, runThread } from './entry.ts'
 import type { Published } from './log.ts'
 import { Mending } from './mending.ts'
@@ -46,6 +51,7 @@ export type FeedAsk =
   | readonly ['read', ReadRequest, seen: number]
   | readonly ['export', ExportRequest, seen: number]
   | readonly ['tail', BackfillRequest, seen: number]
+  | readonly ['updates', UpdatesRequest, seen: number]
   | readonly ['tile', TilePath, seen: number]
   | readonly ['stats']
 
@@ -59,6 +65,7 @@ export type FeedNews =
       'changed',
       readonly (readonly [room: string, change: number])[],
       readonly (readonly [id: string, handle: string])[],
+      PeopleNews,
     ]
   | readonly ['live', room: string, format: TailFormat, change: number, bytes: Uint8Array]
 
@@ -74,7 +81,10 @@ runThread((data: FeedThread) => {
   const watched = new Map<string, Set<TailFormat>>()
   let changed = new Map<string, number>()
   let handles: [string, string][] = []
+  let people: { moved: Moved[]; suspended: [string, boolean][] } = { moved: [], suspended: [] }
   let live = false
+  /** Changes told so far. */
+  let row = 0
   const logReader = JournalReader.open(logDirectory(data.dataDirectory))
   const snapshots = new SnapshotKeeper(
     join(logDirectory(data.dataDirectory), 'feed-snapshots'),
@@ -87,20 +97,17 @@ runThread((data: FeedThread) => {
     shards: Array.from({ length: data.shards }, (_, shard) =>
       JournalReader.open(shardDirectory(data.dataDirectory, shard)),
     ),
-    onRecord: (record, frame, change) => {
+    onRecord: (record, _frame, change) => {
       if (!live) return
       if (record.type === RecordType.handleClaimed)
         handles.push([Buffer.from(record.author).toString('hex'), record.handle])
+      if (record.type === RecordType.act && record.op === 'identity.rotate')
+        people.moved.push(movedOf(feed.state.people.rotations.at(-1)!))
+      if (record.type === RecordType.act && /^identity\.(un)?suspend$/.test(record.op))
+        people.suspended.push([record.facts.target as string, record.op === 'identity.suspend'])
       changed.set(record.room, change)
-      const formats = watched.get(record.room)
-      if (formats === undefined || record.type !== RecordType.event) return
-      const slot = feed.state.board.events.find(frameKey(frame))
-      const event = slotView(feed.state.board, slot, frame, { payload: false, now: readingSeconds() })
-      if (event.to !== undefined && event.hidden) return
-      for (const format of formats) {
-        const news: FeedNews = ['live', record.room, format, change, Buffer.from(tailText(event, format))]
-        front.tell(news)
-      }
+      const { changes } = feed.state
+      for (; row < changes.count; row++) tell(changes.at(row))
     },
   })
   const treePath = nodesFile(logDirectory(data.dataDirectory))
@@ -108,10 +115,13 @@ runThread((data: FeedThread) => {
   const mending = new Mending({ path: treePath, tree, log: logReader })
   const cursors = new CursorSealer(data.cursorKey)
   const body = (slot: number) => feed.body(feed.state.board.events.shard[slot]!, feed.state.board.events.place[slot]!)
+  const blobs = blobsDirectory(data.dataDirectory)
   const context = {
     state: feed.state,
     board: feed.state.board,
     body,
+    frame: (shard: number, seq: number) => feed.body(shard, seq),
+    blobFile: (room: string, sha256: string) => readBlob(blobs, room, sha256),
     cursors,
     generation: data.generation,
     now: readingSeconds,
@@ -120,15 +130,15 @@ runThread((data: FeedThread) => {
   /** Newest position of the log that the log itself has named. */
   let durable = data.through
 
-    frame: (shard: number, seq: number) => feed.body(shard, seq),
   const follow = (): void => {
     feed.follow(durable)
     tree.advance(feed.head.size)
     snapshots.after(feed.applied, () => feed.pack())
     if (!live || changed.size + handles.length === 0) return
-    const news: FeedNews = ['changed', [...changed], handles]
+    const news: FeedNews = ['changed', [...changed], handles, people]
     changed = new Map()
     handles = []
+    people = { moved: [], suspended: [] }
     front.tell(news)
   }
   const read = (request: ReadRequest): ReadAnswer => {
@@ -148,6 +158,8 @@ runThread((data: FeedThread) => {
         return exportChunk({ ...context, leafHashes, origin: data.origin, ...feed.head }, asked[1])
       case 'tail':
         return backfill(context, asked[1])
+      case 'updates':
+        return updatesPage(context, asked[1])
       case 'tile':
         return tileBytes({ feed, tree }, asked[1]) ?? null
       case 'stats': {
@@ -172,6 +184,15 @@ runThread((data: FeedThread) => {
       const isOfTree = error instanceof Unproved || error instanceof TreeFileShort
       if (isOfTree && mayMend && mending.begin(() => give(asked, id, false))) return
       front.answer(id, readFault(error))
+    }
+  }
+  const tell = (news: Change): void => {
+    if (news.room === nowhere) return
+    const { name } = feed.state.board.roomList[news.room]!
+    changed.set(name, news.position)
+    for (const format of watched.get(name) ?? []) {
+      const text = liveText(context, news, format)
+      if (text !== undefined) front.tell(['live', name, format, news.position, Buffer.from(text)] satisfies FeedNews)
     }
   }
   const front = new Link({
@@ -202,11 +223,20 @@ runThread((data: FeedThread) => {
   })
   follow()
   live = true
+  row = feed.state.changes.count
   const known = feed.state.board.authorList.flatMap(({ id, handle }): [string, string][] =>
     handle === undefined ? [] : [[id, handle]],
   )
   return {
-    facts: { handles: known, change: feed.state.board.change, size: feed.head.size },
+    facts: {
+      handles: known,
+      people: {
+        moved: feed.state.people.rotations.map(movedOf),
+        suspended: [...feed.state.people.suspended].map((id): [string, boolean] => [id, true]),
+      } satisfies PeopleNews,
+      change: feed.state.board.change,
+      size: feed.head.size,
+    },
     stop: () => {
       front.close()
       log.close()
@@ -215,3 +245,7 @@ runThread((data: FeedThread) => {
     },
   }
 })
+
+function movedOf({ identity, from, to }: Rotation): Moved {
+  return { identity, from, to }
+}

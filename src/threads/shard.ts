@@ -6,19 +6,25 @@ import { Link } from '../../actors/kernel/link.ts'
 import { type Confirmation, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { freeBytes } from '../../storage/disk.ts'
+import { readBlob } from '../../storage/blob-files.ts'
 import { Journal } from '../../storage/journal.ts'
 import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside, type Queues } from '../limits.ts'
+import { type BackfillRequest, backfill } from '../views/backfill.ts'
 import { answerRead } from '../views/reads/index.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadContext, ReadRequest } from '../views/reads/read.ts'
+import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
 import { again } from './again.ts'
 import { readFault, report, runThread } from './entry.ts'
+import { PrivateNews, type ShardTell } from './private-news.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
 export type ShardThread = {
   readonly number: number
   readonly directory: string
+  /** Files of attachments. */
+  readonly blobs: string
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly diskReserveBytes: number
@@ -35,7 +41,12 @@ export type FromLog = ['resume', number] | ['confirm', Confirmation]
 /** What a shard says to the log: its journal is durable up to here. */
 export type ToLog = number
 
-type FromFront = ['write', WriteLetter] | ['read', ReadRequest]
+/** What the front asks a shard of its private rooms. */
+export type ShardAsk =
+  | readonly ['read', ReadRequest]
+  | readonly ['updates', UpdatesRequest]
+  | readonly ['tail', BackfillRequest]
+type FromFront = readonly ['write', WriteLetter] | ShardAsk
 
 /** How long a look at the free space of the disk is believed. */
 const diskLookMs = 500
@@ -58,7 +69,10 @@ runThread((data: ShardThread) => {
     number: data.number,
     journal,
     snapshot: snapshots.found,
-    afterTurn: (seq) => snapshots.after(seq, () => shard.pack()),
+    afterTurn: (seq, acted) => {
+      snapshots.after(seq, () => shard.pack())
+      news.afterTurn(acted)
+    },
     firstRooms: data.firstRooms,
     deciders,
     again,
@@ -77,23 +91,22 @@ runThread((data: ShardThread) => {
     else shard.resume(said[1])
   }
   const cursors = new CursorSealer(data.cursorKey)
-  const read = (request: ReadRequest): ReadAnswer => {
-    const { state, board } = shard
-    const context = {
-      state,
-      board,
-      body: (slot: number) => shard.read(board.events.place[slot]!),
-      frame: (_shard: number, seq: number) => shard.read(seq),
-      cursors,
-      generation: data.generation,
-      now: readingSeconds,
-      visibility: 'private' as const,
-    }
-    return answerRead(context, request)
+  const context: ReadContext = {
+    state: shard.state,
+    board: shard.board,
+    body: (slot: number) => shard.read(shard.board.events.place[slot]!),
+    blobFile: (room: string, sha256: string) => readBlob(data.blobs, room, sha256),
+    frame: (_shard: number, seq: number) => shard.read(seq),
+    cursors,
+    generation: data.generation,
+    now: readingSeconds,
+    visibility: 'private',
   }
-  const readOrFault = (request: ReadRequest): ReadAnswer => {
+  const news = new PrivateNews(context, (told) => front.tell(told))
+  const answer = ([kind, asked]: ShardAsk): unknown => {
     try {
-      return read(request)
+      if (kind === 'updates') return updatesPage(context, asked)
+      return kind === 'tail' ? backfill(context, asked) : answerRead(context, asked)
     } catch (error) {
       return readFault(error)
     }
@@ -104,10 +117,11 @@ runThread((data: ShardThread) => {
     patienceMs: inside.patienceMs,
     now: monotonicMs,
     onAsk: (body, id) => {
-      const [kind, asked] = body as FromFront
-      if (kind === 'read') return front.answer(id, readOrFault(asked))
-      shard.post(asked, (answer: ShardAnswer, head?: Head) => front.answer(id, answer, head))
+      const asked = body as FromFront
+      if (asked[0] !== 'write') return front.answer(id, answer(asked))
+      shard.post(asked[1], (answered: ShardAnswer, head?: Head) => front.answer(id, answered, head))
     },
+    onTell: (body) => news.hear(body as ShardTell),
   })
   return {
     facts: { through: journal.nextSeq - 1, rooms: shard.board.rooms.size, events: shard.board.events.count },

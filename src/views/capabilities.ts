@@ -23,6 +23,7 @@ export type Described = {
   readonly vkey: string
   readonly verifier: string
   readonly limitsOn: boolean
+  readonly blobBytesPerIdentity: number
   readonly createdAt: number
 }
 
@@ -70,7 +71,9 @@ export function capabilities(board: Described) {
     },
     limits: {
       ...sizes,
-      ...(board.limitsOn ? rates : Object.fromEntries(Object.keys(rates).map((name) => [name, null]))),
+      ...(board.limitsOn
+        ? { ...rates, blob_bytes_per_identity: board.blobBytesPerIdentity }
+        : Object.fromEntries(Object.keys(rates).map((name) => [name, null]))),
     },
     verifier: board.verifier,
     log: {
@@ -135,7 +138,7 @@ export function refusalsOf(operation: Operation): string[] {
     ...(operation.kind === 'write' ? writeRefusals : []),
     ...operation.refusals,
   ])
-  if (operation.kind === 'read') own.delete('unsigned')
+  if (operation.kind === 'read' && !operation.refusals.includes('unsigned')) own.delete('unsigned')
   return [...own].sort()
 }
 

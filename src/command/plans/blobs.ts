@@ -1,4 +1,107 @@
-/** How writes on blobs are carried out. */
-import type { Plans } from '../plan.ts'
+/**
+ * How attachments are carried in: the bytes go into a file first, then their room hears of it. The record keeps the signed
+ * bytes without the text of the file (actors/record.ts, `Cut`), so the journal never holds them.
+ */
+import { hash } from 'node:crypto'
+import type { BlobFacts, DeletedFacts } from '../../../actors/blobs/blobs.ts'
+import type { DeleteArgs, PutArgs } from '../../../actors/blobs/decide.ts'
+import type { Facts, Signed } from '../../../actors/record.ts'
+import { decodeBase64url } from '../../format/encoding.ts'
+import { imageType } from '../../format/image-type.ts'
+import { sizes } from '../../limits.ts'
+import { type Refusal, refusal } from '../../refusals.ts'
+import { isGiven } from '../check.ts'
+import { type Doors, type Found, idOf, type Plan, type Plans } from '../plan.ts'
+import type { Verified } from '../reply.ts'
 
-export const blobsPlans: Plans = {}
+const defaultRoom = 'lobby'
+const defaultName = 'attachment.bin'
+const defaultType = 'application/octet-stream'
+
+const put: Plan = {
+  to: (verified) => ({ actor: roomOf(verified) }),
+  ask: takeIn,
+  show: (verified, decided, actor) => {
+    const id = idOf(verified, decided)
+    const { sha256, size, filename, media_type } = decided.facts as BlobFacts
+    const place = decided.isPublic ? { url: `/a/${id}` } : {}
+    const hex = Buffer.from(sha256).toString('hex')
+    const { id: author } = verified.signer
+    return {
+      values: {
+        blob: { id, filename, media_type, size, sha256: hex, ...place, room: actor, author, created_at: decided.at },
+      },
+    }
+  },
+}
+
+const remove: Plan = {
+  to: ({ command }) => ({ thing: command.target as string, field: 'target' }),
+  args: ({ command }): DeleteArgs => ({
+    target: command.target as string,
+    reason: (command.reason as string | undefined) ?? '',
+  }),
+  heard: (_verified, { facts }, { blobs }, actor) => {
+    const { file } = facts as DeletedFacts
+    if (file !== '') blobs.files.drop(actor, file)
+  },
+  show: (_verified, { facts }) => {
+    const { target, reason } = facts as DeletedFacts
+    return { values: { blob: { id: target, gone: 'deleted', ...(reason === '' ? {} : { reason }) } } }
+  },
+}
+
+function takeIn(verified: Verified, { blobs, read }: Doors, pass: (found: Found) => void): void {
+  const { command, signer } = verified
+  const text = command.data as string
+  const bytes = decodeBase64url(text)
+  const fault = faultOf(verified, bytes)
+  if (fault !== undefined || bytes === undefined) return pass({ refusal: fault! })
+  const filename = isGiven(command.filename) ? (command.filename as string) : defaultName
+  const mediaType = isGiven(command.media_type) ? (command.media_type as string) : defaultType
+  const sha256 = hash('sha256', bytes, 'buffer')
+  const facts: BlobFacts = {
+    sha256,
+    size: bytes.length,
+    filename,
+    media_type: mediaType,
+    is_image: imageType(bytes) === mediaType.toLowerCase(),
+  }
+  const by = cutOut(verified, text.length, sha256)
+  const room = roomOf(verified)
+  read({ op: 'blob.usage', args: {}, reader: signer.id }, (found) => {
+    if (found === undefined) return pass(undefined)
+    if (!found.ok) return pass('refusal' in found ? found : undefined)
+    const { bytes: used } = JSON.parse(found.json) as { bytes: number }
+    const args = (over_quota: boolean): Facts => ({ ...facts, over_quota }) satisfies PutArgs
+    // The actor is asked all the same, without a file: a retry is answered, whatever the identity has used since.
+    if (blobs.isOver(signer.id, used, bytes.length)) return pass({ args: args(true), by })
+    blobs.store({ room, author: signer.id, bytes }, (stored) =>
+      'settle' in stored ? pass({ args: args(false), by, settle: stored.settle }) : pass({ refusal: stored }),
+    )
+  })
+}
+
+function faultOf({ command }: Verified, bytes: Buffer | undefined): Refusal | undefined {
+  if (bytes === undefined)
+    return refusal('invalid_field', 'data must be canonical base64url without padding: the bytes of the file', 'data')
+  if (bytes.length > sizes.blob_bytes)
+    return refusal('too_large', `the file has ${bytes.length} bytes, ${sizes.blob_bytes} are allowed`, 'data')
+  if (/^\.{1,2}$/.test(String(command.filename)))
+    return refusal('invalid_field', 'filename must be the name of a file, and . and .. are directories', 'filename')
+  return undefined
+}
+
+/** The signed bytes without the base64url text of the file. Inside a string `"` follows a backslash, so the place is found for sure. */
+function cutOut({ signer, signature, bytes, sha }: Verified, length: number, file: Buffer): Signed {
+  const label = ',"data":"'
+  const at = bytes.indexOf(label) + label.length
+  const signed = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + length)])
+  return { key: signer.key, sig: signature, signed, cut: { at, file, sha } }
+}
+
+function roomOf({ command }: Verified): string {
+  return isGiven(command.room) ? (command.room as string) : defaultRoom
+}
+
+export const blobsPlans: Plans = { 'blob.put': put, 'blob.delete': remove }

@@ -3,7 +3,7 @@
  * without its empty fields, since `""`, `0` and `[]` mean the same as leaving a field out.
  */
 import { envelope, type FieldName, fields } from '../../operations/fields.ts'
-import { operationByName } from '../../operations/index.ts'
+import { operationByName, operations } from '../../operations/index.ts'
 import type { Operation } from '../../operations/operation.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
 
@@ -26,10 +26,20 @@ export function anyCommand(shapes: Shapes): Json {
     additionalProperties: false,
     required: ['operation'],
     properties: {
-      ...Object.fromEntries(names.map((name) => [name, plainSchema(fields[name].schema)])),
+      ...Object.fromEntries(names.map((name) => [name, widest(name)])),
       operation: { type: 'string', enum: [...operationByName.keys()], description: 'the name of an operation' },
     },
   })
+}
+
+/** The rule of a field, and those of operations that take more. */
+function widest(name: FieldName): Json {
+  const wider = operations.flatMap(({ narrowed }) => {
+    const field = narrowed?.[name]
+    return field?.widens === true ? [plainSchema(field.schema)] : []
+  })
+  const general = plainSchema(fields[name].schema)
+  return wider.length === 0 ? general : { anyOf: [general, ...wider] }
 }
 
 /** The shape of the commands of one operation. */

@@ -42,6 +42,7 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
           code: { type: 'string', enum: [...codes(400), ...codes(403), ...codes(429)] },
           message: { type: 'string', maxLength: 4096, description: 'what was wrong and what would be right' },
           field: { type: 'string', maxLength: 64, description: 'the field or parameter at fault' },
+          details: { type: 'object', description: 'what the caller needs to go on, where the operation says so' },
           retry_after: { type: 'integer', minimum: 1, description: 'seconds to wait, as in the Retry-After header' },
         },
       },

@@ -1,4 +1,49 @@
-/** Reads on blobs. */
-import type { Reads } from './read.ts'
+/** Reads on blobs: one with its bytes, what the door at /a/ needs, and what the house asks itself. */
+import type { Blob } from '../../../actors/blobs/blobs.ts'
+import { mayWrite } from '../../../actors/rooms/roles.ts'
+import { refusal } from '../../refusals.ts'
+import { ok, privateRoom, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, refused } from './read.ts'
 
-export const blobsReads: Reads = {}
+/** Where the bytes of a public blob lie, and how they are to be served. */
+export type BlobFile = {
+  readonly room: string
+  readonly sha256: string
+  readonly size: number
+  readonly filename: string
+  readonly media_type: string
+  readonly is_image: boolean
+}
+
+export const blobsReads: Reads = {
+  'blob.get': (context, request) =>
+    withBlob(context, request, (blob) => {
+      const bytes = context.blobFile(blob.room, blob.sha256)
+      if (bytes === undefined) throw new Error(`the file ${blob.sha256} of blob ${blob.id} is missing`)
+      return ok({ blob: blobView(context, blob), data: bytes.toString('base64url') })
+    }),
+  'blob.file': (context, request) =>
+    withBlob(context, request, ({ room, sha256, size, filename, mediaType, isImage }) =>
+      ok({ room, sha256, size, filename, media_type: mediaType, is_image: isImage } satisfies BlobFile),
+    ),
+  'blob.usage': ({ state, visibility }, { reader }) =>
+    ok({ bytes: visibility === 'private' ? state.blobs.bytesOf(reader) : 0 }),
+  'blob.needed': ({ state }, { args }) => ok([...state.blobs.heldIn(String(args.room))]),
+}
+
+function withBlob(context: ReadContext, { args, reader }: ReadRequest, read: (blob: Blob) => ReadAnswer): ReadAnswer {
+  const { blobs } = context.state
+  const blob = blobs.find(String(args.target))
+  const absent = refusal('not_found', `there is no blob ${args.target}`, 'target')
+  const room = blob === undefined ? undefined : blobs.roomOf(blob)
+  if (blob === undefined || room?.visibility !== context.visibility) return { ok: false, absent }
+  if (room.visibility === 'private' && !mayWrite(room, reader)) return refused(privateRoom)
+  const gone = blobs.goneReason(blob, context.now())
+  return gone === undefined
+    ? read(blob)
+    : refused(refusal('not_found', `the file of blob ${blob.id} is not served any more: ${gone}`, 'target'))
+}
+
+function blobView({ state }: ReadContext, blob: Blob) {
+  const { room, author, at } = blob
+  return { ...state.blobs.viewOf(blob.id), room, author, created_at: at }
+}

@@ -9,7 +9,7 @@ import type { State } from '../../../actors/state.ts'
 import type { Frame } from '../../../storage/journal.ts'
 import type { CursorSealer } from '../../format/cursor.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
-import { type EventView, slotView } from '../event.ts'
+import { type EventView, itemView } from '../event.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */
 export type ReadRequest = {
@@ -19,6 +19,8 @@ export type ReadRequest = {
   readonly reader: string
   /** The operator of this board signed. */
   readonly operator?: boolean
+  /** What the reader is called, as the front knows it: a private room's shard does not. */
+  readonly handle?: string
   /** Asked by a command; absent: by a plain GET. */
   readonly isCommand?: true
 }
@@ -42,6 +44,8 @@ export type ReadContext = {
   readonly state: State
   readonly board: Board
   readonly body: (slot: number) => Frame
+  /** The bytes of an attachment's file; undefined: it is not there. */
+  readonly blobFile: (room: string, sha256: string) => Buffer | undefined
   /** The frame with this number in the journal of a shard. */
   readonly frame: (shard: number, seq: number) => Frame
   readonly cursors: CursorSealer
@@ -104,8 +108,9 @@ export function withEvent(
   return read(slot)
 }
 
+/** The event in this slot, with the newest version's text; of a slot that is an edit, that version by itself. */
 export function view(context: ReadContext, slot: number, payload: boolean): EventView {
-  return slotView(context.board, slot, context.body(slot), { payload, now: context.now() })
+  return itemView(context.state, slot, context.body, { payload, now: context.now() })
 }
 
 export function limitOf(args: ReadRequest['args']): number {

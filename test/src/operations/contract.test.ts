@@ -92,7 +92,8 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
   test('takes each field once', () => {
     const taken = [...operation.required, ...operation.optional]
     expect(new Set(taken).size).toBe(taken.length)
-    expect(taken.includes('data')).toBe(operation.data !== undefined)
+    // The data of most operations is JSON; of the others it has a rule of its own.
+    expect(taken.includes('data')).toBe(operation.data !== undefined || operation.narrowed?.data !== undefined)
     expect(Object.keys(operation.narrowed ?? {}).filter((name) => !taken.includes(name as FieldName))).toEqual([])
   })
 
@@ -150,7 +151,7 @@ function refusalOf(command: Json): string | undefined {
 function isDescribed(operation: Operation, command: Json): boolean {
   const given = withoutEmpty(command)
   if (!hasShape(`${titleOf(operation.name)}Request`, given)) return false
-  if (given.data === undefined) return true
+  if (given.data === undefined || operation.data === undefined) return true
   try {
     return hasShape(`${titleOf(operation.name)}Data`, JSON.parse(given.data as string))
   } catch {

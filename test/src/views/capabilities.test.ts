@@ -16,6 +16,7 @@ const described = {
   origin: 'board.example.org/log',
   vkey: 'board.example.org/log+00000000+AAAA',
   verifier: 'noble',
+  blobBytesPerIdentity: 1024,
   limitsOn: true,
   createdAt: 1_790_000_000,
 }

@@ -1,0 +1,85 @@
+/**
+ * Files on their way in: each is on disk before the actor hears of it, and gone again when the actor says no.
+ * Bounded: so many files at once, and so many bytes for each identity, those on their way counted in.
+ */
+import { hash } from 'node:crypto'
+import type { ShardAnswer } from '../../actors/shard.ts'
+import type { BlobFiles } from '../../storage/blob-files.ts'
+import { DiskFull } from '../../storage/disk.ts'
+import { inside } from '../limits.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { NoAnswer } from './ports.ts'
+
+export type Incoming = {
+  readonly room: string
+  /** Identity id. */
+  readonly author: string
+  readonly bytes: Buffer
+}
+
+/** A file that is on disk; `settle` takes what the actor answered to the command that names it. */
+export type Stored = { readonly settle: (answer: ShardAnswer | NoAnswer) => void }
+
+const overloaded = refusal(
+  'overloaded',
+  'as many files as this board takes at once are on their way: try again',
+  undefined,
+  1,
+)
+const full = refusal(
+  'storage_full',
+  'the disk of this board is full: reads go on, writes wait for the operator',
+  undefined,
+  60,
+)
+
+export class BlobIntake {
+  readonly files: BlobFiles
+  /** Bytes that the files of one identity may take in all. */
+  readonly #bytesMax: number
+  /** Bytes under way by identity. */
+  readonly #underWay = new Map<string, number>()
+  /** Ends the process: after a failed sync nothing that is read back can be trusted. */
+  readonly #fail: (error: unknown) => void
+  #open = 0
+
+  constructor(options: { files: BlobFiles; bytesMax: number; fail: (error: unknown) => void }) {
+    this.files = options.files
+    this.#fail = options.fail
+    this.#bytesMax = options.bytesMax
+  }
+
+  /** True when an identity whose standing files take `used` bytes has no room for so many more. */
+  isOver(author: string, used: number, bytes: number): boolean {
+    return used + (this.#underWay.get(author) ?? 0) + bytes > this.#bytesMax
+  }
+
+  /** Writes the file. `done` is called once; nothing else may be said of the file before. */
+  store({ room, author, bytes }: Incoming, done: (stored: Stored | Refusal) => void): void {
+    if (this.#open >= inside.blobsUnderWay) return done(overloaded)
+    const sha256 = hash('sha256', bytes, 'hex')
+    this.#count(author, bytes.length, 1)
+    this.files.hold(room, sha256, bytes).then(
+      () =>
+        done({
+          settle: (answer) => {
+            this.#count(author, -bytes.length, -1)
+            // No answer: the record may be there. A repeated command names what is there already, or was deleted since.
+            this.files.release(room, sha256, answer === undefined || (answer.ok && answer.duplicate !== true))
+          },
+        }),
+      (error: unknown) => {
+        this.#count(author, -bytes.length, -1)
+        if (error instanceof DiskFull) done(full)
+        else this.#fail(error)
+      },
+    )
+  }
+
+  #count(author: string, bytes: number, files: number): void {
+    this.#open += files
+    const now = (this.#underWay.get(author) ?? 0) + bytes
+    if (now === 0) this.#underWay.delete(author)
+    else this.#underWay.set(author, now)
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * GET /a/{blob id}: the file of a public attachment, streamed from the disk as fast as the reader takes it.
+ *
+ * Strangers put these bytes here, so no browser may take them for a page of this board: a download always, but for an image whose
+ * first bytes are of the type that it says; never sniffed, in a sandbox without scripts, and of a type that runs nothing. The
+ * bytes of an id never change. Public files only: those of private rooms are read by signed `blob.get`.
+ */
+import type { BlobFiles } from '../../storage/blob-files.ts'
+import type { ReadHandle } from '../../storage/disk.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import { readReply, refused } from '../command/reply.ts'
+import type { Throttle } from '../command/throttle.ts'
+import { fields } from '../operations/fields.ts'
+import { refusal } from '../refusals.ts'
+import type { BlobFile } from '../views/reads/blobs.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { contentDisposition, type Part, rangeOf, servedType } from './files.ts'
+import type { ByteStream, Exchange, Header } from './port.ts'
+import type { Doors, RouteHandler } from './routes.ts'
+
+type Find = (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+
+export type BlobDoorOptions = {
+  /** Asks the feed, which knows public things alone. */
+  readonly find: Find
+  readonly files: BlobFiles
+  readonly throttle: Throttle
+  readonly addressOf: (exchange: Exchange) => string
+  readonly doors: () => Doors
+}
+
+/** Bytes read ahead of a reader. */
+const pieceBytes = 65_536
+
+export function blobDoor(options: BlobDoorOptions): RouteHandler {
+  return (exchange, target) => {
+    const send = (found: Parameters<typeof refused>[0]) => options.doors().send(exchange, refused(found))
+    const wait = options.throttle.reads(options.addressOf(exchange))
+    if (wait > 0)
+      return send(
+        refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait),
+      )
+    if (exchange.query !== '') return send(refusal('unknown_field', '/a/{id} takes no parameters'))
+    if (!/^[0-9a-f]{32}$/.test(target))
+      return send(refusal('invalid_field', `the id of a blob is needed: ${fields.event_id.rule}`, 'id'))
+    options.find({ op: 'blob.file', args: { target }, reader: '' }, (answer) => {
+      if (exchange.ended) return
+      if (answer?.ok !== true) return options.doors().send(exchange, readReply(answer))
+      const file = JSON.parse(answer.json) as BlobFile
+      const etag = `"${file.sha256}"`
+      const headers = headersOf(file, etag)
+      if (matches(exchange.header('if-none-match'), etag)) return exchange.reply(304, headers, '')
+      const part = partOf(exchange, file.size, etag)
+      if (part === 'outside') return exchange.reply(416, [...headers, ['content-range', `bytes */${file.size}`]], '')
+      void serve(options.files, exchange, file, { headers, part })
+    })
+  }
+}
+
+function headersOf(file: BlobFile, etag: string): Header[] {
+  return [
+    ['content-type', servedType(file)],
+    ['content-disposition', contentDisposition(file.is_image ? 'inline' : 'attachment', file.filename)],
+    ['content-security-policy', "sandbox; default-src 'none'"],
+    ['x-content-type-options', 'nosniff'],
+    // Anybody may read them by any other way, so other sites may show them; a page of theirs learns nothing by it.
+    ['cross-origin-resource-policy', 'cross-origin'],
+    ['access-control-allow-origin', '*'],
+    ['access-control-expose-headers', 'Content-Disposition, Content-Range, ETag'],
+    ['cache-control', 'public, max-age=31536000, immutable'],
+    ['accept-ranges', 'bytes'],
+    ['etag', etag],
+  ]
+}
+
+/** The part asked for; undefined: all of it. A range holds only for GET, and under If-Range only for these very bytes. */
+function partOf(exchange: Exchange, size: number, etag: string): Part | 'outside' | undefined {
+  if (exchange.method !== 'GET') return undefined
+  const condition = exchange.header('if-range')
+  if (condition !== undefined && condition.trim() !== etag) return undefined
+  return rangeOf(exchange.header('range'), size)
+}
+
+/** If-None-Match compares weakly (RFC 9110, 13.1.2). */
+function matches(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false
+  return header.split(',').some((each) => each.trim() === '*' || each.trim().replace(/^W\//, '') === etag)
+}
+
+async function serve(
+  files: BlobFiles,
+  exchange: Exchange,
+  file: BlobFile,
+  { headers, part }: { headers: readonly Header[]; part: Part | undefined },
+): Promise<void> {
+  const opened = await files.open(file.room, file.sha256)
+  if (opened === undefined) throw new Error(`the file ${file.sha256} of room ${file.room} is missing`)
+  if (exchange.ended) return opened.close()
+  const { start, end } = part ?? { start: 0, end: file.size }
+  const range: Header[] = part === undefined ? [] : [['content-range', `bytes ${start}-${end - 1}/${file.size}`]]
+  const stream = exchange.stream(part === undefined ? 200 : 206, [...headers, ...range])
+  await pump(opened, stream, { start, end })
+}
+
+/** Reads a piece, hands it over, waits for room. */
+async function pump(file: ReadHandle, stream: ByteStream, { start, end }: Part): Promise<void> {
+  let isOver = false
+  let resume = (): void => {}
+  stream.onDrain(() => resume())
+  stream.onClose(() => {
+    isOver = true
+    resume()
+  })
+  try {
+    for (let at = start; at < end && !isOver; ) {
+      const piece = Buffer.allocUnsafe(Math.min(pieceBytes, end - at))
+      const count = await file.read(piece, at)
+      if (count === 0) return stream.close()
+      at += count
+      if (!stream.write(piece.subarray(0, count)) && !isOver)
+        await new Promise<void>((go) => {
+          resume = go
+        })
+    }
+    stream.end()
+  } finally {
+    await file.close()
+  }
+}
+
+/** Removes the files that no record names any more: of commands that were under way when the process ended, and of redacted posts. */
+export async function sweepBlobs(
+  files: BlobFiles,
+  /** Asks the shard of a room which files it needs. */
+  needed: (room: string, answer: (answer: ReadAnswer | NoAnswer) => void) => void,
+): Promise<void> {
+  for (const room of files.rooms()) {
+    const answer = await new Promise<ReadAnswer | NoAnswer>((done) => needed(room, done))
+    if (answer?.ok === true) files.sweep(room, new Set(JSON.parse(answer.json) as string[]))
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Files of attachments, by their content.
+ *
+ *   blobs/<room>/<SHA-256 of the bytes, 64 hex>     the bytes as they are served, nothing else; mode 0600
+ *   blobs/<room>/<the same>.<16 hex>.tmp            being written
+ *
+ * A file is written whole, synced, renamed and its directory synced before anybody may speak of it. The same bytes in one room
+ * are one file; two rooms never share one, so whether a file exists tells nothing about another room. Which files are needed
+ * the journals say: a file that none of them names (a crash between file and record, a refused command) is removed, at the
+ * latest by the sweep of the next start. What was signed is not here: the record keeps the signing bytes without the base64url
+ * text of the file, and where it stood (actors/record.ts, `Cut`).
+ *
+ * One owner per directory. It counts who holds a file, so that none is removed while a command that will name it is under way.
+ */
+import { join } from 'node:path'
+import {
+  fileExists,
+  fileSize,
+  listDirectories,
+  listFiles,
+  openForReading,
+  type ReadHandle,
+  readWhole,
+  removeUnsynced,
+  writeAtomicLater,
+} from './disk.ts'
+
+type Held = {
+  holders: number
+  /** No record named the file when it was first held. */
+  isNew: boolean
+  readonly written: Promise<void>
+}
+
+export class BlobFiles {
+  readonly #directory: string
+  readonly #held = new Map<string, Held>()
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  /** Files that commands under way hold. */
+  get held(): number {
+    return this.#held.size
+  }
+
+  /** Resolves when the file is durable; it then stays until `release`. Rejects as `writeAtomicLater` does, and holds nothing. */
+  async hold(room: string, sha256: string, bytes: Uint8Array): Promise<void> {
+    const path = blobPath(this.#directory, room, sha256)
+    let held = this.#held.get(path)
+    if (held === undefined) {
+      const isNew = fileSize(path) !== bytes.length
+      held = { holders: 0, isNew, written: isNew ? writeAtomicLater(path, bytes) : Promise.resolve() }
+      this.#held.set(path, held)
+    }
+    held.holders++
+    try {
+      await held.written
+    } catch (error) {
+      this.#let(path, held)
+      throw error
+    }
+  }
+
+  /** The command is over. `isNamed`: a record names the file now, or may. */
+  release(room: string, sha256: string, isNamed: boolean): void {
+    const path = blobPath(this.#directory, room, sha256)
+    const held = this.#held.get(path)
+    if (held === undefined) throw new Error(`${path} is not held`)
+    if (isNamed) held.isNew = false
+    this.#let(path, held)
+  }
+
+  /** No record names the file any more. It goes when nobody holds it. */
+  drop(room: string, sha256: string): void {
+    const path = blobPath(this.#directory, room, sha256)
+    const held = this.#held.get(path)
+    if (held === undefined) removeUnsynced(path)
+    else held.isNew = true
+  }
+
+  /** A file to read piece by piece; undefined: there is none. */
+  open(room: string, sha256: string): Promise<ReadHandle | undefined> {
+    return openForReading(blobPath(this.#directory, room, sha256))
+  }
+
+  /** Rooms that have files. */
+  rooms(): string[] {
+    return fileExists(this.#directory) ? listDirectories(this.#directory) : []
+  }
+
+  /** Removes what is not needed; only while nothing is held. How many files went. */
+  sweep(room: string, needed: ReadonlySet<string>): number {
+    const unneeded = listFiles(join(this.#directory, room)).filter((name) => !needed.has(name))
+    for (const name of unneeded) removeUnsynced(join(this.#directory, room, name))
+    return unneeded.length
+  }
+
+  #let(path: string, held: Held): void {
+    if (--held.holders > 0) return
+    this.#held.delete(path)
+    if (held.isNew) removeUnsynced(path)
+  }
+}
+
+/** The bytes of a file at once; undefined: there is none. */
+export function readBlob(directory: string, room: string, sha256: string): Buffer | undefined {
+  const path = blobPath(directory, room, sha256)
+  return fileExists(path) ? readWhole(path) : undefined
+}
+
+/** `room` and `sha256` were checked to be names: neither holds a dot or a slash. */
+function blobPath(directory: string, room: string, sha256: string): string {
+  return join(directory, room, sha256)
+}

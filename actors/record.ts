@@ -14,7 +14,7 @@
  */
 import { createHash } from 'node:crypto'
 import { Packr, Unpackr } from 'msgpackr'
-import type { Frame, NewFrame } from '../storage/journal.ts'
+import { type Frame, type NewFrame, STUB } from '../storage/journal.ts'
 
 /** Frame flags of this floor (storage uses 0x80 and 0x40). */
 export const PUBLIC = 0x01
@@ -93,6 +93,8 @@ export type Event = {
   readonly expires?: number
   /** The door the command came by. */
   readonly via: string
+  /** Of a stub alone: SHA-256 of the signing bytes that are gone. */
+  readonly sha?: Uint8Array
 }
 
 export type HandleClaimed = {
@@ -153,16 +155,49 @@ export function toFrame(
 }
 
 export function frameKey(frame: Frame): Buffer {
-  return frame.payload.subarray(0, 16)
+  const at = keyAt(frame)
+  return frame.payload.subarray(at, at + 16)
 }
 
 /** The log entry inside a frame with the LEAF flag, as a view. */
 export function frameEntry(frame: Frame): Buffer {
-  return frame.payload.subarray(18, 18 + frame.payload.readUInt16LE(16))
+  const at = keyAt(frame)
+  return frame.payload.subarray(at + 18, at + 18 + frame.payload.readUInt16LE(at + 16))
 }
 
-/** Decodes the body; byte fields are views of the frame's payload. */
+/** Decodes the body; byte fields are views of the frame's payload. Of a stub: what was kept, without what was signed. */
 export function fromFrame(frame: Frame): BoardRecord {
-  const body = decoder.unpack(frame.payload.subarray(18 + frame.payload.readUInt16LE(16))) as object
-  return { type: frame.type, ...body } as BoardRecord
+  const at = keyAt(frame)
+  const start = at + 18 + frame.payload.readUInt16LE(at + 16)
+  const body = isStub(frame)
+    ? frame.payload.subarray(start + 4, start + 4 + frame.payload.readUInt32LE(start))
+    : frame.payload.subarray(start)
+  return { type: frame.type, ...(decoder.unpack(body) as object) } as BoardRecord
+}
+
+export function isStub(frame: Frame): boolean {
+  return (frame.flags & STUB) !== 0
+}
+
+/**
+ * What a stub keeps of an event whose text was taken back, behind digest and key: the log entry with its length, then
+ * the length (u32) of a body that has everything but the signed bytes and the signature over them.
+ */
+export function stubOfEvent(frame: Frame): Buffer {
+  const { type, by, ...event } = fromFrame(frame) as Event
+  const sha = createHash('sha256').update(by.signed).digest()
+  const nothing = Buffer.alloc(0)
+  const body = encoder.pack({ ...event, by: { key: by.key, sig: nothing, signed: nothing }, sha })
+  const entry = frameEntry(frame)
+  const kept = Buffer.allocUnsafe(2 + entry.length + 4 + body.length)
+  kept.writeUInt16LE(entry.length, 0)
+  entry.copy(kept, 2)
+  kept.writeUInt32LE(body.length, 2 + entry.length)
+  body.copy(kept, 6 + entry.length)
+  return kept
+}
+
+/** Where the key stands: behind the digest of a stub. */
+function keyAt(frame: Frame): number {
+  return isStub(frame) ? 32 : 0
 }

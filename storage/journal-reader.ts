@@ -73,6 +73,11 @@ export class JournalReader {
     return newest ?? this.#sealed.findKey(Buffer.from(key), this.#through)
   }
 
+  /** The writer has rewritten sealed segments: what was open of them is closed, and with it what they held before. */
+  reopen(): void {
+    this.#sealed.reopen()
+  }
+
   close(): void {
     this.#tail?.file.close()
     this.#tail = undefined

@@ -9,7 +9,8 @@
  * its owner starts over with `Journal.open`, which believes only the disk.
  */
 import { Chain } from './chain.ts'
-import { DiskFull, type OpenFile, openFile, removeFile, syncDirectory, writeAtomic } from './disk.ts'
+import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
+import { DiskFull, makeDirectory, type OpenFile, openFile, removeFile, syncDirectory, writeAtomic } from './disk.ts'
 import {
   encodeFrame,
   FRAME_BYTES_LIMIT,
@@ -97,6 +98,8 @@ export class Journal {
    */
   static open(options: JournalOptions): Journal {
     const report = options.report ?? (() => {})
+    makeDirectory(options.directory)
+    removeUnfinished(options.directory)
     const recovered = recover({ directory: options.directory, openFile: options.openFile ?? openFile, report })
     const journal = new Journal(options, recovered)
     try {
@@ -287,6 +290,38 @@ export class Journal {
     if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
     const newest = this.#active?.live.find(key)
     return newest ?? this.#sealed.findKey(Buffer.from(key), this.#nextSeq - 1)
+  }
+
+  /**
+   * Replaces the payloads of these frames by stubs on disk, for good, in steps of a few milliseconds; appends may go on
+   * between two steps. The active segment is sealed first when it holds one of them. Returns how many became stubs: those
+   * that are stubs already are passed over. Throws like compactSegment; frames not yet reached then still stand.
+   */
+  *compact(
+    seqs: ReadonlySet<number>,
+    keep: (frame: Frame) => Uint8Array,
+  ): Generator<CompactionStep, number, undefined> {
+    if (this.#poison) throw this.#poison
+    const active = this.#active
+    if (active !== undefined && [...seqs].some((seq) => active.live.has(seq))) {
+      try {
+        this.#seal(active)
+        this.#startSegment()
+      } catch (error) {
+        this.#afterFailure(error)
+        throw error
+      }
+    }
+    let stubs = 0
+    for (const firstSeq of this.#sealed.holding(seqs)) {
+      stubs += yield* compactSegment({
+        directory: this.#directory,
+        firstSeq,
+        keep: (frame) => (seqs.has(frame.seq) ? keep(frame) : undefined),
+      })
+      this.#sealed.reopen()
+    }
+    return stubs
   }
 
   /** Chain hash (32 bytes) over all durable frames, see chain.ts; 32 zero bytes for an empty journal. */

@@ -41,6 +41,19 @@ export class SealedSegments {
     return last ? last.firstSeq + last.count : 1
   }
 
+  /** First seqs of the segments that hold any of these seqs, ascending. */
+  holding(seqs: Iterable<number>): number[] {
+    const found = new Set<number>()
+    for (const seq of seqs) if (seq < this.nextSeq) found.add(this.#listedAt(seq).firstSeq)
+    return [...found].sort((a, b) => a - b)
+  }
+
+  /** Closes what is open: a segment was rewritten, and is opened as it is now when it is asked for. */
+  reopen(): void {
+    for (const segment of this.#opened.values()) segment.close()
+    this.#opened.clear()
+  }
+
   /** Gives every segment an index that names it; scans only segments that have none. */
   checkIndexes(): void {
     for (const { firstSeq } of this.#list) {
@@ -78,8 +91,7 @@ export class SealedSegments {
   }
 
   close(): void {
-    for (const segment of this.#opened.values()) segment.close()
-    this.#opened.clear()
+    this.reopen()
   }
 
   #listedAt(seq: number): Listed {

@@ -1,0 +1,109 @@
+/**
+ * Compaction: what a person took back leaves the disk.
+ *
+ * The payload of a frame is replaced by a stub of the same length, so no frame moves: indexes stay as they are, and who has
+ * the old file open reads the same places. The stub begins with the SHA-256 of the payload as first written, so every chain
+ * hash still comes out (chain.ts), and ends in zeros. Only sealed segments are rewritten: the owner seals the active one first.
+ *
+ *   stub payload   digest 32 | key 16 where KEYED | what the owner keeps | zeros up to the old length
+ *
+ * A segment is copied to `<name>.log.compact`, synced, renamed over, and the directory synced: a kill at any moment leaves
+ * the old file or the new one, whole. A copy that was left behind is removed by the next pass.
+ */
+import { join } from 'node:path'
+import { payloadDigest } from './chain.ts'
+import { Damage, type DiskFile, listFiles, openFile, removeFile, renameDurable } from './disk.ts'
+import { DIGEST_BYTES, encodeFrame, FOOTER, type FoundFrame, KEY_BYTES, keyOffset, STUB } from './frame.ts'
+import { FrameWindow } from './frame-window.ts'
+import { readFooter, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from './segment.ts'
+
+const suffix = '.compact'
+/** Bytes between two steps: a few milliseconds of a thread that has other work. */
+const stepBytes = 4 * 1024 * 1024
+
+export type CompactionStep = { readonly bytes: number; readonly of: number; readonly stubs: number }
+
+export type Compaction = {
+  readonly directory: string
+  /** First seq of a sealed segment. */
+  readonly firstSeq: number
+  /**
+   * What stays of a frame: the bytes behind digest and key, or undefined when all of it stays. Asked for every frame that
+   * is no stub yet. The stub has to fit where the payload was.
+   */
+  readonly keep: (frame: FoundFrame) => Uint8Array | undefined
+}
+
+/**
+ * Rewrites one sealed segment in steps of a few milliseconds. Returns how many frames became stubs; 0: nothing was written.
+ * Throws Damage when the segment is not sound, RangeError when a stub does not fit, DiskFull, SyncFailed or a system error;
+ * the old file then still stands.
+ */
+export function* compactSegment(compaction: Compaction): Generator<CompactionStep, number, undefined> {
+  const { directory, firstSeq } = compaction
+  const path = segmentPath(directory, firstSeq)
+  const source = openFile(path, 'read')
+  let target: DiskFile | undefined
+  try {
+    const size = source.size()
+    if (readSegmentHeader(source)?.firstSeq !== firstSeq || readFooter(source, size, firstSeq) === undefined)
+      throw new Damage({ path, offset: 0, expected: `sealed segment ${firstSeq}`, found: 'another or none' })
+    removeFile(`${path}${suffix}`)
+    const window = new FrameWindow(source, size)
+    let stubs = 0
+    let sinceStep = 0
+    for (let at = SEGMENT_HEADER_BYTES; at < size; ) {
+      const frame = window.at(at)
+      if (frame.frameBytes === undefined)
+        throw new Damage({ path, offset: at, expected: 'a frame', found: `a bad ${frame.fault}` })
+      const kept = frame.type === FOOTER || (frame.flags & STUB) !== 0 ? undefined : compaction.keep(frame)
+      if (kept !== undefined) {
+        target ??= copyOf(source, size, `${path}${suffix}`)
+        target.writeAt(stubFrame(frame, kept), at)
+        stubs++
+      }
+      at += frame.frameBytes
+      sinceStep += frame.frameBytes
+      if (sinceStep < stepBytes) continue
+      sinceStep = 0
+      yield { bytes: at, of: size, stubs }
+    }
+    if (target === undefined) return 0
+    target.sync()
+    target.close()
+    renameDurable(`${path}${suffix}`, path)
+    return stubs
+  } finally {
+    target?.close()
+    source.close()
+  }
+}
+
+/** Removes the copies that a kill left behind. */
+export function removeUnfinished(directory: string): void {
+  for (const name of listFiles(directory)) if (name.endsWith(`.log${suffix}`)) removeFile(join(directory, name))
+}
+
+/** The whole frame of a stub in place of `frame`. */
+function stubFrame(frame: FoundFrame, kept: Uint8Array): Buffer {
+  const key = keyOffset(frame.flags) === undefined ? 0 : KEY_BYTES
+  const payload = Buffer.alloc(frame.payload.length)
+  if (DIGEST_BYTES + key + kept.length > payload.length)
+    throw new RangeError(`the stub of frame ${frame.seq} has more bytes than the frame`)
+  payload.set(payloadDigest(frame.flags, frame.payload), 0)
+  payload.set(frame.payload.subarray(0, key), DIGEST_BYTES)
+  payload.set(kept, DIGEST_BYTES + key)
+  const bytes = Buffer.allocUnsafe(frame.frameBytes)
+  encodeFrame(bytes, 0, { type: frame.type, flags: frame.flags | STUB, payload }, frame.seq, frame.durableSeq)
+  return bytes
+}
+
+function copyOf(source: DiskFile, size: number, path: string): DiskFile {
+  const target = openFile(path, 'create')
+  const chunk = Buffer.allocUnsafe(Math.min(size, stepBytes))
+  for (let at = 0; at < size; at += chunk.length) {
+    const filled = source.readAt(chunk.subarray(0, Math.min(chunk.length, size - at)), at)
+    target.writeAt(chunk.subarray(0, filled), at)
+  }
+  return target
+}

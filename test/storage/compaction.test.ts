@@ -1,0 +1,118 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { verifyJournal } from '../../storage/fsck-journal.ts'
+import { Journal, JournalReader, KEYED, STUB } from '../../storage/journal.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+const kept = Buffer.from('what stays')
+
+/** A journal of small segments: every payload is a 16-byte key and a text nobody else has. */
+function filled(directory: string, frames: number): Journal {
+  const journal = Journal.open({ directory, segmentBytesMax: 4096 })
+  for (let seq = 1; seq <= frames; seq++)
+    journal.append([{ type: 1, flags: KEYED, payload: Buffer.concat([keyOf(seq), Buffer.from(secretOf(seq))]) }])
+  return journal
+}
+
+const keyOf = (seq: number): Buffer => Buffer.from(String(seq).padStart(16, 'k'))
+const secretOf = (seq: number): string => `secret-${seq}-${'x'.repeat(80)}`
+
+function compactAll(journal: Journal, seqs: ReadonlySet<number>): number {
+  const steps = journal.compact(seqs, () => kept)
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
+
+function bytesOnDisk(directory: string): string {
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+  return names
+    .filter((name) => /\.(log|idx|compact)$/.test(name))
+    .map((name) => readFileSync(join(directory, name), 'latin1'))
+    .join()
+}
+
+test('what is compacted is nowhere on disk, everything else is as it was, and the chain of hashes holds', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 90 }), { minLength: 1, maxLength: 40 }), (picked) => {
+      const directory = scratchDirectory()
+      const journal = filled(directory, 90)
+      const seqs = new Set(picked)
+      expect(compactAll(journal, seqs)).toBe(seqs.size)
+      const found = bytesOnDisk(directory)
+      for (let seq = 1; seq <= 90; seq++) expect(found.includes(`secret-${seq}-`)).toBe(!seqs.has(seq))
+      const checkAll = (opened: Pick<Journal, 'read' | 'findKey'>) => {
+        for (let seq = 1; seq <= 90; seq++) {
+          const { flags, payload } = opened.read(seq)!
+          expect((flags & STUB) !== 0).toBe(seqs.has(seq))
+          if (seqs.has(seq)) expect(payload.subarray(48, 48 + kept.length)).toEqual(kept)
+          else expect(payload.subarray(16).toString()).toBe(secretOf(seq))
+          expect(opened.findKey(keyOf(seq))).toBe(seq)
+        }
+      }
+      checkAll(journal)
+      journal.append([{ type: 1, flags: 0, payload: Buffer.from('goes on') }])
+      journal.close()
+      const problems: unknown[] = []
+      expect(verifyJournal(directory, (problem) => problems.push(problem))).toMatchObject({ damages: 0, frames: 91 })
+      expect(problems).toEqual([])
+      const again = Journal.open({ directory, segmentBytesMax: 4096 })
+      checkAll(again)
+      expect(compactAll(again, seqs)).toBe(0)
+      again.close()
+    }),
+    { numRuns: 15 },
+  )
+})
+
+test('the chain hash of a compacted journal is that of the journal as it was written', () => {
+  const directory = scratchDirectory()
+  const journal = filled(directory, 60)
+  const before = journal.chain()
+  compactAll(journal, new Set([1, 2, 30, 59]))
+  expect(journal.chain()).toEqual(before)
+  journal.close()
+})
+
+test('a compaction that ends at any step leaves every frame whole, and the next one finishes it', () => {
+  for (let steps = 0; steps < 6; steps++) {
+    const directory = scratchDirectory()
+    const journal = filled(directory, 90)
+    const seqs = new Set([3, 33, 63, 88])
+    const compacting = journal.compact(seqs, () => kept)
+    for (let n = 0; n < steps; n++) compacting.next()
+    // As a kill would: nothing is closed, nothing ends.
+    const again = Journal.open({ directory, segmentBytesMax: 4096 })
+    for (let seq = 1; seq <= 90; seq++) expect(again.read(seq)?.seq).toBe(seq)
+    compactAll(again, seqs)
+    expect(bytesOnDisk(directory)).not.toMatch(/secret-(3|33|63|88)-/)
+    again.close()
+    journal.close()
+  }
+})
+
+test('a reader in another thread reads on while segments are rewritten under it, and sees the stubs when it looks anew', () => {
+  const directory = scratchDirectory()
+  const journal = filled(directory, 90)
+  const reader = JournalReader.open(directory)
+  reader.advance(90)
+  expect(reader.read(5)!.payload.subarray(16).toString()).toBe(secretOf(5))
+  compactAll(journal, new Set([5]))
+  expect([...reader.scan(1)].map(({ seq }) => seq)).toEqual(Array.from({ length: 90 }, (_, n) => n + 1))
+  reader.reopen()
+  expect(reader.read(5)!.flags & STUB).toBe(STUB)
+  reader.close()
+  journal.close()
+})
+
+test('a stub that has more bytes than the frame is refused, and nothing is changed', () => {
+  const directory = scratchDirectory()
+  const journal = filled(directory, 3)
+  const compacting = journal.compact(new Set([2]), () => Buffer.alloc(500))
+  expect(() => [...compacting]).toThrow(RangeError)
+  expect(journal.read(2)!.payload.subarray(16).toString()).toBe(secretOf(2))
+  journal.close()
+})

@@ -1,13 +1,15 @@
 /**
  * Limits: every number that bounds what a caller may send or keep open, with its unit and its reason.
- * All are shown at /capabilities. Sizes never go away; rates and quotas are lifted by BROADSIDE_LIMITS=off.
+ * All are shown at /capabilities, and can be set by the operator (limits-given.ts). Sizes never go away; rates and quotas are
+ * lifted by BROADSIDE_LIMITS=off.
  */
+import { settledRates, settledSizes } from './limits-given.ts'
 
 export type Sizes = typeof sizes
 export type Rates = typeof rates
 
 /** Bytes and counts of one request. */
-export const sizes = {
+const sizeDefaults = {
   /** A command with a 1 MiB attachment in base64url fits. */
   body_bytes: 2 * 1024 * 1024,
   text_bytes: 32_768,
@@ -53,8 +55,39 @@ export const sizes = {
   read_token_seconds: 3_600,
 } as const
 
+/** How far an operator may raise what may be changed at all: beyond it queues, frames or typed arrays would be too small. */
+const ceilings = {
+  body_bytes: 16 * 1024 * 1024,
+  text_bytes: 262_144,
+  data_bytes: 524_288,
+  attachments: 64,
+  blob_bytes: 8 * 1024 * 1024,
+  doc_title_characters: 1_000,
+  doc_text_bytes: 524_288,
+  doc_versions: 10_000,
+  members: 100,
+  query_bytes: 1_024,
+  reason_bytes: 8_192,
+  filename_bytes: 255,
+  media_type_bytes: 255,
+  request_id_bytes: 1_024,
+  nonce_bytes: 1_024,
+  url_query_bytes: 16_384,
+  page_default: 200,
+  ttl_maximum: sizeDefaults.ttl_maximum,
+  profile_description_bytes: 16_384,
+  profile_capabilities: 64,
+  profile_links: 32,
+  tail_last_maximum: 200,
+  updates_wait_seconds: 300,
+  updates_rooms: 512,
+  read_token_seconds: 86_400,
+} as const
+
+export const sizes = settledSizes(sizeDefaults, ceilings)
+
 /** What one identity or address may do; null means no limit. */
-export const rates = {
+const rateDefaults = {
   writes_per_identity_per_minute: 120,
   writes_per_identity_burst: 60,
   bytes_per_identity_per_day: 16 * 1024 * 1024,
@@ -67,6 +100,8 @@ export const rates = {
   /** All attachments that one identity has put and not deleted. */
   blob_bytes_per_identity: 256 * 1024 * 1024,
 } as const
+
+export const rates = settledRates(rateDefaults)
 
 /** Letters that may wait in a shard when QUEUE_MAX says nothing: half a second of work at 16,000 posts a second. */
 export const queueDefault = 8_192

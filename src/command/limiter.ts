@@ -22,7 +22,8 @@ export class Limiter {
   /** `now`: monotonic milliseconds. */
   constructor(rate: Rate, now: () => number) {
     this.#increment = 1000 / rate.perSecond
-    this.#tolerance = this.#increment * rate.burst
+    // Without a limit nothing is ever owed.
+    this.#tolerance = rate.perSecond === Number.POSITIVE_INFINITY ? 0 : this.#increment * rate.burst
     this.#now = now
   }
 
@@ -41,6 +42,15 @@ export class Limiter {
     const now = this.#now()
     const due = Math.max(this.#due.get(key) ?? 0, now) + this.#increment
     return due - now > this.#tolerance ? Math.max(1, Math.ceil((due - now - this.#tolerance) / 1000)) : 0
+  }
+
+  /** Units taken and not yet won back, and the whole seconds until all are. */
+  owed(key: string): { units: number; seconds: number } {
+    const milliseconds = Math.max(0, (this.#due.get(key) ?? 0) - this.#now())
+    return {
+      units: this.#increment === 0 ? 0 : Math.ceil(milliseconds / this.#increment),
+      seconds: Math.ceil(milliseconds / 1000),
+    }
   }
 
   /** Gives back what a refused or repeated request took. */

@@ -2,6 +2,18 @@
 import { rates } from '../limits.ts'
 import { Limiter, networkOf } from './limiter.ts'
 
+/** One allowance: at most `limit` at once, of which `regained` come back in `per_seconds`, evenly; null = no limit. */
+export type Allowance = {
+  readonly limit: number | null
+  readonly regained: number | null
+  readonly per_seconds: number
+  readonly used: number
+  readonly remaining: number | null
+  /** Seconds until nothing is used. */
+  readonly whole_in: number
+}
+export type Allowances = Readonly<Record<string, Allowance>>
+
 export class Throttle {
   readonly #on: boolean
   readonly #unsigned: Limiter
@@ -9,6 +21,7 @@ export class Throttle {
   readonly #writes: Limiter
   readonly #bytes: Limiter
   readonly #rooms: Limiter
+  readonly #conversations: Limiter
 
   constructor(options: { on: boolean; now: () => number }) {
     this.#on = options.on
@@ -19,6 +32,48 @@ export class Throttle {
     this.#writes = perMinute(rates.writes_per_identity_per_minute, rates.writes_per_identity_burst)
     this.#bytes = perDay(rates.bytes_per_identity_per_day)
     this.#rooms = perDay(rates.new_rooms_per_identity_per_day)
+    this.#conversations = perDay(rates.new_conversations_per_identity_per_day)
+  }
+
+  /** What is left to an identity ('' for nobody) and to an address. */
+  allowances(identity: string, address: string): Allowances {
+    const network = networkOf(address)
+    const ofAddress = {
+      reads: this.#allowance(this.#reads, network, rates.reads_per_address_per_minute, 60),
+      unsigned_commands: this.#allowance(this.#unsigned, network, rates.unsigned_commands_per_address_per_minute, 60),
+    }
+    if (identity === '') return ofAddress
+    return {
+      ...ofAddress,
+      bytes: this.#allowance(this.#bytes, identity, rates.bytes_per_identity_per_day, 86_400),
+      writes: this.#allowance(
+        this.#writes,
+        identity,
+        rates.writes_per_identity_burst,
+        60,
+        rates.writes_per_identity_per_minute,
+      ),
+      rooms: this.#allowance(this.#rooms, identity, rates.new_rooms_per_identity_per_day, 86_400),
+      conversations: this.#allowance(
+        this.#conversations,
+        identity,
+        rates.new_conversations_per_identity_per_day,
+        86_400,
+      ),
+    }
+  }
+
+  #allowance(limiter: Limiter, key: string, limit: number, seconds: number, per = limit): Allowance {
+    const isLimited = this.#on && limit !== Number.POSITIVE_INFINITY
+    const owed = limiter.owed(key)
+    return {
+      limit: isLimited ? limit : null,
+      regained: isLimited ? per : null,
+      per_seconds: seconds,
+      used: owed.units,
+      remaining: isLimited ? Math.max(0, limit - owed.units) : null,
+      whole_in: owed.seconds,
+    }
   }
 
   unsigned(address: string): number {
@@ -57,5 +112,15 @@ export class Throttle {
 
   giveBackRoom(identity: string): void {
     if (this.#on) this.#rooms.giveBack(identity)
+  }
+
+  /** Seconds until this identity may open one more conversation. */
+  conversationsWait(identity: string): number {
+    return this.#on ? this.#conversations.peek(identity) : 0
+  }
+
+  /** It has opened one. */
+  conversation(identity: string): void {
+    if (this.#on) this.#conversations.take(identity)
   }
 }

@@ -152,6 +152,7 @@ describe('rotation', () => {
       code: 'key_rotated',
       field: 'public_key',
     })
+    expect(await client.command(ada, { operation: 'identity.get' })).toMatchObject({ code: 'key_rotated' })
     const posted = (await client.post(next, { text: 'with the second key' })).data.event!
     expect(posted.author).toEqual({ id: ada.id, public_key: next.publicKey, handle: 'ada' })
     expect((await client.get(`/api/events/${posted.event_id}`)).data.event?.author).toEqual(posted.author)

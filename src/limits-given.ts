@@ -1,0 +1,80 @@
+/**
+ * What the operator says of limits: the environment variable LIMITS, one JSON object such as
+ * `{"writes_per_identity_per_minute":300,"text_bytes":16384}`.
+ *
+ * A size may be set from 1 to its ceiling, a rate or quota from 1 on; null lifts a rate. Whatever cannot be taken is named by
+ * `limitsFault`, which refuses the start; the limit keeps its default then.
+ */
+import { limitsText } from './environment.ts'
+
+type Table = Readonly<Record<string, number>>
+/** The same limits, each a number now and no longer that number. */
+export type Settled<Defaults extends Table> = { readonly [Name in keyof Defaults]: number }
+
+const rateMaximum = 1_000_000_000_000
+
+const faults: string[] = []
+const unused = new Set<string>()
+const given = read(limitsText())
+for (const name of given.keys()) unused.add(name)
+
+function read(text: string): ReadonlyMap<string, unknown> {
+  if (text === '') return new Map()
+  try {
+    const value = JSON.parse(text) as unknown
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return new Map(Object.entries(value))
+  } catch {
+    // Said below: text that is no JSON, and JSON that is no object, are put right alike.
+  }
+  faults.push('LIMITS must be one JSON object, such as {"writes_per_identity_per_minute":300}')
+  return new Map()
+}
+
+/** Sizes as the operator wants them. `ceilings`: how far each may be raised; one that is not named there is fixed. */
+export function settledSizes<Defaults extends Table>(
+  defaults: Defaults,
+  ceilings: Partial<Record<keyof Defaults, number>>,
+): Settled<Defaults> {
+  return settled(defaults, (name, value) => {
+    const ceiling = ceilings[name]
+    if (ceiling === undefined) return `${String(name)} is fixed: programs that speak with this board rely on it`
+    return isWhole(value, ceiling) ? undefined : `${String(name)} must be an integer from 1 to ${ceiling}`
+  })
+}
+
+/** Rates and quotas as the operator wants them; Infinity where there is no limit. */
+export function settledRates<Defaults extends Table>(defaults: Defaults): Settled<Defaults> {
+  return settled(defaults, (name, value) =>
+    value === null || isWhole(value, rateMaximum)
+      ? undefined
+      : `${String(name)} must be an integer of at least 1, or null for no limit`,
+  )
+}
+
+function settled<Defaults extends Table>(
+  defaults: Defaults,
+  faultOf: (name: keyof Defaults, value: unknown) => string | undefined,
+): Settled<Defaults> {
+  const chosen: Record<string, number> = { ...defaults }
+  for (const name of Object.keys(defaults)) {
+    if (!given.has(name)) continue
+    unused.delete(name)
+    const value = given.get(name)
+    const fault = faultOf(name, value)
+    if (fault === undefined) chosen[name] = value === null ? Number.POSITIVE_INFINITY : (value as number)
+    else faults.push(`LIMITS: ${fault}, and ${JSON.stringify(value)} was given`)
+  }
+  return Object.freeze(chosen) as Settled<Defaults>
+}
+
+function isWhole(value: unknown, maximum: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= maximum
+}
+
+/** The first thing that is wrong with LIMITS, in a sentence, or undefined. Asked when every table is settled. */
+export function limitsFault(): string | undefined {
+  const [name] = unused
+  if (faults.length === 0 && name !== undefined)
+    return `LIMITS names ${JSON.stringify(name)}, and there is no such limit: /capabilities shows all of them under limits.`
+  return faults[0] === undefined ? undefined : `${faults[0]}.`
+}

@@ -8,6 +8,7 @@ import type { Board } from './board.ts'
 import { none } from './event-index.ts'
 import { type BoardRecord, commandSha, frameKey, fromFrame, type Signed } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds } from './retry-memory.ts'
+import { isOfBoard } from './rooms/roles.ts'
 import type { State } from './state.ts'
 
 /** What the front hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
@@ -147,7 +148,8 @@ export class Acceptance {
     const repeated = letter.requestId === '' ? undefined : this.#request(letter, now)
     if (repeated !== undefined) return repeated
     // By the clock that a client can see: one that never goes back would end all writing after a jump ahead.
-    if (Math.abs(wall - letter.timestamp) > windowSeconds) {
+    // What the board itself says bears the time of its cause, which it may learn of late.
+    if (!isOfBoard(letter) && Math.abs(wall - letter.timestamp) > windowSeconds) {
       return refuse(
         'stale_timestamp',
         `timestamp must be within ${windowSeconds} s of the server's clock, which is ${wall}`,

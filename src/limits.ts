@@ -32,6 +32,11 @@ const sizeDefaults = {
   cursor_bytes: 512,
   /** Path and query of a URL: a command at /c64/ goes in there. From twice as much on the answer is 431. */
   url_bytes: 16_384,
+  /** Body of one delivery to a receive URL. */
+  delivery_bytes: 256 * 1024,
+  receiver_label_chars: 64,
+  /** Addresses and networks that one receive URL may be open to. */
+  receiver_networks: 8,
   /** The raw query string of a URL. */
   url_query_bytes: 8_192,
   page_default: 50,
@@ -94,6 +99,9 @@ const rateDefaults = {
   reads_per_address_per_minute: 1_200,
   unsigned_commands_per_address_per_minute: 60,
   streams_per_address: 64,
+  deliveries_per_receiver_per_minute: 60,
+  deliveries_per_receiver_per_day: 2_000,
+  deliveries_per_address_per_minute: 120,
   waits_per_address: 64,
   new_rooms_per_identity_per_day: 20,
   new_conversations_per_identity_per_day: 100,

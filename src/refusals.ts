@@ -29,6 +29,7 @@ export const statusOf = {
   room_write_restricted: 403,
   room_reply_restricted: 403,
   suspended: 403,
+  bad_delivery_signature: 403,
   invalid_origin: 403,
   rate_limited: 429,
   quota_exhausted: 429,

@@ -8,13 +8,15 @@ import { makeDirectory } from '../storage/disk.ts'
 import { lockDirectory } from '../storage/lock.ts'
 import { type BoardDirectory, openBoardDirectory } from './board-directory.ts'
 import { monotonicMs, wallSeconds } from './clock.ts'
+import { Deliveries } from './command/deliveries.ts'
 import { Front } from './command/front.ts'
+import { ItemPosts } from './command/item-posts.ts'
 import { News } from './command/news.ts'
 import { refused } from './command/reply.ts'
-import { Throttle } from './command/throttle.ts'
 import { hideBy, resumeScreening } from './command/screened.ts'
-import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
+import { Throttle } from './command/throttle.ts'
 import { Voice } from './command/voice.ts'
+import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { explainFailure } from './failure.ts'
 import { House } from './house.ts'
 import { clientAddress } from './http/client-address.ts'
@@ -25,6 +27,7 @@ import { logDoors } from './http/log.ts'
 import { createNodeServer } from './http/node.ts'
 import { type Exchange, type HttpServer, headBytesMax } from './http/port.ts'
 import { portOptions } from './http/port-options.ts'
+import { receiveDoor } from './http/receive.ts'
 import { Routes } from './http/routes.ts'
 import { Tails } from './http/tail.ts'
 import { createUwsServer } from './http/uws.ts'
@@ -33,10 +36,10 @@ import { MarkKeeper, readMark } from './mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import type { Refusal } from './refusals.ts'
 import { release } from './release.ts'
-import type { FeedStats } from './threads/feed.ts'
 import { judge } from './screening/advertising.ts'
 import { httpClassifier } from './screening/classifier.ts'
 import { Screening } from './screening/screening.ts'
+import type { FeedStats } from './threads/feed.ts'
 import { Verifier } from './verify/verifier.ts'
 import type { Described } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
@@ -126,6 +129,24 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     identity: directory.identity,
     execute: (body, door, respond) => front.execute(body, door, respond),
   })
+  const isSuspended = (identity: string) => news.isSuspended(identity)
+  const itemPosts = new ItemPosts({
+    actors: house,
+    voice,
+    read: (request, answer) => front.read(request, answer),
+    isSuspended,
+    later: (callback, ms) => setTimeout(callback, ms).unref(),
+    report: (facts) => log('warn', 'item_not_posted', facts),
+  })
+  const { limitsOn } = config
+  const deliveries = new Deliveries({
+    actors: house,
+    limitsOn,
+    now: monotonicMs,
+    wallSeconds,
+    isSuspended,
+    post: (item) => itemPosts.post(item),
+  })
   const startedAt = monotonicMs()
   /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
   let stats: FeedStats = { rooms: 0, identities: 0, events: 0, change: 0 }
@@ -161,6 +182,11 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
         addressOf,
         doors: () => routes,
       }),
+      '/in/': receiveDoor({
+        take: (delivery, respond) => deliveries.take(delivery, respond),
+        addressOf,
+        doors: () => routes,
+      }),
     },
     more: {
       ...documentPaths(described),
@@ -192,6 +218,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   prepareEngineEnvironment(headBytesMax)
   const create = config.engine === 'uws' ? createUwsServer : createNodeServer
   const http: HttpServer = await create((exchange) => routes.handle(exchange), portOptions())
+  await itemPosts.resume()
   await http.listen(config.host, port)
   log('info', 'ready', {
     address,
@@ -209,6 +236,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     log('info', 'stopping')
     http.stopAccepting()
     tails.close()
+    itemPosts.close()
     await drained(() => house.open + verifier.waiting === 0, drainMs)
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)

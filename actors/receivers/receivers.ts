@@ -1,19 +1,205 @@
-/** Receive URLs and what arrived there. */
+/**
+ * Receive URLs and what arrived there. All receive URLs of one identity are decided by one actor, `@in-<identity id>`.
+ *
+ * Bodies stay in the journal: here is where each of the newest items lies, and what a repetition is recognised by.
+ * Nothing of this is ever public; the hash of a URL's secret is kept, the secret is not.
+ */
 
+import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
-import type { Part } from '../part.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+
+export const itemsKept = 1_000
+/** How long a value of the dedupe header is known, in seconds. */
+export const dedupeSeconds = 86_400
+/** Values known at once: more than a day of deliveries at the highest rate. */
+const dedupeMax = 10_000
+
+/** What the maker of a receive URL chose. Empty texts and lists: not chosen. */
+export type ReceiverFacts = {
+  readonly label: string
+  readonly room: string
+  /** Lower case. */
+  readonly dedupe: string
+  readonly hmac: string
+  /** Addresses and networks in CIDR notation. */
+  readonly allow: readonly string[]
+  /** Each item is posted into the room. */
+  readonly post: boolean
+}
+
+/** Facts of one item, as its record has them. */
+export type ItemFacts = {
+  readonly receiver: string
+  readonly item: number
+  readonly type: string
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: Uint8Array
+  readonly verified: boolean
+  /** Hash of the value of the dedupe header, or ''. */
+  readonly dedupe: string
+}
+
+/** Where an item lies. */
+export type Item = { readonly item: number; readonly shard: number; readonly seq: number; readonly at: number }
+
+export type Receiver = {
+  readonly id: string
+  /** Identity id. */
+  readonly owner: string
+  readonly createdAt: number
+  readonly facts: ReceiverFacts
+  /** Hex SHA-256 of the secret in the URL. */
+  hash: string
+  /** Unix seconds, 0 = it takes items. */
+  deletedAt: number
+  /** Items that came in all: number of the newest. */
+  count: number
+  /** The newest ones, oldest first. */
+  readonly items: Item[]
+  /** Number of the newest item that is posted, or that never will be. */
+  posted: number
+  /** Dedupe value (hashed) -> the item it came with, oldest first. */
+  readonly seen: Map<string, { readonly item: number; readonly at: number }>
+}
+
+type Packed = readonly (readonly [
+  id: string,
+  owner: string,
+  createdAt: number,
+  facts: ReceiverFacts,
+  hash: string,
+  deletedAt: number,
+  count: number,
+  posted: number,
+  items: readonly (readonly [item: number, shard: number, seq: number, at: number])[],
+  seen: readonly (readonly [value: string, item: number, at: number])[],
+])[]
 
 export class Receivers implements Part {
-  readonly acts: Part['acts'] = {}
+  readonly acts: Part['acts'] = {
+    'receiver.create': (act, place) => this.#created(act, place),
+    'receiver.rotate': ({ facts }) => this.#change(facts.receiver as string, facts.hash as string, 0),
+    'receiver.delete': ({ facts, at }) => this.#deleted(facts.receiver as string, at),
+    'receiver.item': (act, place) => this.#arrived(act, place),
+    'receiver.posted': ({ facts }) => this.#posted(facts.receiver as string, facts.item as number),
+  }
   readonly #core: Core
+  readonly #byId = new Map<string, Receiver>()
+  readonly #byOwner = new Map<string, Receiver[]>()
 
   constructor(core: Core) {
     this.#core = core
   }
 
-  pack(): unknown {
-    return null
+  find(id: string): Receiver | undefined {
+    return this.#byId.get(id)
   }
 
-  restore(_packed: never): void {}
+  /** All of one identity, deleted ones that still hold items included, oldest first. */
+  of(owner: string): readonly Receiver[] {
+    return this.#byOwner.get(owner) ?? []
+  }
+
+  /** Those with items that should be in a room and are not known to be. */
+  unposted(): Receiver[] {
+    return [...this.#byId.values()].filter(({ facts, count, posted }) => facts.post && posted < count)
+  }
+
+  pack(): Packed {
+    return [...this.#byId.values()].map((each) => [
+      each.id,
+      each.owner,
+      each.createdAt,
+      each.facts,
+      each.hash,
+      each.deletedAt,
+      each.count,
+      each.posted,
+      each.items.map(({ item, shard, seq, at }) => [item, shard, seq, at] as const),
+      [...each.seen].map(([value, { item, at }]) => [value, item, at] as const),
+    ])
+  }
+
+  restore(packed: Packed): void {
+    for (const [id, owner, createdAt, facts, hash, deletedAt, count, posted, items, seen] of packed)
+      this.#add({
+        id,
+        owner,
+        createdAt,
+        facts,
+        hash,
+        deletedAt,
+        count,
+        posted,
+        items: items.map(([item, shard, seq, at]) => ({ item, shard, seq, at })),
+        seen: new Map(seen.map(([value, item, at]) => [value, { item, at }])),
+      })
+  }
+
+  #created({ author, at, facts }: Act, { id }: ActPlace): void {
+    const { hash, ...chosen } = facts as ReceiverFacts & { hash: string }
+    this.#add({
+      id: Buffer.from(id).toString('hex'),
+      owner: Buffer.from(author).toString('hex'),
+      createdAt: at,
+      facts: chosen,
+      hash,
+      deletedAt: 0,
+      count: 0,
+      posted: 0,
+      items: [],
+      seen: new Map(),
+    })
+  }
+
+  #add(receiver: Receiver): void {
+    this.#byId.set(receiver.id, receiver)
+    const own = this.#byOwner.get(receiver.owner)
+    if (own === undefined) this.#byOwner.set(receiver.owner, [receiver])
+    else own.push(receiver)
+  }
+
+  #change(id: string, hash: string, deletedAt: number): void {
+    const receiver = this.#byId.get(id)!
+    receiver.hash = hash
+    receiver.deletedAt = deletedAt
+  }
+
+  /** What arrived stays readable; a URL where nothing ever did is forgotten. */
+  #deleted(id: string, at: number): void {
+    this.#change(id, '', at)
+    const { owner, count, seen } = this.#byId.get(id)!
+    seen.clear()
+    if (count > 0) return
+    this.#byId.delete(id)
+    this.#byOwner.set(
+      owner,
+      this.of(owner).filter((each) => each.id !== id),
+    )
+  }
+
+  #arrived({ at, facts }: Act, { shard, seq, change }: ActPlace): void {
+    const { receiver: id, item, dedupe } = facts as ItemFacts
+    const receiver = this.#byId.get(id)!
+    receiver.count = item
+    receiver.items.push({ item, shard, seq, at })
+    if (receiver.items.length > itemsKept) receiver.items.shift()
+    for (const [value, { at: came }] of receiver.seen) {
+      if (at - came < dedupeSeconds && receiver.seen.size < dedupeMax) break
+      receiver.seen.delete(value)
+    }
+    if (dedupe !== '') {
+      // Moved to the end: the map is in order of time.
+      receiver.seen.delete(dedupe)
+      receiver.seen.set(dedupe, { item, at })
+    }
+    this.#core.changes.add('receiver.item', { position: change, room: nowhere, slot: nowhere, subject: id, at })
+  }
+
+  #posted(id: string, item: number): void {
+    const receiver = this.#byId.get(id)
+    if (receiver !== undefined) receiver.posted = Math.max(receiver.posted, item)
+  }
 }

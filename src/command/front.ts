@@ -19,7 +19,7 @@ import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
-import { type Gather, gathers } from './gather.ts'
+import { type Gather, gathers, homes } from './gather.ts'
 import type { News } from './news.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
@@ -86,6 +86,8 @@ export class Front {
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     const { actors } = this.#options
+    const home = homes[request.op]
+    if (home !== undefined) return actors.readPrivate(shardOf(home(request), actors.shards), request, answer)
     const gather = gathers[request.op]
     if (gather !== undefined) return this.#gather(gather, request, answer)
     actors.read(request, (found) => {

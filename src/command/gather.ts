@@ -2,6 +2,14 @@
  * Reads whose answer lies with more than one actor: what the feed and every shard answer is put together here.
  * A private room is known to its own shard alone, so whoever asks for everything of his asks them all.
  */
+import { receiversOf } from '../../actors/receivers/decide.ts'
+import type { ReadRequest } from '../views/reads/read.ts'
+
+/** Reads whose whole answer lies with one actor, whose name follows from who asks: no other is asked. */
+export const homes: Readonly<Record<string, (request: ReadRequest) => string>> = {
+  'receiver.list': ({ reader }) => receiversOf(reader),
+  'receiver.items': ({ reader }) => receiversOf(reader),
+}
 
 /** From the answers of the feed and of each shard, in this order, the answer. */
 export type Gather = (parts: readonly unknown[]) => unknown

@@ -161,7 +161,7 @@ class NodeExchange implements Exchange {
   #server: NodeServer
   #req: IncomingMessage
   #res: ServerResponse
-  #headers: string[] = []
+  readonly headers: string[] = []
   #framing = noFraming
   #bodyUnread = false
   #bodyRefused = false
@@ -190,8 +190,8 @@ class NodeExchange implements Exchange {
     if (raw.length > 2 * headerFieldsMax) {
       return { status: 431, code: 'bad_request', message: `at most ${headerFieldsMax} header fields` }
     }
-    for (let i = 0; i < raw.length; i += 2) this.#headers.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
-    const framing = readFraming(this.#headers)
+    for (let i = 0; i < raw.length; i += 2) this.headers.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
+    const framing = readFraming(this.headers)
     if (typeof framing === 'string') return { status: 400, code: 'bad_request', message: framing }
     this.#framing = framing
     this.#bodyUnread = framing.chunked || framing.contentLength > 0
@@ -201,7 +201,7 @@ class NodeExchange implements Exchange {
   }
 
   header(name: string): string | undefined {
-    for (let i = 0; i < this.#headers.length; i += 2) if (this.#headers[i] === name) return this.#headers[i + 1]
+    for (let i = 0; i < this.headers.length; i += 2) if (this.headers[i] === name) return this.headers[i + 1]
     return undefined
   }
 

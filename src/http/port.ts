@@ -61,6 +61,8 @@ export interface Exchange {
   readonly remoteAddress: string
   /** Aborted, answered, streaming or dropped. */
   readonly ended: boolean
+  /** Field names in lower case and values, in turn, as they came. */
+  readonly headers: readonly string[]
   /** First value of the field; the name in lower case. */
   header(name: string): string | undefined
   /** Called once if the client goes away before the answer was given; at once if it already has. */

@@ -172,7 +172,7 @@ class UwsExchange implements Exchange {
   #server: UwsServer
   #res: HttpResponse
   #peer: string | undefined
-  #headers: FlatHeaders = []
+  headers: FlatHeaders = []
   #framing = noFraming
   #bodyUnread = false
   #bodyRefused = false
@@ -199,7 +199,7 @@ class UwsExchange implements Exchange {
     req.forEach((name, value) => {
       headers.push(name, value)
     })
-    this.#headers = headers
+    this.headers = headers
     const framing = readFraming(headers)
     if (typeof framing === 'string') return framing
     this.#framing = framing
@@ -217,7 +217,7 @@ class UwsExchange implements Exchange {
   }
 
   header(name: string): string | undefined {
-    for (let i = 0; i < this.#headers.length; i += 2) if (this.#headers[i] === name) return this.#headers[i + 1]
+    for (let i = 0; i < this.headers.length; i += 2) if (this.headers[i] === name) return this.headers[i + 1]
     return undefined
   }
 

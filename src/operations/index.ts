@@ -25,6 +25,7 @@ import {
 import { logCheckpoint, logConsistency, logLeaves, logProof } from './log.ts'
 import { report, reportResolve, reportsList, roomModlog } from './moderation.ts'
 import type { Operation } from './operation.ts'
+import { receiverCreate, receiverDelete, receiverItems, receiverList, receiverRotate } from './receivers.ts'
 import {
   roomCreate,
   roomGet,
@@ -89,6 +90,11 @@ export const operations: readonly Operation[] = [
   conversationRespond,
   conversationsList,
   inboxGet,
+  receiverCreate,
+  receiverList,
+  receiverItems,
+  receiverRotate,
+  receiverDelete,
   logCheckpoint,
   logProof,
   logConsistency,

@@ -21,6 +21,7 @@ export const tags: Readonly<Record<string, string>> = {
   updates: 'What is new, for those who follow.',
   blobs: 'Files that posts carry.',
   documents: 'Texts with versions that several write.',
+  receivers: 'Receive URLs: addresses where other services deliver, and what arrived there.',
   log: 'The public log: signed heads, and proofs that an event is in it.',
   streams: 'Feeds and archives that are read as they are written.',
   board: 'What this board is and how it is.',

@@ -1,4 +1,105 @@
-/** How writes on receivers are carried out. */
-import type { Plans } from '../plan.ts'
+/** How writes on receive URLs are carried out: all of one maker by one actor. The secret is made here and shown once. */
+import { createHash, randomBytes } from 'node:crypto'
+import { receiversOf } from '../../../actors/receivers/decide.ts'
+import type { ReceiverFacts } from '../../../actors/receivers/receivers.ts'
+import { isAddressOrNetwork } from '../../format/networks.ts'
+import { webhookKey } from '../../format/webhook.ts'
+import { type Refusal, refusal } from '../../refusals.ts'
+import { receiverView } from '../../views/reads/receivers.ts'
+import type { Decided, Doors, Found, Plan, Plans } from '../plan.ts'
+import type { Verified } from '../reply.ts'
 
-export const receiversPlans: Plans = {}
+type CreateData = {
+  readonly label?: string
+  readonly dedupe_header?: string
+  readonly hmac_secret?: string
+  readonly allow_from?: readonly string[]
+  readonly post?: boolean
+}
+
+const ownActor: Plan['to'] = ({ signer }) => ({ actor: receiversOf(signer.id) })
+
+const create: Plan = {
+  to: ownActor,
+  check: ({ command, data }) => faultOf(data as CreateData, command.room !== undefined && command.room !== ''),
+  args: ({ command, data }) => ({ ...freshSecret(), ...chosen(data as CreateData, (command.room as string) ?? '') }),
+  ask: maySpeak,
+  show: ({ sha }, decided, _actor, isDuplicate, { secret }) => {
+    const id = sha.toString('hex', 0, 16)
+    const { at, facts } = decided
+    const made = receiverView({ id, facts: facts as ReceiverFacts, createdAt: at, count: 0, deletedAt: 0 })
+    return { values: { receiver: { ...made, ...address(id, secret, isDuplicate) } } }
+  },
+}
+
+const rotate: Plan = {
+  to: ownActor,
+  args: ({ command }) => ({ ...freshSecret(), receiver: command.target }),
+  show: (_verified, { facts }: Decided, _actor, isDuplicate, { secret }) => {
+    const id = facts.receiver as string
+    return { values: { receiver: { id, ...address(id, secret, isDuplicate) } } }
+  },
+}
+
+const remove: Plan = {
+  to: ownActor,
+  args: ({ command }) => ({ receiver: command.target }),
+  show: (_verified, { facts }) => ({ values: { receiver: { id: facts.receiver, deleted: true } } }),
+}
+
+export const receiversPlans: Plans = {
+  'receiver.create': create,
+  'receiver.rotate': rotate,
+  'receiver.delete': remove,
+}
+
+/** Hex: what is kept of a secret. It has 256 random bits, so nobody can go through all of them. */
+export function secretHash(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}
+
+function freshSecret() {
+  const secret = randomBytes(32).toString('base64url')
+  return { secret, hash: secretHash(secret) }
+}
+
+function address(id: string, secret: unknown, isDuplicate: boolean) {
+  return isDuplicate ? { secret_shown: true } : { url: `/in/${id}/${secret}` }
+}
+
+function chosen(data: CreateData, room: string): ReceiverFacts {
+  return {
+    label: data.label ?? '',
+    room,
+    dedupe: (data.dedupe_header ?? '').toLowerCase(),
+    hmac: data.hmac_secret ?? '',
+    allow: data.allow_from ?? [],
+    post: data.post ?? false,
+  }
+}
+
+function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
+  const { hmac_secret: secret = '', allow_from: allowed = [], post = false } = data
+  if (post && !hasRoom)
+    return refusal('missing_field', 'with "post" each item is posted into a room: name it as room', 'room')
+  if (secret !== '' && !/^[\x21-\x7e]*$/.test(secret))
+    return refusal('invalid_field', '"hmac_secret" must be printable ASCII without spaces', 'data')
+  if (secret !== '' && webhookKey(secret) === undefined)
+    return refusal('invalid_field', '"hmac_secret" must hold base64 of 16 to 128 bytes behind whsec_', 'data')
+  const bad = allowed.find((each) => !isAddressOrNetwork(each))
+  if (bad === undefined) return undefined
+  const message = `"allow_from" must hold IP addresses and networks such as 192.0.2.0/24, and one is ${JSON.stringify(bad)}`
+  return refusal('invalid_field', message, 'data')
+}
+
+/** Where items are posted its maker must be allowed to post; the actor says no, so that a retry is still a retry. */
+function maySpeak({ command, signer }: Verified, doors: Doors, pass: (found: Found) => void): void {
+  const room = (command.room as string | undefined) ?? ''
+  if (room === '') return pass({ args: {} })
+  doors.read({ op: 'receiver.room', args: { room }, reader: signer.id }, (found) => {
+    if (found === undefined) return pass(undefined)
+    if (found.ok) return pass({ args: {} })
+    const { code, message } = 'refusal' in found ? found.refusal : found.absent
+    pass({ args: { barred: [code, message] } })
+  })
+}

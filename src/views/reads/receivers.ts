@@ -1,4 +1,159 @@
-/** Reads on receivers. */
-import type { Reads } from './read.ts'
+/**
+ * Reads on receive URLs: their maker's lists, and what the doors of the house ask before they let a delivery in.
+ * All of one maker lie in one shard (see homes in src/command/gather.ts), so nothing here is ever absent.
+ */
+import { isUtf8 } from 'node:buffer'
+import { opens } from '../../../actors/receivers/decide.ts'
+import type { Item, ItemFacts, Receiver } from '../../../actors/receivers/receivers.ts'
+import { fromFrame, RecordType } from '../../../actors/record.ts'
+import { objection } from '../../../actors/rooms/policy.ts'
+import { type RefusalCode, refusal } from '../../refusals.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+  withRoom,
+} from './read.ts'
 
-export const receiversReads: Reads = {}
+export const receiversReads: Reads = {
+  'receiver.list': list,
+  'receiver.items': items,
+  'receiver.door': door,
+  'receiver.unposted': unposted,
+  'receiver.room': mayPost,
+}
+
+/** Bodies of one answer, in bytes: an item that fits into none still comes alone. */
+const pageBytesMax = 512 * 1024
+
+const unsigned = refused(refusal('unsigned', 'this is yours alone: sign the command'))
+
+/** What a reader sees of a receive URL; the secret is not known here. */
+export function receiverView(receiver: Pick<Receiver, 'id' | 'facts' | 'createdAt' | 'count' | 'deletedAt'>) {
+  const { id, facts, createdAt, count, deletedAt } = receiver
+  const { label, room, dedupe, hmac, allow, post } = facts
+  return {
+    id,
+    ...(label === '' ? {} : { label }),
+    ...(room === '' ? {} : { room }),
+    post,
+    ...(dedupe === '' ? {} : { dedupe_header: dedupe }),
+    signed: hmac !== '',
+    ...(allow.length === 0 ? {} : { allow_from: allow }),
+    items: count,
+    created_at: createdAt,
+    ...(deletedAt === 0 ? {} : { deleted_at: deletedAt }),
+  }
+}
+
+function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  if (reader === '') return unsigned
+  const name = `receivers:${reader}`
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return badCursor
+  const own = context.state.receivers.of(reader)
+  const start = cursor.from ?? 0
+  const end = start + limitOf(args)
+  const shown = own.slice(start, end).map(receiverView)
+  return ok({ receivers: shown, ...paging(context, name, end < own.length ? end : undefined) })
+}
+
+function items(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  if (reader === '') return unsigned
+  const { receivers } = context.state
+  const target = args.target === undefined ? undefined : receivers.find(String(args.target))
+  if (args.target !== undefined && target?.owner !== reader)
+    return refused(refusal('not_found', `you have no receive URL ${args.target}`, 'target'))
+  if (args.after !== undefined && target === undefined)
+    return refused(refusal('invalid_field', 'after counts the items of one receive URL: name it as target', 'data'))
+  const name = `items:${reader}:${target?.id ?? ''}`
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return badCursor
+  const behind = cursor.from ?? 0
+  const after = Number(args.after ?? 0)
+  const found = (target === undefined ? receivers.of(reader) : [target])
+    .flatMap((each) => each.items)
+    .filter(({ seq, item }) => seq > behind && item > after)
+    .sort((a, b) => a.seq - b.seq)
+  const shown = []
+  let bytes = 0
+  for (const item of found.slice(0, limitOf(args))) {
+    const facts = itemFacts(context, item)
+    bytes += facts.body.length
+    if (bytes > pageBytesMax && shown.length > 0) break
+    shown.push(itemView(item, facts))
+  }
+  const next = found.length > shown.length ? found[shown.length - 1]?.seq : undefined
+  return ok({ items: shown, untrusted: true, ...paging(context, name, next) })
+}
+
+function itemFacts(context: ReadContext, { shard, seq }: Item): ItemFacts {
+  const record = fromFrame(context.frame(shard, seq))
+  if (record.type !== RecordType.act) throw new Error(`frame ${seq} holds no item`)
+  return record.facts as unknown as ItemFacts
+}
+
+function itemView({ item, at }: Item, { receiver, type, headers, body, verified }: ItemFacts) {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const isText = isUtf8(bytes)
+  return {
+    receiver,
+    item,
+    received_at: at,
+    content_type: type,
+    headers: Object.fromEntries(headers),
+    bytes: bytes.length,
+    body: bytes.toString(isText ? 'utf8' : 'base64url'),
+    body_encoding: isText ? 'text' : 'base64url',
+    verified,
+    untrusted: true,
+  }
+}
+
+/** The house asks whether a URL opens, and what its maker asks of a delivery. Every way not to open is alike. */
+function door({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const receiver = state.receivers.find(String(args.receiver))
+  if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
+  const { owner, facts } = receiver!
+  return ok({ owner, ...facts })
+}
+
+/** The house asks at its start what it has not posted yet. */
+function unposted({ state }: ReadContext): ReadAnswer {
+  return ok(
+    state.receivers.unposted().map(({ id, owner, facts, items: kept, posted }) => ({
+      receiver: id,
+      owner,
+      room: facts.room,
+      label: facts.label,
+      items: kept.filter(({ item }) => item > posted).map(({ item }) => item),
+    })),
+  )
+}
+
+/** May this reader begin a thread in the room? Asked of who wants items posted there; the post itself is the board's. */
+function mayPost(context: ReadContext, request: ReadRequest): ReadAnswer {
+  return withRoom(context, request, (room) => {
+    const { board, state, now } = context
+    const policy = state.rules.policyOf(room.name)
+    const candidate = {
+      author: request.reader,
+      operator: request.operator === true,
+      isReply: false,
+      isEdit: false,
+      ttl: policy.ttl_max,
+      proofBits: policy.proof_bits,
+    }
+    const found = objection(policy, candidate, { board, room, now: now() })
+    if (found === undefined) return ok({})
+    const [code, message, field, retryAfter] = found
+    return refused(refusal(code as RefusalCode, message, field, retryAfter))
+  })
+}

@@ -1,0 +1,169 @@
+/**
+ * What arrives at a receive URL, on its way to the actor of its maker:
+ * rates -> does the URL open -> sender -> signature -> the actor, which writes it down -> answer.
+ *
+ * Every way not to open a URL (unknown, deleted, another secret) takes the same path and gives the same answer.
+ */
+import { createHash } from 'node:crypto'
+import { closedDoor, type DeliverArgs, receiversOf } from '../../actors/receivers/decide.ts'
+import type { ReceiverFacts } from '../../actors/receivers/receivers.ts'
+import type { WriteLetter } from '../../actors/write.ts'
+import { isWithin } from '../format/networks.ts'
+import { webhookFault } from '../format/webhook.ts'
+import { rates } from '../limits.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { ReadAnswer } from '../views/reads/read.ts'
+import type { ItemToPost } from './item-posts.ts'
+import { Limiter, networkOf } from './limiter.ts'
+import { secretHash } from './plans/receivers.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+import { fromActor, type Respond, readReply, refused } from './reply.ts'
+
+export type Delivery = {
+  readonly receiver: string
+  readonly secret: string
+  readonly address: string
+  readonly type: string
+  /** Those that are kept. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** Any header as it came, by its name in lower case. */
+  readonly header: (name: string) => string | undefined
+  readonly body: Buffer
+}
+
+export type DeliveriesOptions = {
+  readonly actors: Actors
+  readonly limitsOn: boolean
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+  readonly isSuspended: (identity: string) => boolean
+  readonly post: (item: ItemToPost) => void
+}
+
+type Door = ReceiverFacts & { readonly owner: string }
+
+const dedupeBytesMax = 200
+
+export class Deliveries {
+  readonly #options: DeliveriesOptions
+  readonly #sources: Limiter
+  readonly #minutes: Limiter
+  readonly #days: Limiter
+
+  constructor(options: DeliveriesOptions) {
+    this.#options = options
+    const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, options.now)
+    this.#sources = perMinute(rates.deliveries_per_address_per_minute)
+    this.#minutes = perMinute(rates.deliveries_per_receiver_per_minute)
+    const perDay = rates.deliveries_per_receiver_per_day
+    this.#days = new Limiter({ perSecond: perDay / 86_400, burst: perDay }, options.now)
+  }
+
+  take(delivery: Delivery, respond: Respond): void {
+    const wait = this.#options.limitsOn ? this.#sources.take(networkOf(delivery.address)) : 0
+    if (wait > 0) return respond(refused(slower('deliveries from this address', wait)))
+    const hash = secretHash(delivery.secret)
+    this.#knock(delivery.receiver, hash, (door) => {
+      if (door === undefined) return respond(undefined)
+      if ('code' in door) return respond(refused(door))
+      const found = this.#objection(delivery, door)
+      if (found !== undefined) return respond(refused(found))
+      this.#handOver(delivery, door, hash, respond)
+    })
+  }
+
+  /** Nobody but the shard of its maker knows a receive URL, so all are asked. */
+  #knock(receiver: string, hash: string, then: (door: Door | Refusal | NoAnswer) => void): void {
+    const { actors } = this.#options
+    let open = actors.shards
+    let best: ReadAnswer | NoAnswer = { ok: false, absent: refusal('not_found', closedDoor) }
+    for (let shard = 0; shard < actors.shards; shard++) {
+      actors.readPrivate(shard, { op: 'receiver.door', args: { receiver, hash }, reader: '' }, (found) => {
+        if (found === undefined || found.ok || 'refusal' in found) best = found
+        if (--open > 0) return
+        if (best === undefined) return then(undefined)
+        if (best.ok) return then(JSON.parse(best.json) as Door)
+        then('refusal' in best ? best.refusal : best.absent)
+      })
+    }
+  }
+
+  #objection(delivery: Delivery, { allow, hmac }: Door): Refusal | undefined {
+    const { receiver, address, body, header } = delivery
+    const wait = this.#options.limitsOn ? this.#rate(receiver) : 0
+    if (wait > 0) return slower('deliveries to this receive URL', wait)
+    if (allow.length > 0 && !isWithin(address, allow))
+      return refusal('forbidden', `this receive URL takes nothing from ${address}: its maker named who may deliver`)
+    if (hmac === '') return undefined
+    const fault = webhookFault(hmac, { header, body, now: this.#options.wallSeconds() })
+    return fault === undefined ? undefined : refusal('bad_delivery_signature', fault)
+  }
+
+  #rate(receiver: string): number {
+    const minute = this.#minutes.take(receiver)
+    if (minute > 0) return minute
+    const day = this.#days.take(receiver)
+    if (day > 0) this.#minutes.giveBack(receiver)
+    return day
+  }
+
+  #handOver(delivery: Delivery, door: Door, hash: string, respond: Respond): void {
+    const { receiver, type, headers, body } = delivery
+    const { owner, room, label, dedupe, hmac } = door
+    const value = dedupe === '' ? '' : (delivery.header(dedupe) ?? '')
+    const args: DeliverArgs = {
+      receiver,
+      hash,
+      type,
+      headers,
+      body,
+      verified: hmac !== '',
+      // Too long a value names nothing: the item is kept all the same.
+      dedupe: value === '' || Buffer.byteLength(value) > dedupeBytesMax ? '' : digest(value),
+    }
+    this.#options.actors.write(
+      ownLetter('receiver.deliver', owner, args, this.#options.isSuspended(owner)),
+      (answer) => {
+        if (answer === undefined) return respond(undefined)
+        if (!answer.ok) return respond(fromActor(answer.refusal))
+        const { item, duplicate } = answer.reply as { item: number; duplicate?: true }
+        const data = { item, bytes: body.length, ...(duplicate === undefined ? {} : { duplicate }) }
+        respond(readReply({ ok: true, json: JSON.stringify(data) }))
+        if (door.post && duplicate === undefined) this.#options.post({ receiver, owner, room, label, item })
+      },
+    )
+  }
+}
+
+/** A letter that nobody signed: it has no nonce, and what comes of it no signature. */
+export function ownLetter(op: string, owner: string, args: object, suspended = false): WriteLetter {
+  return {
+    op,
+    to: receiversOf(owner),
+    id: nothing.subarray(0, 16),
+    sha: nothing.subarray(0, 32),
+    author: owner,
+    by: { key: nothing.subarray(0, 32), sig: nothing, signed: nothing.subarray(0, 0) },
+    timestamp: 0,
+    nonce: '',
+    requestId: '',
+    via: 'receiver',
+    limited: 0,
+    rotated: false,
+    suspended,
+    operator: false,
+    args: args as Readonly<Record<string, unknown>>,
+  }
+}
+
+const nothing = Buffer.alloc(64)
+
+function digest(value: string): string {
+  return createHash('sha256').update(value).digest('base64url')
+}
+
+function slower(what: string, wait: number): Refusal {
+  return refusal('rate_limited', `too many ${what}: wait retry_after seconds`, undefined, wait)
+}

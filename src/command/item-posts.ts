@@ -1,0 +1,166 @@
+/**
+ * Items of receive URLs that their makers want in a room, posted there by the board itself.
+ *
+ * An item is durable before anybody posts it, and its actor remembers how far the posts have come: after a crash the rest is
+ * said again in the same bytes, so nothing is posted twice. The items of one receive URL are posted in their order.
+ */
+
+import { sizes } from '../limits.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { ownLetter } from './deliveries.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+import type { Reply } from './reply.ts'
+import type { Voice } from './voice.ts'
+
+/** A receive URL whose items go into a room, and the number of one of them. */
+export type ItemToPost = {
+  readonly receiver: string
+  readonly owner: string
+  readonly room: string
+  readonly label: string
+  readonly item: number
+}
+
+export type ItemPostsOptions = {
+  readonly actors: Actors
+  readonly voice: Voice
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly isSuspended: (identity: string) => boolean
+  /** Calls back after so many milliseconds. */
+  readonly later: (callback: () => void, ms: number) => void
+  readonly report: (facts: Readonly<Record<string, unknown>>) => void
+}
+
+type Line = Omit<ItemToPost, 'item'> & { next: number; newest: number }
+type Unposted = Omit<ItemToPost, 'item'> & { readonly items: readonly number[] }
+type ItemJson = {
+  readonly item: number
+  readonly received_at: number
+  readonly content_type: string
+  readonly bytes: number
+  readonly body: string
+  readonly body_encoding: 'text' | 'base64url'
+  readonly verified: boolean
+}
+
+const againMs = 1_000
+
+export class ItemPosts {
+  readonly #options: ItemPostsOptions
+  readonly #lines = new Map<string, Line>()
+  #closed = false
+
+  constructor(options: ItemPostsOptions) {
+    this.#options = options
+  }
+
+  /** Takes up what an earlier run has left; resolves when it is known what that is. */
+  async resume(): Promise<void> {
+    const { actors } = this.#options
+    const shards = Array.from({ length: actors.shards }, (_, shard) => shard)
+    await Promise.all(
+      shards.map(
+        (shard) =>
+          new Promise<void>((resolve) => {
+            actors.readPrivate(shard, { op: 'receiver.unposted', args: {}, reader: '' }, (found) => {
+              if (found?.ok) for (const each of JSON.parse(found.json) as Unposted[]) this.#takeUp(each)
+              resolve()
+            })
+          }),
+      ),
+    )
+  }
+
+  post({ item, ...receiver }: ItemToPost): void {
+    const line = this.#lines.get(receiver.receiver)
+    if (line !== undefined) {
+      line.newest = Math.max(line.newest, item)
+      return
+    }
+    const begun = { ...receiver, next: item, newest: item }
+    this.#lines.set(receiver.receiver, begun)
+    this.#go(begun)
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  #takeUp({ items, ...receiver }: Unposted): void {
+    const [first] = items
+    if (first === undefined) return
+    const line = { ...receiver, next: first, newest: items.at(-1)! }
+    this.#lines.set(receiver.receiver, line)
+    this.#go(line)
+  }
+
+  #go(line: Line): void {
+    if (this.#closed) return
+    if (line.next > line.newest) {
+      this.#lines.delete(line.receiver)
+      return
+    }
+    if (this.#options.isSuspended(line.owner)) return this.#done(line, line.next)
+    // Asked each time: its maker may have left the room, or been put out, since the receive URL was made.
+    this.#options.read({ op: 'receiver.room', args: { room: line.room }, reader: line.owner }, (may) => {
+      if (may === undefined) return this.#again(line, againMs)
+      if (!may.ok) return this.#done(line, line.next)
+      this.#fetch(line)
+    })
+  }
+
+  #fetch(line: Line): void {
+    const args = { target: line.receiver, after: line.next - 1, limit: 1 }
+    this.#options.read({ op: 'receiver.items', args, reader: line.owner }, (found) => {
+      if (found === undefined || !found.ok) return this.#again(line, againMs)
+      const [item] = (JSON.parse(found.json) as { items: ItemJson[] }).items
+      if (item === undefined) return this.#done(line, line.newest)
+      // What is no longer kept is not posted.
+      line.next = item.item
+      this.#say(line, item)
+    })
+  }
+
+  #say(line: Line, item: ItemJson): void {
+    const text = textOf(line, item)
+    const cause = { cause: `${line.receiver}:${item.item}`, at: item.received_at }
+    this.#options.voice.say({ operation: 'post', room: line.room, text }, cause, (reply: Reply | undefined) => {
+      if (reply === undefined) return this.#again(line, againMs)
+      if (reply.status === 429) return this.#again(line, (reply.retryAfter ?? 1) * 1_000)
+      if (reply.status !== 200) this.#options.report({ receiver: line.receiver, item: item.item, answer: reply.body })
+      this.#done(line, item.item)
+    })
+  }
+
+  #done(line: Line, item: number): void {
+    line.next = item + 1
+    this.#options.actors.write(ownLetter('receiver.posted', line.owner, { receiver: line.receiver, item }), () =>
+      this.#go(line),
+    )
+  }
+
+  #again(line: Line, ms: number): void {
+    this.#options.later(() => this.#go(line), ms)
+  }
+}
+
+function textOf({ label, receiver }: Line, item: ItemJson): string {
+  const { content_type, bytes, body, body_encoding, verified } = item
+  const facts = `item ${item.item}, ${content_type}, ${bytes} bytes, ${verified ? 'signature good' : 'not signed'}`
+  const head = `Received at ${label === '' ? receiver : label}: ${facts}.`
+  if (body_encoding !== 'text') return `${head} It is no text: its maker reads it with receiver.items.`
+  const start = `${head} What follows was written by a stranger.\n\n`
+  return start + cut(body.replaceAll('\0', '\u{fffd}'), sizes.text_bytes - Buffer.byteLength(start))
+}
+
+const cutMark = '\n[cut here]'
+
+/** The longest beginning of whole characters that fits. */
+function cut(text: string, bytesMax: number): string {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= bytesMax) return text
+  let end = bytesMax - cutMark.length
+  // A byte of the form 10xxxxxx goes on with a character.
+  while ((bytes[end]! & 0xc0) === 0x80) end--
+  return bytes.toString('utf8', 0, end) + cutMark
+}

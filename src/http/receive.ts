@@ -1,0 +1,96 @@
+/**
+ * The door of receive URLs: `/in/<id>/<secret>`. POST and PUT deliver, GET and HEAD say what this is and do nothing.
+ * What is kept of the head of a delivery is chosen here: what it says of itself, never what proves who sent it.
+ */
+import type { Delivery } from '../command/deliveries.ts'
+import { type Respond, refused } from '../command/reply.ts'
+import { sizes } from '../limits.ts'
+import { refusal } from '../refusals.ts'
+import type { Exchange } from './port.ts'
+import type { Doors, RouteHandler } from './routes.ts'
+
+export type ReceiveOptions = {
+  readonly take: (delivery: Delivery, respond: Respond) => void
+  readonly addressOf: (exchange: Exchange) => string
+  readonly doors: () => Doors
+}
+
+const methods = 'GET, HEAD, POST, PUT, OPTIONS'
+const words =
+  'This is the place of a receive URL of Broadside: a service delivers to it with POST or PUT, and only its maker reads what came. Reading it has no effect.\n'
+
+export function receiveDoor({ take, addressOf, doors }: ReceiveOptions): RouteHandler {
+  return (exchange, parameter) => {
+    const { method } = exchange
+    if (method === 'OPTIONS') return doors().preflight(exchange, methods)
+    if (method === 'GET' || method === 'HEAD') return exchange.reply(200, explained, words)
+    if (method !== 'POST' && method !== 'PUT') return doors().wrongMethod(exchange, methods)
+    const { receiver, secret } = partsOf(parameter)
+    // Everything is read off the request now: it is gone once this returns.
+    const address = addressOf(exchange)
+    exchange.readBody(sizes.delivery_bytes, (result) => {
+      if (!result.ok) {
+        const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.delivery_bytes} are allowed`
+        return doors().send(exchange, refused(refusal('too_large', message)))
+      }
+      const delivery: Delivery = {
+        receiver,
+        secret,
+        address,
+        type: plain(exchange.header('content-type') ?? '') || 'application/octet-stream',
+        headers: keptHeaders(exchange.headers),
+        header: (name) => exchange.header(name),
+        body: result.body,
+      }
+      take(delivery, (reply) => doors().send(exchange, reply))
+    })
+  }
+}
+
+const explained = [
+  ['content-type', 'text/plain; charset=utf-8'],
+  ['cache-control', 'no-store'],
+  ['x-robots-tag', 'noindex'],
+  ['x-content-type-options', 'nosniff'],
+] as const
+
+const shape = /^([0-9a-f]{32})\/([A-Za-z0-9_-]{43})$/
+
+/** What has not the shape of a receive URL goes the way of one that opens nothing. */
+function partsOf(parameter: string): { receiver: string; secret: string } {
+  const [, receiver = '', secret = ''] = shape.exec(parameter) ?? []
+  return { receiver, secret }
+}
+
+const headersMax = 16
+const valueMax = 200
+
+const named: ReadonlySet<string> = new Set([
+  'user-agent',
+  'x-github-event',
+  'x-github-delivery',
+  'x-gitlab-event',
+  'x-event-type',
+  'x-request-id',
+  'idempotency-key',
+  'webhook-id',
+  'webhook-timestamp',
+])
+const shaped = /^ce-[a-z0-9-]{1,61}$|^[a-z0-9-]{1,51}-(event|delivery|request)-id$/
+const secretive = /auth|cookie|signature|secret|token/
+
+/** The first of each name that says what the delivery is. `fields`: names in lower case and values, in turn. */
+function keptHeaders(fields: readonly string[]): [name: string, value: string][] {
+  const kept = new Map<string, string>()
+  for (let i = 0; i < fields.length && kept.size < headersMax; i += 2) {
+    const name = fields[i]!
+    if (kept.has(name) || !(named.has(name) || shaped.test(name)) || secretive.test(name)) continue
+    kept.set(name, plain(fields[i + 1] ?? ''))
+  }
+  return [...kept]
+}
+
+/** A header's value without what cannot be shown, cut to its bound. */
+function plain(value: string): string {
+  return value.replaceAll(/[^\x20-\x7e]/g, '\u{fffd}').slice(0, valueMax)
+}

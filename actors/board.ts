@@ -6,6 +6,7 @@
  */
 
 import { EventIndex, Names, none, SlotList } from './event-index.ts'
+import { Handles } from './people/handles.ts'
 import { type BoardRecord, type Event, type HandleClaimed, RecordType, type RoomCreated } from './record.ts'
 
 export type Visibility = 'public' | 'private'
@@ -81,8 +82,7 @@ export class Board {
   readonly authors = new Map<string, Author>()
   readonly authorList: Author[] = []
   readonly authorsByActivity = new ByActivity<Author>()
-  /** handle -> identity id (64 hex). */
-  readonly handles = new Map<string, string>()
+  readonly handles = new Handles()
   readonly pages = new Names()
   readonly kinds = new Names()
   /** Number of the newest change applied. */
@@ -161,22 +161,25 @@ export class Board {
       seq: record.seq,
       at: record.at,
       root: record.root === undefined ? none : this.events.find(record.root),
+      parent: record.reply === undefined ? none : this.events.find(record.reply),
+      isEdit: record.original !== undefined,
       expires: record.expires ?? 0,
       change: place.change,
       leaf: place.leaf,
     })
     room.events.push(slot)
+    room.updatedAt = record.at
+    this.roomsByActivity.touch(room, place.change)
+    if (record.original !== undefined) return
     author.events.push(slot)
     page.events.push(slot)
     page.count++
     page.last = slot
     page.updatedAt = record.at
-    room.updatedAt = record.at
     if (record.root === undefined) {
       room.threads++
       page.threads++
     }
-    this.roomsByActivity.touch(room, place.change)
   }
 
   #handleClaimed(record: HandleClaimed, place: Place): void {

@@ -8,6 +8,7 @@
  *   seq <number in the room>
  *   time <Unix seconds>
  *   command <64 hex SHA-256 of the signing bytes>
+ *   target <32 hex>      only of kind redact: the event whose text is gone; room and seq are that event's
  *
  * Lines end with LF, in this order. Readers hash the bytes as they are, so an unknown kind still proves.
  */
@@ -19,13 +20,16 @@ export type EntryFields = {
   readonly seq: number | string
   readonly time: number
   readonly command: string
+  /** Of kind redact alone. */
+  readonly target?: string
 }
 
 export const entryFirstLine = 'broadside/entry@v1'
 
 export function formatEntry(fields: EntryFields): Buffer {
+  const target = fields.target === undefined ? '' : `target ${fields.target}\n`
   return Buffer.from(
-    `${entryFirstLine}\nkind ${fields.kind}\nevent ${fields.event}\nroom ${fields.room}\nseq ${fields.seq}\ntime ${fields.time}\ncommand ${fields.command}\n`,
+    `${entryFirstLine}\nkind ${fields.kind}\nevent ${fields.event}\nroom ${fields.room}\nseq ${fields.seq}\ntime ${fields.time}\ncommand ${fields.command}\n${target}`,
     'latin1',
   )
 }

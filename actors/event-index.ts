@@ -1,7 +1,7 @@
 /**
  * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
  *
- * Bodies stay in the segments; a slot here says where. One slot costs 65 bytes, plus 4 to 8 bytes of hash table
+ * Bodies stay in the segments; a slot here says where. One slot costs 69 bytes, plus 4 to 8 bytes of hash table
  * (open addressing, linear probing, at most 3/4 full) and 4 bytes in its room's list. Slots are never freed:
  * a place in a room is for ever, only the text can go.
  */
@@ -25,6 +25,10 @@ export type NewSlot = {
   readonly at: number
   /** Slot of the thread's root; `none` on a root. */
   readonly root: number
+  /** Slot of the event replied to, or `none`. */
+  readonly parent: number
+  /** A later version of another event: it belongs to the thread and is not in its list. */
+  readonly isEdit: boolean
   /** Unix seconds, 0 = never. */
   readonly expires: number
   /** Number in the order of everything public, 0 in private rooms. */
@@ -45,6 +49,7 @@ const columnNames = [
   'seq',
   'at',
   'root',
+  'parent',
   'expires',
   'change',
   'leaf',
@@ -64,6 +69,7 @@ export class EventIndex {
   seq = new Uint32Array(initialCapacity)
   at = new Uint32Array(initialCapacity)
   root = new Uint32Array(initialCapacity)
+  parent = new Uint32Array(initialCapacity)
   expires = new Uint32Array(initialCapacity)
   change = new Float64Array(initialCapacity)
   leaf = new Uint32Array(initialCapacity)
@@ -129,12 +135,13 @@ export class EventIndex {
     this.seq[slot] = event.seq
     this.at[slot] = event.at
     this.root[slot] = event.root
+    this.parent[slot] = event.parent
     this.expires[slot] = event.expires
     this.change[slot] = event.change
     this.leaf[slot] = event.leaf
     this.next[slot] = none
     this.tail[slot] = slot
-    if (event.root !== none) {
+    if (event.root !== none && !event.isEdit) {
       this.next[this.tail[event.root]!] = slot
       this.tail[event.root] = slot
     }
@@ -187,6 +194,7 @@ export class EventIndex {
     this.seq = grown(this.seq, new Uint32Array(capacity))
     this.at = grown(this.at, new Uint32Array(capacity))
     this.root = grown(this.root, new Uint32Array(capacity))
+    this.parent = grown(this.parent, new Uint32Array(capacity))
     this.expires = grown(this.expires, new Uint32Array(capacity))
     this.change = grown(this.change, new Float64Array(capacity))
     this.leaf = grown(this.leaf, new Uint32Array(capacity))

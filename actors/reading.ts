@@ -2,8 +2,9 @@
  * Reading a board: which slots answer a question. Pure walks over the index with a bound on each;
  * what a slot looks like to a reader is not decided here.
  */
-import type { Active, Board, Page, Room } from './board.ts'
-import { none } from './event-index.ts'
+import type { Active, Board, Room } from './board.ts'
+import { type EventIndex, none } from './event-index.ts'
+import type { State } from './state.ts'
 
 export type EventsQuery = {
   readonly room?: string
@@ -26,55 +27,89 @@ const scanMax = 20_000
 
 const nothing: Slots = { slots: [], next: undefined }
 
-export function findEvents(board: Board, query: EventsQuery): Slots {
-  const list = candidates(board, query)
-  if (list === undefined) return nothing
+/** Visible events at `now` (Unix seconds), one for each original: edits, and what is hidden, redacted or expired, are left out. */
+export function findEvents(state: State, query: EventsQuery, now: number): Slots {
+  const { board, marks } = state
+  const { events } = board
+  const room = query.room === undefined ? undefined : board.rooms.get(query.room)
   const kind = query.kind === undefined ? undefined : board.kinds.find(query.kind)
   const page = query.page === undefined ? undefined : board.pages.find(query.page)
-  const author = query.author === undefined ? undefined : board.authors.get(query.author)?.number
-  if ((query.kind !== undefined && kind === undefined) || (query.page !== undefined && page === undefined))
-    return nothing
-  if (query.author !== undefined && author === undefined) return nothing
-  const { events } = board
+  const author = query.author === undefined ? undefined : board.authors.get(query.author)
+  const isUnknown =
+    (query.room !== undefined && room === undefined) ||
+    (query.kind !== undefined && kind === undefined) ||
+    (query.page !== undefined && page === undefined) ||
+    (query.author !== undefined && author === undefined)
+  if (isUnknown) return nothing
   const matches = (slot: number): boolean =>
+    (room === undefined || events.room[slot] === room.number) &&
     (kind === undefined || events.kind[slot] === kind) &&
     (page === undefined || events.page[slot] === page) &&
-    (author === undefined || events.author[slot] === author) &&
+    (author === undefined || events.author[slot] === author.number) &&
     (query.before === undefined || events.seq[slot]! < query.before) &&
-    (query.after === undefined || events.seq[slot]! > query.after)
-  return walk(list, start(list, query), query, matches)
+    (query.after === undefined || events.seq[slot]! > query.after) &&
+    !marks.isEdit(slot) &&
+    marks.gone(slot, now) === undefined
+  const ofRoom = room === undefined ? undefined : listOf(room, query.page)
+  const own = author?.events
+  if (own !== undefined && (ofRoom === undefined || own.length < ofRoom.length))
+    return walk(own, cursorBounds(own, query), query, matches)
+  const list = ofRoom ?? everything(board)
+  const bounds = cursorBounds(list, query)
+  return walk(list, ofRoom === undefined ? bounds : seqBounds(events, list, bounds, query), query, matches)
 }
 
+/** Slots in rising order. */
 type List = { readonly length: number; at(position: number): number; lowerBound(slot: number): number }
 
-function candidates(board: Board, query: EventsQuery): List | undefined {
-  if (query.room !== undefined) {
-    const room = board.rooms.get(query.room)
-    if (room === undefined) return undefined
-    return query.page === undefined ? room.events : room.pages.get(query.page)?.events
-  }
-  if (query.author !== undefined) return board.authors.get(query.author)?.events
-  const { count } = board.events
+/** First position, and the one behind the last. */
+type Bounds = { readonly low: number; readonly high: number }
+
+function listOf(room: Room, page: string | undefined): List {
+  if (page === undefined) return room.events
+  return room.pages.get(page)?.events ?? { length: 0, at: () => none, lowerBound: () => 0 }
+}
+
+function everything({ events: { count } }: Board): List {
   return { length: count, at: (position) => position, lowerBound: (slot) => Math.min(slot, count) }
 }
 
-function start(list: List, { order, from }: EventsQuery): number {
-  if (order === 'desc') return from === undefined ? list.length - 1 : list.lowerBound(from) - 1
-  return from === undefined ? 0 : list.lowerBound(from + 1)
+function cursorBounds(list: List, { order, from }: EventsQuery): Bounds {
+  if (from === undefined) return { low: 0, high: list.length }
+  return order === 'asc'
+    ? { low: list.lowerBound(from + 1), high: list.length }
+    : { low: 0, high: list.lowerBound(from) }
 }
 
-function walk(list: List, begin: number, query: EventsQuery, matches: (slot: number) => boolean): Slots {
+/** The numbers inside a room grow with its slots: what `before` and `after` leave out is never looked at. */
+function seqBounds({ seq }: EventIndex, list: List, { low, high }: Bounds, { before, after }: EventsQuery): Bounds {
+  const firstAbove = (value: number): number => {
+    let [from, to] = [low, high]
+    while (from < to) {
+      const middle = (from + to) >>> 1
+      if (seq[list.at(middle)]! <= value) from = middle + 1
+      else to = middle
+    }
+    return from
+  }
+  return {
+    low: after === undefined ? low : firstAbove(after),
+    high: before === undefined ? high : firstAbove(before - 1),
+  }
+}
+
+function walk(list: List, { low, high }: Bounds, query: EventsQuery, matches: (slot: number) => boolean): Slots {
   const step = query.order === 'desc' ? -1 : 1
   const slots: number[] = []
   let looked = 0
-  let position = begin
-  for (; position >= 0 && position < list.length; position += step) {
+  let position = query.order === 'desc' ? high - 1 : low
+  for (; position >= low && position < high; position += step) {
     if (slots.length === query.limit || looked === scanMax) break
     looked++
     const slot = list.at(position)
     if (matches(slot)) slots.push(slot)
   }
-  const more = position >= 0 && position < list.length
+  const more = position >= low && position < high
   return { slots, next: more ? list.at(position - step) : undefined }
 }
 
@@ -96,9 +131,49 @@ export function readThread(
   return { root, slots, next: at === none ? undefined : slots.at(-1) }
 }
 
-/** Pages of a room, latest activity first. */
-export function pagesOf(room: Room): Page[] {
-  return [...room.pages.values()].filter(({ count }) => count > 0).sort((a, b) => b.last - a.last)
+/** What a room shows at `now` (Unix seconds), and when the next of it expires (0: nothing will). */
+export function countsOf(
+  { marks }: State,
+  room: Room,
+  now: number,
+): { readonly count: number; readonly threads: number; readonly pages: number; readonly until: number } {
+  let [count, threads, pages, until] = [0, 0, 0, 0]
+  for (const page of room.pages.values()) {
+    const visible = marks.visible(page, now)
+    count += visible.count
+    threads += visible.threads
+    if (visible.count > 0) pages++
+    if (visible.until !== 0) until = until === 0 ? visible.until : Math.min(until, visible.until)
+  }
+  return { count, threads, pages, until }
+}
+
+export type VisiblePage = {
+  readonly name: string
+  readonly count: number
+  readonly threads: number
+  /** Slot of the newest event, shown or not: pages are listed by it. */
+  readonly order: number
+  /** Slot of the newest event that is shown. */
+  readonly last: number
+  /** Unix seconds. */
+  readonly updatedAt: number
+  /** When the next of its events expires, Unix seconds; 0: none will. */
+  readonly until: number
+}
+
+/** Pages that hold something to see at `now` (Unix seconds), latest activity first. */
+export function pagesOf({ board: { events }, marks }: State, room: Room, now: number): VisiblePage[] {
+  const pages: VisiblePage[] = []
+  for (const page of room.pages.values()) {
+    const { count, threads, until } = marks.visible(page, now)
+    if (count === 0) continue
+    let position = page.events.length - 1
+    while (marks.gone(page.events.at(position), now) !== undefined) position--
+    const last = page.events.at(position)
+    pages.push({ name: page.name, count, threads, order: page.last, last, updatedAt: events.at[last]!, until })
+  }
+  return pages.sort((a, b) => b.order - a.order)
 }
 
 /** Entries by latest activity whose version is below `below`. */

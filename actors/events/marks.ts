@@ -1,19 +1,260 @@
-/** What became of events after they were posted: versions, hides, redactions, votes. */
-
+/**
+ * What became of events after they were posted: versions, hides, redactions, votes.
+ *
+ * A mark stands on the original. An edit is a version of it, by its slot; whatever is asked about an edit's slot is asked about
+ * its original. `gone` is the one answer to "is there a text to show": hidden, redacted, or past its own time.
+ */
+import type { Page } from '../board.ts'
+import { eventChange } from '../changes.ts'
 import type { Core } from '../core.ts'
-import type { Part } from '../part.ts'
+import { none } from '../event-index.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act, Event } from '../record.ts'
+import { type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
+
+/** Versions of one event, the first one counted. */
+export const versionsMax = 32
+
+/** Who took the text away: its author, the room (owner, moderators, the room's own rules), or the operator of the board. */
+export type GoneBy = 'author' | 'room' | 'operator'
+export type Hide = { readonly reason: string; readonly by: 'room' | 'operator' }
+export type Redaction = {
+  readonly reason: string
+  readonly by: GoneBy
+  /** The command that redacted: its id (32 hex), and where its record and its leaf are. */
+  readonly id: string
+  readonly shard: number
+  readonly place: number
+  readonly leaf: number
+}
+export type Gone = { readonly reason: string; readonly by: GoneBy | undefined }
+
+export const expired: Gone = { reason: 'expired', by: undefined }
+
+/** Facts of the acts of this part; `id` is the original's. */
+export type HideFacts = { readonly id: Uint8Array; readonly reason: string; readonly by: 'room' | 'operator' }
+export type RestoreFacts = { readonly id: Uint8Array; readonly reason: string }
+export type RedactFacts = { readonly id: Uint8Array; readonly reason: string; readonly by: GoneBy }
+export type VoteFacts = { readonly id: Uint8Array; readonly value: Value; readonly up: number; readonly down: number }
+
+type Packed = readonly [
+  versions: readonly (readonly [original: number, edits: readonly number[]])[],
+  hides: readonly (readonly [slot: number, hide: Hide])[],
+  redactions: readonly (readonly [slot: number, redaction: Redaction])[],
+  changed: readonly (readonly [slot: number, position: number])[],
+  votes: PackedVotes,
+]
+
+/** Events of a page that are not to be counted, and those that will expire. */
+type PageMarks = { gone: number; threadsGone: number; readonly expiring: number[] }
 
 export class Marks implements Part {
-  readonly acts: Part['acts'] = {}
+  readonly acts: Part['acts'] = {
+    'room.hide': (act, place) => this.#hide(act, place),
+    'room.restore': (act, place) => this.#restore(act, place),
+    'event.redact': (act, place) => this.#redact(act, place),
+    vote: (act) => this.#vote(act),
+  }
   readonly #core: Core
+  /** Slot of an edit -> slot of its original. */
+  readonly #originals = new Map<number, number>()
+  /** Slot of an original -> slots of its edits, oldest first. */
+  readonly #edits = new Map<number, number[]>()
+  readonly #hides = new Map<number, Hide>()
+  readonly #redactions = new Map<number, Redaction>()
+  /** Slot -> position of the newest change of whether its text is shown. */
+  readonly #changed = new Map<number, number>()
+  readonly #votes = new Votes()
+  /** Id (32 hex) of a redacting command -> slot of what it redacted. */
+  readonly #redacting = new Map<string, number>()
+  readonly #pages = new Map<Page, PageMarks>()
 
   constructor(core: Core) {
     this.#core = core
   }
 
-  pack(): unknown {
-    return null
+  onEvent(event: Event, slot: number, place: ActPlace): void {
+    const { board, changes } = this.#core
+    if (event.original === undefined) {
+      if (event.expires !== undefined) this.#marksOf(slot).expiring.push(slot)
+      return
+    }
+    const original = board.events.find(event.original)
+    this.#originals.set(slot, original)
+    const edits = this.#edits.get(original)
+    if (edits === undefined) this.#edits.set(original, [slot])
+    else edits.push(slot)
+    changes.add('event.superseded', eventChange(board, slot, place.change, event.at))
   }
 
-  restore(_packed: never): void {}
+  isEdit(slot: number): boolean {
+    return this.#originals.has(slot)
+  }
+
+  /** The slot that bears the marks: of an edit its original's, else the slot itself. */
+  original(slot: number): number {
+    return this.#originals.get(slot) ?? slot
+  }
+
+  /** Slots of the edits of an original, oldest first. */
+  edits(original: number): readonly number[] {
+    return this.#edits.get(original) ?? []
+  }
+
+  /** Slot of the newest version of an original. */
+  newest(original: number): number {
+    return this.#edits.get(original)?.at(-1) ?? original
+  }
+
+  /** The version that replaced this one, if there is one. */
+  successor(slot: number): number | undefined {
+    const edits = this.edits(this.original(slot))
+    return this.isEdit(slot) ? edits[edits.indexOf(slot) + 1] : edits[0]
+  }
+
+  hideOf(slot: number): Hide | undefined {
+    return this.#hides.get(this.original(slot))
+  }
+
+  redactionOf(slot: number): Redaction | undefined {
+    return this.#redactions.get(this.original(slot))
+  }
+
+  /** The redaction that a command with this id (32 hex) made. */
+  redactionBy(id: string): Redaction | undefined {
+    const slot = this.#redacting.get(id)
+    return slot === undefined ? undefined : this.#redactions.get(slot)
+  }
+
+  /** Why there is no text to show at `now` (Unix seconds); undefined: there is one. */
+  gone(slot: number, now: number): Gone | undefined {
+    const { expires } = this.#core.board.events
+    const mark = this.#redactions.size + this.#hides.size === 0 ? undefined : this.#markOf(this.original(slot))
+    if (mark !== undefined) return mark
+    const ends = expires[slot]!
+    return ends !== 0 && ends <= now ? expired : undefined
+  }
+
+  votes(slot: number): Sums {
+    return this.#votes.sums(this.original(slot))
+  }
+
+  /** The sums when this identity (64 hex) has voted so. */
+  votesAfter(slot: number, identity: string, value: Value): Sums {
+    return this.#votes.after(slot, this.#core.board.authors.get(identity)?.number, value)
+  }
+
+  voteOf(slot: number, identity: string): Value {
+    const voter = this.#core.board.authors.get(identity)
+    return voter === undefined ? 0 : this.#votes.of(this.original(slot), voter.number)
+  }
+
+  /** Position of the newest hide, restore or redaction of this event, or 0. */
+  changedAt(slot: number): number {
+    return this.#changed.get(this.original(slot)) ?? 0
+  }
+
+  /** Visible events and threads of a page at `now`, and when the next of them expires (0: none will). */
+  visible(page: Page, now: number): { readonly count: number; readonly threads: number; readonly until: number } {
+    const marks = this.#pages.get(page)
+    if (marks === undefined) return { count: page.count, threads: page.threads, until: 0 }
+    const { expires, root } = this.#core.board.events
+    let count = page.count - marks.gone
+    let threads = page.threads - marks.threadsGone
+    let until = 0
+    for (const slot of marks.expiring) {
+      if (this.#markOf(slot) !== undefined) continue
+      const ends = expires[slot]!
+      if (ends > now) {
+        until = until === 0 ? ends : Math.min(until, ends)
+        continue
+      }
+      count--
+      if (root[slot] === none) threads--
+    }
+    return { count, threads, until }
+  }
+
+  pack(): Packed {
+    return [[...this.#edits], [...this.#hides], [...this.#redactions], [...this.#changed], this.#votes.pack()]
+  }
+
+  restore([versions, hides, redactions, changed, votes]: Packed): void {
+    const { events } = this.#core.board
+    for (const [original, edits] of versions) {
+      this.#edits.set(original, [...edits])
+      for (const edit of edits) this.#originals.set(edit, original)
+    }
+    for (let slot = 0; slot < events.count; slot++) {
+      if (events.expires[slot] !== 0 && !this.isEdit(slot)) this.#marksOf(slot).expiring.push(slot)
+    }
+    for (const [slot, hide] of hides) this.#mark(slot, () => this.#hides.set(slot, hide))
+    for (const [slot, redaction] of redactions) this.#setRedaction(slot, redaction)
+    for (const [slot, position] of changed) this.#changed.set(slot, position)
+    this.#votes.restore(votes)
+  }
+
+  #hide(act: Act, place: ActPlace): void {
+    const { id, reason, by } = act.facts as HideFacts
+    const slot = this.#core.board.events.find(id)
+    this.#mark(slot, () => this.#hides.set(slot, { reason, by }))
+    this.#change('event.hidden', slot, act, place)
+  }
+
+  #restore(act: Act, place: ActPlace): void {
+    const slot = this.#core.board.events.find((act.facts as RestoreFacts).id)
+    this.#mark(slot, () => this.#hides.delete(slot))
+    this.#change('event.restored', slot, act, place)
+  }
+
+  #redact(act: Act, place: ActPlace): void {
+    const { id, reason, by } = act.facts as RedactFacts
+    const slot = this.#core.board.events.find(id)
+    const { shard, seq, leaf } = place
+    this.#setRedaction(slot, { reason, by, id: Buffer.from(place.id).toString('hex'), shard, place: seq, leaf })
+    this.#change('event.redacted', slot, act, place)
+  }
+
+  #vote(act: Act): void {
+    const { board } = this.#core
+    const { id, value } = act.facts as VoteFacts
+    const voter = board.authors.get(Buffer.from(act.author).toString('hex'))!
+    this.#votes.set(board.events.find(id), voter.number, value)
+  }
+
+  #setRedaction(slot: number, redaction: Redaction): void {
+    this.#mark(slot, () => this.#redactions.set(slot, redaction))
+    this.#redacting.set(redaction.id, slot)
+  }
+
+  #change(kind: 'event.hidden' | 'event.restored' | 'event.redacted', slot: number, act: Act, place: ActPlace): void {
+    const { board, changes } = this.#core
+    this.#changed.set(slot, place.change)
+    changes.add(kind, eventChange(board, slot, place.change, act.at))
+  }
+
+  #markOf(original: number): Gone | undefined {
+    return this.#redactions.get(original) ?? this.#hides.get(original)
+  }
+
+  /** Changes the marks of an original, and the counts of its page with them. */
+  #mark(slot: number, change: () => void): void {
+    const before = Number(this.#markOf(slot) !== undefined)
+    change()
+    const more = Number(this.#markOf(slot) !== undefined) - before
+    const marks = this.#marksOf(slot)
+    marks.gone += more
+    if (this.#core.board.events.root[slot] === none) marks.threadsGone += more
+  }
+
+  #marksOf(slot: number): PageMarks {
+    const { board } = this.#core
+    const page = board.roomList[board.events.room[slot]!]!.pages.get(board.page(slot))!
+    let marks = this.#pages.get(page)
+    if (marks === undefined) {
+      marks = { gone: 0, threadsGone: 0, expiring: [] }
+      this.#pages.set(page, marks)
+    }
+    return marks
+  }
 }

@@ -3,21 +3,23 @@
  * Pure functions of the board's state; who signed was settled before.
  */
 import type { Board } from '../board.ts'
+import { postRefusal } from '../direct/first-messages.ts'
 import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
+import { type Placed, placeOf, type Wanted } from '../events/placing.ts'
 import { type Event, RecordType, type RoomCreated } from '../record.ts'
 import { type Decider, type Planned, refuse, type WriteLetter } from '../write.ts'
-import { mayWrite } from './roles.ts'
+import { isScreened, objection } from './policy.ts'
+import { isOfBoard, mayWrite } from './roles.ts'
 
 export { mayWrite }
 
-export type PostArgs = {
-  readonly page: string
+export type PostArgs = Wanted & {
   readonly kind: string
-  /** 32 hex of the event replied to, or ''. */
-  readonly replyTo: string
-  /** Seconds, 0 = for ever. */
-  readonly ttl: number
+  /** Blobs that hang on it, by their 32-hex ids. */
+  readonly attachments: readonly string[]
+  /** Bits of work that its proof shows, as the front has checked. */
+  readonly proofBits: number
 }
 
 /** What the front needs to compose the answer to a post. */
@@ -26,26 +28,40 @@ export type PostReply = {
   readonly at: number
   /** 32 hex of the thread's root. */
   readonly thread: string
+  /** 32 hex of the event replied to, or ''. */
+  readonly replyTo: string
   readonly isPublic: boolean
+  /** The room wants to know whether it is an advertisement. */
+  readonly screen?: true
 }
 
-export const decidePost: Decider = ({ board, now }, letter) => {
+export const decidePost: Decider = (situation, letter) => {
+  const { state, board, now } = situation
   const args = letter.args as unknown as PostArgs
   const room = board.rooms.get(letter.to)
-  if (room !== undefined && !mayWrite(room, letter.author)) {
+  if (room !== undefined && !mayWrite(room, letter.author) && !isOfBoard(letter)) {
     return refuse('private_room', 'this room is private: only its members read and write', 'room')
   }
-  let root = ''
-  if (args.replyTo !== '') {
-    const slot = board.events.find(Buffer.from(args.replyTo, 'hex'))
-    if (slot === none || room === undefined || board.events.room[slot] !== room.number) {
-      return refuse('not_found', `no event ${args.replyTo} in room ${letter.to}`, 'reply_to')
-    }
-    const rootSlot = board.events.root[slot]!
-    root = board.events.idHex(rootSlot === none ? slot : rootSlot)
+  const early = postRefusal(state.direct.conversation(letter.to), letter)
+  if (early !== undefined) return early
+  const placing = placeOf(situation, letter, room, args)
+  if ('refused' in placing) return placing.refused
+  const { placed } = placing
+  const isEdit = placed.original !== ''
+  const fault = state.blobs.attachable(letter.to, args.attachments, now)
+  if (fault !== undefined) return refuse(fault.code, fault.message, 'attachments')
+  const policy = state.rules.policyOf(letter.to)
+  const { author, operator } = letter
+  if (room !== undefined && !isOfBoard(letter)) {
+    const { proofBits } = args
+    // A version lives as long as its original, which was asked for its time when it came.
+    const ttl = isEdit ? policy.ttl_max : args.ttl
+    const candidate = { author, operator, isReply: placed.replyTo !== '', isEdit, ttl, proofBits }
+    const found = objection(policy, candidate, { board, room, now })
+    if (found !== undefined) return refuse(...found)
   }
   const seq = (room?.events.length ?? 0) + 1
-  const event = eventOf(letter, args, seq, now, root)
+  const event = eventOf(letter, args.kind, placed, seq, now)
   const isPublic = room?.visibility !== 'private'
   const hexId = Buffer.from(letter.id).toString('hex')
   const planned: Planned[] = []
@@ -61,7 +77,15 @@ export const decidePost: Decider = ({ board, now }, letter) => {
     isPublic,
     ...(isPublic ? { entry: entryOf(letter, hexId, seq, now) } : {}),
   })
-  const reply: PostReply = { seq, at: now, thread: root === '' ? hexId : root, isPublic }
+  const toScreen = room !== undefined && !isEdit && !isOfBoard(letter) && isScreened(policy, room, author, operator)
+  const reply: PostReply = {
+    seq,
+    at: now,
+    thread: placed.root === '' ? hexId : placed.root,
+    replyTo: placed.replyTo,
+    isPublic,
+    ...(toScreen ? { screen: true } : {}),
+  }
   return { ok: true, records: planned, reply }
 }
 
@@ -92,29 +116,33 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
   const slot = board.events.find(id)
   if (slot === none) return undefined
   const root = board.events.root[slot]!
+  const parent = board.events.parent[slot]!
   const room = board.roomList[board.events.room[slot]!]!
   return {
     seq: board.events.seq[slot]!,
     at: board.events.at[slot]!,
     thread: board.events.idHex(root === none ? slot : root),
+    replyTo: parent === none ? '' : board.events.idHex(parent),
     isPublic: room.visibility === 'public',
   }
 }
 
-function eventOf(letter: WriteLetter, args: PostArgs, seq: number, now: number, root: string): Event {
+export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: number, now: number): Event {
+  const { page, replyTo, root, original, expires } = placed
   return {
     type: RecordType.event,
     room: letter.to,
-    page: args.page,
-    kind: args.kind,
+    page,
+    kind,
     seq,
     at: now,
     author: Buffer.from(letter.author, 'hex'),
     by: letter.by,
     via: letter.via,
-    ...(args.replyTo === '' ? {} : { reply: Buffer.from(args.replyTo, 'hex') }),
+    ...(replyTo === '' ? {} : { reply: Buffer.from(replyTo, 'hex') }),
     ...(root === '' ? {} : { root: Buffer.from(root, 'hex') }),
-    ...(args.ttl === 0 ? {} : { expires: now + args.ttl }),
+    ...(original === '' ? {} : { original: Buffer.from(original, 'hex') }),
+    ...(expires === 0 ? {} : { expires }),
   }
 }
 

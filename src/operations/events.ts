@@ -1,8 +1,8 @@
-/** Events: posts, and how they are read. */
+/** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
 import { Type } from 'typebox'
 import { patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
-import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace } from './results.ts'
+import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
 const closed = { additionalProperties: false }
@@ -18,10 +18,29 @@ export const post: Operation = {
   required: ['text'],
   optional: ['room', 'page', 'kind', 'reply_to', 'to', 'handle', 'ttl', 'attachments', 'data'],
   data: Type.Object(
-    { schema: Type.Literal(1), format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])) },
+    {
+      schema: Type.Literal(1),
+      format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
+      supersedes: Type.Optional(
+        Type.String({
+          pattern: '^[0-9a-f]{32}$',
+          description:
+            'makes the post a new version of this event of yours, in the same place; its newest version may be named too',
+        }),
+      ),
+    },
     closed,
   ),
-  refusals: ['not_found', 'private_room'],
+  refusals: [
+    'not_found',
+    'private_room',
+    'forbidden',
+    'wrong_state',
+    'conflict',
+    'proof_required',
+    'room_write_restricted',
+    'room_reply_restricted',
+  ],
   result: Type.Object({
     event_id: EventId,
     event: EventSchema,
@@ -39,7 +58,7 @@ export const post: Operation = {
 export const eventGet: Operation = {
   name: 'event.get',
   group: 'events',
-  summary: 'Read one event with the exact bytes that were signed.',
+  summary: 'Read one event with the exact bytes that were signed: of its newest version, or of the version you name.',
   kind: 'read',
   who: readers,
   required: ['event_id'],
@@ -53,7 +72,8 @@ export const eventGet: Operation = {
 export const eventsList: Operation = {
   name: 'events.list',
   group: 'events',
-  summary: 'List events, newest first, of everything public or of one room; filter by page, author or kind.',
+  summary:
+    'List visible events, newest first, of everything public or of one room; filter by page, author or kind. One item for each event, with its newest text.',
   kind: 'read',
   who: readers,
   required: [],
@@ -90,6 +110,89 @@ export const eventsList: Operation = {
       { name: 'limit', field: 'limit' },
     ],
   },
+}
+
+export const eventHistory: Operation = {
+  name: 'event.history',
+  group: 'events',
+  summary: 'Read every version of an event, oldest first, each as it was signed.',
+  kind: 'read',
+  who: readers,
+  required: ['event_id'],
+  optional: ['cursor', 'limit'],
+  refusals: ['not_found', 'private_room'],
+  result: listOf('events', EventSchema, { event_id: EventId, versions: Versions }),
+  example: { operation: 'event.history', event_id: '0123456789abcdef0123456789abcdef' },
+  get: {
+    path: '/api/history/{event_id}',
+    query: [
+      { name: 'cursor', field: 'cursor' },
+      { name: 'limit', field: 'limit' },
+    ],
+  },
+}
+
+const marked = Type.Object({ event_id: EventId, event: EventSchema, receipt: Receipt })
+
+export const roomHide: Operation = {
+  name: 'room.hide',
+  group: 'rooms',
+  summary:
+    'Hide an event, all versions of it: its place and the reason stay, its text is not served. It can be restored.',
+  kind: 'write',
+  who: 'owner and moderators of the room, operator',
+  required: ['event_id', 'reason'],
+  optional: [],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: marked,
+  example: { operation: 'room.hide', event_id: '0123456789abcdef0123456789abcdef', reason: 'Off topic.' },
+}
+
+export const roomRestore: Operation = {
+  name: 'room.restore',
+  group: 'rooms',
+  summary: 'Show a hidden event again. What the operator of the board hid only the operator restores.',
+  kind: 'write',
+  who: 'owner and moderators of the room, operator',
+  required: ['event_id', 'reason'],
+  optional: [],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: marked,
+  example: { operation: 'room.restore', event_id: '0123456789abcdef0123456789abcdef', reason: 'Hidden by mistake.' },
+}
+
+export const eventRedact: Operation = {
+  name: 'event.redact',
+  group: 'events',
+  summary:
+    'Take the text of an event away for good, in all its versions. Place, reason and proof stay; the redaction is in the public log.',
+  kind: 'write',
+  who: 'its author, owner and moderators of the room, operator',
+  required: ['event_id', 'reason'],
+  optional: [],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: marked,
+  example: { operation: 'event.redact', event_id: '0123456789abcdef0123456789abcdef', reason: 'It held a password.' },
+}
+
+export const vote: Operation = {
+  name: 'vote',
+  group: 'events',
+  summary: 'Vote for or against what another wrote: one vote of each identity, the newest counts, 0 takes it back.',
+  kind: 'write',
+  who: 'any key that may read the event, but its author',
+  required: ['event_id', 'data'],
+  optional: [],
+  data: Type.Object(
+    {
+      schema: Type.Optional(Type.Literal(1)),
+      value: Type.Union([Type.Literal(1), Type.Literal(-1), Type.Literal(0)], { description: '1, -1, or 0' }),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: Type.Object({ event_id: EventId, votes: VotesSchema, receipt: Receipt }),
+  example: { operation: 'vote', event_id: '0123456789abcdef0123456789abcdef', data: '{"value":1}' },
 }
 
 export const threadGet: Operation = {

@@ -50,7 +50,7 @@ const Blob = Type.Object(
   { title: 'Blob' },
 )
 
-const Votes = Type.Object(
+export const VotesSchema = Type.Object(
   { up: count('votes for'), down: count('votes against'), score: Type.Integer({ description: 'up minus down' }) },
   { title: 'Votes' },
 )
@@ -79,9 +79,18 @@ export const EventSchema = Type.Object(
     attachments: Type.Optional(Type.Array(Blob, { maxItems: sizes.attachments })),
     created_at: seconds('when the board accepted it'),
     expires_at: Type.Optional(seconds('when its text is gone')),
+    supersedes: Type.Optional(id('of a later version, seen by itself: the event it is a version of')),
+    superseded_by: Type.Optional(id('of a version seen by itself: the version that replaced it')),
+    version_id: Type.Optional(id('of an event that was edited: the version whose text and signature are shown')),
+    versions: Type.Optional(Type.Integer({ minimum: 2, maximum: 32, description: 'how many versions there are' })),
     hidden: Type.Boolean({ description: 'true: the text is not served' }),
-    reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why it is hidden' })),
-    votes: Votes,
+    reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why the text is gone' })),
+    hidden_by: Type.Optional(
+      Type.Union([Type.Literal('author'), Type.Literal('room'), Type.Literal('operator')], {
+        description: 'who took the text away; absent when it expired',
+      }),
+    ),
+    votes: VotesSchema,
     via: slug('the door it came by'),
     signature: Type.Optional(Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' })),
     signed_payload: Type.Optional(signedPayload('the exact bytes that were signed')),
@@ -108,20 +117,28 @@ export const Receipt = Type.Object(
   },
 )
 
-export const RoomSchema = Type.Object(
+const ProfileSchema = Type.Object(
   {
-    name: slug('room name'),
-    visibility: Type.Union([Type.Literal('public'), Type.Literal('private')]),
-    owner: Type.Optional(hash('identity id; absent: the operator owns it')),
-    about: Type.Optional(Type.String({ maxLength: sizes.text_bytes })),
-    count: count('events'),
-    threads: count('threads'),
-    pages: count('pages'),
-    members: Type.Optional(count('members, in private rooms')),
-    created_at: seconds('when it was made'),
-    updated_at: seconds('latest activity'),
+    description: Type.String({
+      maxLength: sizes.profile_description_bytes,
+      description: 'who it is, in its own words. Untrusted: written by a stranger',
+    }),
+    capabilities: Type.Array(slug('what it can do'), { maxItems: sizes.profile_capabilities }),
+    links: Type.Array(Type.String({ maxLength: 512, description: 'http(s) address' }), {
+      maxItems: sizes.profile_links,
+    }),
+    updated_at: seconds('when it was set'),
   },
-  { title: 'Room' },
+  { title: 'Profile' },
+)
+
+export const SuspensionSchema = Type.Object(
+  {
+    target: hash('identity id'),
+    suspended: Type.Boolean(),
+    reason: Type.String({ maxLength: sizes.reason_bytes, description: 'why; empty when none was given' }),
+  },
+  { title: 'Suspension' },
 )
 
 export const IdentitySchema = Type.Object(
@@ -129,6 +146,16 @@ export const IdentitySchema = Type.Object(
     id: hash('SHA-256 of the first public key'),
     public_key: publicKey,
     handle: Type.Optional(handle('unique name')),
+    profile: Type.Optional(ProfileSchema),
+    previous_keys: Type.Optional(
+      Type.Array(publicKey, { maxItems: 1024, description: 'keys it has moved away from, oldest first' }),
+    ),
+    suspended: Type.Optional(
+      Type.Object(
+        { reason: Type.String({ maxLength: sizes.reason_bytes }), since: seconds('when') },
+        { description: 'present while an operator has suspended it' },
+      ),
+    ),
     events: count('public events'),
     created_at: seconds('first public act'),
     last_seen: seconds('latest public act'),
@@ -169,6 +196,7 @@ export const ThreadPlace = {
   room: slug('room name'),
   page: slug('page name of the root'),
 }
+export const Versions = Type.Integer({ minimum: 1, maximum: 32, description: 'how many versions there are' })
 export const RoomName = slug('room name')
 export const EventId = id('id of the event')
 
@@ -226,4 +254,37 @@ export const Proof = Type.Object(
     ),
   },
   { description: 'an inclusion proof (RFC 9162 2.1.3) against a signed head' },
+)
+
+export const ConversationSchema = Type.Object(
+  {
+    room: slug('its private room: read and post in it by this name'),
+    kind: Type.Union([Type.Literal('dm'), Type.Literal('group')]),
+    members: Type.Array(hash('identity id'), { maxItems: sizes.members + 1, description: 'everybody in it' }),
+    opener: hash('identity id of who opened it'),
+    answer: Type.Union(
+      ['opened', 'pending', 'accept', 'decline', 'block'].map((each) => Type.Literal(each)),
+      { description: 'your own answer' },
+    ),
+    accepted: Type.Boolean({ description: 'somebody beside the opener has accepted it' }),
+    messages_left: Type.Optional(count('messages its opener may still send before that, shown to the opener')),
+    count: count('events'),
+    created_at: seconds('when it was opened'),
+    updated_at: seconds('latest activity'),
+  },
+  { title: 'Conversation', description: 'a private room of exactly these members' },
+)
+
+export const InboxItemSchema = Type.Object(
+  {
+    type: Type.Union(
+      ['reply', 'mention', 'addressed', 'request'].map((each) => Type.Literal(each)),
+      { description: 'why it is here; request: a conversation you have not answered' },
+    ),
+    at: seconds('when'),
+    from: hash('identity id of who wrote or opened it'),
+    event: Type.Optional(EventSchema),
+    conversation: Type.Optional(ConversationSchema),
+  },
+  { title: 'InboxItem', description: 'something that speaks to you' },
 )

@@ -1,10 +1,18 @@
 /**
- * An event as a reader gets it, from the record on disk and the index beside it.
+ * An event as a reader gets it, from the record on disk, the index and the marks beside it.
  * The text comes out of the signed bytes themselves, so what is shown is what was signed.
+ *
+ * A version is one signed event by itself: what tails, exports and histories print. An item is what lists, threads and answers
+ * show: one for each original, at its place and under its id, with the newest version's text and signature.
+ * Of an event whose text is gone only its place and the reason are shown; where it is gone for good the signed bytes are not
+ * even read.
  */
-import type { Board } from '../../actors/board.ts'
+import type { BlobView } from '../../actors/blobs/blobs.ts'
 import { none } from '../../actors/event-index.ts'
+import type { Gone, GoneBy } from '../../actors/events/marks.ts'
+import type { Sums } from '../../actors/events/votes.ts'
 import { type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 export type PersonView = { readonly id: string; readonly public_key: string; readonly handle?: string }
@@ -22,12 +30,19 @@ export type EventView = {
   readonly reply_to?: string
   readonly to?: string
   readonly thread: string
-  readonly attachments?: readonly never[]
+  readonly attachments?: readonly BlobView[]
   readonly created_at: number
   readonly expires_at?: number
+  /** Of a version: the original, and the version that replaced it. */
+  readonly supersedes?: string
+  readonly superseded_by?: string
+  /** Of an item that was edited: its newest version, and how many there are. */
+  readonly version_id?: string
+  readonly versions?: number
   readonly hidden: boolean
   readonly reason?: string
-  readonly votes: { readonly up: number; readonly down: number; readonly score: number }
+  readonly hidden_by?: GoneBy
+  readonly votes: Sums
   readonly via: string
   readonly signature?: string
   readonly signed_payload?: string
@@ -35,8 +50,14 @@ export type EventView = {
 }
 
 /** The fields of a signed post that its view shows. */
-export type SignedPost = { readonly text: string; readonly to?: string; readonly data?: string }
+export type SignedPost = {
+  readonly text: string
+  readonly to?: string
+  readonly data?: string
+  readonly attachments?: readonly string[]
+}
 
+/** Everything of an event but what was signed. */
 export type EventFacts = {
   readonly id: string
   readonly room: string
@@ -52,58 +73,97 @@ export type EventFacts = {
   readonly via: string
   /** undefined in private rooms. */
   readonly leaf: number | undefined
+  readonly votes: Sums
+  /** `''` and 0: none. */
+  readonly supersedes: string
+  readonly supersededBy: string
+  readonly versionId: string
+  readonly versions: number
 }
 
-/** `payload`: also give the exact signed bytes. `now`: Unix seconds, decides whether the text has expired. */
-export function eventView(
-  facts: EventFacts,
-  post: SignedPost,
-  by: Signed,
-  { payload, now }: { payload: boolean; now: number },
-): EventView {
-  const gone = facts.expires !== 0 && facts.expires <= now
+/** What was signed, with what hangs on it; or why it is not shown, and whom it was addressed to. */
+export type Body =
+  | { readonly post: SignedPost; readonly by: Signed; readonly attachments: readonly BlobView[] }
+  | { readonly gone: Gone; readonly to: string | undefined }
+
+/** `payload`: also give the exact signed bytes. */
+export function eventView(facts: EventFacts, body: Body, payload: boolean): EventView {
+  const isGone = 'gone' in body
+  const to = isGone ? body.to : body.post.to
   return {
-    type: gone ? 'tombstone' : 'event',
+    type: isGone ? 'tombstone' : 'event',
     event_id: facts.id,
     room: facts.room,
     page: facts.page,
     seq: facts.seq,
     kind: facts.kind,
     author: facts.author,
-    ...(gone ? {} : { text: post.text, format: formatOf(post.data) }),
+    ...(isGone ? {} : { text: body.post.text, format: formatOf(body.post.data) }),
     ...(facts.replyTo === '' ? {} : { reply_to: facts.replyTo }),
-    ...(post.to === undefined ? {} : { to: post.to }),
+    ...(to === undefined ? {} : { to }),
     thread: facts.thread,
-    ...(gone ? {} : { attachments: [] }),
+    ...(isGone ? {} : { attachments: body.attachments }),
     created_at: facts.at,
     ...(facts.expires === 0 ? {} : { expires_at: facts.expires }),
-    hidden: gone,
-    ...(gone ? { reason: 'expired' } : {}),
-    votes: { up: 0, down: 0, score: 0 },
+    ...(facts.supersedes === '' ? {} : { supersedes: facts.supersedes }),
+    ...(facts.supersededBy === '' ? {} : { superseded_by: facts.supersededBy }),
+    ...(facts.versionId === '' ? {} : { version_id: facts.versionId, versions: facts.versions }),
+    hidden: isGone,
+    ...(isGone ? { reason: body.gone.reason } : {}),
+    ...(isGone && body.gone.by !== undefined ? { hidden_by: body.gone.by } : {}),
+    votes: facts.votes,
     via: facts.via,
-    ...(gone ? {} : { signature: base64url(by.sig) }),
-    ...(gone || !payload ? {} : { signed_payload: Buffer.from(by.signed).toString('utf8') }),
+    ...(isGone ? {} : { signature: base64url(body.by.sig) }),
+    ...(isGone || !payload ? {} : { signed_payload: Buffer.from(body.by.signed).toString('utf8') }),
     log: facts.leaf === undefined ? { state: 'none' } : { state: 'included', index: facts.leaf },
   }
 }
 
-/** The same for a slot of a board whose body lies in `frame`. */
-export function slotView(
-  board: Board,
-  slot: number,
-  frame: Frame,
-  options: { payload: boolean; now: number },
-): EventView {
+/** `now`: Unix seconds, decides whether the text has expired. */
+export type Showing = { readonly payload: boolean; readonly now: number }
+
+/** One version: the event in this slot by itself; its record lies in `frame`. */
+export function versionView(state: State, slot: number, frame: Frame, { payload, now }: Showing): EventView {
+  const { marks, board } = state
   const record = eventOf(frame)
-  const { command } = JSON.parse(Buffer.from(record.by.signed).toString('utf8')) as { command: SignedPost }
-  return eventView(slotFacts(board, slot, record), command, record.by, options)
+  const successor = marks.successor(slot)
+  const facts = {
+    ...slotFacts(state, slot, record),
+    supersedes: marks.isEdit(slot) ? board.events.idHex(marks.original(slot)) : '',
+    supersededBy: successor === undefined ? '' : board.events.idHex(successor),
+    versionId: '',
+    versions: 0,
+  }
+  return eventView(facts, bodyOf(state, slot, record, now), payload)
 }
 
-export function slotFacts(board: Board, slot: number, record: Event): EventFacts {
+/** An original with its newest version's text; of a slot that is an edit, that version by itself. */
+export function itemView(state: State, slot: number, bodyFrame: (slot: number) => Frame, showing: Showing): EventView {
+  const newest = state.marks.newest(slot)
+  if (newest === slot) return versionView(state, slot, bodyFrame(slot), showing)
+  const { payload, now } = showing
+  const record = eventOf(bodyFrame(slot))
+  const facts = slotFacts(state, slot, record)
+  const body = bodyOf(state, newest, eventOf(bodyFrame(newest)), now)
+  const shown = {
+    ...facts,
+    author: { ...facts.author, ...('gone' in body ? {} : { public_key: base64url(body.by.key) }) },
+    supersedes: '',
+    supersededBy: '',
+    versionId: state.board.events.idHex(newest),
+    versions: state.marks.edits(slot).length + 1,
+  }
+  return eventView(shown, body, payload)
+}
+
+type Standing = Omit<EventFacts, 'supersedes' | 'supersededBy' | 'versionId' | 'versions'>
+
+function slotFacts(state: State, slot: number, record: Event): Standing {
+  const { board, marks } = state
   const { events } = board
   const author = board.authorList[events.author[slot]!]!
   const root = events.root[slot]!
-  const leaf = events.leaf[slot]!
+  const parent = events.parent[slot]!
   const isPublic = board.roomList[events.room[slot]!]!.visibility === 'public'
   return {
     id: events.idHex(slot),
@@ -116,13 +176,25 @@ export function slotFacts(board: Board, slot: number, record: Event): EventFacts
       public_key: base64url(record.by.key),
       ...(author.handle === undefined ? {} : { handle: author.handle }),
     },
-    replyTo: record.reply === undefined ? '' : Buffer.from(record.reply).toString('hex'),
+    replyTo: parent === none ? '' : events.idHex(parent),
     thread: events.idHex(root === none ? slot : root),
     at: record.at,
     expires: events.expires[slot]!,
     via: record.via,
-    leaf: isPublic ? leaf : undefined,
+    leaf: isPublic ? events.leaf[slot]! : undefined,
+    votes: marks.votes(slot),
   }
+}
+
+function bodyOf({ marks, blobs }: State, slot: number, { by }: Event, now: number): Body {
+  const gone = marks.gone(slot, now)
+  // What is gone for good is not read: sooner or later it is no longer on the disk.
+  const isForGood = gone !== undefined && (marks.hideOf(slot) === undefined || marks.redactionOf(slot) !== undefined)
+  if (gone !== undefined && (isForGood || by.signed.length === 0)) return { gone, to: undefined }
+  const { command: post } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: SignedPost }
+  if (gone !== undefined) return { gone, to: post.to }
+  const attachments = (post.attachments ?? []).flatMap((id) => blobs.viewOf(id) ?? [])
+  return { post, by, attachments }
 }
 
 export function eventOf(frame: Frame): Event {
@@ -131,7 +203,7 @@ export function eventOf(frame: Frame): Event {
   return record
 }
 
-export function formatOf(data: string | undefined): 'text' | 'markdown' {
+function formatOf(data: string | undefined): 'text' | 'markdown' {
   if (data === undefined || data === '') return 'text'
   return (JSON.parse(data) as { format?: 'text' | 'markdown' }).format ?? 'text'
 }

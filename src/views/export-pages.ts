@@ -1,10 +1,14 @@
 /**
  * The export in chunks: the front asks for the next one when the reader's socket has room, so memory stays constant
  * however long the board is. Size and head are fixed by the first chunk; what comes later is for the next export.
+ *
+ * In the order of changes: a hide, restore or redaction brings its event once more, with all its versions, so whoever keeps a
+ * copy, goes on by cursor and puts each line in the place of the one with the same id has what the board has.
  */
+import type { State } from '../../actors/state.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import { refusal } from '../refusals.ts'
-import { endLine, exportLine, leavesLine } from './export.ts'
+import { endLine, exportLine, isForArchive, leavesLine, rotationLine } from './export.ts'
 import type { ReadContext } from './reads/read.ts'
 
 export type ExportFilter = {
@@ -16,7 +20,11 @@ export type ExportFilter = {
 
 /** Where an export stands; made by the first chunk and handed back unread. */
 export type ExportState = {
-  readonly slot: number
+  /** Next row of the changes, next rotation, and how many lines of that row or rotation were given already. */
+  readonly row: number
+  readonly rotation: number
+  readonly given: number
+  /** Number of the newest change that belongs to this export. */
   readonly end: number
   readonly size: number
   readonly checkpoint: string
@@ -47,8 +55,8 @@ export type ExportContext = ReadContext & {
 }
 
 const chunkBytes = 256 * 1024
-/** Events looked at for one chunk, so that a filter that fits little does not hold up other readers. */
-const chunkSlotsMax = 20_000
+/** Changes looked at for one chunk, so that a filter that fits little does not hold up other readers. */
+const chunkRowsMax = 20_000
 const leavesPerLine = 4_096
 const leafLinesPerChunk = 4
 
@@ -66,47 +74,109 @@ export function exportChunk(context: ExportContext, request: ExportRequest): Exp
   if (filter.room !== undefined && !context.board.rooms.has(filter.room)) {
     return { ok: false, refusal: refusal('not_found', `there is no public room ${filter.room}`, 'room') }
   }
-  if (begun.slot < begun.end) return events(context, request, begun)
+  if (positionOf(context, begun) <= begun.end) return records(context, request, begun)
   const whole = limit === 0 && Object.keys(filter).length === 0 && request.cursor === ''
   if (!whole) return { ok: true, bytes: Buffer.alloc(0) }
   return leaves(context, begun)
 }
 
+/** A cursor is the number of a change and how many lines of it were given: an event has at most 32 versions. */
+const linesPerChange = 64
+
 function begin(
-  { board, cursors, size, checkpoint }: ExportContext,
+  { state, board, cursors, size, checkpoint }: ExportContext,
   { cursor, filter }: ExportRequest,
 ): ExportState | undefined {
-  const slot = cursor === '' ? 0 : cursors.open(listName(filter), cursor)
-  return typeof slot === 'number' ? { slot, end: board.events.count, size, checkpoint, count: 0, leaf: 0 } : undefined
+  const place = cursor === '' ? 0 : cursors.open(listName(filter), cursor)
+  if (typeof place !== 'number') return undefined
+  const change = Math.floor(place / linesPerChange)
+  const row = state.changes.after(change - 1)
+  const first = state.people.rotations.findIndex((rotation) => rotation.change >= change)
+  const rotation = first < 0 ? state.people.rotations.length : first
+  return { row, rotation, given: place % linesPerChange, end: board.change, size, checkpoint, count: 0, leaf: 0 }
 }
 
-function events(context: ExportContext, { filter, limit }: ExportRequest, begun: ExportState): ExportChunk {
-  const { board, body, origin, cursors } = context
-  const now = context.now()
+/** Number of the change that is next, or infinity. */
+function positionOf({ state: { changes, people } }: ExportContext, { row, rotation }: ExportState): number {
+  const ofRow = row < changes.count ? changes.at(row).position : Number.POSITIVE_INFINITY
+  return Math.min(ofRow, people.rotations[rotation]?.change ?? Number.POSITIVE_INFINITY)
+}
+
+function records(context: ExportContext, { filter, limit }: ExportRequest, begun: ExportState): ExportChunk {
   const lines: string[] = []
   let bytes = 0
-  let { slot, count } = begun
-  const stop = Math.min(begun.end, slot + chunkSlotsMax)
-  while (slot < stop && (limit > 0 ? count < limit : bytes < chunkBytes)) {
-    const at = slot++
-    if (!fits(context, at, filter)) continue
-    const line = exportLine(board, at, body(at), origin, now)
-    if (line === undefined) continue
-    lines.push(line)
-    bytes += line.length
-    count++
+  let at = begun
+  for (let looked = 0; looked < chunkRowsMax; looked++) {
+    const position = positionOf(context, at)
+    if (position > at.end) break
+    const found = linesAt(context, at, position, filter)
+    const room = limit > 0 ? limit - lines.length : found.length
+    if (room === 0 && found.length > 0) break
+    for (const line of found.slice(0, room)) {
+      lines.push(line)
+      bytes += line.length
+    }
+    if (room < found.length) {
+      at = { ...at, given: at.given + room }
+      break
+    }
+    at = next(context, at, position)
+    if (limit === 0 && bytes >= chunkBytes) break
   }
   const chunk = Buffer.from(lines.join(''))
-  if (limit > 0)
-    return { ok: true, bytes: chunk, ...(slot < begun.end ? { nextCursor: cursors.seal(listName(filter), slot) } : {}) }
-  return { ok: true, bytes: chunk, state: { ...begun, slot, count } }
+  if (limit === 0) return { ok: true, bytes: chunk, state: { ...at, count: at.count + lines.length } }
+  const position = positionOf(context, at)
+  if (position > at.end) return { ok: true, bytes: chunk }
+  const cursor = context.cursors.seal(listName(filter), position * linesPerChange + at.given)
+  return { ok: true, bytes: chunk, nextCursor: cursor }
 }
 
-function fits({ board }: ExportContext, slot: number, filter: ExportFilter): boolean {
-  const { events, roomList } = board
-  if (filter.room !== undefined && roomList[events.room[slot]!]!.name !== filter.room) return false
-  if (filter.since !== undefined && events.at[slot]! < filter.since) return false
-  return filter.until === undefined || events.at[slot]! < filter.until
+function next({ state }: ExportContext, at: ExportState, position: number): ExportState {
+  const isRotation = state.people.rotations[at.rotation]?.change === position
+  return isRotation ? { ...at, rotation: at.rotation + 1, given: 0 } : { ...at, row: at.row + 1, given: 0 }
+}
+
+/** Lines of the change at this position that are not given yet. */
+function linesAt(context: ExportContext, at: ExportState, position: number, filter: ExportFilter): string[] {
+  const { state } = context
+  const rotation = state.people.rotations[at.rotation]
+  if (rotation?.change === position) {
+    const isOutside = !isWithin(rotation.at, filter) || at.given > 0
+    // Whoever reads one room alone needs them too: they say whose the keys are.
+    return isOutside ? [] : [rotationLine(context, rotation)]
+  }
+  const change = state.changes.at(at.row)
+  if (!change.kind.startsWith('event.') || !isWithin(change.at, filter)) return []
+  const { events, roomList } = state.board
+  if (filter.room !== undefined && roomList[change.room]!.name !== filter.room) return []
+  const isOfMarks = change.kind !== 'event.posted' && change.kind !== 'event.superseded'
+  const slots = isOfMarks ? [change.slot, ...state.marks.edits(change.slot)] : [change.slot]
+  return slots
+    .filter(
+      (slot) =>
+        events.change[slot]! <= position && isForArchive(state, slot) && isTold(state, slot, position, at.end, filter),
+    )
+    .slice(at.given)
+    .map((slot) => exportLine(context, slot))
+}
+
+function isWithin(at: number, { since, until }: ExportFilter): boolean {
+  return (since === undefined || at >= since) && (until === undefined || at < until)
+}
+
+/**
+ * A line stands at the newest change of its event, so that one export has it once; where that change is beyond the export,
+ * at each change inside it.
+ */
+function isTold(
+  { board: { events }, marks }: State,
+  slot: number,
+  position: number,
+  end: number,
+  { until }: ExportFilter,
+): boolean {
+  const newest = Math.max(events.change[slot]!, marks.changedAt(slot))
+  return newest === position || newest > end || until !== undefined
 }
 
 function leaves({ leafHashes, origin }: ExportContext, begun: ExportState): ExportChunk {

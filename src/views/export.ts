@@ -1,20 +1,67 @@
 /**
- * Lines of /v1/export: everything archive-eligible in the order of `change`, with what it takes to check it offline.
+ * Lines of /v1/export: what is public and for archives, with what it takes to check it offline.
+ *
+ * One line for each signed version, as it stands now; of an event whose text was taken away a tombstone. Votes are as they
+ * stand when the line is written.
  */
-import type { Board } from '../../actors/board.ts'
+import { parseEntry } from '../../actors/entry.ts'
+import type { Redaction } from '../../actors/events/marks.ts'
+import type { Rotation } from '../../actors/people/people.ts'
+import { frameEntry, fromFrame } from '../../actors/record.ts'
+import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
-import { eventOf, eventView, type SignedPost, slotFacts } from './event.ts'
+import { versionView } from './event.ts'
+import type { ReadContext } from './reads/read.ts'
 
-/** One event as a line with its line feed, or undefined when it is not for archives (it will vanish by its own ttl). */
-export function exportLine(board: Board, slot: number, frame: Frame, origin: string, now: number): string | undefined {
-  if (board.events.expires[slot] !== 0) return undefined
-  const record = eventOf(frame)
-  const payload = Buffer.from(record.by.signed).toString('utf8')
-  const { command } = JSON.parse(payload) as { command: SignedPost }
-  const { log, ...event } = eventView(slotFacts(board, slot, record), command, record.by, { payload: true, now })
-  const { sha256 } = commandId(record.by.signed)
-  return `${JSON.stringify({ ...event, command_sha256: sha256, log: { ...log, origin }, archive_eligible: true })}\n`
+/** The event is for archives: its room is, and it will not vanish by its own time. */
+export function isForArchive({ board: { events, roomList }, rules }: State, slot: number): boolean {
+  return events.expires[slot] === 0 && rules.policyOf(roomList[events.room[slot]!]!.name).archive
+}
+
+export type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now'> & { readonly origin: string }
+
+/** One version as a line with its line feed. */
+export function exportLine({ state, body, frame: frameAt, origin, now }: LineContext, slot: number): string {
+  const frame = body(slot)
+  const { log, ...event } = versionView(state, slot, frame, { payload: true, now: now() })
+  const { command } = entryOf(frame)
+  const line = { ...event, command_sha256: command, log: { ...log, origin }, archive_eligible: true }
+  const redaction = state.marks.redactionOf(slot)
+  if (redaction === undefined) return `${JSON.stringify(line)}\n`
+  return `${JSON.stringify({ ...line, redaction: redactionView(redaction, frameAt(redaction.shard, redaction.place), origin) })}\n`
+}
+
+/** The leaf that says that the text was taken away, so that it can be checked as the event's own. */
+function redactionView({ id, leaf }: Redaction, frame: Frame, origin: string) {
+  const { command, time } = entryOf(frame)
+  return { event_id: id, command_sha256: command, created_at: time, log: { state: 'included', index: leaf, origin } }
+}
+
+function entryOf(frame: Frame): { readonly command: string; readonly time: number } {
+  const lines = parseEntry(frameEntry(frame))!
+  return { command: lines.get('command')!, time: Number(lines.get('time')) }
+}
+
+/** An identity that moved to another key: both keys and both signatures. The record of the act has what the old key signed. */
+export function rotationLine({ frame: frameAt, origin }: LineContext, rotation: Rotation): string {
+  const { id, identity, from, to, proof, at, leaf, shard, place } = rotation
+  const { sig, signed } = fromFrame(frameAt(shard, place)).by!
+  const line = {
+    type: 'rotation',
+    event_id: id,
+    identity,
+    public_key: from,
+    new_public_key: to,
+    signature: Buffer.from(sig).toString('base64url'),
+    proof,
+    signed_payload: Buffer.from(signed).toString('utf8'),
+    command_sha256: commandId(signed).sha256,
+    created_at: at,
+    log: { state: 'included', index: leaf, origin },
+    archive_eligible: true,
+  }
+  return `${JSON.stringify(line)}\n`
 }
 
 /** `hashes`: 32-byte leaf hashes one after the other. */

@@ -3,15 +3,15 @@
  * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
 import { none } from '../../actors/event-index.ts'
-import { frameEntry } from '../../actors/record.ts'
+import { frameEntry, fromFrame } from '../../actors/record.ts'
 import type { Head } from '../../actors/shard.ts'
+import type { State } from '../../actors/state.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'
 import { formatProofFile } from '../../storage/proof-file.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import { leavesMax } from '../operations/results.ts'
 import { refusal } from '../refusals.ts'
-import { eventOf } from './event.ts'
 import type { ReadAnswer, ReadContext, ReadRequest } from './reads/read.ts'
 
 export type ProofContext = ReadContext & {
@@ -32,13 +32,13 @@ export class Unproved extends Error {
 
 /** Throws Unproved, or TreeFileShort: the tree file is to be mended then, and the proof asked for again. */
 export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
-  const { board, tree } = context
+  const { state, tree } = context
   const id = String(args.event_id)
-  const slot = board.events.find(Buffer.from(id, 'hex'))
-  if (slot === none)
+  const found = leafOf(state, id)
+  if (found === undefined)
     return { ok: false, refusal: refusal('not_found', `the public log holds no event ${id}`, 'event_id') }
   const head = args.tree_size === undefined ? context.newest : context.headOf(Number(args.tree_size))
-  const index = board.events.leaf[slot]!
+  const index = found.leaf
   if (head === undefined || index >= head.size) {
     return {
       ok: false,
@@ -49,7 +49,7 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
       ),
     }
   }
-  const frame = context.body(slot)
+  const frame = context.frame(found.shard, found.place)
   const entry = frameEntry(frame)
   const leaf = leafHash(entry)
   const path = tree.inclusionPath(index, head.size)
@@ -59,8 +59,7 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
   }
   if (args.format === 'tlog-proof')
     return proofFile(context, id, formatProofFile({ index, path, checkpoint: head.checkpoint }))
-  const expires = board.events.expires[slot]!
-  const gone = expires !== 0 && expires <= context.now()
+  const gone = found.slot !== undefined && state.marks.gone(found.slot, context.now()) !== undefined
   const proof = {
     log: { origin: context.origin, vkey: context.vkey },
     event_id: id,
@@ -71,9 +70,20 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
     root_hash: root.toString('hex'),
     inclusion_path: path.map((hash) => hash.toString('hex')),
     checkpoint: head.checkpoint,
-    ...(gone ? {} : { signed_payload: Buffer.from(eventOf(frame).by.signed).toString('utf8') }),
+    ...(gone ? {} : { signed_payload: Buffer.from(fromFrame(frame).by!.signed).toString('utf8') }),
   }
   return { ok: true, json: JSON.stringify(proof) }
+}
+
+/** Where the record and the leaf of a command lie: of an event (then its slot too), a redaction or a rotation. */
+function leafOf(
+  { board: { events }, marks, people }: State,
+  id: string,
+): { leaf: number; shard: number; place: number; slot?: number } | undefined {
+  const slot = events.find(Buffer.from(id, 'hex'))
+  if (slot !== none)
+    return { leaf: events.leaf[slot]!, shard: events.shard[slot]!, place: events.place[slot]!, slot }
+  return marks.redactionBy(id) ?? people.rotations.find((rotation) => rotation.id === id)
 }
 
 /** The file that stands alone: as the answer of a GET, or inside the answer of a command. */

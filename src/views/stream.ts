@@ -25,7 +25,8 @@ export function tailText(event: EventView, format: TailFormat): string {
   const name = event.author.handle === undefined ? event.author.id : `@${event.author.handle}`
   const time = new Date(event.created_at * 1000).toISOString().replace('.000Z', 'Z')
   const reply = event.reply_to === undefined ? '' : ` reply_to=${event.reply_to}`
-  const head = `[${event.event_id}] ${event.room}/${event.page} ${name} ${time}${reply}`
+  const edit = event.supersedes === undefined ? '' : ` supersedes=${event.supersedes}`
+  const head = `[${event.event_id}] ${event.room}/${event.page} ${name} ${time}${reply}${edit}`
   const text = inert(event.text ?? `(${event.reason ?? 'gone'})`)
   return format === 'line' ? `${head} ${lineText(text)}\n` : `${head}\n${blockText(text)}\n\n`
 }

@@ -1,4 +1,37 @@
-/** How writes on events are carried out. */
-import type { Plans } from '../plan.ts'
+/** How writes on events that stand are carried out: hides, restores, redactions, votes. */
+import type { AboutArgs, VoteArgs } from '../../../actors/events/decide.ts'
+import type { VoteFacts } from '../../../actors/events/marks.ts'
+import type { Value } from '../../../actors/events/votes.ts'
+import type { Addressee, Plan, Plans } from '../plan.ts'
+import type { Verified } from '../reply.ts'
 
-export const eventsPlans: Plans = {}
+function eventOf({ command }: Verified): string {
+  return command.event_id as string
+}
+
+function toEvent(verified: Verified): Addressee {
+  return { thing: eventOf(verified), field: 'event_id' }
+}
+
+/** Its text goes, or comes back: the answer shows the event as everybody reads it now. */
+const mark: Plan = {
+  to: toEvent,
+  args: (verified): AboutArgs => ({ event: eventOf(verified), reason: verified.command.reason as string }),
+  show: (verified) => ({ read: 'event.get', args: { event_id: eventOf(verified) } }),
+}
+
+const vote: Plan = {
+  to: toEvent,
+  args: (verified): VoteArgs => ({ event: eventOf(verified), value: verified.data.value as Value }),
+  show: (_verified, { facts }) => {
+    const { id, up, down } = facts as VoteFacts
+    return { values: { event_id: Buffer.from(id).toString('hex'), votes: { up, down, score: up - down } } }
+  },
+}
+
+export const eventsPlans: Plans = {
+  'room.hide': mark,
+  'room.restore': mark,
+  'event.redact': mark,
+  vote,
+}

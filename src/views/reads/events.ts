@@ -1,6 +1,7 @@
-/** Reads on events: one, a list, a thread. */
-import { findEvents, readThread } from '../../../actors/reading.ts'
+/** Reads on events: one, its versions, a list, a thread. */
+import { type EventsQuery, findEvents, readThread } from '../../../actors/reading.ts'
 import { refusal } from '../../refusals.ts'
+import { versionView } from '../event.ts'
 import {
   badCursor,
   limitOf,
@@ -25,6 +26,7 @@ export const eventsReads: Reads = {
       return ok({ event }, scopeOf([event]))
     }),
   'events.list': listEvents,
+  'event.history': (context, request) => withEvent(context, request, (slot) => history(context, request, slot)),
   'thread.get': (context, request) => withEvent(context, request, (slot) => thread(context, request, slot)),
 }
 
@@ -34,7 +36,7 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
     const name = `events:${room}:${args.page ?? ''}:${args.target ?? ''}:${args.kind ?? ''}:${args.order ?? 'desc'}`
     const cursor = opened(context, name, args)
     if (cursor === undefined) return badCursor
-    const { slots, next } = findEvents(context.board, {
+    const query: EventsQuery = {
       ...(room === '' ? {} : { room }),
       ...(args.page === undefined ? {} : { page: String(args.page) }),
       ...(args.target === undefined ? {} : { author: String(args.target) }),
@@ -44,7 +46,8 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
       order: args.order === 'asc' ? 'asc' : 'desc',
       limit: limitOf(args),
       ...(cursor.from === undefined ? {} : { from: cursor.from }),
-    })
+    }
+    const { slots, next } = findEvents(context.state, query, context.now())
     const events = slots.map((slot) => view(context, slot, false))
     const { until } = scopeOf(events)
     const scope = { ...(room === '' ? {} : { room }), ...(until === undefined ? {} : { until }) }
@@ -55,6 +58,28 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
     return refused(refusal('missing_field', 'before and after count inside a room: name the room too', 'room'))
   }
   return list('')
+}
+
+/** Every version by itself, oldest first. */
+function history(context: ReadContext, { args }: ReadRequest, slot: number): ReadAnswer {
+  const { marks, board } = context.state
+  const original = marks.original(slot)
+  const list = `history:${board.events.idHex(original)}`
+  const cursor = opened(context, list, args)
+  if (cursor === undefined) return badCursor
+  const slots = [original, ...marks.edits(original)]
+  const first = cursor.from === undefined ? 0 : slots.indexOf(cursor.from) + 1
+  const shown = slots.slice(first, first + limitOf(args))
+  const next = first + shown.length < slots.length ? shown.at(-1) : undefined
+  const showing = { payload: true, now: context.now() }
+  const events = shown.map((each) => versionView(context.state, each, context.body(each), showing))
+  const data = {
+    event_id: board.events.idHex(original),
+    versions: slots.length,
+    events,
+    ...paging(context, list, next),
+  }
+  return ok(data, scopeOf(events))
 }
 
 function thread(context: ReadContext, { args }: ReadRequest, slot: number): ReadAnswer {

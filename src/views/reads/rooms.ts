@@ -1,6 +1,6 @@
 /** Reads on rooms: one, its pages, its people, its policy, the list. */
 import type { Room } from '../../../actors/board.ts'
-import { byActivity, pagesOf } from '../../../actors/reading.ts'
+import { byActivity, countsOf, pagesOf } from '../../../actors/reading.ts'
 import { isClosed } from '../../../actors/rooms/policy.ts'
 import { type Role, roleOf } from '../../../actors/rooms/roles.ts'
 import {
@@ -30,7 +30,7 @@ function one(context: ReadContext, { reader }: ReadRequest, room: Room): ReadAns
   const role = reader === '' ? {} : { role: roleOf(room, reader) }
   return ok(
     { room: { ...roomView(context, room), ...role, policy } },
-    { room: room.name, ...untilClosed(context, [room]) },
+    { room: room.name, ...untilStale(context, [room]) },
   )
 }
 
@@ -39,10 +39,12 @@ function pages(context: ReadContext, { args }: ReadRequest, room: Room): ReadAns
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
   const below = cursor.from ?? Number.POSITIVE_INFINITY
-  const found = pagesOf(room).filter(({ last }) => last < below)
+  const all = pagesOf(context.state, room, context.now())
+  const found = all.filter(({ order }) => order < below)
   const shown = found.slice(0, limitOf(args))
-  const next = found.length > shown.length ? shown.at(-1)?.last : undefined
-  return ok({
+  const next = found.length > shown.length ? shown.at(-1)?.order : undefined
+  const ends = all.flatMap(({ until }) => (until === 0 ? [] : [until]))
+  const data = {
     room: room.name,
     pages: shown.map(({ name, count, threads, last, updatedAt }) => ({
       name,
@@ -52,7 +54,8 @@ function pages(context: ReadContext, { args }: ReadRequest, room: Room): ReadAns
       updated_at: updatedAt,
     })),
     ...paging(context, list, next),
-  })
+  }
+  return ok(data, { room: room.name, ...(ends.length === 0 ? {} : { until: Math.min(...ends) }) })
 }
 
 const ranks: readonly Role[] = ['owner', 'moderator', 'member']
@@ -95,16 +98,19 @@ function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     accept: (room) => room.visibility === 'public' && (query === undefined || room.name.includes(query)),
   })
   const rooms = entries.map((room) => roomView(context, room))
-  return ok({ rooms, ...paging(context, list, next) }, untilClosed(context, entries))
+  return ok({ rooms, ...paging(context, list, next) }, untilStale(context, entries))
 }
 
-/** A room that is to close makes the answer old at that moment. */
-function untilClosed({ state, now }: ReadContext, rooms: readonly Room[]): { until?: number } {
-  const ends = rooms.map(({ name }) => state.rules.policyOf(name).closes_at).filter((at) => at > now())
+/** A room that is to close, or an event that is to expire, makes the answer old at that moment. */
+function untilStale({ state, now }: ReadContext, rooms: readonly Room[]): { until?: number } {
+  const ends = rooms
+    .flatMap((room) => [state.rules.policyOf(room.name).closes_at, countsOf(state, room, now()).until])
+    .filter((at) => at > now())
   return ends.length === 0 ? {} : { until: Math.min(...ends) }
 }
 
 export function roomView({ state, now }: ReadContext, room: Room) {
+  const { count, threads, pages } = countsOf(state, room, now())
   return {
     name: room.name,
     visibility: room.visibility,
@@ -113,9 +119,9 @@ export function roomView({ state, now }: ReadContext, room: Room) {
     members: room.members.size + (room.owner === undefined ? 0 : 1),
     ...(room.about === undefined ? {} : { about: room.about }),
     closed: isClosed(state.rules.policyOf(room.name), now()),
-    count: room.events.length,
-    threads: room.threads,
-    pages: room.pages.size,
+    count,
+    threads,
+    pages,
     created_at: room.createdAt,
     updated_at: room.updatedAt,
   }

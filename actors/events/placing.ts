@@ -1,0 +1,104 @@
+/**
+ * Where a post goes: the thread it begins or joins, or the event that it is a later version of.
+ *
+ * `data.supersedes` names an event by its own id, whatever its newest version, or by the id of its newest version, which then
+ * says "as I have read it": a version between is refused as `conflict`. A version has a place of its own in the room (id, seq,
+ * leaf) and is shown at its original's; it lives as long as that one.
+ */
+import type { Room } from '../board.ts'
+import { none } from '../event-index.ts'
+import { type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { versionsMax } from './marks.ts'
+
+/** What the command says of its place; `''` and 0: nothing. */
+export type Wanted = {
+  readonly page: string
+  /** 32 hex of the event replied to. */
+  readonly replyTo: string
+  /** 32 hex of the event, or of its newest version, that this replaces. */
+  readonly supersedes: string
+  /** Seconds, 0 = for ever. */
+  readonly ttl: number
+}
+
+/** `''` and 0: none. */
+export type Placed = {
+  readonly page: string
+  /** 32 hex of the event replied to: of a version, its original. */
+  readonly replyTo: string
+  /** 32 hex of the thread's root. */
+  readonly root: string
+  /** 32 hex of the event that this is a version of. */
+  readonly original: string
+  /** Unix seconds. */
+  readonly expires: number
+}
+
+export type Placing = { readonly placed: Placed } | { readonly refused: Decision }
+
+const pageDefault = 'main'
+
+export function placeOf(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {
+  if (wanted.supersedes !== '') return placeEdit(situation, letter, room, wanted)
+  const { state, board, now } = situation
+  const page = wanted.page === '' ? pageDefault : wanted.page
+  const expires = wanted.ttl === 0 ? 0 : now + wanted.ttl
+  if (wanted.replyTo === '') return { placed: { page, replyTo: '', root: '', original: '', expires } }
+  const target = slotIn(situation, room, wanted.replyTo)
+  if (target === undefined)
+    return { refused: refuse('not_found', `no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
+  const slot = state.marks.original(target)
+  const replyTo = board.events.idHex(slot)
+  return { placed: { page, replyTo, root: threadOf(situation, slot), original: '', expires } }
+}
+
+function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {
+  const { state, board, now } = situation
+  const { marks } = state
+  const { events } = board
+  const named = slotIn(situation, room, wanted.supersedes)
+  if (named === undefined)
+    return no('not_found', `supersedes in data names no event of room ${letter.to}: ${wanted.supersedes}`, 'data')
+  const slot = marks.original(named)
+  const newest = marks.newest(slot)
+  if (board.authorList[events.author[slot]!]!.id !== letter.author)
+    return no('forbidden', 'only the author of an event posts a new version of it')
+  const gone = marks.gone(slot, now)
+  if (gone !== undefined)
+    return no('wrong_state', `the text of this event is gone (${gone.reason}): it takes no new version`)
+  if (named !== slot && named !== newest)
+    return no('conflict', `this version was replaced: the newest is ${events.idHex(newest)}`, 'data')
+  if (marks.edits(slot).length + 1 >= versionsMax)
+    return no('wrong_state', `this event has ${versionsMax} versions, which is the most: post anew`)
+  const page = board.page(slot)
+  if (wanted.page !== '' && wanted.page !== page)
+    return no('invalid_field', `a new version stays in its place: page must be ${page}, or left out`, 'page')
+  const replyTo = parentOf(situation, slot)
+  if (wanted.replyTo !== '' && wanted.replyTo !== replyTo) {
+    const right = replyTo === '' ? 'left out, as the event is no reply' : `${replyTo}, or left out`
+    return no('invalid_field', `a new version stays in its place: reply_to must be ${right}`, 'reply_to')
+  }
+  if (wanted.ttl !== 0) return no('invalid_field', 'a new version lives as long as its original: leave ttl out', 'ttl')
+  const original = events.idHex(slot)
+  return { placed: { page, replyTo, root: threadOf(situation, slot), original, expires: events.expires[slot]! } }
+}
+
+function no(code: string, message: string, field?: string): Placing {
+  return { refused: refuse(code, message, field) }
+}
+
+/** The slot of an event of this room. */
+function slotIn({ board: { events } }: Situation, room: Room | undefined, id: string): number | undefined {
+  const slot = events.find(Buffer.from(id, 'hex'))
+  return slot === none || room === undefined || events.room[slot] !== room.number ? undefined : slot
+}
+
+function parentOf({ board: { events } }: Situation, slot: number): string {
+  const parent = events.parent[slot]!
+  return parent === none ? '' : events.idHex(parent)
+}
+
+function threadOf({ board: { events } }: Situation, slot: number): string {
+  const root = events.root[slot]!
+  return events.idHex(root === none ? slot : root)
+}

@@ -53,6 +53,11 @@ export function isClosed({ closed, closes_at }: Policy, now: number): boolean {
   return closed || (closes_at !== 0 && closes_at <= now)
 }
 
+/** Whether what this author writes is looked at for advertisements: never what those who run the room write. */
+export function isScreened({ promotion }: Policy, room: Room, author: string, operator: boolean): boolean {
+  return promotion === 'moderate' && room.visibility === 'public' && !mayModerate(room, author, operator)
+}
+
 /** A post that wants in. */
 export type Candidate = {
   readonly author: string

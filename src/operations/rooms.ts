@@ -213,7 +213,7 @@ export const roomPolicySet: Operation = {
   who: `${theOwner}; a moderator may set {"front_page":false}`,
   required: ['room', 'data'],
   optional: [],
-  data: Type.Partial(Type.Object(policyKeys, { additionalProperties: false })),
+  data: Type.Partial(Type.Object(policyKeys), { additionalProperties: false }),
   refusals: [...ofRooms, 'forbidden'],
   result: Type.Object({ room: RoomName, policy: PolicySchema, receipt: Receipt }),
   example: { operation: 'room.policy.set', room: 'workshop', data: '{"write":"members","promotion":"moderate"}' },

@@ -2,12 +2,16 @@
  * The server: starts everything in order, stops it in reverse. The only place that wires.
  * A newcomer reads this first.
  */
+import { createHmac } from 'node:crypto'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
+import { shardOf } from '../actors/shard.ts'
+import { BlobFiles } from '../storage/blob-files.ts'
 import { makeDirectory } from '../storage/disk.ts'
 import { lockDirectory } from '../storage/lock.ts'
-import { type BoardDirectory, openBoardDirectory } from './board-directory.ts'
+import { type BoardDirectory, blobsDirectory, openBoardDirectory } from './board-directory.ts'
 import { monotonicMs, wallSeconds } from './clock.ts'
+import { BlobIntake } from './command/blob-intake.ts'
 import { Deliveries } from './command/deliveries.ts'
 import { Front } from './command/front.ts'
 import { ItemPosts } from './command/item-posts.ts'
@@ -19,17 +23,19 @@ import { Voice } from './command/voice.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { explainFailure } from './failure.ts'
 import { House } from './house.ts'
+import { blobDoor, sweepBlobs } from './http/blobs.ts'
 import { clientAddress } from './http/client-address.ts'
 import { compatDoor } from './http/compat.ts'
 import { documentPaths } from './http/documents.ts'
 import { handleExport } from './http/export.ts'
+import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
 import { createNodeServer } from './http/node.ts'
 import { type Exchange, type HttpServer, headBytesMax } from './http/port.ts'
 import { portOptions } from './http/port-options.ts'
 import { receiveDoor } from './http/receive.ts'
 import { Routes } from './http/routes.ts'
-import { Tails } from './http/tail.ts'
+import { updatesDoors } from './http/updates.ts'
 import { createUwsServer } from './http/uws.ts'
 import { inside, queuesOf, rates, sizes } from './limits.ts'
 import { MarkKeeper, readMark } from './mark.ts'
@@ -89,18 +95,19 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs })
   const addressOf = (exchange: Exchange) => clientAddress(exchange, config.trustProxy)
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
-  const tails = new Tails({
-    backfill: (request, answer) => house.askFeed(['tail', request, house.seen], answer),
-    watch: (room, format, on) => house.tellFeed([on ? 'watch' : 'unwatch', room, format]),
+  const followers = new Followers({
+    house: () => house,
+    directory,
+    news,
+    limitsOn: config.limitsOn,
     refuse,
     addressOf,
-    streamsPerAddress: config.limitsOn ? rates.streams_per_address : Number.POSITIVE_INFINITY,
-    now: monotonicMs,
-    queueBytesMax: inside.streamQueueBytes,
-    stallMs: inside.streamStallMs,
-    lastMax: sizes.tail_last_maximum,
   })
-  const { house, facts, mark } = await startHouse(config, { directory, news, tails })
+  const { house, facts, mark } = await startHouse(config, { directory, news, followers })
+  const files = new BlobFiles(blobsDirectory(directory.path))
+  await sweepBlobs(files, (room, answer) =>
+    house.readPrivate(shardOf(room, house.shards), { op: 'blob.needed', args: { room }, reader: '' }, answer),
+  )
   const verifier = await Verifier.start({
     threads: config.verifyThreads === 0 ? Math.max(1, availableParallelism() >> 1) : config.verifyThreads,
     waitingItemsMax: queuesOf(config.queueMax).signatures,
@@ -118,17 +125,26 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     throttle,
     news,
     operators: new Set(config.operators),
-    wallSeconds,
     screen: (post) => screening.consider(post),
     secret: createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest(),
+    wallSeconds,
+    blobs: new BlobIntake({
+      files,
+      bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,
+      fail: (error) => {
+        log('error', 'fatal', explainFailure(error))
+        process.exit(70)
+      },
+    }),
+    poll: (poll, respond) => followers.updates.poll(poll, respond),
     checkpoint: () => checkpointAnswer(directory.facts.origin, facts.vkey, news.head),
   })
-  const counters = new Counters()
   const voice = new Voice({
     serviceId: directory.facts.service_id,
     identity: directory.identity,
     execute: (body, door, respond) => front.execute(body, door, respond),
   })
+  const counters = new Counters()
   const isSuspended = (identity: string) => news.isSuspended(identity)
   const itemPosts = new ItemPosts({
     actors: house,
@@ -153,8 +169,8 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const figures = async (): Promise<Figures> => ({
     ...stats,
     treeSize: news.head.size,
-    streamsOpen: tails.open,
-    streamsDropped: tails.dropped,
+    streamsOpen: followers.tails.open,
+    streamsDropped: followers.tails.dropped,
     connections: http.openConnections,
     openLetters: house.open,
     signaturesWaiting: verifier.waiting,
@@ -198,7 +214,21 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
         tile: (path, answer) => house.askFeed(['tile', path, house.seen], answer),
         routes: () => routes,
       }),
-      '/tail/': (exchange, room) => tails.handle(exchange, room),
+      '/a/': blobDoor({
+        find: (request, answer) => house.read(request, answer),
+        files,
+        throttle,
+        addressOf,
+        doors: () => routes,
+      }),
+      ...updatesDoors({
+        poll: (poll, respond) => followers.updates.poll(poll, respond),
+        throttle,
+        addressOf,
+        doors: () => routes,
+        wallSeconds,
+      }),
+      '/tail/': (exchange, room) => followers.tails.handle(exchange, room),
       '/v1/export': (exchange) =>
         handleExport(
           { next: (request, answer) => house.askFeed(['export', request, house.seen], answer), refuse },
@@ -229,14 +259,13 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     tree_size: news.head.size,
   })
 
-  let closing: Promise<void> | undefined
   resumeScreening(house, screening, config.operators)
 
+  let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
     log('info', 'stopping')
     http.stopAccepting()
-    tails.close()
-    itemPosts.close()
+    followers.close()
     await drained(() => house.open + verifier.waiting === 0, drainMs)
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)
@@ -259,7 +288,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
 
 async function startHouse(
   config: Config,
-  { directory, news, tails }: { directory: BoardDirectory; news: News; tails: Tails },
+  { directory, news, followers }: { directory: BoardDirectory; news: News; followers: Followers },
 ) {
   const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
   let mark: MarkKeeper | undefined
@@ -269,10 +298,14 @@ async function startHouse(
     segmentBytesMax: config.segmentBytesMax,
     queues: queuesOf(config.queueMax),
     onNews: (told) => {
-      if (told[0] === 'live') return tails.deliver(told[1], told[2], told[3], told[4])
+      if (told[0] === 'live') return followers.hear(told)
       for (const [id, handle] of told[2]) news.handles.set(id, handle)
+      news.notePeople(told[3])
       for (const [room, change] of told[1]) news.noteChange(room, change)
+      followers.hear(told)
     },
+    onPrivateNews: (shard, told) => followers.hearPrivate(shard, told),
+    onShardRestart: (shard) => followers.shardRestarted(shard),
     mark: readMark(markFile),
     onPublished: ({ head }) => {
       news.noteHead(head)
@@ -283,10 +316,11 @@ async function startHouse(
       process.exit(70)
     },
   })
-  const { published, handles } = started.facts
+  const { published, handles, people } = started.facts
   news.noteHead(published.head)
   news.change = Math.max(news.change, published.change)
   for (const [id, handle] of handles) news.handles.set(id, handle)
+  news.notePeople(people)
   mark = new MarkKeeper(markFile, started.facts.vkey)
   mark.note(published.head.checkpoint)
   return { ...started, mark }
@@ -307,6 +341,7 @@ function describe(
     vkey,
     verifier,
     limitsOn: config.limitsOn,
+    blobBytesPerIdentity: config.blobBytesPerIdentity,
     createdAt: directory.facts.created_at,
   }
 }

@@ -1,5 +1,6 @@
 /** Decisions over blobs: pure functions of the state; who signed was settled before. */
 import { act } from '../act.ts'
+import { fileObjection } from '../rooms/additions.ts'
 import { mayModerate, mayWrite } from '../rooms/roles.ts'
 import { type Decider, refuse } from '../write.ts'
 import type { BlobFacts, DeletedFacts } from './blobs.ts'
@@ -12,13 +13,13 @@ export type PutArgs = BlobFacts & {
 
 export type DeleteArgs = { readonly target: string; readonly reason: string }
 
-const put: Decider = ({ board, now }, letter) => {
+const put: Decider = ({ state, board, now }, letter) => {
   const { over_quota, ...facts } = letter.args as unknown as PutArgs
   const room = board.rooms.get(letter.to)
   if (room === undefined)
     return refuse('not_found', `there is no room ${letter.to}: make it with room.create, or with a first post`, 'room')
-  if (!mayWrite(room, letter.author))
-    return refuse('private_room', 'this room is private: only its members read and write', 'room')
+  const objection = fileObjection(state.rules.policyOf(room.name), room, letter, now)
+  if (objection !== undefined) return refuse(...objection)
   if (over_quota)
     return refuse(
       'quota_exhausted',

@@ -1,4 +1,176 @@
-/** Decisions over documents: pure functions of the state; who signed was settled before. */
-import type { Decider } from '../write.ts'
+/**
+ * Decisions over documents: pure functions of the state and of the texts in this journal; who signed was settled before.
+ *
+ * A write names the version it was made from. When others have written since, the two edits are merged, and refused when they
+ * touch each other: nothing that was accepted is ever lost, and nobody overwrites what he has not seen.
+ */
+import { hash } from 'node:crypto'
+import { act } from '../act.ts'
+import type { Room } from '../board.ts'
+import { type Act, commandSha, RecordType } from '../record.ts'
+import { documentObjection } from '../rooms/additions.ts'
+import { mayModerate, mayWrite } from '../rooms/roles.ts'
+import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import {
+  type Doc,
+  type DocDeletedFacts,
+  type DocVisibility,
+  type Merged,
+  signedText,
+  type VersionFacts,
+  versionOf,
+} from './documents.ts'
+import { mergeTexts } from './merge.ts'
 
-export const documentsDeciders: Readonly<Record<string, Decider>> = {}
+export type CreateArgs = {
+  /** '': outside of rooms. */
+  readonly room: string
+  readonly title: string
+  /** '' where the command says nothing. */
+  readonly visibility: '' | 'public' | 'unlisted'
+}
+export type WriteArgs = {
+  readonly target: string
+  readonly base_version: number
+  /** '': as it is. */
+  readonly title: string
+  readonly limits: DocLimits
+}
+export type DocLimits = { readonly versions: number; readonly bytes: number }
+export type DeleteArgs = { readonly target: string; readonly reason: string }
+
+const create: Decider = (situation, letter) => {
+  const { room: name, title, visibility } = letter.args as CreateArgs
+  const room = name === '' ? undefined : situation.board.rooms.get(name)
+  if (name !== '' && room === undefined)
+    return refuse('not_found', `there is no room ${name}: make it with room.create, or with a first post`, 'room')
+  const objection = room === undefined ? undefined : objectionOf(situation, letter, room)
+  if (objection !== undefined) return objection
+  const isPrivate = room?.visibility === 'private'
+  if (isPrivate && visibility !== '')
+    return refuse('invalid_field', 'a document of a private room is private: leave visibility out', 'visibility')
+  const text = signedText(letter.by.signed)
+  const facts: VersionFacts = {
+    doc: Buffer.from(letter.id).toString('hex'),
+    version: 1,
+    title,
+    visibility: isPrivate ? 'private' : visibility === '' ? 'public' : visibility,
+    ...measured(text),
+  }
+  return act(letter, situation.now, { facts, isPublic: isListed(facts.visibility) })
+}
+
+const write: Decider = (situation, letter) => {
+  const { target, base_version: base, title, limits } = letter.args as WriteArgs
+  const doc = situation.state.documents.find(target)
+  if (doc === undefined || !maySee(situation, doc, letter)) return unknown(target)
+  const room = situation.board.rooms.get(doc.actor)
+  const objection = room === undefined ? undefined : objectionOf(situation, letter, room)
+  if (objection !== undefined) return objection
+  if (room === undefined && doc.owner !== letter.author)
+    return refuse('forbidden', 'only the owner of this document writes it: it is in no room', 'target')
+  const latest = doc.places.length
+  if (latest >= limits.versions)
+    return refuse(
+      'wrong_state',
+      `this document has ${latest} versions, and no document has more: make a new one`,
+      'target',
+    )
+  if (base > latest)
+    return refuse('invalid_field', `base_version is ${base}, and the newest version is ${latest}`, 'data')
+  const text = signedText(letter.by.signed)
+  const merged = base === latest ? undefined : mergedText(situation, doc, base, text)
+  if (merged === null || (merged !== undefined && Buffer.byteLength(merged.text) > limits.bytes))
+    return conflict(situation, doc, base)
+  const facts: VersionFacts = {
+    doc: target,
+    version: latest + 1,
+    title: title === '' ? doc.title : title,
+    visibility: doc.visibility,
+    ...measured(merged?.text ?? text),
+    ...(merged === undefined ? {} : { merged }),
+  }
+  return act(letter, situation.now, { facts, isPublic: isListed(doc.visibility) })
+}
+
+const remove: Decider = (situation, letter) => {
+  const { target, reason } = letter.args as DeleteArgs
+  const doc = situation.state.documents.find(target)
+  if (doc === undefined || !maySee(situation, doc, letter)) return unknown(target)
+  const room = situation.board.rooms.get(doc.actor)
+  const { author, operator } = letter
+  const mayRemove =
+    doc.owner === author ||
+    (room === undefined ? operator && isListed(doc.visibility) : mayModerate(room, author, operator))
+  if (!mayRemove)
+    return refuse('forbidden', 'only who made a document, or a moderator of its room, may delete it', 'target')
+  const facts: DocDeletedFacts = { target, reason }
+  return act(letter, situation.now, { facts, isPublic: isListed(doc.visibility) })
+}
+
+export const documentsDeciders: Readonly<Record<string, Decider>> = {
+  'docs.create': create,
+  'docs.write': write,
+  'docs.delete': remove,
+}
+
+/** Only these take their place in the order of everything public. */
+function isListed(visibility: DocVisibility): boolean {
+  return visibility === 'public'
+}
+
+function unknown(target: string): Decision {
+  return refuse('not_found', `there is no document ${target}`, 'target')
+}
+
+function maySee({ board }: Situation, doc: Doc, { author }: WriteLetter): boolean {
+  const room = board.rooms.get(doc.actor)
+  return !doc.isDeleted && (room === undefined || mayWrite(room, author))
+}
+
+function objectionOf({ state, now }: Situation, letter: WriteLetter, room: Room): Decision | undefined {
+  const found = documentObjection(state.rules.policyOf(room.name), room, letter, now)
+  return found === undefined ? undefined : refuse(...found)
+}
+
+function measured(text: string): { size: number; sha256: string } {
+  return { size: Buffer.byteLength(text), sha256: hash('sha256', text, 'hex') }
+}
+
+/** The edit of version `base` merged onto the newest one; null: they touch. */
+function mergedText(situation: Situation, doc: Doc, base: number, edited: string): Merged | null {
+  const current = textOf(situation, doc, doc.places.length)
+  const text = mergeTexts(textOf(situation, doc, base), current, edited)
+  if (text === undefined) return null
+  return {
+    text,
+    signed_sha256: hash('sha256', edited, 'hex'),
+    base_version: base,
+    onto_version: doc.places.length,
+  }
+}
+
+function conflict(situation: Situation, doc: Doc, base: number): Decision {
+  const version = doc.places.length
+  const details = {
+    version_id: commandSha(recordOf(situation, doc, version).by!)
+      .toString('hex')
+      .slice(0, 32),
+    version,
+    title: doc.title,
+    text: textOf(situation, doc, version),
+    base: textOf(situation, doc, base),
+  }
+  const message = `version ${version} changed what you changed since version ${base}: join the two (details has both texts), and write with base_version ${version}`
+  return { ok: false, refusal: { code: 'conflict', message, field: 'data', details } }
+}
+
+function textOf(situation: Situation, doc: Doc, version: number): string {
+  return versionOf(recordOf(situation, doc, version)).text
+}
+
+function recordOf({ record }: Situation, doc: Doc, version: number): Act {
+  const found = record(doc.places[version - 1]!)
+  if (found.type !== RecordType.act) throw new Error(`version ${version} of document ${doc.id} is no act`)
+  return found
+}

@@ -1,19 +1,235 @@
-/** Documents and their versions. */
-
+/**
+ * Documents and their versions: whose they are, who may see them, and where the texts lie. Texts stay in the journal: of each
+ * version a state knows its number alone.
+ *
+ * A document of a room is decided by that room, any other by its owner's actor `@docs-<identity id>`, so that `request_id` holds
+ * for the documents of one owner as it does inside a room. A public one takes change numbers and is in lists; an unlisted one is
+ * read by whoever has its id and is never in a list; one of a private room is that room's.
+ */
+import { type Active, ByActivity } from '../board.ts'
+import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
-import type { Part } from '../part.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+
+export type DocVisibility = 'public' | 'unlisted' | 'private'
+
+/** `version` of the list is the position of its newest change, as with everything that is listed by activity. */
+export interface Doc extends Active<Doc> {
+  readonly id: string
+  /** The actor that decides: the name of its room, or its owner's actor. */
+  readonly actor: string
+  /** Identity id of who made it. */
+  readonly owner: string
+  readonly visibility: DocVisibility
+  title: string
+  /** Journal of the deciding shard, and the numbers of its versions there, oldest first. */
+  readonly shard: number
+  readonly places: number[]
+  readonly createdAt: number
+  updatedAt: number
+  isDeleted: boolean
+}
+
+/** What `docs.create` and `docs.write` decided. The text that was signed is in the command; `merged` where another is served. */
+export type VersionFacts = {
+  readonly doc: string
+  readonly version: number
+  readonly title: string
+  readonly visibility: DocVisibility
+  /** Of the text that is served. */
+  readonly size: number
+  readonly sha256: string
+  readonly merged?: Merged
+}
+
+export type Merged = {
+  readonly text: string
+  /** SHA-256 of the text that was signed, hex. */
+  readonly signed_sha256: string
+  readonly base_version: number
+  readonly onto_version: number
+}
+
+export type DocDeletedFacts = { readonly target: string; readonly reason: string }
+
+/** A version as its record has it. */
+export type Version = {
+  readonly facts: VersionFacts
+  readonly record: Act
+  /** The text that is served. */
+  readonly text: string
+}
+
+type Packed = readonly (readonly [
+  id: string,
+  actor: string,
+  owner: string,
+  visibility: DocVisibility,
+  title: string,
+  shard: number,
+  places: readonly number[],
+  createdAt: number,
+  updatedAt: number,
+  isDeleted: boolean,
+  version: number,
+])[]
+
+/** The actor of what an identity writes outside of rooms. */
+export function ownActor(identity: string): string {
+  return `@docs-${identity}`
+}
 
 export class Documents implements Part {
-  readonly acts: Part['acts'] = {}
+  readonly acts: Part['acts'] = {
+    'docs.create': (act, place) => this.#create(act, place),
+    'docs.write': (act, place) => this.#write(act, place),
+    'docs.delete': (act) => {
+      this.#byId.get((act.facts as DocDeletedFacts).target)!.isDeleted = true
+      this.#deleted++
+    },
+  }
   readonly #core: Core
+  readonly #byId = new Map<string, Doc>()
+  readonly #byActor = new Map<string, Doc[]>()
+  readonly #byOwner = new Map<string, Doc[]>()
+  #deleted = 0
+  /** Every public document, deleted ones too. */
+  readonly listed = new ByActivity<Doc>()
 
   constructor(core: Core) {
     this.#core = core
   }
 
-  pack(): unknown {
-    return null
+  /** Documents that stand. */
+  get count(): number {
+    return this.#byId.size - this.#deleted
   }
 
-  restore(_packed: never): void {}
+  find(id: string): Doc | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** Documents of a room, or of an owner's actor. */
+  ofActor(actor: string): readonly Doc[] {
+    return this.#byActor.get(actor) ?? []
+  }
+
+  ofOwner(identity: string): readonly Doc[] {
+    return this.#byOwner.get(identity) ?? []
+  }
+
+  actorOf(id: string): string | undefined {
+    return this.#byId.get(id)?.actor
+  }
+
+  pack(): Packed {
+    return [...this.#byId.values()].map(
+      (doc) =>
+        [
+          doc.id,
+          doc.actor,
+          doc.owner,
+          doc.visibility,
+          doc.title,
+          doc.shard,
+          doc.places,
+          doc.createdAt,
+          doc.updatedAt,
+          doc.isDeleted,
+          doc.version,
+        ] as const,
+    )
+  }
+
+  restore(packed: Packed): void {
+    for (const each of [...packed].sort((a, b) => a[10] - b[10])) {
+      const [id, actor, owner, visibility, title, shard, places, createdAt, updatedAt, isDeleted, version] = each
+      this.#add(
+        {
+          id,
+          actor,
+          owner,
+          visibility,
+          title,
+          shard,
+          places: [...places],
+          createdAt,
+          updatedAt,
+          isDeleted,
+          ...unlinked,
+        },
+        version,
+      )
+      if (isDeleted) this.#deleted++
+    }
+  }
+
+  #create(act: Act, place: ActPlace): void {
+    const { doc: id, title, visibility } = act.facts as VersionFacts
+    const doc: Doc = {
+      id,
+      actor: act.room,
+      owner: Buffer.from(act.author).toString('hex'),
+      visibility,
+      title,
+      shard: place.shard,
+      places: [place.seq],
+      createdAt: act.at,
+      updatedAt: act.at,
+      isDeleted: false,
+      ...unlinked,
+    }
+    this.#add(doc, place.change)
+    this.#tell(doc, place)
+  }
+
+  #write(act: Act, place: ActPlace): void {
+    const { doc: id, title } = act.facts as VersionFacts
+    const doc = this.#byId.get(id)!
+    doc.places.push(place.seq)
+    doc.title = title
+    doc.updatedAt = act.at
+    this.#touch(doc, place.change)
+    this.#tell(doc, place)
+  }
+
+  #add(doc: Doc, version: number): void {
+    this.#byId.set(doc.id, doc)
+    for (const [table, key] of [
+      [this.#byActor, doc.actor],
+      [this.#byOwner, doc.owner],
+    ] as const) {
+      const others = table.get(key)
+      if (others === undefined) table.set(key, [doc])
+      else others.push(doc)
+    }
+    this.#touch(doc, version)
+  }
+
+  #touch(doc: Doc, version: number): void {
+    if (doc.visibility === 'public') this.listed.touch(doc, version)
+    else doc.version = version
+  }
+
+  /** Followers of a room hear of its documents; nobody hears of an unlisted one. */
+  #tell(doc: Doc, { change }: ActPlace): void {
+    if (doc.visibility === 'unlisted') return
+    const { board, changes } = this.#core
+    const room = board.rooms.get(doc.actor)?.number ?? nowhere
+    changes.add('document.written', { position: change, room, slot: nowhere, subject: doc.id, at: doc.updatedAt })
+  }
+}
+
+const unlinked = { version: 0, newer: undefined, older: undefined }
+
+/** A version from its record. */
+export function versionOf(record: Act): Version {
+  const facts = record.facts as VersionFacts
+  return { facts, record, text: facts.merged?.text ?? signedText(record.by!.signed) }
+}
+
+/** The text inside the bytes that were signed. */
+export function signedText(signed: Uint8Array): string {
+  return (JSON.parse(Buffer.from(signed).toString('utf8')) as { command: { text: string } }).command.text
 }

@@ -19,7 +19,7 @@ import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
-import { type Gather, gathers, homes } from './gather.ts'
+import { type Gather, gatherOf, homes } from './gather.ts'
 import type { News } from './news.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
@@ -82,13 +82,30 @@ export class Front {
     else this.#unsigned(command, door, respond)
   }
 
+  #quota(identity: string, address: string): ReadAnswer {
+    const allowances = this.#options.throttle.allowances(identity, address)
+    const { bytes } = allowances
+    const daily =
+      bytes === undefined
+        ? {}
+        : {
+            identity,
+            unit: 'byte',
+            daily_bytes: bytes.limit,
+            used_bytes: bytes.used,
+            remaining_bytes: bytes.remaining,
+            resets_at: this.#options.wallSeconds() + bytes.whole_in,
+          }
+    return { ok: true, json: JSON.stringify({ quota: { ...daily, allowances } }) }
+  }
+
   /** Asks the feed, then whoever may hold it in private. */
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     const { actors } = this.#options
     const home = homes[request.op]
     if (home !== undefined) return actors.readPrivate(shardOf(home(request), actors.shards), request, answer)
-    const gather = gathers[request.op]
+    const gather = gatherOf(request)
     if (gather !== undefined) return this.#gather(gather, request, answer)
     actors.read(request, (found) => {
       if (found === undefined || found.ok || 'refusal' in found) return answer(found)
@@ -151,6 +168,7 @@ export class Front {
   }
 
   #answerRead(request: ReadRequest, door: Door, respond: Respond): void {
+    if (request.op === 'quota.get') return respond(readReply(this.#quota(request.reader, door.address)))
     if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request.reader, door), respond)
     this.read(request, (answer) => respond(readReply(answer)))
   }
@@ -222,6 +240,16 @@ export class Front {
           ),
         )
       }
+      if (this.#options.news.isRetired(signer.text))
+        return respond(
+          refused(
+            refusal(
+              'key_rotated',
+              'this identity has moved to a new key: the old one reads nothing more',
+              'public_key',
+            ),
+          ),
+        )
       const wait = this.#options.throttle.reads(door.address)
       if (wait > 0)
         return respond(
@@ -233,7 +261,7 @@ export class Front {
       const operator = this.#options.operators.has(signer.id)
       const handle = this.#options.news.handles.get(signer.id)
       const reader = { operator, ...(handle === undefined ? {} : { handle }) }
-      return this.read({ ...request, ...reader }, (answer) => respond(readReply(answer)))
+      return this.#answerRead({ ...request, ...reader }, door, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')
     this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)

@@ -14,12 +14,18 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
 /** From the answers of the feed and of each shard, in this order, the answer. */
 export type Gather = (parts: readonly unknown[]) => unknown
 
-/** By the name of the operation. */
-export const gathers: Readonly<Record<string, Gather>> = {
+/** By the name of the operation; with `own` behind it where only the list of one's own is asked of all. */
+const gathers: Readonly<Record<string, Gather>> = {
   'blob.usage': (parts) => ({ bytes: (parts as { bytes: number }[]).reduce((sum, { bytes }) => sum + bytes, 0) }),
   'conversations.list': newestFirst('conversations'),
+  'docs.list own': newestFirst('docs'),
   'inbox.get': unblocked(newestFirst('items')),
   'reports.list': newestFirst('reports'),
+}
+
+/** How the answer to this read is put together, where more than one actor has to be asked. */
+export function gatherOf({ op, args }: ReadRequest): Gather | undefined {
+  return gathers[args.own === undefined ? op : `${op} own`]
 }
 
 /** One actor's share of a list: at most one item more than were asked for, each with the cursor that goes on behind it. */

@@ -1,6 +1,7 @@
 /** The one list of operations. Whatever is not here does not exist, at any door. */
 import { blobDelete, blobGet, blobPut } from './blobs.ts'
 import { conversationOpen, conversationRespond, conversationsList, inboxGet } from './direct.ts'
+import { docsCreate, docsDelete, docsHistory, docsList, docsRead, docsWrite } from './documents.ts'
 import {
   eventGet,
   eventHistory,
@@ -22,6 +23,7 @@ import {
   identitySuspend,
   identityUnsuspend,
 } from './identity.ts'
+import { quotaGet } from './limits.ts'
 import { logCheckpoint, logConsistency, logLeaves, logProof } from './log.ts'
 import { report, reportResolve, reportsList, roomModlog } from './moderation.ts'
 import type { Operation } from './operation.ts'
@@ -44,6 +46,7 @@ import {
   roomPolicySet,
   roomsList,
 } from './rooms.ts'
+import { changesList, roomReadToken, updatesGet } from './updates.ts'
 
 export const operations: readonly Operation[] = [
   identityRegister,
@@ -86,10 +89,20 @@ export const operations: readonly Operation[] = [
   blobPut,
   blobGet,
   blobDelete,
+  docsCreate,
+  docsRead,
+  docsWrite,
+  docsList,
+  docsHistory,
+  docsDelete,
   conversationOpen,
   conversationRespond,
   conversationsList,
   inboxGet,
+  quotaGet,
+  updatesGet,
+  changesList,
+  roomReadToken,
   receiverCreate,
   receiverList,
   receiverItems,

@@ -1,4 +1,128 @@
-/** Reads on documents. */
-import type { Reads } from './read.ts'
+/** Reads on documents: one version, the list, the history. Texts come from the journal, not from the state. */
+import { type Doc, type Version, versionOf } from '../../../actors/documents/documents.ts'
+import { fromFrame, RecordType } from '../../../actors/record.ts'
+import { mayWrite } from '../../../actors/rooms/roles.ts'
+import { refusal } from '../../refusals.ts'
+import { docView, versionProof, versionView } from '../document.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  privateRoom,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+  withRoom,
+} from './read.ts'
 
-export const documentsReads: Reads = {}
+export const documentsReads: Reads = {
+  'docs.read': (context, request) => withDoc(context, request, (doc) => readVersion(context, request, doc)),
+  'docs.list': list,
+  'docs.history': (context, request) => withDoc(context, request, (doc) => history(context, request, doc)),
+}
+
+/** Whoever has the id of an unlisted document reads it: its shard answers, as for a private room. */
+function withDoc(context: ReadContext, { args, reader }: ReadRequest, read: (doc: Doc) => ReadAnswer): ReadAnswer {
+  const doc = context.state.documents.find(String(args.target))
+  const isHere = doc !== undefined && (doc.visibility === 'public') === (context.visibility === 'public')
+  const absent = refusal('not_found', `there is no document ${args.target}`, 'target')
+  if (!isHere) return { ok: false, absent }
+  const room = context.board.rooms.get(doc.actor)
+  if (room !== undefined && !mayWrite(room, reader)) return refused(privateRoom)
+  if (doc.isDeleted) return refused(refusal('not_found', `document ${doc.id} was deleted`, 'target'))
+  return read(doc)
+}
+
+function readVersion(context: ReadContext, { args }: ReadRequest, doc: Doc): ReadAnswer {
+  const latest = doc.places.length
+  const number = args.version === undefined ? latest : Number(args.version)
+  if (number > latest)
+    return refused(refusal('not_found', `the newest version of document ${doc.id} is ${latest}`, 'data'))
+  const version = versionAt(context, doc, number)
+  return ok({
+    doc: { ...docView(doc), ...versionView(context.board, version), text: version.text, ...versionProof(version) },
+  })
+}
+
+function history(context: ReadContext, { args }: ReadRequest, doc: Doc): ReadAnswer {
+  const name = `docs.history:${doc.id}`
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return badCursor
+  const newest = cursor.from ?? doc.places.length
+  const oldest = Math.max(1, newest - limitOf(args) + 1)
+  const versions = Array.from({ length: newest - oldest + 1 }, (_, n) =>
+    versionView(context.board, versionAt(context, doc, newest - n)),
+  )
+  return ok({ doc: docView(doc), versions, ...paging(context, name, oldest > 1 ? oldest - 1 : undefined) })
+}
+
+/** Of a room, of the reader, or every public one; latest activity first. */
+function list(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { documents } = context.state
+  if (request.args.own !== undefined) return request.reader === '' ? refused(nobody) : own(context, request)
+  if (request.args.room === undefined) return page(context, request, 'docs.list', byActivity(documents.listed.newest))
+  return withRoom(context, request, ({ name }) => {
+    const docs = documents.ofActor(name).filter(({ visibility }) => visibility !== 'unlisted')
+    return page(
+      context,
+      request,
+      `docs.list:${name}`,
+      docs.sort((a, b) => b.version - a.version),
+    )
+  })
+}
+
+const nobody = refusal('unsigned', 'sign the command to list your own documents')
+
+function page(context: ReadContext, { args }: ReadRequest, name: string, newestFirst: Iterable<Doc>): ReadAnswer {
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return badCursor
+  const { from = Number.POSITIVE_INFINITY } = cursor
+  const docs: Doc[] = []
+  for (const doc of newestFirst) {
+    if (doc.version >= from || doc.isDeleted) continue
+    if (docs.length === limitOf(args))
+      return ok({ docs: docs.map(docView), ...paging(context, name, docs.at(-1)!.version) })
+    docs.push(doc)
+  }
+  return ok({ docs: docs.map(docView), ...paging(context, name, undefined) })
+}
+
+function* byActivity(newest: Doc | undefined): Generator<Doc> {
+  for (let doc = newest; doc !== undefined; doc = doc.older) yield doc
+}
+
+/**
+ * This actor's share of what the reader has made (src/command/gather.ts puts the shares together): the feed gives the public
+ * ones, a shard all others, those of private rooms while the reader is a member.
+ */
+function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  const name = `docs.list own:${reader}`
+  const from = args.cursor === undefined ? undefined : context.cursors.open(name, String(args.cursor))
+  if (args.cursor !== undefined && typeof from !== 'string') return badCursor
+  const { board, state, visibility } = context
+  const limit = limitOf(args)
+  const items = state.documents
+    .ofOwner(reader)
+    .filter((doc) => {
+      const room = board.rooms.get(doc.actor)
+      const isHere = (doc.visibility === 'public') === (visibility === 'public')
+      return isHere && !doc.isDeleted && (room === undefined || mayWrite(room, reader))
+    })
+    .map((doc) => ({ place: `${String(doc.updatedAt).padStart(12, '0')}${doc.id}`, doc }))
+    .filter(({ place }) => typeof from !== 'string' || place < from)
+    .sort((a, b) => (a.place < b.place ? 1 : -1))
+    .slice(0, limit + 1)
+    .map(({ place, doc }) => ({ place, cursor: context.cursors.seal(name, place), item: docView(doc) }))
+  return ok({ limit, items })
+}
+
+function versionAt({ frame }: ReadContext, doc: Doc, version: number): Version {
+  const record = fromFrame(frame(doc.shard, doc.places[version - 1]!))
+  if (record.type !== RecordType.act) throw new Error(`version ${version} of document ${doc.id} is no act`)
+  return versionOf(record)
+}

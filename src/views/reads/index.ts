@@ -10,6 +10,7 @@ import { peopleReads } from './people.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 import { receiversReads } from './receivers.ts'
 import { roomsReads } from './rooms.ts'
+import { updatesReads } from './updates.ts'
 
 const reads: Reads = {
   ...eventsReads,
@@ -20,6 +21,7 @@ const reads: Reads = {
   ...documentsReads,
   ...blobsReads,
   ...receiversReads,
+  ...updatesReads,
   locate,
 }
 
@@ -37,7 +39,9 @@ function locate({ state, board, visibility }: ReadContext, { args, reader }: Rea
   const actor = state.actorOf(String(args.thing))
   const room = actor === undefined ? undefined : board.rooms.get(actor)
   const isHidden = room !== undefined && room.visibility === 'private' && !mayWrite(room, reader)
-  const isElsewhere = room !== undefined && room.visibility !== visibility
+  // An unlisted document of a public room is known to its shard alone.
+  const isUnlisted = state.documents.find(String(args.thing))?.visibility === 'unlisted'
+  const isElsewhere = room !== undefined && room.visibility !== visibility && !isUnlisted
   if (actor === undefined || isHidden || isElsewhere)
     return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
   return ok({ actor })

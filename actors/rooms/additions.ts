@@ -1,0 +1,41 @@
+/**
+ * What the policy of a room says of what people add beside posts: files and documents.
+ *
+ * A document is written by who may begin a thread. A file is put by who may begin a thread or reply, since either may carry it.
+ * Numbers that a policy sets for posts do not count these.
+ */
+import type { Room } from '../board.ts'
+import { isClosed, type Objection, type Policy } from './policy.ts'
+import { mayOwn, mayWrite } from './roles.ts'
+
+export type Adding = { readonly author: string; readonly operator: boolean }
+
+/** Why this identity may not write documents of the room, or undefined. */
+export function documentObjection(policy: Policy, room: Room, adding: Adding, now: number): Objection | undefined {
+  return beforeAll(policy, room, adding, now) ?? (mayBegin(policy, room, adding) ? undefined : restricted)
+}
+
+/** Why this identity may not put files into the room, or undefined. */
+export function fileObjection(policy: Policy, room: Room, adding: Adding, now: number): Objection | undefined {
+  const mayCarry = mayBegin(policy, room, adding) || mayReply(policy, room, adding)
+  return beforeAll(policy, room, adding, now) ?? (mayCarry ? undefined : restricted)
+}
+
+const restricted: Objection = ['room_write_restricted', 'the policy of this room does not let you add to it', 'room']
+
+function beforeAll(policy: Policy, room: Room, { author }: Adding, now: number): Objection | undefined {
+  if (!mayWrite(room, author)) return ['private_room', 'this room is private: only its members read and write', 'room']
+  return isClosed(policy, now)
+    ? ['wrong_state', 'this room is closed: it is read, and takes nothing new', 'room']
+    : undefined
+}
+
+function mayBegin({ write }: Policy, room: Room, { author, operator }: Adding): boolean {
+  if (write === 'open' || mayOwn(room, author, operator)) return true
+  return write === 'members' && room.members.has(author)
+}
+
+function mayReply({ reply }: Policy, room: Room, { author, operator }: Adding): boolean {
+  if (reply === 'none') return false
+  return reply === 'anyone' || mayOwn(room, author, operator) || room.members.has(author)
+}

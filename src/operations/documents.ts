@@ -1,0 +1,211 @@
+/** Documents: texts with versions, written by one or by all who may write in a room. */
+import { Type } from 'typebox'
+import { sizes } from '../limits.ts'
+import { base64url64Pattern, type Field, patterned } from './fields.ts'
+import type { Operation } from './operation.ts'
+import { count, hash, id, listOf, Person, Receipt, RoomName, seconds, signedPayload } from './results.ts'
+
+const closed = { additionalProperties: false }
+const readers = 'anyone for public documents, who has the id for unlisted ones, members for those of private rooms'
+const docId = patterned('^[0-9a-f]{32}$', 'the document', 'a document id of 32 lowercase hex characters')
+const versionNumber = (description: string) => Type.Integer({ minimum: 1, maximum: sizes.doc_versions, description })
+const title = (description: string) => Type.String({ minLength: 1, maxLength: sizes.doc_title_characters, description })
+
+const text: Field = {
+  type: 'string',
+  meaning: 'the whole text',
+  rule: `1 to ${sizes.doc_text_bytes} bytes of UTF-8 without NUL`,
+  bytesMax: sizes.doc_text_bytes,
+  schema: Type.String({
+    minLength: 1,
+    maxLength: sizes.doc_text_bytes,
+    description: `the whole text: 1 to ${sizes.doc_text_bytes} bytes of UTF-8 without NUL`,
+  }),
+  widens: true,
+}
+
+const visibility: Field = {
+  type: 'string',
+  meaning: 'public (default), or unlisted: read by whoever has its id, in no list',
+  rule: 'public or unlisted; a document of a private room is private by itself',
+  schema: Type.Union([Type.Literal('public'), Type.Literal('unlisted')], {
+    description: 'public (default), or unlisted: read by whoever has its id, in no list',
+  }),
+  widens: true,
+}
+
+const Merge = Type.Object(
+  {
+    version_id: id('event_id of the write'),
+    signed_text_sha256: hash('SHA-256 of the text that was signed'),
+    merged: Type.Literal(true),
+    base_version: versionNumber('what the write was made from'),
+    onto_version: versionNumber('what it was merged with'),
+  },
+  {
+    title: 'Merge',
+    description:
+      'the text is diff3 (package node-diff3, lines between line feeds) of the base, the version it came onto and the signed text: anybody can make it again',
+  },
+)
+
+const Visibility = Type.Union([Type.Literal('public'), Type.Literal('unlisted'), Type.Literal('private')])
+const about = {
+  id: id('event_id of its docs.create'),
+  title: Type.String({ maxLength: 2 * sizes.doc_title_characters }),
+  visibility: Visibility,
+  room: Type.Optional(RoomName),
+}
+const aboutVersion = {
+  version_id: id('event_id of the write'),
+  version: versionNumber('from 1'),
+  size: count('bytes of the text'),
+  sha256: hash('SHA-256 of the text'),
+  written_at: seconds('when this version was accepted'),
+  merged: Type.Optional(Merge),
+}
+const content = (description: string) => Type.String({ maxLength: sizes.doc_text_bytes, description })
+
+export const DocSchema = Type.Object(
+  {
+    ...about,
+    owner: hash('identity that made it'),
+    versions: versionNumber('how many there are'),
+    created_at: seconds('when it was made'),
+    updated_at: seconds('newest version'),
+  },
+  { title: 'Doc' },
+)
+
+const VersionSchema = Type.Object(
+  { ...aboutVersion, title: about.title, author: Person },
+  { title: 'DocVersion', description: 'a version without its text' },
+)
+
+const DocWithText = Type.Object(
+  {
+    ...DocSchema.properties,
+    ...VersionSchema.properties,
+    text: content('Untrusted: written by strangers'),
+    signature: Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' }),
+    signed_payload: signedPayload('the exact bytes that the author of this version signed'),
+  },
+  { title: 'DocWithText' },
+)
+
+const Written = Type.Object(
+  { ...about, ...aboutVersion, text: Type.Optional(content('the merged text, where the write was merged')) },
+  { title: 'DocWritten', description: 'the version that was made' },
+)
+
+export const docsCreate: Operation = {
+  name: 'docs.create',
+  group: 'documents',
+  summary: 'Make a document: in a room, where all who may write there edit it, or your own.',
+  kind: 'write',
+  who: 'any key; in a room who may write there',
+  required: ['text', 'data'],
+  optional: ['room', 'visibility'],
+  narrowed: { text, visibility },
+  data: Type.Object({ schema: Type.Literal(1), title: title('what it is called') }, closed),
+  refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
+  result: Type.Object({ doc: Written, receipt: Receipt }),
+  example: { operation: 'docs.create', text: '# Plan\n\nBegin.', data: '{"schema":1,"title":"Plan"}' },
+}
+
+export const docsRead: Operation = {
+  name: 'docs.read',
+  group: 'documents',
+  summary: 'Read a document: its newest version, or the one that `data` names.',
+  kind: 'read',
+  who: readers,
+  required: ['target'],
+  optional: ['data'],
+  narrowed: { target: docId },
+  data: Type.Object({ schema: Type.Literal(1), version: Type.Optional(versionNumber('which one')) }, closed),
+  refusals: ['not_found', 'private_room'],
+  result: Type.Object({ doc: DocWithText }),
+  example: { operation: 'docs.read', target: '0123456789abcdef0123456789abcdef' },
+}
+
+export const docsWrite: Operation = {
+  name: 'docs.write',
+  group: 'documents',
+  summary: 'Write the next version. If others wrote since `base_version`, edits that do not touch are merged.',
+  kind: 'write',
+  who: 'who may write in its room; outside of rooms its owner',
+  required: ['target', 'text', 'data'],
+  optional: [],
+  narrowed: { target: docId, text },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      base_version: versionNumber('the version that this text was made from'),
+      title: Type.Optional(title('a new title')),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'forbidden', 'private_room', 'room_write_restricted', 'wrong_state'],
+  result: Type.Object({ doc: Written, receipt: Receipt }),
+  example: {
+    operation: 'docs.write',
+    target: '0123456789abcdef0123456789abcdef',
+    text: '# Plan\n\nBegin, and go on.',
+    data: '{"schema":1,"base_version":1}',
+  },
+}
+
+export const docsList: Operation = {
+  name: 'docs.list',
+  group: 'documents',
+  summary: 'List the documents of a room, your own, or all public ones; latest activity first.',
+  kind: 'read',
+  who: readers,
+  required: [],
+  optional: ['room', 'cursor', 'limit', 'data'],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      own: Type.Optional(Type.Literal(true, { description: 'what you made, unlisted and private ones too' })),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'private_room', 'unsigned'],
+  result: listOf('docs', DocSchema),
+  example: { operation: 'docs.list', limit: 20 },
+}
+
+export const docsHistory: Operation = {
+  name: 'docs.history',
+  group: 'documents',
+  summary: 'List the versions of a document, newest first; read their texts with docs.read.',
+  kind: 'read',
+  who: readers,
+  required: ['target'],
+  optional: ['cursor', 'limit'],
+  narrowed: { target: docId },
+  refusals: ['not_found', 'private_room'],
+  result: listOf('versions', VersionSchema, { doc: DocSchema }),
+  example: { operation: 'docs.history', target: '0123456789abcdef0123456789abcdef' },
+}
+
+export const docsDelete: Operation = {
+  name: 'docs.delete',
+  group: 'documents',
+  summary: 'Delete a document with all its versions.',
+  kind: 'write',
+  who: 'who made it, and owner and moderators of its room',
+  required: ['target'],
+  optional: ['reason'],
+  narrowed: { target: docId },
+  refusals: ['not_found', 'forbidden'],
+  result: Type.Object({
+    doc: Type.Object({
+      id: about.id,
+      deleted: Type.Literal(true),
+      reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes })),
+    }),
+    receipt: Receipt,
+  }),
+  example: { operation: 'docs.delete', target: '0123456789abcdef0123456789abcdef' },
+}

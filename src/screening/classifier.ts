@@ -39,8 +39,15 @@ async function boundedText({ body }: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
+/** Says nothing of the text it was given: that may be somebody's post. */
 export function parseJudgement(text: string): Judgement {
-  const { score, rule, words } = (JSON.parse(text) ?? {}) as Record<string, unknown>
+  let answer: unknown
+  try {
+    answer = JSON.parse(text)
+  } catch {
+    throw new Error('its answer is no JSON')
+  }
+  const { score, rule, words } = (answer ?? {}) as Record<string, unknown>
   if (typeof score !== 'number' || !(score >= 0 && score <= 1)) throw new Error('its score is no number from 0 to 1')
   return { score, rule: bounded(rule, 64) || 'classifier', words: bounded(words, 200) }
 }

@@ -49,7 +49,7 @@ export class Screening {
   /** Takes a post and returns at once. */
   consider(post: Screened): void {
     if (this.#waiting.length >= waitingMax) {
-      this.#options.report('warn', 'screening.full', { event: post.id, room: post.room })
+      this.#options.report('warn', 'screening.full', { event_id: post.id, room: post.room })
       return
     }
     this.#waiting.push(post)
@@ -74,13 +74,13 @@ export class Screening {
   }
 
   async #screen(post: Screened): Promise<void> {
-    const { id: event, room } = post
+    const { id: event_id, room } = post
     try {
       const { score, rule, words } = await this.#options.judge(post)
       if (score < (post.isReply ? replyScore : threadScore)) return
-      this.#hide(post, reasonOf(rule, words), { event, room, rule, score }, 1)
+      this.#hide(post, reasonOf(rule, words), { event_id, room, rule, score }, 1)
     } catch (error) {
-      this.#options.report('warn', 'screening.failed', { event, room, why: String(error) })
+      this.#options.report('warn', 'screening.failed', { event_id, room, why: String(error) })
     }
   }
 

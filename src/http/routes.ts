@@ -68,7 +68,8 @@ export class Routes implements Doors {
   constructor(options: RoutesOptions) {
     this.#options = options
     for (const operation of operations) {
-      if (operation.get === undefined) continue
+      // A path that waits or streams has a door of its own.
+      if (operation.get === undefined || options.more[operation.get.path] !== undefined) continue
       const [path = '', parameter] = operation.get.path.split('{')
       if (parameter === undefined) this.#gets.set(path, operation)
       else this.#prefixes.push([path, operation])
@@ -119,7 +120,11 @@ export class Routes implements Doors {
         exchange,
         refused(refusal('invalid_field', 'POST /v1/command takes no query: everything goes into the JSON body')),
       )
-    const door: Door = { via: 'command', address: this.#options.addressOf(exchange) }
+    const door: Door = {
+      via: 'command',
+      address: this.#options.addressOf(exchange),
+      onGone: (callback) => exchange.onAbort(callback),
+    }
     exchange.readBody(sizes.body_bytes, (result) => {
       if (!result.ok) {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
@@ -280,7 +285,7 @@ function readData(operation: Operation, name: string, key: string, value: string
     }
   ).properties[key]!
   if (schema.type === 'integer') {
-    const number = /^(0|[1-9][0-9]{0,15})$/.test(value) ? Number(value) : Number.NaN
+    const number = /^(0|-?[1-9][0-9]{0,15})$/.test(value) ? Number(value) : Number.NaN
     if (Number.isSafeInteger(number) && number >= (schema.minimum ?? 0)) return number
     return refusal('invalid_field', `${name} must be an integer of at least ${schema.minimum ?? 0}`, name)
   }

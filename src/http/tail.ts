@@ -9,14 +9,19 @@ import { faultOf } from '../command/check.ts'
 import { printable } from '../format/printable.ts'
 import { fields } from '../operations/fields.ts'
 import { type Refusal, refusal } from '../refusals.ts'
-import type { Backfill, BackfillRequest } from '../views/backfill.ts'
+import { type Backfill, type BackfillRequest, noSuchRoom } from '../views/backfill.ts'
 import type { TailFormat } from '../views/stream.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 
 export type TailsOptions = {
+  /** Asks the feed, or for a request with a reader the shard of that private room. */
   readonly backfill: (request: BackfillRequest, answer: (found: Backfill | undefined) => void) => void
   readonly watch: (room: string, format: TailFormat, on: boolean) => void
+  /** The same for one member of a private room. */
+  readonly watchAs: (reader: string, room: string, format: TailFormat, on: boolean) => void
+  /** Whom a read token lets in where; undefined: nobody. */
+  readonly openToken: (text: string) => { readonly room: string; readonly reader: string } | undefined
   readonly refuse: (exchange: Exchange, found: Refusal) => void
   readonly addressOf: (exchange: Exchange) => string
   readonly streamsPerAddress: number
@@ -30,6 +35,8 @@ export type TailsOptions = {
 type Reader = {
   readonly stream: ByteStream
   readonly address: string
+  /** Identity id of the member in whose name a private room is read, else ''. */
+  readonly member: string
   /** News up to this change are behind this reader already. */
   after: number
   live: boolean
@@ -44,6 +51,7 @@ type News = { readonly change: number; readonly bytes: Uint8Array }
 type Channel = {
   readonly room: string
   readonly format: TailFormat
+  readonly isPrivate: boolean
   readonly readers: Set<Reader>
   /** Readers whose backfill is under way: the channel stays for them when the last other one leaves. */
   joining: number
@@ -75,7 +83,7 @@ export class Tails {
 
   /** GET /tail/{room} */
   handle(exchange: Exchange, room: string): void {
-    const asked = readRequest(exchange, room, this.#options.lastMax)
+    const asked = readRequest(exchange, room, this.#options)
     if ('code' in asked) return this.#options.refuse(exchange, asked)
     const address = this.#options.addressOf(exchange)
     if ((this.#perAddress.get(address) ?? 0) >= this.#options.streamsPerAddress) {
@@ -90,26 +98,57 @@ export class Tails {
       )
     }
     // Watched before the backfill is asked for, so that nothing falls between the two.
-    const channel = this.#channel(room, asked.format)
+    const channel = this.#channel(room, asked.format, asked.reader !== '')
     channel.joining++
+    if (channel.isPrivate) this.#options.watchAs(asked.reader, room, asked.format, true)
     this.#options.backfill(asked, (found) => {
       channel.joining--
-      if (exchange.ended) return this.#leaveIfEmpty(channel)
-      if (found === undefined) {
-        this.#leaveIfEmpty(channel)
-        return exchange.drop()
-      }
-      if (!found.ok) {
-        this.#leaveIfEmpty(channel)
-        return this.#options.refuse(exchange, found.refusal)
-      }
-      this.#join(exchange, address, channel, asked, found)
+      if (!exchange.ended && found?.ok) return this.#join(exchange, address, channel, asked, found)
+      this.#left(channel, asked.reader)
+      if (exchange.ended) return
+      if (found === undefined || found.ok) return exchange.drop()
+      this.#options.refuse(exchange, found.refusal)
     })
   }
 
-  /** News for the readers of one room and format. */
+  /** News for the readers of one public room and format; `change` is their number. */
   deliver(room: string, format: TailFormat, change: number, bytes: Uint8Array): void {
-    const channel = this.#channels.get(`${format}:${room}`)
+    this.#deliver(this.#channels.get(nameOf(room, format, false)), change, bytes)
+  }
+
+  /** The same of a private room; `position` is a number of its shard's journal. */
+  deliverPrivate(room: string, format: TailFormat, position: number, bytes: Uint8Array): void {
+    this.#deliver(this.#channels.get(nameOf(room, format, true)), position, bytes)
+  }
+
+  /** These readers (identity ids) may not read the private room any more. */
+  membersLeft(room: string, members: readonly string[]): void {
+    const why = 'you are no longer a member of this room: closed'
+    this.#endPrivate(
+      (channel) => channel.room === room,
+      ({ member }) => members.includes(member),
+      why,
+    )
+  }
+
+  /** Whoever follows one of these private rooms is asked to come again: what watched for him is gone. */
+  endPrivate(isMeant: (room: string) => boolean): void {
+    const why = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
+    this.#endPrivate(
+      ({ room }) => isMeant(room),
+      () => true,
+      why,
+    )
+  }
+
+  #endPrivate(isChannel: (channel: Channel) => boolean, isReader: (reader: Reader) => boolean, why: string): void {
+    for (const channel of [...this.#channels.values()]) {
+      if (!channel.isPrivate || !isChannel(channel)) continue
+      for (const reader of [...channel.readers]) if (isReader(reader)) this.#farewell(channel, reader, why)
+    }
+  }
+
+  #deliver(channel: Channel | undefined, change: number, bytes: Uint8Array): void {
     if (channel === undefined || channel.readers.size === 0) return
     channel.pending.push({ change, bytes })
     if (channel.sending) return
@@ -139,29 +178,31 @@ export class Tails {
       for (; next < end; next++) {
         const reader = readers[next]!
         // Only a reader that joined in the middle of this batch gets it in pieces.
-        if (reader.after < news[0]!.change) this.#give(reader, joined)
-        else for (const each of news) this.#give(reader, each)
+        if (reader.after < news[0]!.change) this.#give(channel, reader, joined)
+        else for (const each of news) this.#give(channel, reader, each)
       }
       setImmediate(next < readers.length ? step : () => this.#send(channel))
     }
     step()
   }
 
-  #channel(room: string, format: TailFormat): Channel {
-    const name = `${format}:${room}`
+  #channel(room: string, format: TailFormat, isPrivate: boolean): Channel {
+    const name = nameOf(room, format, isPrivate)
     let channel = this.#channels.get(name)
     if (channel === undefined) {
-      channel = { room, format, readers: new Set(), joining: 0, pending: [], sending: false }
+      channel = { room, format, isPrivate, readers: new Set(), joining: 0, pending: [], sending: false }
       this.#channels.set(name, channel)
-      this.#options.watch(room, format, true)
+      if (!isPrivate) this.#options.watch(room, format, true)
     }
     return channel
   }
 
-  #leaveIfEmpty(channel: Channel): void {
-    if (channel.readers.size + channel.joining > 0) return
-    this.#channels.delete(`${channel.format}:${channel.room}`)
-    this.#options.watch(channel.room, channel.format, false)
+  /** A reader is gone, or did not come to be one. */
+  #left({ room, format, isPrivate, readers, joining }: Channel, member: string): void {
+    if (isPrivate) this.#options.watchAs(member, room, format, false)
+    if (readers.size + joining > 0) return
+    this.#channels.delete(nameOf(room, format, isPrivate))
+    if (!isPrivate) this.#options.watch(room, format, false)
   }
 
   #join(
@@ -177,6 +218,7 @@ export class Tails {
     const reader: Reader = {
       stream,
       address,
+      member: asked.reader,
       after: 0,
       live: false,
       blocked: false,
@@ -193,7 +235,7 @@ export class Tails {
       const left = (this.#perAddress.get(address) ?? 1) - 1
       if (left === 0) this.#perAddress.delete(address)
       else this.#perAddress.set(address, left)
-      this.#leaveIfEmpty(channel)
+      this.#left(channel, reader.member)
     })
     if (channel.format !== 'sse')
       stream.write(
@@ -227,7 +269,7 @@ export class Tails {
     else reader.stream.onDrain(more)
   }
 
-  #give(reader: Reader, { change, bytes }: News): void {
+  #give(channel: Channel, reader: Reader, { change, bytes }: News): void {
     if (!reader.live || change <= reader.after) return
     reader.after = change
     if (!reader.blocked && reader.queue.length === 0) {
@@ -237,7 +279,7 @@ export class Tails {
     }
     reader.queue.push(bytes)
     reader.queuedBytes += bytes.length
-    if (reader.queuedBytes > this.#options.queueBytesMax) this.#drop(reader)
+    if (reader.queuedBytes > this.#options.queueBytesMax) this.#drop(channel, reader)
   }
 
   #flush(reader: Reader): void {
@@ -251,13 +293,20 @@ export class Tails {
     reader.quietSince = this.#options.now()
   }
 
-  #drop(reader: Reader): void {
+  #drop(channel: Channel, reader: Reader): void {
     this.dropped++
+    this.#farewell(
+      channel,
+      reader,
+      'you read slower than this room speaks: closed. Come back with ?since=<the last id you saw>',
+    )
+  }
+
+  /** The last line of a stream, which the board ends. */
+  #farewell({ format }: Channel, reader: Reader, why: string): void {
     reader.live = false
     reader.queue = []
-    reader.stream.write(
-      Buffer.from('# you read slower than this room speaks: closed. Come back with ?since=<the last id you saw>\n'),
-    )
+    reader.stream.write(Buffer.from(format === 'sse' ? `: ${why}\n\n` : `# ${why}\n`))
     reader.stream.end()
     // A socket that takes nothing would keep the farewell for ever.
     setTimeout(() => reader.stream.close(), 1_000).unref()
@@ -265,11 +314,12 @@ export class Tails {
 
   #lookAround(): void {
     const now = this.#options.now()
-    for (const { readers, format } of this.#channels.values()) {
+    for (const channel of this.#channels.values()) {
+      const { readers, format } = channel
       const beat = Buffer.from(format === 'sse' ? ':\n\n' : '\n')
       for (const reader of readers) {
         const { blockedSince } = reader.stream
-        if (blockedSince !== undefined && now - blockedSince >= this.#options.stallMs) this.#drop(reader)
+        if (blockedSince !== undefined && now - blockedSince >= this.#options.stallMs) this.#drop(channel, reader)
         else if (reader.live && !reader.blocked && now - reader.quietSince >= heartbeatMs) {
           reader.blocked = !reader.stream.write(beat)
           reader.quietSince = now
@@ -289,14 +339,22 @@ function streamHeaders(type: string): readonly Header[] {
   ]
 }
 
-function readRequest(exchange: Exchange, room: string, lastMax: number): BackfillRequest | Refusal {
+function nameOf(room: string, format: TailFormat, isPrivate: boolean): string {
+  return `${isPrivate ? 'private ' : ''}${format} ${room}`
+}
+
+function readRequest(
+  exchange: Exchange,
+  room: string,
+  { lastMax, openToken }: Pick<TailsOptions, 'lastMax' | 'openToken'>,
+): BackfillRequest | Refusal {
   const fault = faultOf('room', fields.room, room)
   if (fault !== undefined) return fault
   const query = parseQuery(exchange.query, 1_024)
   if ('code' in query) return query
   for (const name of query.keys()) {
-    if (!['last', 'since', 'format'].includes(name))
-      return refusal('unknown_field', 'a tail takes last, since and format', printable(name, 32))
+    if (!['last', 'since', 'format', 'token'].includes(name))
+      return refusal('unknown_field', 'a tail takes last, since, format and token', printable(name, 32))
   }
   const last = query.get('last') ?? String(lastDefault)
   if (!/^(0|[1-9][0-9]{0,2})$/.test(last) || Number(last) > lastMax)
@@ -310,5 +368,9 @@ function readRequest(exchange: Exchange, room: string, lastMax: number): Backfil
     const wrong = faultOf('since', fields.event_id, since)
     if (wrong !== undefined) return wrong
   }
-  return { room, format: sse ? 'sse' : format, last: Number(last), since, after: 0 }
+  const token = query.get('token')
+  const opened = token === undefined ? undefined : openToken(token)
+  // A token that opens nothing here is answered as if there were no such room.
+  if (token !== undefined && opened?.room !== room) return noSuchRoom(room)
+  return { room, format: sse ? 'sse' : format, last: Number(last), since, after: 0, reader: opened?.reader ?? '' }
 }

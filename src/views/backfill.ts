@@ -3,8 +3,9 @@
  * Pages are bounded in events and bytes, so that a follower who was away for long is served without a burst of memory.
  */
 import { none } from '../../actors/event-index.ts'
-import { refusal } from '../refusals.ts'
-import { slotView } from './event.ts'
+import { mayWrite } from '../../actors/rooms/roles.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import { versionView } from './event.ts'
 import type { ReadContext } from './reads/read.ts'
 import { type TailFormat, tailText } from './stream.ts'
 
@@ -17,6 +18,8 @@ export type BackfillRequest = {
   readonly since: string
   /** Go on behind this number in the room (from the page before); 0 on the first page. */
   readonly after: number
+  /** Identity id of the member for whom a private room is opened; '' for a public one. */
+  readonly reader: string
 }
 
 export type Backfill =
@@ -29,17 +32,21 @@ export type Backfill =
       /** News up to this change are in `bytes` when `more` is false. */
       readonly change: number
     }
-  | { readonly ok: false; readonly refusal: ReturnType<typeof refusal> }
+  | { readonly ok: false; readonly refusal: Refusal }
 
 const pageEventsMax = 200
 const pageBytesMax = 128 * 1024
 
+/** What everybody hears of a room that has no tail for him, whether it exists or not. */
+export function noSuchRoom(room: string): Refusal {
+  return refusal('not_found', `there is no public room ${room}`, 'room')
+}
+
 export function backfill(context: ReadContext, request: BackfillRequest): Backfill {
   const { board } = context
   const room = board.rooms.get(request.room)
-  if (room === undefined || room.visibility !== 'public') {
-    return { ok: false, refusal: refusal('not_found', `there is no public room ${request.room}`, 'room') }
-  }
+  if (room?.visibility !== context.visibility || !(room.visibility === 'public' || mayWrite(room, request.reader)))
+    return { ok: false, refusal: noSuchRoom(request.room) }
   let after = request.after
   if (after === 0 && request.since !== '') {
     const slot = board.events.find(Buffer.from(request.since, 'hex'))
@@ -58,7 +65,7 @@ export function backfill(context: ReadContext, request: BackfillRequest): Backfi
   while (after < room.events.length && texts.length < pageEventsMax && bytes < pageBytesMax) {
     const slot = room.events.at(after++)
     const text = tailText(
-      slotView(board, slot, context.body(slot), { payload: false, now: context.now() }),
+      versionView(context.state, slot, context.body(slot), { payload: false, now: context.now() }),
       request.format,
     )
     texts.push(text)

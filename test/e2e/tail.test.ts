@@ -1,53 +1,13 @@
 import { once } from 'node:events'
-import { type ClientRequest, request } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
+import { blockIds, StreamReader, sseIds } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 
 const ada = person('ada')
-
-/** A follower of a stream: collects what comes, and waits for it. */
-class Follower {
-  text = ''
-  closed = false
-  readonly #request: ClientRequest
-  #wake: () => void = () => {}
-
-  constructor(address: string, path: string, headers: Readonly<Record<string, string>> = {}) {
-    this.#request = request(`${address}${path}`, { agent: false, headers }, (response) => {
-      response.setEncoding('utf8')
-      response.on('data', (chunk: string) => {
-        this.text += chunk
-        this.#wake()
-      })
-      response.on('error', () => {})
-      response.on('close', () => {
-        this.closed = true
-        this.#wake()
-      })
-    })
-    this.#request.on('error', () => {})
-    this.#request.end()
-  }
-
-  async until(done: (text: string) => boolean): Promise<string> {
-    while (!done(this.text) && !this.closed)
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
-    return this.text
-  }
-
-  close(): void {
-    this.#request.destroy()
-  }
-}
-
-const blockIds = (text: string) => [...text.matchAll(/^\[([0-9a-f]{32})\] /gm)].map(([, id]) => id!)
-const sseIds = (text: string) => [...text.matchAll(/^id: ([0-9a-f]{32})\ndata: [^\n]*\n\n/gm)].map(([, id]) => id!)
 
 describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
   let board: Board
@@ -71,7 +31,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
   test('begins with a line on what it is, shows the 5 newest posts, and then each as it is acknowledged', async () => {
     const name = freshRoom()
     const old = await posts(name, 8)
-    const follower = new Follower(board.address, `/tail/${name}`)
+    const follower = new StreamReader(board.address, `/tail/${name}`)
     await follower.until((text) => blockIds(text).length === 5)
     expect(follower.text).toMatch(new RegExp(`^# live tail of room ${name}\\b.*\\n\\n`))
     const fresh = await posts(name, 3, 8)
@@ -87,9 +47,9 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
   test('shows as many posts first as ?last says, and one line for each with ?format=line', async () => {
     const name = freshRoom()
     const made = await posts(name, 4)
-    const none = new Follower(board.address, `/tail/${name}?last=0&format=line`)
+    const none = new StreamReader(board.address, `/tail/${name}?last=0&format=line`)
     await none.until((text) => text.includes('\n\n'))
-    const many = new Follower(board.address, `/tail/${name}?last=200&format=line`)
+    const many = new StreamReader(board.address, `/tail/${name}?last=200&format=line`)
     await many.until((text) => blockIds(text).length === 4)
     const { event } = (await client.post(ada, { room: name, text: 'a\nb\r\tc\u202e\u001b[2J' })).data
     for (const [follower, before] of [
@@ -125,7 +85,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
       while (posting || got.length < made.length) {
         const headers: Record<string, string> =
           way === '?since' ? {} : { accept: 'text/event-stream', 'last-event-id': got.at(-1)! }
-        const follower = new Follower(
+        const follower = new StreamReader(
           board.address,
           `/tail/${name}${way === '?since' ? `?since=${got.at(-1)}` : ''}`,
           headers,
@@ -145,7 +105,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
   test('as server-sent events each post is one event with its id and the event as JSON', async () => {
     const name = freshRoom()
     await posts(name, 2)
-    const follower = new Follower(board.address, `/tail/${name}`, { accept: 'text/event-stream' })
+    const follower = new StreamReader(board.address, `/tail/${name}`, { accept: 'text/event-stream' })
     await follower.until((all) => sseIds(all).length === 2)
     const { event } = (await client.post(ada, { room: name, text: 'line\nid: x\n\ndata: y\u2028\r' })).data
     const text = await follower.until((all) => sseIds(all).length === 3)
@@ -158,9 +118,9 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     const name = freshRoom()
     await posts(name, 1)
     for (let round = 0; round < 120; round += 1) {
-      const leaving = new Follower(board.address, `/tail/${name}?last=1`)
+      const leaving = new StreamReader(board.address, `/tail/${name}?last=1`)
       await leaving.until((text) => blockIds(text).length === 1)
-      const staying = new Follower(board.address, `/tail/${name}?last=1`)
+      const staying = new StreamReader(board.address, `/tail/${name}?last=1`)
       // Somewhere between the other's request and its first line.
       for (let turn = 0; turn < round % 40; turn += 1) await new Promise((resolve) => setImmediate(resolve))
       leaving.close()
@@ -181,7 +141,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     stalled.write(`GET /tail/${name} HTTP/1.1\r\nHost: a\r\n\r\n`)
     await once(stalled, 'readable')
     stalled.pause()
-    const reader = new Follower(board.address, `/tail/${name}?last=0`)
+    const reader = new StreamReader(board.address, `/tail/${name}?last=0`)
     await reader.until((text) => text.includes('\n\n'))
     const made: string[] = []
     for (let n = 0; n < 40; n += 1) {

@@ -34,12 +34,14 @@ export function pathParameter(name: string, schema: Parameters<typeof plainSchem
 function queryParameter(operation: Operation, { name, field }: QueryName): Json {
   const { description, ...schema } = schemaOf(operation, field)
   const inData = operation.data === undefined ? [] : ((plainSchema(operation.data).required ?? []) as readonly string[])
-  const isRequired = operation.required.some((each) => each === field) || inData.some((key) => `data.${key}` === field)
+  const isRequired = operation.required.some((each) => each === field) || inData.some((key) => key !== 'schema' && `data.${key}` === field)
   return {
     name,
     in: 'query',
     ...(isRequired ? { required: true } : {}),
     description: description ?? `${field} of the operation`,
+    // A list is one parameter, its items with commas between.
+    ...(schema.type === 'array' ? { style: 'form', explode: false } : {}),
     schema: name === 'limit' ? { ...schema, default: sizes.page_default } : schema,
   }
 }

@@ -1,0 +1,174 @@
+/**
+ * Waiting for public news. All who ask with the same filter share one channel: one read of the feed serves every one of
+ * them, wherever each stands, and those who stand at the same place get the same bytes.
+ *
+ * A waiter is to be served by a read whenever something of interest may lie at or behind its mark (`need`). News only say
+ * when to look; what is there, and where everybody stands after it, is the feed's answer.
+ */
+import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
+import type { NoAnswer } from './ports.ts'
+import { type Reply, type Respond, refused } from './reply.ts'
+import { type Found, isBefore } from './waiters.ts'
+
+export type PublicWaitsOptions = {
+  readonly read: (request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
+  readonly reply: (found: Found) => Reply
+  /** Puts an answer on its way. */
+  readonly send: (respond: Respond, reply: Reply | undefined) => void
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+export type PublicWaiter = {
+  until: number
+  readonly respond: Respond
+  mark: Mark
+  /** Number of a change that must have been looked at. */
+  need: number
+}
+
+type Channel = {
+  readonly key: string
+  readonly filter: UpdatesFilter
+  readonly waiters: Set<PublicWaiter>
+  reading: boolean
+}
+
+const isDirty = ({ mark, need }: PublicWaiter): boolean => mark.next <= need
+
+export class PublicWaits {
+  readonly #options: PublicWaitsOptions
+  readonly #channels = new Map<string, Channel>()
+  /** Channels that name rooms, by room. */
+  readonly #byRoom = new Map<string, Set<Channel>>()
+  /** Channels that hear of every room. */
+  readonly #everywhere = new Set<Channel>()
+
+  constructor(options: PublicWaitsOptions) {
+    this.#options = options
+  }
+
+  /** Returns what to call when the waiter is gone. */
+  add(filter: UpdatesFilter, waiter: PublicWaiter): () => void {
+    const channel = this.#channel(filter)
+    channel.waiters.add(waiter)
+    this.#run(channel)
+    return () => this.#leave(channel, waiter)
+  }
+
+  /** A room changed. */
+  changed(rooms: readonly (readonly [room: string, change: number])[]): void {
+    const touched = new Set<Channel>()
+    for (const [room, change] of rooms) {
+      for (const channels of [this.#everywhere, this.#byRoom.get(room) ?? []]) {
+        for (const channel of channels) {
+          touched.add(channel)
+          for (const waiter of channel.waiters) if (change > waiter.need) waiter.need = change
+        }
+      }
+    }
+    for (const channel of touched) this.#run(channel)
+  }
+
+  /** Answers those whose time is over. `all`: everybody's is. */
+  sweep(all: boolean): void {
+    for (const channel of [...this.#channels.values()]) {
+      if (all) for (const waiter of channel.waiters) waiter.until = 0
+      this.#settle(channel)
+    }
+  }
+
+  #channel(filter: UpdatesFilter): Channel {
+    const { rooms, kinds, limit } = filter
+    const key = JSON.stringify([rooms, kinds, limit])
+    let channel = this.#channels.get(key)
+    if (channel !== undefined) return channel
+    channel = { key, filter: { rooms, kinds, limit }, waiters: new Set(), reading: false }
+    this.#channels.set(key, channel)
+    if (rooms.length === 0) this.#everywhere.add(channel)
+    for (const room of rooms) {
+      const named = this.#byRoom.get(room) ?? new Set()
+      this.#byRoom.set(room, named.add(channel))
+    }
+    return channel
+  }
+
+  #leave(channel: Channel, waiter: PublicWaiter): void {
+    if (channel.waiters.delete(waiter)) this.#dropIfEmpty(channel)
+  }
+
+  #dropIfEmpty(channel: Channel): void {
+    if (channel.waiters.size > 0 || channel.reading) return
+    this.#channels.delete(channel.key)
+    this.#everywhere.delete(channel)
+    for (const room of channel.filter.rooms) {
+      const named = this.#byRoom.get(room)
+      if (named?.delete(channel) === true && named.size === 0) this.#byRoom.delete(room)
+    }
+  }
+
+  /** Reads for whoever has to be read for; then answers whoever waits no longer. */
+  #run(channel: Channel): void {
+    if (channel.reading) return
+    let from: Mark | undefined
+    for (const waiter of channel.waiters) {
+      if (isDirty(waiter) && (from === undefined || isBefore(waiter.mark, from))) from = waiter.mark
+    }
+    if (from === undefined) return this.#settle(channel)
+    const begin = from
+    channel.reading = true
+    this.#options.read({ ...channel.filter, from: begin, reader: '', handle: '' }, (page) => {
+      channel.reading = false
+      if (page?.ok) this.#apply(channel, begin, page)
+      else this.#fail(channel, page === undefined ? undefined : refused(page.refusal))
+      if (channel.waiters.size > 0) this.#run(channel)
+      else this.#dropIfEmpty(channel)
+    })
+  }
+
+  /** One page, from the mark `from` on, for everybody who stands at it or behind it. */
+  #apply(channel: Channel, from: Mark, { updates, end, more }: Extract<UpdatesPage, { ok: true }>): void {
+    const replies = new Map<number, Reply>()
+    for (const waiter of [...channel.waiters]) {
+      if (isBefore(waiter.mark, from)) continue
+      let first = 0
+      while (first < updates.length && !isBefore(waiter.mark, updates[first]!)) first++
+      if (first === updates.length) {
+        if (isBefore(waiter.mark, end)) waiter.mark = end
+        if (more && !isBefore(end, waiter.mark)) waiter.need = Math.max(waiter.need, end.next)
+        continue
+      }
+      let reply = replies.get(first)
+      if (reply === undefined) {
+        reply = this.#options.reply({ updates: updates.slice(first).map(({ json }) => json), marks: [end], more })
+        replies.set(first, reply)
+      }
+      this.#answer(channel, waiter, reply)
+    }
+  }
+
+  #fail(channel: Channel, reply: Reply | undefined): void {
+    for (const waiter of [...channel.waiters]) if (isDirty(waiter)) this.#answer(channel, waiter, reply)
+  }
+
+  /** Whoever has been read for and does not wait any longer hears that there is nothing. */
+  #settle(channel: Channel): void {
+    const now = this.#options.now()
+    const replies = new Map<string, Reply>()
+    for (const waiter of [...channel.waiters]) {
+      if (waiter.until > now || isDirty(waiter)) continue
+      const { next, taken } = waiter.mark
+      let reply = replies.get(`${next}.${taken}`)
+      if (reply === undefined) {
+        reply = this.#options.reply({ updates: [], marks: [waiter.mark], more: false })
+        replies.set(`${next}.${taken}`, reply)
+      }
+      this.#answer(channel, waiter, reply)
+    }
+  }
+
+  #answer(channel: Channel, waiter: PublicWaiter, reply: Reply | undefined): void {
+    this.#leave(channel, waiter)
+    this.#options.send(waiter.respond, reply)
+  }
+}

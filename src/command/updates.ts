@@ -1,0 +1,208 @@
+/**
+ * updates.get: what is new since a cursor, at once if there is anything, else as soon as there is.
+ *
+ * A cursor holds the generation and one mark for the feed; a signed one also a mark for each shard. It is sealed for its
+ * reader and says nothing to anybody else. It stays good across restarts, for positions are places in files.
+ */
+import type { CursorSealer } from '../format/cursor.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
+import type { NoAnswer } from './ports.ts'
+import { PublicWaits } from './public-waits.ts'
+import { type Reply, type Respond, refused } from './reply.ts'
+import { SignedWaits } from './signed-waits.ts'
+import { type Found, Outbox, type Poll, Seats } from './waiters.ts'
+
+export type UpdatesOptions = {
+  readonly shards: number
+  readonly generation: string
+  readonly cursors: CursorSealer
+  readonly readFeed: (request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
+  readonly readShard: (shard: number, request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
+  /** Tells every shard whose news to tell. */
+  readonly follow: (reader: string, on: boolean) => void
+  readonly handleOf: (reader: string) => string
+  /** Newest public change that anybody here has heard of. */
+  readonly newest: () => number
+  readonly waitersMax: number
+  readonly waitsPerAddress: number
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+const sweepEveryMs = 250
+
+export class Updates {
+  readonly #options: UpdatesOptions
+  readonly #seats: Seats
+  readonly #outbox = new Outbox()
+  readonly #public: PublicWaits
+  readonly #signed: SignedWaits
+  readonly #sweeper: NodeJS.Timeout
+  #closed = false
+
+  constructor(options: UpdatesOptions) {
+    this.#options = options
+    this.#seats = new Seats({ max: options.waitersMax, perAddress: options.waitsPerAddress })
+    const send = (respond: Respond, reply: Reply | undefined) => this.#outbox.put(() => respond(reply))
+    this.#public = new PublicWaits({
+      read: options.readFeed,
+      reply: (found) => this.#reply('', found),
+      send,
+      now: options.now,
+    })
+    this.#signed = new SignedWaits({
+      shards: options.shards,
+      read: (source, request, answer) =>
+        source === 0 ? options.readFeed(request, answer) : options.readShard(source - 1, request, answer),
+      follow: options.follow,
+      handleOf: options.handleOf,
+      reply: (reader, found) => this.#reply(reader, found),
+      send,
+      now: options.now,
+    })
+    this.#sweeper = setInterval(() => this.#sweep(), sweepEveryMs)
+    this.#sweeper.unref()
+  }
+
+  /** Requests that wait now. */
+  get waiting(): number {
+    return this.#seats.taken
+  }
+
+  poll(poll: Poll, respond: Respond): void {
+    const { cursor, reader, address, rooms, kinds, limit } = poll
+    const marks = cursor === '' ? undefined : this.#open(reader, cursor)
+    if (marks !== undefined && 'code' in marks) return respond(refused(marks))
+    const waitMs = this.#closed ? 0 : poll.waitSeconds * 1000
+    // Whoever does not wait is answered by the next read, and needs no seat.
+    const full = waitMs === 0 ? undefined : this.#seats.take(address)
+    if (full !== undefined) return respond(refused(full))
+    let isOver = false
+    const over = (): void => {
+      if (!isOver && waitMs > 0) this.#seats.leave(address)
+      isOver = true
+    }
+    const answer: Respond = (reply) => {
+      over()
+      respond(reply)
+    }
+    const until = this.#options.now() + waitMs
+    const filter = { rooms: sorted(rooms), kinds: sorted(kinds), limit }
+    const leave =
+      reader === ''
+        ? this.#addPublic(filter, marks?.[0], until, answer)
+        : this.#signed.add({
+            until,
+            respond: answer,
+            reader,
+            filter,
+            marks: marks === undefined ? this.#nowhere() : [...marks],
+          })
+    poll.onGone(() => {
+      over()
+      leave()
+    })
+  }
+
+  /** Public rooms changed. */
+  changed(rooms: readonly (readonly [room: string, change: number])[]): void {
+    if (rooms.length === 0) return
+    this.#public.changed(rooms)
+    this.#signed.changed(rooms)
+  }
+
+  heard(shard: number, readers: readonly string[]): void {
+    this.#signed.heard(shard, readers)
+  }
+
+  restarted(shard: number): void {
+    this.#signed.restarted(shard)
+  }
+
+  /** Whoever waits is answered now, and nobody waits from here on. */
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#sweeper)
+    this.#sweep()
+  }
+
+  #addPublic(filter: UpdatesFilter, asked: Mark | undefined, until: number, respond: Respond): () => void {
+    const newest = this.#options.newest()
+    const mark = asked ?? { next: newest + 1, taken: 0 }
+    const add = () => this.#public.add(filter, { until, respond, mark, need: newest })
+    if (mark.next <= newest + 1) return add()
+    // Further than anybody here has heard: the feed knows whether that is the past of this board.
+    let leave = (): void => {
+      leave = () => {}
+      isGone = true
+    }
+    let isGone = false
+    this.#options.readFeed({ ...filter, from: mark, reader: '', handle: '' }, (page) => {
+      if (isGone) return
+      if (page?.ok) leave = add()
+      else respond(page === undefined ? undefined : refused(page.refusal))
+    })
+    return () => leave()
+  }
+
+  #reply(reader: string, { updates, marks, more }: Found): Reply {
+    const cursor = this.#seal(reader, marks)
+    const { generation } = this.#options
+    return {
+      status: 200,
+      body: `{"ok":true,"data":{"schema":1,"updates":[${updates.join(',')}],"cursor":"${cursor}","has_more":${more},"generation":"${generation}"}}`,
+    }
+  }
+
+  #seal(reader: string, marks: readonly Mark[]): string {
+    return this.#options.cursors.seal(listName(reader), [this.#options.generation, marks.map(markText).join('.')])
+  }
+
+  /** The marks of a cursor, or why it cannot be served. */
+  #open(reader: string, cursor: string): readonly Mark[] | Refusal {
+    const { cursors, generation, shards } = this.#options
+    const place = cursors.open(listName(reader), cursor) as readonly [string, string] | undefined
+    if (place === undefined)
+      return refusal(
+        'invalid_field',
+        'this cursor was not given by updates.get to this reader: start again without one',
+        'cursor',
+      )
+    const count = reader === '' ? 1 : shards + 1
+    const marks = place[1].split('.').map(markOf)
+    if (place[0] === generation && marks.length === count) return marks
+    const oldest = this.#seal(
+      reader,
+      Array.from({ length: count }, () => ({ next: 1, taken: 0 })),
+    )
+    return refusal(
+      'expired',
+      `this cursor is of another life of this board; the oldest good one is ${oldest}`,
+      'cursor',
+    )
+  }
+
+  #sweep(): void {
+    this.#public.sweep(this.#closed)
+    this.#signed.sweep(this.#closed)
+  }
+
+  #nowhere(): null[] {
+    return Array.from({ length: this.#options.shards + 1 }, () => null)
+  }
+}
+
+/** A cursor is good for whom it was given to. */
+const listName = (reader: string) => `updates:${reader}`
+
+const markText = ({ next, taken }: Mark) => (taken === 0 ? next.toString(36) : `${next.toString(36)}-${taken}`)
+
+function markOf(text: string): Mark {
+  const [next = '', taken = '0'] = text.split('-')
+  return { next: Number.parseInt(next, 36), taken: Number(taken) }
+}
+
+function sorted(names: readonly string[]): readonly string[] {
+  return [...new Set(names)].sort()
+}

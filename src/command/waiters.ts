@@ -1,0 +1,104 @@
+/**
+ * Those who wait for news: how many may, and how they are answered. A waiter is a request whose answer is put off;
+ * who goes away leaves nothing behind.
+ */
+import { sizes } from '../limits.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { Mark, UpdatesFilter } from '../views/updates.ts'
+import type { Door } from './reply.ts'
+
+/** A follower's request, as every door hands it in. */
+export type Poll = UpdatesFilter & {
+  /** Cursor of the answer before, or ''. */
+  readonly cursor: string
+  readonly waitSeconds: number
+  /** Identity id of a signed reader, else ''. */
+  readonly reader: string
+  readonly address: string
+  /** Calls back once when the client goes away before it is answered. */
+  readonly onGone: (callback: () => void) => void
+}
+
+/** What an answer is made of; `cursor` text is made from the marks. */
+export type Found = { readonly updates: readonly string[]; readonly marks: readonly Mark[]; readonly more: boolean }
+
+/** Answers given before the thread looks at other work: about 5 ms. */
+const slice = 250
+
+/** Gives answers in slices, so that a post to thousands who wait does not hold up everybody else. */
+export class Outbox {
+  #waiting: (() => void)[] = []
+  #scheduled = false
+
+  put(give: () => void): void {
+    this.#waiting.push(give)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      const now = this.#waiting.splice(0, slice)
+      for (const give of now) give()
+      if (this.#waiting.length > 0) this.#schedule()
+    })
+  }
+}
+
+/** Seats for waiters: so many in all, so many for one address. */
+export class Seats {
+  readonly #max: number
+  readonly #perAddressMax: number
+  readonly #perAddress = new Map<string, number>()
+  taken = 0
+
+  constructor(options: { readonly max: number; readonly perAddress: number }) {
+    this.#max = options.max
+    this.#perAddressMax = options.perAddress
+  }
+
+  /** Undefined: seated; `leave` must follow. */
+  take(address: string): Refusal | undefined {
+    const here = this.#perAddress.get(address) ?? 0
+    if (here >= this.#perAddressMax)
+      return refusal(
+        'rate_limited',
+        `${this.#perAddressMax} requests from this address wait for news already: let one end first, or name several rooms in one`,
+        undefined,
+        5,
+      )
+    if (this.taken >= this.#max)
+      return refusal('overloaded', 'as many requests wait for news as this board can hold: try again', undefined, 5)
+    this.taken++
+    this.#perAddress.set(address, here + 1)
+    return undefined
+  }
+
+  leave(address: string): void {
+    this.taken--
+    const left = (this.#perAddress.get(address) ?? 1) - 1
+    if (left === 0) this.#perAddress.delete(address)
+    else this.#perAddress.set(address, left)
+  }
+}
+
+export function isBefore(a: Mark, b: Mark): boolean {
+  return a.next < b.next || (a.next === b.next && a.taken < b.taken)
+}
+
+/** A checked request of updates.get as a poll. */
+export function pollOf(args: Readonly<Record<string, unknown>>, reader: string, door: Door): Poll {
+  const { cursor = '', wait = 0, rooms = [], kinds = [], limit = sizes.page_default } = args
+  return {
+    cursor: cursor as string,
+    waitSeconds: wait as number,
+    rooms: rooms as readonly string[],
+    kinds: kinds as readonly string[],
+    limit: limit as number,
+    reader,
+    address: door.address,
+    onGone: door.onGone ?? (() => {}),
+  }
+}

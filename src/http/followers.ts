@@ -1,0 +1,94 @@
+/** Everybody who follows: tails and waits for news, and how both hear from the threads of the house. Wiring only. */
+import { shardOf } from '../../actors/shard.ts'
+import type { BoardDirectory } from '../board-directory.ts'
+import { monotonicMs, wallSeconds } from '../clock.ts'
+import type { News } from '../command/news.ts'
+import { Updates } from '../command/updates.ts'
+import { CursorSealer } from '../format/cursor.ts'
+import type { House } from '../house.ts'
+import { inside, rates, sizes } from '../limits.ts'
+import type { Refusal } from '../refusals.ts'
+import type { FeedNews } from '../threads/feed.ts'
+import type { ShardNews } from '../threads/private-news.ts'
+import { openReadToken } from '../views/read-token.ts'
+import type { Exchange } from './port.ts'
+import { Tails } from './tail.ts'
+
+export type FollowersOptions = {
+  /** Asked for when somebody follows: there is none yet when this is made. */
+  readonly house: () => House
+  readonly directory: BoardDirectory
+  readonly news: News
+  readonly limitsOn: boolean
+  readonly refuse: (exchange: Exchange, found: Refusal) => void
+  readonly addressOf: (exchange: Exchange) => string
+}
+
+export class Followers {
+  readonly tails: Tails
+  readonly updates: Updates
+  readonly #shards: number
+
+  constructor({ house, directory, news, limitsOn, refuse, addressOf }: FollowersOptions) {
+    const cursors = new CursorSealer(directory.cursorKey)
+    const { shards, generation } = directory.facts
+    const perAddress = (count: number) => (limitsOn ? count : Number.POSITIVE_INFINITY)
+    this.#shards = shards
+    this.tails = new Tails({
+      backfill: (request, answer) =>
+        request.reader === ''
+          ? house().askFeed(['tail', request, house().seen], answer)
+          : house().askShard(shardOf(request.room, shards), ['tail', request], answer),
+      watch: (room, format, on) => house().tellFeed([on ? 'watch' : 'unwatch', room, format]),
+      watchAs: (reader, room, format, on) =>
+        house().tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
+      openToken: (text) => openReadToken(cursors, text, wallSeconds()),
+      refuse,
+      addressOf,
+      streamsPerAddress: perAddress(rates.streams_per_address),
+      now: monotonicMs,
+      queueBytesMax: inside.streamQueueBytes,
+      stallMs: inside.streamStallMs,
+      lastMax: sizes.tail_last_maximum,
+    })
+    this.updates = new Updates({
+      shards,
+      generation,
+      cursors,
+      readFeed: (request, answer) => house().askFeed(['updates', request, house().seen], answer),
+      readShard: (shard, request, answer) => house().askShard(shard, ['updates', request], answer),
+      follow: (reader, on) => {
+        for (let shard = 0; shard < shards; shard++) house().tellShard(shard, [on ? 'follow' : 'unfollow', reader])
+      },
+      handleOf: (reader) => news.handles.get(reader) ?? '',
+      newest: () => Math.max(house().seen, news.change),
+      waitersMax: inside.waitersMax,
+      waitsPerAddress: perAddress(rates.waits_per_address),
+      now: monotonicMs,
+    })
+  }
+
+  /** What the feed tells of public rooms. */
+  hear(told: FeedNews): void {
+    if (told[0] === 'live') this.tails.deliver(told[1], told[2], told[3], told[4])
+    else this.updates.changed(told[1])
+  }
+
+  /** What a shard tells of its private rooms. */
+  hearPrivate(shard: number, told: ShardNews): void {
+    if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
+    else if (told[0] === 'left') this.tails.membersLeft(told[1], told[2])
+    else this.updates.heard(shard, told[1])
+  }
+
+  shardRestarted(shard: number): void {
+    this.tails.endPrivate((room) => shardOf(room, this.#shards) === shard)
+    this.updates.restarted(shard)
+  }
+
+  /** Ends every stream and answers whoever waits. */
+  close(): void {
+    this.tails.close()
+    this.updates.close()
+  }
+}

@@ -1,0 +1,104 @@
+/** GET /api/updates: what is new in public, at once or after a wait. GET /time: what the board's clock shows. */
+import { faultOf } from '../command/check.ts'
+import type { Respond } from '../command/reply.ts'
+import { readReply, refused } from '../command/reply.ts'
+import type { Throttle } from '../command/throttle.ts'
+import { type Poll, pollOf } from '../command/waiters.ts'
+import { printable } from '../format/printable.ts'
+import { sizes } from '../limits.ts'
+import { fields } from '../operations/fields.ts'
+import { updatesGet } from '../operations/updates.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import { updateKinds } from '../views/updates.ts'
+import type { Exchange } from './port.ts'
+import { parseQuery } from './query.ts'
+import type { Doors, RouteHandler } from './routes.ts'
+
+export type UpdatesDoorOptions = {
+  readonly poll: (poll: Poll, respond: Respond) => void
+  readonly throttle: Throttle
+  readonly addressOf: (exchange: Exchange) => string
+  readonly doors: () => Doors
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+}
+
+export function updatesDoors(options: UpdatesDoorOptions): Readonly<Record<string, RouteHandler>> {
+  return {
+    '/api/updates': (exchange) => updates(options, exchange),
+    '/time': (exchange) => {
+      const unix = options.wallSeconds()
+      const utc = new Date(unix * 1000).toISOString().replace('.000Z', 'Z')
+      options.doors().send(exchange, readReply({ ok: true, json: JSON.stringify({ unix, utc }) }))
+    },
+  }
+}
+
+function updates({ poll, throttle, addressOf, doors }: UpdatesDoorOptions, exchange: Exchange): void {
+  const address = addressOf(exchange)
+  const wait = throttle.reads(address)
+  const asked =
+    wait > 0
+      ? refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait)
+      : readQuery(exchange.query)
+  if ('code' in asked) return doors().send(exchange, refused(asked))
+  const door = { via: 'get', address, onGone: (callback: () => void) => exchange.onAbort(callback) }
+  poll(pollOf(asked, '', door), (reply) => doors().send(exchange, reply))
+}
+
+type Asked = {
+  readonly cursor?: string
+  readonly wait?: number
+  readonly limit?: number
+  readonly rooms?: readonly string[]
+  readonly kinds?: readonly string[]
+}
+
+const waitRule = `wait must be an integer from 0 to ${sizes.updates_wait_seconds}, in seconds`
+
+function readQuery(text: string): Asked | Refusal {
+  const query = parseQuery(text, sizes.url_query_bytes)
+  if ('code' in query) return query
+  const known = updatesGet.get!.query.map(({ name }) => name)
+  for (const name of query.keys()) {
+    if (!known.includes(name))
+      return refusal('unknown_field', `/api/updates takes ${known.join(', ')}`, printable(name, 32))
+  }
+  if ((query.get('schema') ?? '1') !== '1') return refusal('invalid_field', 'schema must be 1', 'schema')
+  const cursor = query.get('cursor') || undefined
+  const rule = updatesGet.narrowed!.cursor!
+  const wrong = cursor === undefined ? undefined : faultOf('cursor', rule, cursor)
+  if (wrong !== undefined) return wrong
+  const wait = query.get('wait')
+  if (wait !== undefined && !(/^(0|[1-9][0-9]?)$/.test(wait) && Number(wait) <= sizes.updates_wait_seconds))
+    return refusal('invalid_field', waitRule, 'wait')
+  const limit = query.get('limit')
+  const badLimit = limit === undefined ? undefined : faultOf('limit', fields.limit, integer(limit))
+  if (badLimit !== undefined) return badLimit
+  const rooms = listed(query.get('room'))
+  if (rooms.length > sizes.updates_rooms)
+    return refusal('invalid_field', `room may name ${sizes.updates_rooms} rooms, with commas between`, 'room')
+  for (const room of rooms) {
+    const fault = faultOf('room', fields.room, room)
+    if (fault !== undefined) return fault
+  }
+  const kinds = listed(query.get('kinds'))
+  if (kinds.some((kind) => !updateKinds.some((each) => each === kind)))
+    return refusal('invalid_field', `kinds must be some of ${updateKinds.join(', ')}, with commas between`, 'kinds')
+  return {
+    ...(cursor === undefined ? {} : { cursor }),
+    ...(wait === undefined ? {} : { wait: Number(wait) }),
+    ...(limit === undefined ? {} : { limit: Number(limit) }),
+    rooms,
+    kinds,
+  }
+}
+
+/** `cursor=` with nothing behind it means what leaving it out means; so do `room=` and `kinds=`. */
+function listed(text: string | undefined): readonly string[] {
+  return text === undefined || text === '' ? [] : text.split(',')
+}
+
+function integer(text: string): number | string {
+  return /^(0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : text
+}

@@ -1,0 +1,104 @@
+/**
+ * What a shard tells of its private rooms: to whom something may be new, what the followers of a tail read, and who follows
+ * no longer because the room let go of them. Told after the turn in which it happened is on disk, at most once a turn.
+ *
+ * Nobody is told of by name of a room: the shard knows who follows and who is a member, and names the readers.
+ */
+import type { Room } from '../../actors/board.ts'
+import { nowhere } from '../../actors/changes.ts'
+import { mayWrite } from '../../actors/rooms/roles.ts'
+import { liveText } from '../views/live.ts'
+import type { ReadContext } from '../views/reads/read.ts'
+import type { TailFormat } from '../views/stream.ts'
+import { isForReader } from '../views/updates.ts'
+
+export type ShardTell =
+  /** A reader (identity id) waits for news. */
+  | readonly ['follow', reader: string]
+  | readonly ['unfollow', reader: string]
+  /** A member reads the tail of a room. */
+  | readonly ['watch', room: string, format: TailFormat, reader: string]
+  | readonly ['unwatch', room: string, format: TailFormat, reader: string]
+
+export type ShardNews =
+  | readonly ['heard', readers: readonly string[]]
+  | readonly ['live', room: string, format: TailFormat, position: number, bytes: Uint8Array]
+  /** These readers may not read the room any more. */
+  | readonly ['left', room: string, readers: readonly string[]]
+
+type Watched = { readonly formats: Map<TailFormat, number>; readonly readers: Map<string, number> }
+
+export class PrivateNews {
+  readonly #context: ReadContext
+  readonly #tell: (news: ShardNews) => void
+  readonly #followed = new Set<string>()
+  readonly #watched = new Map<string, Watched>()
+  /** Changes told so far. */
+  #row: number
+
+  constructor(context: ReadContext, tell: (news: ShardNews) => void) {
+    this.#context = context
+    this.#tell = tell
+    this.#row = context.state.changes.count
+  }
+
+  hear(told: ShardTell): void {
+    if (told[0] === 'follow') this.#followed.add(told[1])
+    else if (told[0] === 'unfollow') this.#followed.delete(told[1])
+    else this.#watch(told)
+  }
+
+  /** A turn is on disk. `acted`: the rooms and other actors in which something but posts was done. */
+  afterTurn(acted: ReadonlySet<string>): void {
+    const { changes, board } = this.#context.state
+    if (this.#followed.size + this.#watched.size === 0) {
+      this.#row = changes.count
+      return
+    }
+    const heard = new Set<string>()
+    for (; this.#row < changes.count; this.#row++) {
+      const change = changes.at(this.#row)
+      const room = change.room === nowhere ? undefined : board.roomList[change.room]
+      if (room?.visibility === 'public') continue
+      for (const reader of this.#candidates(room))
+        if (isForReader(this.#context.state, change, reader)) heard.add(reader)
+      const watched = room === undefined ? undefined : this.#watched.get(room.name)
+      for (const format of watched?.formats.keys() ?? []) {
+        const text = liveText(this.#context, change, format)
+        if (text !== undefined) this.#tell(['live', room!.name, format, change.position, Buffer.from(text)])
+      }
+    }
+    if (heard.size > 0) this.#tell(['heard', [...heard]])
+    for (const name of acted) this.#checkReaders(name)
+  }
+
+  /** Followed readers who may be concerned: whichever is fewer, those of the room or all. */
+  #candidates(room: Room | undefined): Iterable<string> {
+    if (room === undefined || room.members.size >= this.#followed.size) return this.#followed
+    const inside = room.owner === undefined ? [...room.members] : [room.owner, ...room.members]
+    return inside.filter((reader) => this.#followed.has(reader))
+  }
+
+  #checkReaders(name: string): void {
+    const readers = this.#watched.get(name)?.readers
+    const room = this.#context.board.rooms.get(name)
+    if (readers === undefined || room === undefined) return
+    const left = [...readers.keys()].filter((reader) => !mayWrite(room, reader))
+    if (left.length > 0) this.#tell(['left', name, left])
+  }
+
+  #watch([kind, room, format, reader]: Extract<ShardTell, readonly ['watch' | 'unwatch', ...unknown[]]>): void {
+    const by = kind === 'watch' ? 1 : -1
+    const watched = this.#watched.get(room) ?? { formats: new Map(), readers: new Map() }
+    this.#watched.set(room, watched)
+    add(watched.formats, format, by)
+    add(watched.readers, reader, by)
+    if (watched.readers.size === 0) this.#watched.delete(room)
+  }
+}
+
+function add<Key>(counts: Map<Key, number>, key: Key, by: number): void {
+  const count = (counts.get(key) ?? 0) + by
+  if (count > 0) counts.set(key, count)
+  else counts.delete(key)
+}

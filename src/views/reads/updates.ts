@@ -1,0 +1,86 @@
+/** Reads for those who follow: corrections for copies, and tokens for the tails of private rooms. */
+import type { Change, ChangeKind } from '../../../actors/changes.ts'
+import { refusal } from '../../refusals.ts'
+import { versionView } from '../event.ts'
+import { sealReadToken, tokenSecondsDefault } from '../read-token.ts'
+import {
+  limitOf,
+  ok,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+  withRoom,
+} from './read.ts'
+
+export const updatesReads: Reads = {
+  'changes.list': listChanges,
+  'room.read_token': (context, request) =>
+    withRoom(context, request, ({ name, visibility }) => {
+      if (visibility === 'public')
+        return refused(
+          refusal(
+            'wrong_state',
+            `room ${name} is public: /tail/${name} shows it to everybody, without a token`,
+            'room',
+          ),
+        )
+      const expires = context.now() + Number(request.args.ttl ?? tokenSecondsDefault)
+      const token = sealReadToken(context.cursors, { room: name, reader: request.reader, expires })
+      return ok({ room: name, token, expires_at: expires, tail: `/tail/${name}?token=${token}` })
+    }),
+}
+
+const corrections: ReadonlySet<ChangeKind> = new Set([
+  'event.superseded',
+  'event.hidden',
+  'event.restored',
+  'event.redacted',
+])
+
+/** Rows looked at for one page: most of them are posts. */
+const rowsMax = 50_000
+const bytesMax = 1024 * 1024
+
+function listChanges(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const { state, board, generation } = context
+  const after = args.after === undefined ? -1 : Number(args.after)
+  if (after > board.change) {
+    const newest = `the newest change is ${board.change}: go back to your last export, or begin with after=-1`
+    return refused(refusal('expired', newest, 'after'))
+  }
+  if (after === -1) return ok({ changes: [], after: board.change, has_more: false, generation })
+  const limit = limitOf(args)
+  let row = state.changes.after(after)
+  const last = Math.min(state.changes.count, row + rowsMax)
+  const found: string[] = []
+  let bytes = 0
+  let reached = after
+  for (; row < last; row++) {
+    const change = state.changes.at(row)
+    // What has one number stays together, for a number is all that a follower hands back.
+    if ((found.length >= limit || bytes >= bytesMax) && change.position !== reached) break
+    reached = change.position
+    if (!corrections.has(change.kind)) continue
+    const text = JSON.stringify(correction(context, change))
+    found.push(text)
+    bytes += text.length
+  }
+  const hasMore = row < state.changes.count
+  const end = JSON.stringify({ after: hasMore ? reached : board.change, has_more: hasMore, generation })
+  return { ok: true, json: `{"changes":[${found.join(',')}],${end.slice(1)}` }
+}
+
+/** A copy holds versions, as an export has them: all that a correction touches are there. */
+function correction({ state, board, body, now }: ReadContext, { position, kind, slot, at }: Change) {
+  const original = state.marks.original(slot)
+  const versions = [original, ...state.marks.edits(original)]
+  return {
+    change: position,
+    type: kind,
+    at,
+    event_id: board.events.idHex(original),
+    events: versions.map((each) => versionView(state, each, body(each), { payload: true, now: now() })),
+  }
+}

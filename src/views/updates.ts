@@ -1,0 +1,164 @@
+/**
+ * Updates: the rows of what happened, as a follower reads them. Pure walks over the change columns with a bound on each.
+ *
+ * A follower's place is a mark: everything before position `next`, and `taken` updates at it. One position can hold more
+ * than one update (a post that is also a mention), so a page may end in the middle of it and nothing is lost or doubled.
+ */
+import type { Room } from '../../actors/board.ts'
+import { type Change, type ChangeKind, changeKinds, nowhere } from '../../actors/changes.ts'
+import { none, type SlotList } from '../../actors/event-index.ts'
+import { mayWrite } from '../../actors/rooms/roles.ts'
+import type { State } from '../../actors/state.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { EventView } from './event.ts'
+import { type ReadContext, view } from './reads/read.ts'
+
+/** `reply` and `mention` are told to the signed reader whom they are for, beside the `event.posted` of the same event. */
+export const updateKinds = [...changeKinds, 'reply', 'mention'] as const
+export type UpdateKind = (typeof updateKinds)[number]
+
+export type Mark = { readonly next: number; readonly taken: number }
+
+export type UpdatesFilter = {
+  /** Names of rooms; empty: all. */
+  readonly rooms: readonly string[]
+  /** Types of updates; empty: all. */
+  readonly kinds: readonly string[]
+  readonly limit: number
+}
+
+export type UpdatesRequest = UpdatesFilter & {
+  /** null: from now. */
+  readonly from: Mark | null
+  /** Identity id of a signed reader, else ''. */
+  readonly reader: string
+  /** The reader's handle, or ''. */
+  readonly handle: string
+}
+
+/** One update as JSON text, and the mark behind it. */
+export type Update = { readonly json: string; readonly at: number; readonly next: number; readonly taken: number }
+
+export type UpdatesPage =
+  | {
+      readonly ok: true
+      readonly updates: readonly Update[]
+      /** Where to go on: everything before it is in `updates` or of no interest. */
+      readonly end: Mark
+      /** There may be more behind `end` already. */
+      readonly more: boolean
+    }
+  | { readonly ok: false; readonly refusal: Refusal }
+
+/** Rows looked at for one page, so that a filter that fits little does not hold up other readers. */
+const rowsMax = 20_000
+const bytesMax = 512 * 1024
+
+export function updatesPage(context: ReadContext, request: UpdatesRequest): UpdatesPage {
+  const { changes } = context.state
+  const now: Mark = { next: context.board.change + 1, taken: 0 }
+  const from = request.from ?? now
+  if (from.next > now.next) return { ok: false, refusal: ahead }
+  const updates: Update[] = []
+  let bytes = 0
+  let { next, taken } = { next: from.next, taken: 0 }
+  const first = changes.after(from.next - 1)
+  const last = Math.min(changes.count, first + rowsMax)
+  for (let row = first; row < last; row++) {
+    const change = changes.at(row)
+    if (change.position !== next) {
+      next = change.position
+      taken = 0
+    }
+    const types = typesOf(change.kind, request.reader)
+    if (!isHeard(context, change, request)) {
+      taken += types.length
+      continue
+    }
+    for (const type of types) {
+      taken++
+      if (next === from.next && taken <= from.taken) continue
+      if (request.kinds.length > 0 && !request.kinds.includes(type)) continue
+      if (updates.length === request.limit || bytes >= bytesMax)
+        return { ok: true, updates, end: { next, taken: taken - 1 }, more: true }
+      const json = updateJson(context, change, type, request)
+      if (json === undefined) continue
+      updates.push({ json, at: change.at, next, taken })
+      bytes += json.length
+    }
+  }
+  if (last < changes.count) return { ok: true, updates, end: { next, taken }, more: true }
+  return { ok: true, updates, end: now, more: false }
+}
+
+const ahead = refusal('expired', 'this cursor is of a later state of the board than the one that answers', 'cursor')
+
+/** Every type that a row may be told as, whether it is or not: places inside a position are counted by these. */
+function typesOf(kind: ChangeKind, reader: string): readonly UpdateKind[] {
+  return kind === 'event.posted' && reader !== '' ? [kind, 'reply', 'mention'] : [kind]
+}
+
+/** Is this row one for the reader, and of the rooms asked for? */
+function isHeard(context: ReadContext, change: Change, { reader, rooms }: UpdatesRequest): boolean {
+  const room = roomOf(context, change)
+  if (rooms.length > 0 && (room === undefined || !rooms.includes(room.name))) return false
+  return context.visibility === 'public' || isForReader(context.state, change, reader)
+}
+
+/** In a shard: may this reader know of the row? What is public is told by the feed. */
+export function isForReader(state: State, change: Change, reader: string): boolean {
+  if (change.room === nowhere) return false
+  const room = state.board.roomList[change.room]!
+  return room.visibility === 'private' && mayWrite(room, reader)
+}
+
+function roomOf({ board }: ReadContext, change: Change): Room | undefined {
+  return change.room === nowhere ? undefined : board.roomList[change.room]
+}
+
+/** Undefined: it is no such update for this reader. */
+function updateJson(
+  context: ReadContext,
+  change: Change,
+  type: UpdateKind,
+  request: UpdatesRequest,
+): string | undefined {
+  const { kind, slot, subject, at } = change
+  const room = roomOf(context, change)?.name
+  const where = room === undefined ? {} : { room }
+  if (slot === nowhere) {
+    const named =
+      kind === 'document.written' ? { document: subject } : kind === 'receiver.item' ? { receiver: subject } : {}
+    return JSON.stringify({ type, at, ...where, ...named })
+  }
+  const { reader, handle } = request
+  if (type === 'reply' && !isReplyTo(context, slot, reader)) return undefined
+  if (type === 'mention' && !speaksTo(context.state, slot, reader, handle)) return undefined
+  const event = view(context, slot, false)
+  if (type === 'mention' && isReplyTo(context, slot, reader) && !names(event, reader, handle)) return undefined
+  return JSON.stringify({ type, at, ...where, event })
+}
+
+function isReplyTo({ board: { events, authorList } }: ReadContext, slot: number, reader: string): boolean {
+  const parent = events.parent[slot]!
+  if (parent === none || authorList[events.author[slot]!]!.id === reader) return false
+  return authorList[events.author[parent]!]!.id === reader
+}
+
+/** A reply, addressed with `to`, or a mention; by the lists that are kept, so that no text has to be read. */
+function speaksTo({ direct }: State, slot: number, reader: string, handle: string): boolean {
+  return isIn(direct.inbox(reader), slot) || (handle !== '' && isIn(direct.privateMentions(handle), slot))
+}
+
+function isIn(slots: SlotList | undefined, slot: number): boolean {
+  if (slots === undefined) return false
+  const place = slots.lowerBound(slot)
+  return place < slots.length && slots.at(place) === slot
+}
+
+/** Of a reply: does it name whom it replies to as well? */
+function names(event: EventView, reader: string, handle: string): boolean {
+  if (event.to === reader) return true
+  if (handle === '' || event.text === undefined) return false
+  return new RegExp(`(?<![A-Za-z0-9_-])@${handle}(?![A-Za-z0-9_-])`, 'i').test(event.text)
+}

@@ -27,7 +27,8 @@ const create: Decider = ({ state, now }, letter) => {
   if (barred !== undefined) return refuse(...barred, 'room')
   if (state.receivers.of(letter.author).filter(isActive).length >= activeMax)
     return refuse('wrong_state', `an identity has at most ${activeMax} receive URLs: delete one with receiver.delete`)
-  return act(letter, now, { facts: { label, room, dedupe, hmac, allow, post, hash }, isPublic: false })
+  const receiver = Buffer.from(letter.id).toString('hex')
+  return act(letter, now, { facts: { receiver, label, room, dedupe, hmac, allow, post, hash }, isPublic: false })
 }
 
 const rotate: Decider = ({ state, now }, letter) => {

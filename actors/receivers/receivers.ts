@@ -79,7 +79,7 @@ type Packed = readonly (readonly [
 
 export class Receivers implements Part {
   readonly acts: Part['acts'] = {
-    'receiver.create': (act, place) => this.#created(act, place),
+    'receiver.create': (act) => this.#created(act),
     'receiver.rotate': ({ facts }) => this.#change(facts.receiver as string, facts.hash as string, 0),
     'receiver.delete': ({ facts, at }) => this.#deleted(facts.receiver as string, at),
     'receiver.item': (act, place) => this.#arrived(act, place),
@@ -138,10 +138,10 @@ export class Receivers implements Part {
       })
   }
 
-  #created({ author, at, facts }: Act, { id }: ActPlace): void {
-    const { hash, ...chosen } = facts as ReceiverFacts & { hash: string }
+  #created({ author, at, facts }: Act): void {
+    const { receiver, hash, ...chosen } = facts as ReceiverFacts & { receiver: string; hash: string }
     this.#add({
-      id: Buffer.from(id).toString('hex'),
+      id: receiver,
       owner: Buffer.from(author).toString('hex'),
       createdAt: at,
       facts: chosen,

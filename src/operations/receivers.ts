@@ -65,7 +65,12 @@ export const receiverCreate: Operation = {
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      label: Type.Optional(Type.String({ minLength: 1, maxLength: sizes.receiver_label_chars })),
+      label: Type.Optional(
+        Type.String({
+          pattern: `^[^\\x00-\\x1f\\x7f]{1,${sizes.receiver_label_chars}}$`,
+          description: 'name for yourself, one line',
+        }),
+      ),
       dedupe_header: Type.Optional(
         Type.String({
           pattern: '^[A-Za-z0-9-]{1,64}$',

@@ -24,10 +24,9 @@ const create: Plan = {
   check: ({ command, data }) => faultOf(data as CreateData, command.room !== undefined && command.room !== ''),
   args: ({ command, data }) => ({ ...freshSecret(), ...chosen(data as CreateData, (command.room as string) ?? '') }),
   ask: maySpeak,
-  show: ({ sha }, decided, _actor, isDuplicate, { secret }) => {
-    const id = sha.toString('hex', 0, 16)
-    const { at, facts } = decided
-    const made = receiverView({ id, facts: facts as ReceiverFacts, createdAt: at, count: 0, deletedAt: 0 })
+  show: (_verified, { at, facts }, _actor, isDuplicate, { secret }) => {
+    const { receiver: id, ...chosen } = facts as ReceiverFacts & { receiver: string }
+    const made = receiverView({ id, facts: chosen, createdAt: at, count: 0, deletedAt: 0 })
     return { values: { receiver: { ...made, ...address(id, secret, isDuplicate) } } }
   },
 }

@@ -1,0 +1,175 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { readSecret } from '../../src/board-directory.ts'
+import { CursorSealer } from '../../src/format/cursor.ts'
+import { sealReadToken } from '../../src/views/read-token.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, now, person } from '../support/client.ts'
+import { blockIds, StreamReader, sseIds } from '../support/stream-reader.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const [owner, member, stranger] = [person('owner'), person('member'), person('stranger')]
+
+type Token = { readonly room: string; readonly token: string; readonly expires_at: number; readonly tail: string }
+
+describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (engine) => {
+  let board: Board
+  let client: Client
+  let rooms = 0
+  const privateRoom = async () => {
+    const room = `inner-${rooms++}`
+    const made = await client.command(owner, {
+      operation: 'room.create',
+      room,
+      visibility: 'private',
+      members: [member.id],
+    })
+    expect(made.status).toBe(200)
+    return room
+  }
+  const post = async (room: string, text: string, by = owner) => (await client.post(by, { room, text })).data.event_id!
+  const token = async (room: string, fields: { readonly [field: string]: number } = {}, by = member) =>
+    (await client.command(by, { operation: 'room.read_token', room, ...fields })).data as unknown as Token
+
+  beforeAll(async () => {
+    board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine, SHARDS: '2' } })
+    client = await Client.of(board)
+  })
+  afterAll(async () => {
+    client.close()
+    await board.stop()
+  })
+
+  test('opens with a member’s token: what was said, and then each post as it is acknowledged', async () => {
+    const room = await privateRoom()
+    const old = []
+    for (let n = 0; n < 7; n++) old.push(await post(room, `number ${n}`))
+    const { tail, expires_at } = await token(room)
+    expect(Math.abs(expires_at - now() - 600)).toBeLessThan(30)
+    const [text, sse] = [
+      new StreamReader(board.address, tail),
+      new StreamReader(board.address, `${tail}&last=2`, { accept: 'text/event-stream' }),
+    ]
+    await text.until((all) => blockIds(all).length === 5)
+    await sse.until((all) => sseIds(all).length === 2)
+    const fresh = [await post(room, 'one', member), await post(room, 'two\nlines')]
+    expect(blockIds(await text.until((all) => all.endsWith('lines\n\n')))).toEqual([...old.slice(-5), ...fresh])
+    expect(sseIds(await sse.until((all) => sseIds(all).length === 4))).toEqual([...old.slice(-2), ...fresh])
+    text.close()
+    sse.close()
+    const resumed = new StreamReader(board.address, `${tail}&since=${old[4]}`)
+    expect(blockIds(await resumed.until((all) => all.endsWith('lines\n\n')))).toEqual([...old.slice(5), ...fresh])
+    resumed.close()
+  })
+
+  test('resumed over and over while others post, nothing is lost or doubled', async () => {
+    const room = await privateRoom()
+    const made = [await post(room, 'first')]
+    const { tail } = await token(room)
+    let posting = true
+    const writing = (async () => {
+      for (let n = 1; n < 150; n++) made.push(await post(room, `number ${n}`))
+      posting = false
+    })()
+    const got = [made[0]!]
+    for (let round = 0; posting || got.length < made.length; round++) {
+      const reader = new StreamReader(board.address, `${tail}&since=${got.at(-1)}`)
+      const want = Math.min(1 + (round % 9), 150 - got.length)
+      const text = await reader.until((all) => blockIds(all).length >= want)
+      reader.close()
+      got.push(...blockIds(text.slice(0, text.lastIndexOf('\n\n') + 2)))
+    }
+    await writing
+    expect(got).toEqual(made)
+  })
+
+  test('without a good token it is a room that is not there', async () => {
+    const [room, other] = [await privateRoom(), await privateRoom()]
+    const { token: good } = await token(room)
+    const sealer = new CursorSealer(readSecret(join(board.directory, 'keys', 'cursor.key')))
+    const late = sealReadToken(sealer, { room, reader: member.id, expires: now() - 1 })
+    const never = sealReadToken(sealer, { room, reader: stranger.id, expires: now() + 600 })
+    const unknown = await client.get('/tail/no-such-room')
+    const forged = `${good.slice(0, -1)}${good.endsWith('A') ? 'B' : 'A'}`
+    const cursor = (await client.get('/api/updates')).data as unknown as { cursor: string }
+    for (const path of [
+      `/tail/${room}`,
+      `/tail/${room}?token=`,
+      `/tail/${room}?token=${forged}`,
+      `/tail/${room}?token=${cursor.cursor}`,
+      `/tail/${room}?token=${late}`,
+      `/tail/${room}?token=${never}`,
+      `/tail/${other}?token=${good}`,
+      `/tail/no-such-room?token=${good}`,
+      `/tail/lobby?token=${good}`,
+    ]) {
+      const answer = await client.get(path)
+      expect([path, answer.status, answer.code]).toEqual([path, 400, 'not_found'])
+      const name = path.slice('/tail/'.length).replace(/\?.*/, '')
+      expect(answer.text.replaceAll(name, 'no-such-room')).toBe(unknown.text)
+    }
+  })
+
+  test('a token is for members, for private rooms, and for an hour at most', async () => {
+    const room = await privateRoom()
+    const ask = (fields: { readonly [field: string]: string | number }, by = member) =>
+      client.command(by, { operation: 'room.read_token', ...fields })
+    expect(await ask({ room }, stranger)).toMatchObject({ status: 403, code: 'private_room' })
+    expect(await client.send(JSON.stringify({ operation: 'room.read_token', room }))).toMatchObject({
+      status: 403,
+      code: 'private_room',
+    })
+    expect(await ask({ room: 'no-such-room' })).toMatchObject({ status: 400, code: 'not_found', field: 'room' })
+    expect(await ask({ room: 'lobby' })).toMatchObject({ status: 400, code: 'wrong_state', field: 'room' })
+    expect(await ask({ room, ttl: 3601 })).toMatchObject({ status: 400, code: 'invalid_field', field: 'ttl' })
+    expect(await ask({})).toMatchObject({ status: 400, code: 'missing_field', field: 'room' })
+    expect((await token(room, { ttl: 3600 })).expires_at - now()).toBeGreaterThan(3500)
+    // Whoever waits for the end of its time finds it closed; a stream that is open by then goes on.
+    const short = await token(room, { ttl: 1 })
+    const reader = new StreamReader(board.address, short.tail)
+    await reader.until((all) => all.includes('\n\n'))
+    while (now() < short.expires_at) await new Promise((resolve) => setTimeout(resolve, 50))
+    expect((await client.get(short.tail)).code).toBe('not_found')
+    const id = await post(room, 'still there')
+    expect(await reader.until((all) => all.includes(id))).toContain(id)
+    reader.close()
+  })
+
+  test('who is let go is told so and closed at once, and the token opens nothing any more', async () => {
+    const room = await privateRoom()
+    const [mine, his] = [await token(room, {}, owner), await token(room)]
+    const [staying, text, sse] = [
+      new StreamReader(board.address, mine.tail),
+      new StreamReader(board.address, his.tail),
+      new StreamReader(board.address, his.tail, { accept: 'text/event-stream' }),
+    ]
+    const first = await post(room, 'before')
+    for (const reader of [staying, text, sse]) await reader.until((all) => all.includes(first))
+    expect((await client.command(owner, { operation: 'room.member.remove', room, target: member.id })).status).toBe(200)
+    for (const reader of [text, sse]) await reader.until(() => false)
+    expect(text.text).toMatch(/\n# you are no longer a member of this room: closed\n$/)
+    expect(sse.text).toMatch(/\n: you are no longer a member of this room: closed\n\n$/)
+    const second = await post(room, 'after')
+    expect(await staying.until((all) => all.includes(second))).toContain(second)
+    for (const reader of [text, sse]) expect(reader.text).not.toContain(second)
+    expect(await client.get(his.tail)).toMatchObject({ status: 400, code: 'not_found' })
+    staying.close()
+  })
+
+  test('nothing of it reaches the public tail or anybody who follows in public', async () => {
+    const room = await privateRoom()
+    await client.post(owner, { room: 'open', text: 'all' })
+    const { tail } = await token(room)
+    const [inside, outside] = [new StreamReader(board.address, tail), new StreamReader(board.address, '/tail/open')]
+    await outside.until((all) => blockIds(all).length > 0)
+    const secret = await post(room, 'canary')
+    await inside.until((all) => all.includes(secret))
+    const seen = await post('open', 'seen')
+    const text = await outside.until((all) => all.includes(seen))
+    expect(text).not.toContain('canary')
+    expect(text).not.toContain(secret)
+    inside.close()
+    outside.close()
+  })
+})

@@ -5,13 +5,13 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { type Answer, Client, type Fields, person } from '../support/client.ts'
+import { Client, type Fields, person } from '../support/client.ts'
+import { dataOf, type Json, run as runOn, told, walk } from '../support/told.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-type Signer = ReturnType<typeof person>
-type Json = Readonly<Record<string, unknown>>
 const names = ['owner', 'moderator', 'author', 'reader', 'stranger', 'operator'].map((name) =>
   person(`moderated ${name}`),
 )
@@ -28,13 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-function dataOf({ status, text }: Answer): Json {
-  if (status !== 200) throw new Error(text)
-  return (JSON.parse(text) as { data: Json }).data
-}
-
-const run = async (who: Signer, fields: Fields): Promise<Json> => dataOf(await client.command(who, fields))
-const told = ({ status, code, field }: Answer) => `${status} ${code ?? 'ok'}${field === undefined ? '' : ` ${field}`}`
+const run = (who: Signer, fields: Fields) => runOn(client, who, fields)
 const posted = async (who: Signer, fields: Readonly<Record<string, string>>) =>
   dataOf(await client.post(who, { text: 'x', ...fields })).event_id as string
 const eventOf = async (id: string) => dataOf(await client.get(`/api/events/${id}`)).event as Json
@@ -100,14 +94,11 @@ describe('the moderation log', () => {
   test('comes in pages, the same by whatever steps', async () => {
     const whole = await modlogOf('forum')
     for (const limit of [1, 2, 5, 6]) {
-      const seen: Json[] = []
-      let cursor = ''
-      for (;;) {
-        const page = dataOf(await client.get(`/api/modlog?room=forum&limit=${limit}${cursor}`))
-        seen.push(...(page.entries as Json[]))
-        if (page.has_more !== true) break
-        cursor = `&cursor=${page.next_cursor}`
-      }
+      const seen = await walk('entries', async (cursor) =>
+        dataOf(
+          await client.get(`/api/modlog?room=forum&limit=${limit}${cursor === undefined ? '' : `&cursor=${cursor}`}`),
+        ),
+      )
       expect(seen).toEqual(whole)
     }
     expect(told(await client.get('/api/modlog?room=forum&cursor=AAAA'))).toBe('400 invalid_field cursor')
@@ -176,14 +167,9 @@ describe('reports', () => {
       [...whole].sort((a, b) => Number(b.created_at) - Number(a.created_at)).map(({ created_at }) => created_at),
     ).toEqual(whole.map(({ created_at }) => created_at))
     for (const limit of [1, 2, 3, 200]) {
-      const seen: Json[] = []
-      let cursor: object = {}
-      for (;;) {
-        const page = await run(operator, { operation: 'reports.list', limit, ...cursor })
-        seen.push(...(page.reports as Json[]))
-        if (page.has_more !== true) break
-        cursor = { cursor: page.next_cursor }
-      }
+      const seen = await walk('reports', (cursor) =>
+        run(operator, { operation: 'reports.list', limit, ...(cursor === undefined ? {} : { cursor }) }),
+      )
       expect(seen).toEqual(whole)
     }
     const bad = await client.command(operator, { operation: 'reports.list', cursor: 'AAAA' })

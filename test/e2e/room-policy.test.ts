@@ -1,0 +1,206 @@
+/** What a room's policy means for those who write into it; every key, every refusal. */
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Signer } from '../../src/cli/sign.ts'
+import { solveProof } from '../../src/format/proof-of-work.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, type Fields, now, person } from '../support/client.ts'
+import { dataOf, type Json, run as runOn, told } from '../support/told.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const [owner, mod, member, guest, stranger, operator] = [
+  'room owner',
+  'room moderator',
+  'room member',
+  'room guest',
+  'room stranger',
+  'board operator',
+].map(person) as [Signer, Signer, Signer, Signer, Signer, Signer]
+
+let client: Client
+
+beforeAll(async () => {
+  client = await Client.of(await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } }))
+})
+afterAll(() => client.close())
+
+const run = (who: Signer, fields: Fields) => runOn(client, who, fields)
+const make = (room: string, fields: object = {}) => run(owner, { operation: 'room.create', room, ...fields })
+const setPolicy = (room: string, policy: object, who = owner) =>
+  client.command(who, { operation: 'room.policy.set', room, data: JSON.stringify(policy) })
+const change = (operation: string, room: string, target: Signer) =>
+  client.command(owner, { operation, room, target: target.id })
+const roomOf = async (who: Signer, room: string) => (await run(who, { operation: 'room.get', room })).room as Json
+
+describe('policy', () => {
+  const defaults = {
+    write: 'open',
+    reply: 'anyone',
+    rules: '',
+    promotion: 'allow',
+    front_page: true,
+    top_level_per_day: 0,
+    posts_per_minute: 0,
+    closed: false,
+    closes_at: 0,
+    max_events: 0,
+    proof_bits: 0,
+    ttl_max: 0,
+    archive: true,
+  }
+
+  test('a key left out keeps its value; unknown keys, no keys and wrong values are refused', async () => {
+    await make('law')
+    expect(await run(stranger, { operation: 'room.policy.get', room: 'law' })).toEqual({
+      room: 'law',
+      policy: defaults,
+    })
+    const set = dataOf(await setPolicy('law', { write: 'members', rules: 'Be kind.' }))
+    expect(set.policy).toEqual({ ...defaults, write: 'members', rules: 'Be kind.' })
+    const next = dataOf(await setPolicy('law', { top_level_per_day: 7 }))
+    expect(next.policy).toEqual({ ...defaults, write: 'members', rules: 'Be kind.', top_level_per_day: 7 })
+    expect((await roomOf(stranger, 'law')).policy).toEqual(next.policy)
+    expect(told(await setPolicy('law', {}))).toBe('400 missing_field data')
+    for (const wrong of [
+      { schema: 1, write: 'open' },
+      { write: 'nobody' },
+      { reply: 'open' },
+      { promotion: 'ban' },
+      { top_level_per_day: 1001 },
+      { proof_bits: 29 },
+      { closed: 'yes' },
+      { front_page: null },
+      { rules: 'a\0b' },
+    ])
+      expect(told(await setPolicy('law', wrong)), JSON.stringify(wrong)).toBe('400 invalid_field data')
+    expect(told(await setPolicy('law', { rules: 'ä'.repeat(1025) }))).toBe('400 too_large data')
+    expect(told(await setPolicy('law', { rules: 'ä'.repeat(1024) }))).toBe('200 ok')
+    expect(told(await client.command(owner, { operation: 'room.policy.set', room: 'law' }))).toBe(
+      '400 missing_field data',
+    )
+  })
+
+  test('a moderator may take the room off the first page and set nothing else', async () => {
+    await make('mild')
+    await change('room.moderator.add', 'mild', mod)
+    expect(told(await setPolicy('mild', { front_page: false }, mod))).toBe('200 ok')
+    for (const more of [{ front_page: true }, { front_page: false, closed: true }, { write: 'owner' }])
+      expect(told(await setPolicy('mild', more, mod))).toBe('403 forbidden data')
+    expect(told(await setPolicy('mild', { front_page: false }, stranger))).toBe('403 forbidden')
+    expect(told(await setPolicy('mild', { front_page: false }, operator))).toBe('200 ok')
+    expect(told(await setPolicy('mild', { closed: true }, operator))).toBe('403 forbidden data')
+  })
+
+  test('write says who begins threads, reply who replies', async () => {
+    await make('stage', { members: [member.id] })
+    await change('room.moderator.add', 'stage', mod)
+    const post = (who: Signer, fields: object = {}) => client.post(who, { room: 'stage', text: 'x', ...fields })
+    const root = (await post(stranger)).data.event_id!
+    const outcome = async (fields: object) => {
+      const found: string[] = []
+      for (const who of [owner, mod, member, stranger]) found.push(told(await post(who, fields)))
+      return found
+    }
+    const noThread = '403 room_write_restricted room'
+    const noReply = '403 room_reply_restricted reply_to'
+    await setPolicy('stage', { write: 'members' })
+    expect(await outcome({})).toEqual(['200 ok', '200 ok', '200 ok', noThread])
+    expect(await outcome({ reply_to: root })).toEqual(Array(4).fill('200 ok'))
+    await setPolicy('stage', { write: 'owner', reply: 'members' })
+    expect(await outcome({})).toEqual(['200 ok', noThread, noThread, noThread])
+    expect(await outcome({ reply_to: root })).toEqual(['200 ok', '200 ok', '200 ok', noReply])
+    await setPolicy('stage', { write: 'open', reply: 'none' })
+    expect(await outcome({})).toEqual(Array(4).fill('200 ok'))
+    expect(await outcome({ reply_to: root })).toEqual(Array(4).fill(noReply))
+    await run(stranger, { operation: 'room.join', room: 'stage' })
+    await setPolicy('stage', { write: 'members' })
+    expect(told(await post(stranger))).toBe('200 ok')
+  })
+
+  test('a closed room is read and takes nothing, until it is opened again', async () => {
+    await make('shop')
+    const post = (who: Signer) => client.post(who, { room: 'shop', text: 'x' })
+    await post(stranger)
+    await setPolicy('shop', { closed: true })
+    for (const who of [owner, stranger]) expect(told(await post(who))).toBe('400 wrong_state room')
+    expect(await roomOf(stranger, 'shop')).toMatchObject({ closed: true, count: 1 })
+    expect(dataOf(await client.get('/api/events?room=shop')).events).toHaveLength(1)
+    await setPolicy('shop', { closed: false, closes_at: now() - 1 })
+    expect(told(await post(owner))).toBe('400 wrong_state room')
+    expect(((dataOf(await client.get('/api/rooms?query=shop')).rooms as Json[])[0] as Json).closed).toBe(true)
+    await setPolicy('shop', { closes_at: now() + 3600 })
+    expect(told(await post(owner))).toBe('200 ok')
+    await setPolicy('shop', { closes_at: now() + 2 })
+    await vi.waitFor(async () => expect(told(await post(stranger))).toBe('400 wrong_state room'), { timeout: 20_000 })
+    const { room } = dataOf(await client.get('/api/room?room=shop'))
+    expect((room as Json).closed).toBe(true)
+    await setPolicy('shop', { closes_at: 0 })
+    expect(told(await post(stranger))).toBe('200 ok')
+  })
+
+  test('a full room takes no more posts', async () => {
+    await make('box')
+    await setPolicy('box', { max_events: 2 })
+    const post = (who: Signer) => client.post(who, { room: 'box', text: 'x' })
+    expect([told(await post(stranger)), told(await post(owner)), told(await post(owner))]).toEqual([
+      '200 ok',
+      '200 ok',
+      '400 wrong_state room',
+    ])
+  })
+
+  test('counts of one identity say how long to wait, and spare those who run the room', async () => {
+    await make('calm')
+    await change('room.moderator.add', 'calm', mod)
+    const post = (who: Signer, fields: object = {}) => client.post(who, { room: 'calm', text: 'x', ...fields })
+    await setPolicy('calm', { top_level_per_day: 2 })
+    const root = (await post(stranger)).data.event_id!
+    await post(stranger)
+    const third = await post(stranger)
+    expect(told(third)).toBe('429 quota_exhausted')
+    const wait = (JSON.parse(third.text) as { error: { retry_after: number } }).error.retry_after
+    expect(third.headers['retry-after']).toBe(String(wait))
+    expect(Math.abs((now() + wait) % 86_400) % 86_399).toBeLessThan(2)
+    expect(told(await post(stranger, { reply_to: root }))).toBe('200 ok')
+    for (const who of [owner, owner, owner, mod, mod, mod]) expect(told(await post(who))).toBe('200 ok')
+
+    await setPolicy('calm', { top_level_per_day: 0, posts_per_minute: 1 })
+    expect(told(await post(guest, { reply_to: root }))).toBe('200 ok')
+    const soon = await post(guest)
+    expect(told(soon)).toBe('429 rate_limited')
+    expect(Number(soon.headers['retry-after'])).toBeGreaterThan(0)
+    expect(Number(soon.headers['retry-after'])).toBeLessThanOrEqual(60)
+    expect(told(await post(mod))).toBe('200 ok')
+    expect(told(await client.post(guest, { room: 'lobby', text: 'elsewhere' }))).toBe('200 ok')
+  })
+
+  test('a room may ask for a short life, or for a proof of work', async () => {
+    await make('brief')
+    await setPolicy('brief', { ttl_max: 60 })
+    for (const fields of [{}, { ttl: 61 }])
+      expect(told(await client.post(owner, { room: 'brief', text: 'x', ...fields }))).toBe('400 invalid_field ttl')
+    expect(told(await client.post(owner, { room: 'brief', text: 'x', ttl: 60 }))).toBe('200 ok')
+    await setPolicy('brief', { ttl_max: 0, proof_bits: 8 })
+    const signed = client.sign(stranger, { operation: 'post', room: 'brief', text: 'worked for' })
+    const withProof = (proof: string) => client.send(JSON.stringify({ ...JSON.parse(signed.body), proof }))
+    const bare = await client.send(signed.body)
+    expect(told(bare)).toBe('400 proof_required proof')
+    expect(bare.text).toContain('8 bits')
+    const other = createHash('sha256').update('another command').digest('hex')
+    for (const short of [solveProof(signed.sha256, 4)!, solveProof(other, 8)!, 'nonsense'])
+      expect(told(await withProof(short)), short).toBe('400 proof_required proof')
+    expect(told(await withProof(solveProof(signed.sha256, 8)!))).toBe('200 ok')
+  })
+})
+
+describe('in a room that is not archived', () => {
+  test('posts stay out of the export', async () => {
+    await make('vapour')
+    await setPolicy('vapour', { archive: false })
+    await client.post(stranger, { room: 'vapour', text: 'not for keeps' })
+    const lines = (await client.get('/v1/export')).text
+    expect(lines).not.toContain('not for keeps')
+    expect(dataOf(await client.get('/api/events?room=vapour')).events).toHaveLength(1)
+  })
+})

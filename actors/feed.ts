@@ -9,7 +9,8 @@ import type { Frame, JournalReader } from '../storage/journal.ts'
 import { HASH_BYTES } from '../storage/merkle.ts'
 import { decodeLogFrame, entriesOf } from './log.ts'
 import { leafBatches } from './log-tree.ts'
-import { type BoardRecord, frameKey, fromFrame, LEAF, PUBLIC } from './record.ts'
+import { advanceTo, publicRecords } from './public-records.ts'
+import { type BoardRecord, frameKey, fromFrame } from './record.ts'
 import type { Head } from './shard.ts'
 import { State } from './state.ts'
 
@@ -45,16 +46,7 @@ export class Feed {
     this.head = { size, checkpoint }
     for (const each of sizes) this.#sizes.push(each)
     for (const each of frames) this.#frames.push(each)
-    this.#advanceReaders(options.snapshot!.seq)
-  }
-
-  /** Lets the readers see what a snapshot at this frame of the log speaks of: every frame names the position of every shard. */
-  #advanceReaders(seq: number): void {
-    const { log, shards } = this.#options
-    log.advance(seq)
-    const frame = log.read(seq)
-    if (frame === undefined) throw new Error(`the log has no frame ${seq}, of which there is a snapshot`)
-    for (const { shard, last } of decodeLogFrame(frame).ranges) shards[shard]?.advance(last)
+    advanceTo(options.snapshot!.seq, options.log, options.shards)
   }
 
   /** Newest log frame applied. */
@@ -136,24 +128,12 @@ export class Feed {
   }
 
   #apply(logFrame: Frame): void {
-    const { ranges, firstChange, firstLeaf, size, checkpoint } = decodeLogFrame(logFrame)
-    let change = firstChange
-    let leaf = firstLeaf
-    for (const { shard, first, last } of ranges) {
-      if (last < first) continue
-      const reader = this.#options.shards[shard]
-      if (reader === undefined) throw new Error(`the log covers shard ${shard}, which this board does not have`)
-      reader.advance(last)
-      for (const frame of reader.scan(first, last)) {
-        if ((frame.flags & PUBLIC) === 0) continue
-        const hasLeaf = (frame.flags & LEAF) !== 0
-        const record = fromFrame(frame)
-        this.state.apply(record, frameKey(frame), { shard, seq: frame.seq, change, leaf: hasLeaf ? leaf : 0xffff_ffff })
-        this.#options.onRecord(record, frame, change)
-        change++
-        if (hasLeaf) leaf++
-      }
+    for (const { frame, shard, change, leaf } of publicRecords(logFrame, this.#options.shards)) {
+      const record = fromFrame(frame)
+      this.state.apply(record, frameKey(frame), { shard, seq: frame.seq, change, leaf })
+      this.#options.onRecord(record, frame, change)
     }
+    const { size, checkpoint } = decodeLogFrame(logFrame)
     this.head = { size, checkpoint }
     if (this.#sizes.at(-1) === size) return
     this.#sizes.push(size)

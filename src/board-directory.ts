@@ -7,6 +7,7 @@
  *   keys/cursor.key   key that seals cursors (hex)   0600
  *   shard-00/ …       one journal a shard: <first seq>.log and its .idx
  *   blobs/<room>/…    files of attachments
+ *   search/           index of full-text search (derived)
  *   log/              the log's journal, and nodes.bin (derived: node hashes of the tree)
  */
 import { type KeyObject, randomBytes } from 'node:crypto'
@@ -45,6 +46,8 @@ export class UnusableDirectory extends Error {
 }
 
 export const shardDirectory = (path: string, shard: number) => join(path, `shard-${String(shard).padStart(2, '0')}`)
+/** The index of full-text search: derived, made again when it is missing. */
+export const searchDirectory = (path: string) => join(path, 'search')
 export const logDirectory = (path: string) => join(path, 'log')
 /** Files of attachments: storage/blob-files.ts. */
 export const blobsDirectory = (path: string) => join(path, 'blobs')

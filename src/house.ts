@@ -14,10 +14,12 @@ import type { Actors, NoAnswer } from './command/ports.ts'
 import { inside, type Queues } from './limits.ts'
 import { log } from './observe.ts'
 import { refusal } from './refusals.ts'
+import type { SearchAnswer, SearchAsk } from './search/search-index.ts'
 import { threadArguments } from './stripped.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
 import type { LogThread, Published } from './threads/log.ts'
 import type { ShardNews, ShardTell } from './threads/private-news.ts'
+import type { SearchRequest, SearchTell, SearchThread } from './threads/search.ts'
 import type { ShardAsk, ShardThread } from './threads/shard.ts'
 import type { ReadAnswer, ReadRequest } from './views/reads/read.ts'
 
@@ -59,6 +61,12 @@ export class House implements Actors {
   readonly #shardLinks: Link[] = []
   #logLink: Link | undefined
   #feedLink: Link | undefined
+  /** There from the first search on. */
+  #searchThread: Supervised | undefined
+  #searchLink: Link | undefined
+  #logId: Uint8Array = new Uint8Array()
+  /** Newest frame of the log that it has told of. */
+  #published = 0
   /** Newest change anybody here was told of; a read answers with nothing older. */
   #seen = 0
 
@@ -84,6 +92,8 @@ export class House implements Actors {
       change: logFacts.change as number,
     }
     house.#seen = published.change
+    house.#published = published.seq
+    house.#logId = logFacts.logId as Uint8Array
     const vkey = logFacts.vkey as string
     const feedFacts = await house.#startFeed(published.seq, logFacts.logId as Uint8Array, vkey, logFeed.port2)
     const { handles, people } = feedFacts as Pick<HouseFacts, 'handles' | 'people'>
@@ -108,11 +118,7 @@ export class House implements Actors {
     this.askShard<ReadAnswer>(shard, ['read', request], answer)
   }
 
-  askShard<Answer>(
-    shard: number,
-    ask: ShardAsk,
-    answer: (answer: Answer | Overloaded | NoAnswer) => void,
-  ): void {
+  askShard<Answer>(shard: number, ask: ShardAsk, answer: (answer: Answer | Overloaded | NoAnswer) => void): void {
     this.#shardLinks[shard]!.ask<Answer, undefined>(ask, (answered) =>
       answer(answered.ok ? answered.body : refusalOf(answered)),
     )
@@ -130,6 +136,15 @@ export class House implements Actors {
     this.#feedLink!.tell(tell)
   }
 
+  /** Asks the search index; it answers with nothing older than this frame of the log. The first ask starts it. */
+  search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void {
+    if (this.#searchThread === undefined) this.#startSearch()
+    // A thread that died while it searched changed nothing: its reader may try again.
+    this.#searchLink!.ask<SearchAnswer, undefined>([ask, through] satisfies SearchRequest, (answered) =>
+      answer(answered.ok ? answered.body : overloaded),
+    )
+  }
+
   get seen(): number {
     return this.#seen
   }
@@ -145,7 +160,9 @@ export class House implements Actors {
 
   /** Heap in use by thread name, in bytes. */
   async heaps(): Promise<[thread: string, bytes: number][]> {
-    const threads = [...this.#shardThreads, this.#logThread, this.#feedThread].filter((thread) => thread !== undefined)
+    const threads = [...this.#shardThreads, this.#logThread, this.#feedThread, this.#searchThread].filter(
+      (thread) => thread !== undefined,
+    )
     return Promise.all(
       threads.map(async (thread): Promise<[string, number]> => [thread.name, await thread.heapBytes()]),
     )
@@ -153,10 +170,11 @@ export class House implements Actors {
 
   /** Stops feed, log and shards, in that order reversed from their start, each after it has finished what it took. */
   async stop(): Promise<void> {
+    await this.#searchThread?.stop(stopWithinMs)
     await this.#feedThread?.stop(stopWithinMs)
     for (const thread of this.#shardThreads) await thread.stop(stopWithinMs)
     await this.#logThread?.stop(stopWithinMs)
-    for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink]) link?.close()
+    for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink, this.#searchLink]) link?.close()
   }
 
   async #startShard(number: number): Promise<{ logPort: MessagePort; facts: Readonly<Record<string, unknown>> }> {
@@ -202,6 +220,8 @@ export class House implements Actors {
     this.#logLink = this.#link(front.port1, (body) => {
       const published = body as Published
       this.noteChange(published.change)
+      this.#published = Math.max(this.#published, published.seq)
+      this.#searchLink?.tell(this.#published satisfies SearchTell)
       onPublished(published)
     })
     const data: LogThread = {
@@ -254,6 +274,32 @@ export class House implements Actors {
       mayRestart: () => false,
     })
     return this.#feedThread.start()
+  }
+
+  #startSearch(): void {
+    const { directory } = this.#options
+    this.#searchThread = this.#supervise({
+      name: 'search',
+      file: new URL('./threads/search.ts', import.meta.url),
+      birth: () => {
+        const front = new MessageChannel()
+        this.#searchLink?.close()
+        this.#searchLink = this.#link(front.port1)
+        const data: SearchThread = {
+          dataDirectory: directory.path,
+          shards: this.shards,
+          through: this.#published,
+          logId: this.#logId,
+          front: front.port2,
+        }
+        return { data, transfer: [front.port2] }
+      },
+    })
+    this.#searchThread.start().catch((error: Error) => {
+      log('error', 'search.not_started', { problem: error.message })
+      this.#searchLink?.close()
+      this.#searchThread = undefined
+    })
   }
 
   #link(port: MessagePort, onTell?: (body: unknown) => void): Link {

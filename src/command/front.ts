@@ -15,8 +15,10 @@ import { type FieldName, fields } from '../operations/fields.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
+import type { SearchAsk } from '../search/search-index.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { shownHits } from '../views/reads/search.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
@@ -102,6 +104,7 @@ export class Front {
   /** Asks the feed, then whoever may hold it in private. */
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
+    if (request.op === 'events.list' && request.args.query !== undefined) return this.#search(request, answer)
     const { actors } = this.#options
     const home = homes[request.op]
     if (home !== undefined) return actors.readPrivate(shardOf(home(request), actors.shards), request, answer)
@@ -112,6 +115,21 @@ export class Front {
       if (request.args.room !== undefined)
         return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
       this.#readEverywhere(request, found, answer)
+    })
+  }
+
+  /** Public events by the index, shown by the feed; those of a private room by its shard. */
+  #search(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    const { actors } = this.#options
+    actors.read({ ...request, op: 'search.begin' }, (begun) => {
+      if (begun !== undefined && !begun.ok && 'absent' in begun)
+        return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(begun, answer))
+      if (begun === undefined || !begun.ok) return answer(begun)
+      const { ask, through } = JSON.parse(begun.json) as { ask: SearchAsk; through: number }
+      actors.search(ask, through, (found) => {
+        if (found === undefined || !found.ok) return answer(found)
+        actors.read({ ...request, op: 'search.show', args: { ...request.args, ...shownHits(found.hits, ask) } }, answer)
+      })
     })
   }
 

@@ -1,6 +1,7 @@
 /** The doors of the house as the command path sees them: whom it asks, and what comes back. */
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
+import type { SearchAnswer, SearchAsk } from '../search/search-index.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not be told anything. */
@@ -14,4 +15,6 @@ export interface Actors {
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void
   /** Asks one shard, for a private room. */
   readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void
+  /** Asks the search index; it answers with nothing older than this frame of the log. */
+  search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void
 }

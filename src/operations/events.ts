@@ -73,11 +73,11 @@ export const eventsList: Operation = {
   name: 'events.list',
   group: 'events',
   summary:
-    'List visible events, newest first, of everything public or of one room; filter by page, author or kind. One item for each event, with its newest text.',
+    'List visible events, newest first, of everything public or of one room; filter by page, author or kind, or search with `query`: words that must all be there, "phrases", -words that must not, word* for beginnings. One item for each event, with its newest text.',
   kind: 'read',
   who: readers,
   required: [],
-  optional: ['room', 'page', 'target', 'kind', 'before', 'cursor', 'limit', 'data'],
+  optional: ['room', 'page', 'target', 'kind', 'query', 'before', 'cursor', 'limit', 'data'],
   data: Type.Object(
     {
       schema: Type.Literal(1),
@@ -103,6 +103,7 @@ export const eventsList: Operation = {
       { name: 'page', field: 'page' },
       { name: 'author', field: 'target' },
       { name: 'kind', field: 'kind' },
+      { name: 'query', field: 'query' },
       { name: 'before', field: 'before' },
       { name: 'after', field: 'data.after' },
       { name: 'order', field: 'data.order' },

@@ -125,6 +125,7 @@ runThread((data: FeedThread) => {
     cursors,
     generation: data.generation,
     now: readingSeconds,
+    applied: () => feed.applied,
     visibility: 'public' as const,
   }
   /** Newest position of the log that the log itself has named. */

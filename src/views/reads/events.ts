@@ -18,6 +18,7 @@ import {
   withEvent,
   withRoom,
 } from './read.ts'
+import { searchRoom } from './search.ts'
 
 export const eventsReads: Reads = {
   'event.get': (context, request) =>
@@ -32,6 +33,8 @@ export const eventsReads: Reads = {
 
 function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { args } = request
+  // What is public is found by the index before it comes here; a private room is searched where it lies.
+  if (args.query !== undefined) return withRoom(context, request, (room) => searchRoom(context, request, room))
   const list = (room: string): ReadAnswer => {
     const name = `events:${room}:${args.page ?? ''}:${args.target ?? ''}:${args.kind ?? ''}:${args.order ?? 'desc'}`
     const cursor = opened(context, name, args)

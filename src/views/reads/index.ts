@@ -10,6 +10,7 @@ import { peopleReads } from './people.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 import { receiversReads } from './receivers.ts'
 import { roomsReads } from './rooms.ts'
+import { searchReads } from './search.ts'
 import { updatesReads } from './updates.ts'
 
 const reads: Reads = {
@@ -22,6 +23,7 @@ const reads: Reads = {
   ...blobsReads,
   ...receiversReads,
   ...updatesReads,
+  ...searchReads,
   locate,
 }
 

@@ -52,6 +52,8 @@ export type ReadContext = {
   readonly generation: string
   /** Unix seconds. */
   readonly now: () => number
+  /** Newest frame of the log that is applied, where this board follows it. */
+  readonly applied?: () => number
   /** Which rooms this board answers for; all others are absent here. */
   readonly visibility: Visibility
 }

@@ -1,0 +1,144 @@
+/**
+ * Searching: what the feed asks of the index and how it shows what was found, and the search of one private room.
+ *
+ * The index is asked one hit more than a page holds. What it finds is shown by the feed, which alone knows what may be shown
+ * now; a page may so hold fewer events than it has room for.
+ */
+import type { Room } from '../../../actors/board.ts'
+import { none } from '../../../actors/event-index.ts'
+import { findEvents } from '../../../actors/reading.ts'
+import { refusal } from '../../refusals.ts'
+import { matches, parseQuery } from '../../search/query.ts'
+import type { Hit, SearchAsk } from '../../search/search-index.ts'
+import type { EventView } from '../event.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+  scopeOf,
+  view,
+  withRoom,
+} from './read.ts'
+
+export const searchReads: Reads = { 'search.begin': begin, 'search.show': show }
+
+const wordless = refused(
+  refusal('invalid_field', 'query must hold at least one word to look for (-words alone find nothing)', 'query'),
+)
+
+function listName({ args }: ReadRequest): string {
+  const { room = '', page = '', target = '', kind = '', before = '', after = '', order = 'desc', query } = args
+  return `search:${JSON.stringify([room, page, target, kind, before, after, order, query])}`
+}
+
+/** What the index is to be asked, and the frame of the log that it must know of. */
+function begin(context: ReadContext, request: ReadRequest): ReadAnswer {
+  if (request.args.room !== undefined) return withRoom(context, request, () => beginAny(context, request))
+  if (request.args.before === undefined && request.args.after === undefined) return beginAny(context, request)
+  return refused(refusal('missing_field', 'before and after count inside a room: name the room too', 'room'))
+}
+
+function beginAny(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { args } = request
+  const query = parseQuery(String(args.query))
+  if (query === undefined) return wordless
+  const cursor = opened(context, listName(request), args)
+  if (cursor === undefined) return badCursor
+  const ask: SearchAsk = {
+    query,
+    ...(args.room === undefined ? {} : { room: String(args.room) }),
+    ...(args.page === undefined ? {} : { page: String(args.page) }),
+    ...(args.kind === undefined ? {} : { kind: String(args.kind) }),
+    ...(args.target === undefined ? {} : { author: String(args.target) }),
+    ...(args.before === undefined ? {} : { before: Number(args.before) }),
+    ...(args.after === undefined ? {} : { after: Number(args.after) }),
+    order: args.order === 'asc' ? 'asc' : 'desc',
+    ...(cursor.from === undefined ? {} : { from: cursor.from }),
+    limit: limitOf(args) + 1,
+  }
+  return ok({ ask, through: context.applied!() })
+}
+
+/** The hits of a page as arguments of `search.show`. */
+export function shownHits(hits: readonly Hit[], { limit }: SearchAsk): { hits: string; next: number } {
+  const shown = hits.slice(0, limit - 1)
+  return { hits: shown.map(({ id }) => id).join(','), next: hits.length === limit ? shown.at(-1)!.change : 0 }
+}
+
+function show(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { args } = request
+  const ids = args.hits === '' ? [] : String(args.hits).split(',')
+  const events = ids
+    .map((id) => context.board.events.find(Buffer.from(id, 'hex')))
+    .filter((slot) => slot !== none)
+    .map((slot) => view(context, slot, false))
+    .filter(isShown)
+  const next = args.next === 0 ? undefined : Number(args.next)
+  return answer(context, request, events, next)
+}
+
+function isShown({ type, hidden }: EventView): boolean {
+  return type === 'event' && !hidden
+}
+
+function answer(
+  context: ReadContext,
+  request: ReadRequest,
+  events: readonly EventView[],
+  next: number | undefined,
+): ReadAnswer {
+  const { until } = scopeOf(events)
+  const { room } = request.args
+  const scope = { ...(room === undefined ? {} : { room: String(room) }), ...(until === undefined ? {} : { until }) }
+  return ok({ events, ...paging(context, listName(request), next), generation: context.generation }, scope)
+}
+
+/** Events looked at for one page: reading that many texts takes some ten milliseconds. */
+const looksMax = 2_000
+const looksAtOnce = 200
+
+/** A private room is in no index: its texts are read, so many for each page, from the newest (or oldest) on. */
+export function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer {
+  const { args } = request
+  const query = parseQuery(String(args.query))
+  if (query === undefined) return wordless
+  const cursor = opened(context, listName(request), args)
+  if (cursor === undefined) return badCursor
+  const limit = limitOf(args)
+  const found: EventView[] = []
+  let from = cursor.from
+  for (let looks = 0; looks < looksMax; looks += looksAtOnce) {
+    const { slots, next } = findEvents(
+      context.state,
+      {
+        room: room.name,
+        ...(args.page === undefined ? {} : { page: String(args.page) }),
+        ...(args.target === undefined ? {} : { author: String(args.target) }),
+        ...(args.kind === undefined ? {} : { kind: String(args.kind) }),
+        ...(args.before === undefined ? {} : { before: Number(args.before) }),
+        ...(args.after === undefined ? {} : { after: Number(args.after) }),
+        order: args.order === 'asc' ? 'asc' : 'desc',
+        limit: looksAtOnce,
+        ...(from === undefined ? {} : { from }),
+      },
+      context.now(),
+    )
+    for (const [at, slot] of slots.entries()) {
+      const event = view(context, slot, false)
+      if (!isShown(event) || !matches(query, event.text ?? '')) continue
+      found.push(event)
+      const isLast = at === slots.length - 1 && next === undefined
+      if (found.length === limit) return answer(context, request, found, isLast ? undefined : slot)
+    }
+    if (next === undefined) return answer(context, request, found, undefined)
+    from = next
+  }
+  return answer(context, request, found, from)
+}

@@ -32,7 +32,8 @@ export type ScreeningOptions = {
 const threadScore = 0.9
 const replyScore = 0.97
 
-const waitingMax = 4_096
+/** Posts that may wait: 32 MiB of text at most. */
+const waitingMax = 1_024
 const atOnceMax = 8
 const triesMax = 5
 

@@ -191,7 +191,7 @@ test('what cannot be judged stays and is reported; what may not be hidden is rep
 
 test('more than may wait is not screened, and said so', () => {
   const { screening, reports } = screeningOf(0)
-  for (let n = 0; n < 4_200; n++) screening.consider(post)
+  for (let n = 0; n < 1_128; n++) screening.consider(post)
   expect(new Set(reports)).toEqual(new Set(['screening.full']))
   expect(reports.length).toBe(104)
 })

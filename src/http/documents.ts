@@ -1,16 +1,21 @@
 /** Documents about the board itself: bytes made once at start. */
 import { capabilities, type Described } from '../views/capabilities.ts'
+import { forAgents, llmsText, robotsText } from '../views/for-agents.ts'
 import { openapi } from '../views/openapi.ts'
 import { etagOf } from './answers.ts'
 import type { Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
 
 const json = 'application/json; charset=utf-8'
+const text = 'text/plain; charset=utf-8'
 
 export function documentPaths(board: Described): Readonly<Record<string, RouteHandler>> {
   return {
     '/capabilities': serve(json, JSON.stringify({ ok: true, data: capabilities(board) })),
     '/openapi.json': serve(json, JSON.stringify(openapi(board))),
+    '/for-agents': serve(text, forAgents(board)),
+    '/llms.txt': serve(text, llmsText(board)),
+    '/robots.txt': serve(text, robotsText),
   }
 }
 

@@ -1,0 +1,141 @@
+/** What a newcomer reads first must be true: the pieces of /for-agents are run as they are served, against the board that serves them. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { operations } from '../../src/operations/index.ts'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 30_000 })
+
+let board: Board
+let client: Client
+let page = ''
+let folder = ''
+
+type Ended = { readonly code: number | null; readonly output: string; readonly errors: string }
+
+function run(program: string, args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      cwd: folder,
+      env: { PATH: process.env.PATH, HOME: folder, LC_ALL: 'C.UTF-8' },
+    })
+    let [output, errors] = ['', '']
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+    child.stderr.on('data', (chunk: Buffer) => {
+      errors += chunk.toString()
+    })
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, output, errors }))
+    child.stdin.end()
+  })
+}
+
+/** The pieces of code in one language, as they are served. */
+const blocks = (language: string) =>
+  [...page.matchAll(/^```(\w+)\n(.*?)\n```$/gms)].filter(([, name]) => name === language).map(([, , code]) => code!)
+
+type Posted = { readonly text?: string; readonly via?: string; readonly reply_to?: string; readonly event_id: string }
+
+async function postsOf(author: string): Promise<Posted[]> {
+  return [...((await client.get(`/api/events?author=${author}&order=asc`)).data.events as Posted[])]
+}
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory() })
+  client = await Client.of(board)
+  const answer = await client.get('/for-agents')
+  expect(answer).toMatchObject({ status: 200, headers: { 'content-type': 'text/plain; charset=utf-8' } })
+  page = answer.text
+  folder = mkdtempSync(join(tmpdir(), 'broadside-newcomer-'))
+})
+afterAll(() => {
+  client.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const missing = missingProgram('openssl') ?? missingProgram('curl') ?? missingProgram('bash')
+
+test.skipIf(skipWithout(missing))(
+  `the shell script makes a key, posts, replies, follows and reads${skipNote(missing)}`,
+  async () => {
+    const pieces = blocks('sh')
+    expect(pieces.length).toBeGreaterThan(8)
+    writeFileSync(join(folder, 'begin.sh'), pieces.join('\n'))
+    const { code, output, errors } = await run('bash', ['-euo', 'pipefail', 'begin.sh'])
+    expect([code, errors]).toEqual([0, ''])
+    const id = /^id +([0-9a-f]{64})$/m.exec(output)![1]!
+    const [first, reply] = await postsOf(id)
+    expect(first).toMatchObject({ text: 'Hello from a shell: "quotes", a \\ and\na second line.', via: 'command' })
+    expect(reply).toMatchObject({ text: 'A reply, by fetching a URL.', via: 'c64', reply_to: first!.event_id })
+    expect(await postsOf(id)).toHaveLength(2)
+    expect(output).toContain('"duplicate":true')
+    expect(output).toContain('Only members read this.')
+    expect(output).toContain('build 7 is done')
+    expect(output).toContain('"inclusion_path"')
+    expect(output).toMatch(new RegExp(`^\\[${reply!.event_id}\\] lobby/main `, 'm'))
+    // Again with the same key: nothing of it works only once.
+    expect((await run('bash', ['-euo', 'pipefail', 'begin.sh'])).code).toBe(0)
+    expect(await postsOf(id)).toHaveLength(4)
+  },
+)
+
+test.skipIf(skipWithout(missing))(`a plain POSIX shell runs it too${skipNote(missing)}`, async () => {
+  writeFileSync(join(folder, 'posix.sh'), blocks('sh').join('\n'))
+  const { code, errors } = await run('sh', ['-eu', 'posix.sh'])
+  expect([code, errors]).toEqual([0, ''])
+})
+
+test('the page of JavaScript runs', async () => {
+  const [code] = blocks('js')
+  writeFileSync(join(folder, 'agent.mjs'), code!)
+  const ended = await run(process.execPath, ['agent.mjs'])
+  expect([ended.code, ended.errors]).toEqual([0, ''])
+  const [, id] = /^id ([0-9a-f]{64})$/m.exec(ended.output)!
+  expect(await postsOf(id!)).toMatchObject([{ text: 'Hello from JavaScript. "Grüße" 🌍\n' }])
+})
+
+test('the page of Python runs', async () => {
+  const known = await run('python3', ['-c', 'import cryptography']).catch(() => ({ code: 1 }))
+  const lacking = known.code === 0 ? undefined : 'python3 with the package cryptography is missing'
+  if (skipWithout(lacking)) return
+  writeFileSync(join(folder, 'agent.py'), blocks('python')[0]!)
+  const ended = await run('python3', ['agent.py'])
+  expect([ended.code, ended.errors]).toEqual([0, ''])
+  const [, id] = /^id ([0-9a-f]{64})$/m.exec(ended.output)!
+  expect(await postsOf(id!)).toMatchObject([{ text: 'Hello from Python. "Grüße" 🌍\n' }])
+})
+
+test('it names this board, every operation, and every door that it speaks of exists', async () => {
+  expect(page).toContain(client.serviceId)
+  expect(page).toContain(board.address)
+  for (const { name } of operations) expect(page).toContain(`- ${name} [`)
+  for (const path of ['/for-agents', '/llms.txt', '/robots.txt', '/capabilities', '/openapi.json'])
+    expect((await client.get(path)).status, path).toBe(200)
+  const llms = await client.get('/llms.txt')
+  expect(llms.headers['content-type']).toBe('text/plain; charset=utf-8')
+  expect(llms.text).toMatch(/^# Broadside\n\n> /)
+  for (const [, url] of llms.text.matchAll(/\]\((\S+)\)/g)) {
+    expect(url!.startsWith(board.address)).toBe(true)
+    if (!url!.includes('/tail/')) expect((await client.get(url!.slice(board.address.length))).status, url).toBe(200)
+  }
+  expect(page.split('\n').filter((line) => /[^\S\n]$/.test(line))).toEqual([])
+})
+
+test('robots keep away from what acts when it is fetched', async () => {
+  const { text } = await client.get('/robots.txt')
+  expect(text).toMatch(/^User-agent: \*$/m)
+  expect(text).toMatch(/^Disallow: \/c64\/$/m)
+  expect(text).toMatch(/^Disallow: \/in\/$/m)
+})
+
+test('the key that the shell makes is read by nobody else', () => {
+  if (missing !== undefined) return
+  expect(readFileSync(join(folder, 'me.pem'), 'utf8')).toContain('PRIVATE KEY')
+})

@@ -12,8 +12,6 @@ import { type Decider, type Planned, refuse, type WriteLetter } from '../write.t
 import { isScreened, objection } from './policy.ts'
 import { isOfBoard, mayWrite } from './roles.ts'
 
-export { mayWrite }
-
 export type PostArgs = Wanted & {
   readonly kind: string
   /** Blobs that hang on it, by their 32-hex ids. */

@@ -1,5 +1,5 @@
 /** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
-import { mayWrite } from '../../../actors/rooms/room.ts'
+import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { refusal } from '../../refusals.ts'
 import { blobsReads } from './blobs.ts'
 import { directReads } from './direct.ts'

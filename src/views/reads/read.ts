@@ -4,7 +4,7 @@
  */
 import type { Board, Room, Visibility } from '../../../actors/board.ts'
 import { none } from '../../../actors/event-index.ts'
-import { mayWrite } from '../../../actors/rooms/room.ts'
+import { mayWrite } from '../../../actors/rooms/roles.ts'
 import type { State } from '../../../actors/state.ts'
 import type { Frame } from '../../../storage/journal.ts'
 import type { CursorSealer } from '../../format/cursor.ts'

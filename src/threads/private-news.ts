@@ -5,7 +5,7 @@
  * Nobody is told of by name of a room: the shard knows who follows and who is a member, and names the readers.
  */
 import type { Room } from '../../actors/board.ts'
-import { nowhere } from '../../actors/changes.ts'
+import { type Change, nowhere } from '../../actors/changes.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { liveText } from '../views/live.ts'
 import type { ReadContext } from '../views/reads/read.ts'
@@ -60,7 +60,7 @@ export class PrivateNews {
       const change = changes.at(this.#row)
       const room = change.room === nowhere ? undefined : board.roomList[change.room]
       if (room?.visibility === 'public') continue
-      for (const reader of this.#candidates(room))
+      for (const reader of this.#candidates(change, room))
         if (isForReader(this.#context.state, change, reader)) heard.add(reader)
       const watched = room === undefined ? undefined : this.#watched.get(room.name)
       for (const format of watched?.formats.keys() ?? []) {
@@ -72,9 +72,14 @@ export class PrivateNews {
     for (const name of acted) this.#checkReaders(name)
   }
 
-  /** Followed readers who may be concerned: whichever is fewer, those of the room or all. */
-  #candidates(room: Room | undefined): Iterable<string> {
-    if (room === undefined || room.members.size >= this.#followed.size) return this.#followed
+  /** Followed readers who may be concerned: of a room whichever is fewer, its members or all. */
+  #candidates({ kind, subject }: Change, room: Room | undefined): Iterable<string> {
+    if (kind === 'receiver.item') {
+      const owner = this.#context.state.receivers.find(subject)?.owner
+      return owner !== undefined && this.#followed.has(owner) ? [owner] : []
+    }
+    if (room === undefined) return []
+    if (room.members.size >= this.#followed.size) return this.#followed
     const inside = room.owner === undefined ? [...room.members] : [room.owner, ...room.members]
     return inside.filter((reader) => this.#followed.has(reader))
   }

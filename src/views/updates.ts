@@ -107,6 +107,7 @@ function isHeard(context: ReadContext, change: Change, { reader, rooms }: Update
 
 /** In a shard: may this reader know of the row? What is public is told by the feed. */
 export function isForReader(state: State, change: Change, reader: string): boolean {
+  if (change.kind === 'receiver.item') return state.receivers.find(change.subject)?.owner === reader
   if (change.room === nowhere) return false
   const room = state.board.roomList[change.room]!
   return room.visibility === 'private' && mayWrite(room, reader)

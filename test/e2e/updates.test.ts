@@ -184,6 +184,38 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     expect((await after).updates).toEqual([])
   })
 
+  test('documents are heard of where they may be seen, items of a receive URL by its maker alone', async () => {
+    const inner = freshRoom()
+    await client.command(ada, { operation: 'room.create', room: inner, visibility: 'private', members: [ben.id] })
+    const anybody = (await updates(client, {})).cursor
+    const [ofBen, ofEve] = [(await updates(client, {}, ben)).cursor, (await updates(client, {}, eve)).cursor]
+    const write = async (fields: { readonly [field: string]: string }) =>
+      (await client.command(ada, {
+        operation: 'docs.create',
+        text: 'text',
+        data: '{"schema":1,"title":"title"}',
+        ...fields,
+      })) as unknown as { data: { doc: { id: string } } }
+    const open = (await write({})).data.doc.id
+    await write({ visibility: 'unlisted' })
+    const closed = (await write({ room: inner })).data.doc.id
+    const made = await client.command(ben, { operation: 'receiver.create', data: '{"schema":1}' })
+    const { receiver } = made.data as unknown as { receiver: { id: string; url: string } }
+    const waiting = updates(client, { cursor: ofBen, wait: 55, kinds: ['receiver.item'] }, ben)
+    expect(await statusOf(new URL(receiver.url, board.address).href, 'POST')).toBe(200)
+    expect((await waiting).updates).toMatchObject([{ type: 'receiver.item', receiver: receiver.id }])
+    const documents = async (cursor: string, who?: typeof ada) =>
+      (await drain(client, { cursor, limit: 1 }, who)).map(({ type, document, room }) => ({ type, document, room }))
+    const written = (document: string, room?: string) => ({ type: 'document.written', document, room })
+    expect(await documents(anybody)).toEqual([written(open)])
+    expect(await documents(ofEve, eve)).toEqual([written(open)])
+    const bens = await documents(ofBen, ben)
+    expect(bens).toContainEqual(written(open))
+    expect(bens).toContainEqual(written(closed, inner))
+    expect(bens.filter(({ type }) => type === 'receiver.item')).toHaveLength(1)
+    expect(bens).toHaveLength(3)
+  })
+
   test('a cursor is good for its reader alone; whatever else is wrong is refused in words', async () => {
     const { cursor } = await updates(client, {})
     const ofBen = (await updates(client, {}, ben)).cursor

@@ -4,6 +4,7 @@
  */
 import { isAbsolute, resolve } from 'node:path'
 import { queueDefault, rates } from './limits.ts'
+import { limitsFault } from './limits-given.ts'
 import type { Level } from './observe.ts'
 
 export type Config = {
@@ -21,6 +22,8 @@ export type Config = {
   readonly verifyThreads: number
   readonly trustProxy: string
   readonly limitsOn: boolean
+  /** Bits of work that every post must prove, 0 = none. */
+  readonly proofBits: number
   readonly logLevel: Level
   /** An HTTP classifier that screens posts in place of the rules of src/screening; empty: the rules. */
   readonly screenUrl: string
@@ -38,6 +41,8 @@ export class BadConfig extends Error {
 }
 
 export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const fault = limitsFault()
+  if (fault !== undefined) throw new BadConfig(fault)
   const text = (name: string, fallback: string) => (env[name] === undefined || env[name] === '' ? fallback : env[name])
   const number = (name: string, fallback: number, min: number, max: number) => {
     const given = text(name, String(fallback))
@@ -94,8 +99,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     trustProxy: text('TRUST_PROXY', '').toLowerCase(),
     limitsOn: choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
     screenUrl,
+    proofBits: number('PROOF_BITS', 0, 0, 28),
     logLevel: choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
-    blobBytesPerIdentity: number('BLOB_BYTES_PER_IDENTITY', rates.blob_bytes_per_identity, 0, Number.MAX_SAFE_INTEGER),
+    blobBytesPerIdentity: number(
+      'BLOB_BYTES_PER_IDENTITY',
+      Math.min(rates.blob_bytes_per_identity, Number.MAX_SAFE_INTEGER),
+      0,
+      Number.MAX_SAFE_INTEGER,
+    ),
     diskReserveBytes: number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, Number.MAX_SAFE_INTEGER),
     segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
     queueMax: number('QUEUE_MAX', queueDefault, 1, 65_536),

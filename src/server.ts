@@ -125,6 +125,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     throttle,
     news,
     operators: new Set(config.operators),
+    proofBits: config.proofBits,
     screen: (post) => screening.consider(post),
     secret: createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest(),
     wallSeconds,
@@ -266,6 +267,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     log('info', 'stopping')
     http.stopAccepting()
     followers.close()
+    itemPosts.close()
     await drained(() => house.open + verifier.waiting === 0, drainMs)
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)
@@ -342,6 +344,7 @@ function describe(
     verifier,
     limitsOn: config.limitsOn,
     blobBytesPerIdentity: config.blobBytesPerIdentity,
+    proofBits: config.proofBits,
     createdAt: directory.facts.created_at,
   }
 }

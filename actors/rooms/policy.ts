@@ -84,16 +84,20 @@ export type Objection = readonly [code: string, message: string, field?: string 
 const daySeconds = 86_400
 const minuteSeconds = 60
 
+/** What whoever posts is told when his proof of work is missing or too small. */
+export function proofWanted(asker: string, bits: number): string {
+  const work = `"<bits>.<counter>" such that SHA-256 of "broadside-proof-v1\\n<command_sha256>\\n<counter>" begins with as many zero bits`
+  return `${asker} asks for a proof of ${bits} bits of work: ${work}`
+}
+
 /** Why the policy refuses a post, or undefined. */
 export function objection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
   const { now } = standing
   if (isClosed(policy, now)) return ['wrong_state', 'this room is closed: it is read, and takes no posts', 'room']
   if (policy.ttl_max > 0 && (candidate.ttl === 0 || candidate.ttl > policy.ttl_max))
     return ['invalid_field', `posts of this room live ${policy.ttl_max} s at most: set ttl to 1 to that`, 'ttl']
-  if (candidate.proofBits < policy.proof_bits) {
-    const work = `"<bits>.<counter>" such that SHA-256 of "broadside-proof-v1\\n<command_sha256>\\n<counter>" begins with as many zero bits`
-    return ['proof_required', `this room asks for a proof of ${policy.proof_bits} bits of work: ${work}`, 'proof']
-  }
+  if (candidate.proofBits < policy.proof_bits)
+    return ['proof_required', proofWanted('this room', policy.proof_bits), 'proof']
   if (candidate.isEdit) return undefined
   return (candidate.isReply ? replyObjection : threadObjection)(policy, candidate, standing)
 }

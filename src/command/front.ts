@@ -39,6 +39,8 @@ export type FrontOptions = {
   readonly blobs: BlobIntake
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
+  /** Bits of work that every post must prove, 0 = none. */
+  readonly proofBits: number
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
   /** Unix seconds. */
@@ -69,6 +71,7 @@ export class Front {
       verify: options.verify,
       blobs: options.blobs,
       secret: options.secret,
+      proofBits: options.proofBits,
     })
   }
 

@@ -5,11 +5,22 @@
 import { registryName } from '../../actors/record.ts'
 import type { Head } from '../../actors/shard.ts'
 
+/** An identity that moved from one public key to another. */
+export type Moved = { readonly identity: string; readonly from: string; readonly to: string }
+
+/** Whose key or standing changed. */
+export type PeopleNews = {
+  readonly moved: readonly Moved[]
+  readonly suspended: readonly (readonly [identity: string, isSuspended: boolean])[]
+}
+
 export class News {
   /** identity id -> handle. */
   readonly handles = new Map<string, string>()
   /** Public keys (43 characters) that an identity has moved away from. */
   readonly #retired = new Set<string>()
+  /** Key of a rotation, old or new -> identity id. */
+  readonly #moved = new Map<string, string>()
   /** Identity ids. */
   readonly #suspended = new Set<string>()
   readonly #roomChange = new Map<string, number>()
@@ -25,6 +36,26 @@ export class News {
 
   isRetired(publicKey: string): boolean {
     return this.#retired.has(publicKey)
+  }
+
+  /** The identity that a key names by a rotation; undefined: the one of its own hash. */
+  identityOf(publicKey: string): string | undefined {
+    return this.#moved.get(publicKey)
+  }
+
+  notePeople({ moved, suspended }: PeopleNews): void {
+    for (const each of moved) this.noteRotation(each)
+    for (const [identity, isSuspended] of suspended) this.noteSuspension(identity, isSuspended)
+  }
+
+  noteRotation({ identity, from, to }: Moved): void {
+    this.#moved.set(from, identity).set(to, identity)
+    this.#retired.add(from)
+  }
+
+  noteSuspension(identity: string, isSuspended: boolean): void {
+    if (isSuspended) this.#suspended.add(identity)
+    else this.#suspended.delete(identity)
   }
 
   isSuspended(identity: string): boolean {

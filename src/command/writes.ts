@@ -4,6 +4,7 @@
  * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 import { registryName } from '../../actors/record.ts'
+import { proofWanted } from '../../actors/rooms/policy.ts'
 import type { PostArgs, PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
@@ -29,6 +30,8 @@ export type WritesOptions = {
   readonly screen: (post: Screened) => void
   readonly read: Doors['read']
   readonly verify: Doors['verify']
+  /** Bits of work that every post must prove, 0 = none. */
+  readonly proofBits: number
   readonly blobs: Doors['blobs']
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
@@ -124,6 +127,10 @@ export class Writes {
       attachments: (command.attachments as readonly string[] | undefined) ?? [],
       ttl: (command.ttl as number | undefined) ?? 0,
       proofBits: provenBits(given(command.proof, ''), verified.sha.toString('hex')),
+    }
+    if (args.proofBits < this.#options.proofBits && !isOfHouse(verified, this.#options.operators)) {
+      const message = proofWanted('this board', this.#options.proofBits)
+      return respond(refused(refusal('proof_required', message, 'proof')))
     }
     this.#write(verified, room, args, respond, (answer, head) => {
       const { screen, at, replyTo } = answer.reply as PostReply
@@ -254,7 +261,8 @@ export class Writes {
     this.#options.actors.write(by === undefined ? letter : { ...letter, by }, (answer, head) => {
       settle?.(answer)
       if (answer === undefined) return respond(undefined)
-      if (!isOfBoard && limit.wait === 0 && (!answer.ok || answer.duplicate)) this.#options.throttle.giveBack(signer.id, bytes.length)
+      if (!isOfBoard && limit.wait === 0 && (!answer.ok || answer.duplicate))
+        this.#options.throttle.giveBack(signer.id, bytes.length)
       if (!answer.ok)
         return respond(
           limit.daily && answer.refusal.code === 'rate_limited' ? dailyReply(limit.wait) : fromActor(answer.refusal),
@@ -338,6 +346,11 @@ const untouched = {
 /** 32 hex of the event that a post is a new version of, or ''. */
 function supersedesOf({ data }: Verified): string {
   return (data.supersedes as string | undefined) ?? ''
+}
+
+/** The board's own voice, and its operators. */
+function isOfHouse({ door, signer }: Verified, operators: ReadonlySet<string>): boolean {
+  return door.via === 'board' || operators.has(signer.id)
 }
 
 function dailyReply(wait: number) {

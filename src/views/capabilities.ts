@@ -24,6 +24,8 @@ export type Described = {
   readonly verifier: string
   readonly limitsOn: boolean
   readonly blobBytesPerIdentity: number
+  /** Bits of work that every post must prove, 0 = none. */
+  readonly proofBits: number
   readonly createdAt: number
 }
 
@@ -71,6 +73,7 @@ export function capabilities(board: Described) {
     },
     limits: {
       ...sizes,
+      proof_bits: board.proofBits,
       ...(board.limitsOn
         ? { ...rates, blob_bytes_per_identity: board.blobBytesPerIdentity }
         : Object.fromEntries(Object.keys(rates).map((name) => [name, null]))),

@@ -17,6 +17,7 @@ const described = {
   vkey: 'board.example.org/log+00000000+AAAA',
   verifier: 'noble',
   blobBytesPerIdentity: 1024,
+  proofBits: 0,
   limitsOn: true,
   createdAt: 1_790_000_000,
 }

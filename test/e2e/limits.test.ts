@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { solveProof } from '../../src/format/proof-of-work.ts'
+import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const [ada, ben, operator] = [person('limits ada'), person('limits ben'), person('limits operator')]
+
+type Allowance = { readonly limit: number | null; readonly used: number; readonly remaining: number | null }
+type Quota = {
+  readonly identity?: string
+  readonly daily_bytes?: number | null
+  readonly used_bytes?: number
+  readonly remaining_bytes?: number | null
+  readonly resets_at?: number
+  readonly allowances: Readonly<Record<string, Allowance>>
+}
+
+async function quota(client: Client, signer?: typeof ada): Promise<Quota> {
+  const answer =
+    signer === undefined
+      ? await client.send('{"operation":"quota.get"}')
+      : await client.command(signer, { operation: 'quota.get' })
+  expect(answer.code).toBe(undefined)
+  return (answer.data as unknown as { quota: Quota }).quota
+}
+
+describe('a board with limits of its own', () => {
+  const given = {
+    writes_per_identity_per_minute: 6,
+    writes_per_identity_burst: 5,
+    new_conversations_per_identity_per_day: 1,
+    new_rooms_per_identity_per_day: 2,
+    reads_per_address_per_minute: null,
+    text_bytes: 100,
+    profile_links: 1,
+  }
+  let board: Board
+  let client: Client
+
+  beforeAll(async () => {
+    const env = { BROADSIDE_LIMITS: 'on', LIMITS: JSON.stringify(given) }
+    board = await startBoard({ directory: boardDirectory(), env })
+    client = await Client.of(board)
+  })
+  afterAll(() => client.close())
+
+  test('says so at /capabilities', async () => {
+    const { data } = await client.get('/capabilities')
+    expect(data).toMatchObject({ limits: { ...given, page_maximum: 200, proof_bits: 0 } })
+  })
+
+  test('sizes are refused with the bytes sent and allowed', async () => {
+    const refused = await client.post(ada, { text: 'x'.repeat(101) })
+    expect(refused).toMatchObject({ status: 400, code: 'too_large', field: 'text' })
+    expect(refused.text).toContain('101')
+    expect((await client.post(ada, { text: 'x'.repeat(100) })).status).toBe(200)
+    const links = ['https://a.example', 'https://b.example']
+    const profile = { operation: 'identity.profile.set', data: JSON.stringify({ schema: 1, links }) }
+    expect(await client.command(ada, profile)).toMatchObject({ status: 400, code: 'invalid_field', field: 'data' })
+  })
+
+  test('quota.get shows what is left, and every write takes from it', async () => {
+    const before = await quota(client, ben)
+    expect(before).toMatchObject({ identity: ben.id, used_bytes: 0, allowances: { writes: { limit: 5, used: 0 } } })
+    const signed = client.sign(ben, { operation: 'post', text: 'counted' })
+    const { command_sha256 } = (await client.send(signed.body)).data.receipt!
+    expect(command_sha256).toBe(signed.sha256)
+    const after = await quota(client, ben)
+    expect(after.used_bytes).toBeGreaterThan(200)
+    expect(after.remaining_bytes! + after.used_bytes!).toBe(after.daily_bytes)
+    expect(after.resets_at).toBeGreaterThan(Date.now() / 1000)
+    expect(after.allowances.writes).toMatchObject({ used: 1, remaining: 4 })
+    await client.send(signed.body)
+    await client.post(ben, { text: 'y'.repeat(101) })
+    expect((await quota(client, ben)).allowances.writes).toMatchObject({ used: 1, remaining: 4 })
+    expect(await quota(client)).toMatchObject({ allowances: { reads: { limit: null, remaining: null } } })
+    expect((await quota(client)).allowances.unsigned_commands?.used).toBeGreaterThan(0)
+    expect(await quota(client)).not.toHaveProperty('identity')
+  })
+
+  test('what is used up is refused with the seconds to wait, and quota.get says the same', async () => {
+    const cleo = person('limits cleo')
+    const opened = await client.command(cleo, { operation: 'conversation.open', members: [ada.id] })
+    expect(opened.status).toBe(200)
+    expect((await quota(client, cleo)).allowances.conversations).toMatchObject({ remaining: 0 })
+    expect((await client.command(cleo, { operation: 'conversation.open', members: [ada.id] })).status).toBe(200)
+    const refused = await client.command(cleo, { operation: 'conversation.open', members: [ben.id] })
+    expect(refused).toMatchObject({ status: 429, code: 'quota_exhausted' })
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(60)
+    for (let n = 0; n < 3; n++) await client.post(cleo, { text: `${n}` })
+    expect(await client.post(cleo, { text: 'one too many' })).toMatchObject({ status: 429, code: 'rate_limited' })
+    expect((await quota(client, cleo)).allowances.writes).toMatchObject({ remaining: 0 })
+  })
+})
+
+test('without limits nothing runs out, and quota.get says so', async () => {
+  const board = await startBoard({ directory: boardDirectory() })
+  const client = await Client.of(board)
+  await client.post(ada, { text: 'x' })
+  expect(await quota(client, ada)).toMatchObject({ daily_bytes: null, remaining_bytes: null, used_bytes: 0 })
+  client.close()
+})
+
+test.each([
+  ['text', 'LIMITS must be one JSON object'],
+  ['[1]', 'LIMITS must be one JSON object'],
+  ['{"writes_per_identity_per_minute":0}', 'writes_per_identity_per_minute must be an integer of at least 1'],
+  ['{"text_bytes":1.5}', 'text_bytes must be an integer from 1 to 262144'],
+  ['{"text_bytes":999999999}', 'text_bytes must be an integer from 1 to 262144'],
+  ['{"text_bytes":null}', 'text_bytes must be an integer from 1 to 262144'],
+  ['{"signature_window_seconds":900}', 'signature_window_seconds is fixed'],
+  ['{"page_maximum":900}', 'page_maximum is fixed'],
+  ['{"text_byts":100}', 'there is no such limit'],
+])('a board does not start with LIMITS=%s', async (text, sentence) => {
+  const { code, words } = await refusedBoard({ directory: boardDirectory(), env: { LIMITS: text } })
+  expect(code).not.toBe(0)
+  expect(words).toContain(sentence)
+})
+
+test('where the operator asks for work, a post must prove it, and the operator need not', async () => {
+  const env = { PROOF_BITS: '8', OPERATORS: operator.id }
+  const board = await startBoard({ directory: boardDirectory(), env })
+  const client = await Client.of(board)
+  expect((await client.get('/capabilities')).data).toMatchObject({ limits: { proof_bits: 8 } })
+  const signed = client.sign(ada, { operation: 'post', text: 'worked for' })
+  const withProof = (proof: string) => JSON.stringify({ ...(JSON.parse(signed.body) as object), proof })
+  const refused = await client.send(signed.body)
+  expect(refused).toMatchObject({ status: 400, code: 'proof_required', field: 'proof' })
+  expect(refused.text).toContain('8 bits')
+  expect(await client.send(withProof(solveProof(signed.sha256, 7)!))).toMatchObject({ code: 'proof_required' })
+  const proof = solveProof(signed.sha256, 8)!
+  expect((await client.send(withProof(proof))).status).toBe(200)
+  expect((await client.send(withProof(proof))).data.receipt).toMatchObject({ duplicate: true })
+  expect((await client.post(operator, { text: 'no work' })).status).toBe(200)
+  client.close()
+})

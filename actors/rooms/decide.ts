@@ -19,9 +19,28 @@ function inRoom(decide: RoomDecider): Decider {
     if (room === undefined) return refuse('not_found', `there is no room ${letter.to}`, 'room')
     if (!mayWrite(room, letter.author))
       return refuse('private_room', 'this room is private: only an invite or its owner lets you in', 'room')
+    if (ofMembers.has(letter.op) && situation.state.direct.conversation(letter.to) !== undefined)
+      return conversationStays
     return decide(room, situation, letter)
   }
 }
+
+/** What changes who is in a room: a conversation is of exactly the members it was opened for. */
+const ofMembers: ReadonlySet<string> = new Set([
+  'room.leave',
+  'room.member.add',
+  'room.member.remove',
+  'room.moderator.add',
+  'room.moderator.remove',
+  'room.owner.transfer',
+  'room.invite.create',
+])
+
+const conversationStays = refuse(
+  'wrong_state',
+  'a conversation is of exactly its members: open another with those you want, or decline this one',
+  'room',
+)
 
 /** The same, for its owner alone. */
 function owned(decide: RoomDecider): Decider {

@@ -180,6 +180,16 @@ describe('conversations', () => {
     expect(await wrong(ada, { members: [ben.id, eve.id], data: '{"schema":1,"kind":"dm"}' })).toBe('invalid_field data')
     expect(await respond(ada, 'lobby', 'accept')).toMatchObject({ code: 'not_found', field: 'room' })
     expect(await respond(ada, 'nowhere', 'accept')).toMatchObject({ code: 'not_found', field: 'room' })
+    const { room } = await open(ada, [ben])
+    for (const fields of [
+      { operation: 'room.member.add', target: eve.id },
+      { operation: 'room.member.remove', target: ben.id },
+      { operation: 'room.moderator.add', target: ben.id },
+      { operation: 'room.owner.transfer', target: ben.id },
+      { operation: 'room.invite.create' },
+      { operation: 'room.leave' },
+    ])
+      expect([fields, await client.command(ada, { ...fields, room })]).toMatchObject([fields, { code: 'wrong_state' }])
     for (const operation of ['conversations.list', 'inbox.get'])
       expect(await client.send(JSON.stringify({ operation }))).toMatchObject({ status: 403, code: 'unsigned' })
     const { text } = await client.command(ada, { operation: 'conversations.list', kind: 'all', limit: 1 })

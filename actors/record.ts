@@ -54,7 +54,7 @@ export function commandSha({ signed, cut }: Signed): Buffer {
 
 /** The bytes that were signed, from a record and the file that was cut out of it. */
 export function joined({ signed, cut }: Signed, file: Uint8Array): Buffer {
-  if (cut === undefined) return Buffer.from(signed)
+  if (cut === undefined) return Buffer.from(signed.buffer, signed.byteOffset, signed.byteLength)
   const text = Buffer.from(Buffer.from(file).toString('base64url'), 'latin1')
   return Buffer.concat([signed.subarray(0, cut.at), text, signed.subarray(cut.at)])
 }
@@ -91,6 +91,8 @@ export type Event = {
   readonly original?: Uint8Array
   /** Unix seconds after which the text is gone. */
   readonly expires?: number
+  /** 16-byte ids of the attachments that it names; absent: none. */
+  readonly blobs?: readonly Uint8Array[]
   /** The door the command came by. */
   readonly via: string
   /** Of a stub alone: SHA-256 of the signing bytes that are gone. */

@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto'
 import { parseEntry } from '../actors/entry.ts'
 import { decodeLogFrame, entriesOf, type LogFrame } from '../actors/log.ts'
-import { frameEntry, frameKey, fromFrame, LEAF, PUBLIC, RecordType } from '../actors/record.ts'
+import { commandSha, frameEntry, frameKey, fromFrame, joined, LEAF, PUBLIC, RecordType } from '../actors/record.ts'
 import { openCheckpoint } from '../storage/checkpoint.ts'
 import { type DiskFile, fileExists, openFile } from '../storage/disk.ts'
 import { verifyJournal } from '../storage/fsck-journal.ts'
@@ -15,7 +15,18 @@ import { type Frame, JournalReader } from '../storage/journal.ts'
 import { CompactRange, HASH_BYTES, writeLeafHash } from '../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../storage/note.ts'
 import { createNoteKey } from '../storage/note-signer.ts'
-import { logDirectory, logKeyFile, nodesFile, readFacts, readSecret, shardDirectory } from './board-directory.ts'
+import {
+  blobsDirectory,
+  logDirectory,
+  logKeyFile,
+  nodesFile,
+  readFacts,
+  readSecret,
+  shardDirectory,
+} from './board-directory.ts'
+import { BlobCheck } from './fsck-blobs.ts'
+
+const nothing = Buffer.alloc(0)
 
 export type Finding = {
   /** `damage`: what was promised is not there. `derived`: made again at the next start. */
@@ -84,6 +95,7 @@ class LogCheck {
   readonly #shards: JournalReader[]
   readonly #range = new CompactRange()
   readonly #covered: number[]
+  readonly #blobs: BlobCheck
   readonly #nodes: DiskFile | undefined
   #nodesAt = 0
   #nodesAgree = true
@@ -93,6 +105,7 @@ class LogCheck {
     this.#setting = setting
     const shards = setting.ends.length - 1
     this.#covered = Array<number>(shards).fill(0)
+    this.#blobs = new BlobCheck(blobsDirectory(options.path), (where, what) => this.#damage(where, what))
     this.#shards = Array.from({ length: shards }, (_, shard) => {
       const reader = JournalReader.open(shardDirectory(options.path, shard))
       reader.advance(setting.ends[shard]!)
@@ -113,6 +126,7 @@ class LogCheck {
       this.#frame(frame)
       onProgress(frame.seq, through)
     }
+    this.#blobs.end()
     log.close()
     for (const shard of this.#shards) shard.close()
     this.#nodes?.close()
@@ -175,7 +189,11 @@ class LogCheck {
     const record = fromFrame(frame)
     if (record.by === undefined) return
     const where = `shard ${shard} frame ${frame.seq}`
-    const sha = createHash('sha256').update(record.by.signed).digest()
+    const file = this.#blobs.take(record, frameKey(frame).toString('hex'), where)
+    const { by } = record
+    // Of a command whose file is gone its hash is what is left.
+    const bytes = by.cut !== undefined && file === undefined ? undefined : joined(by, file ?? nothing)
+    const sha = bytes === undefined ? commandSha(by) : createHash('sha256').update(bytes).digest()
     if (!sha.subarray(0, 16).equals(frameKey(frame))) this.#damage(where, 'its id is not the hash of its signed bytes')
     if (record.type === RecordType.event && (frame.flags & LEAF) !== 0) {
       const entry = parseEntry(frameEntry(frame))
@@ -186,7 +204,7 @@ class LogCheck {
       if (!agrees) this.#damage(where, 'its log entry does not fit the record')
     }
     const { verify } = this.#options
-    if (verify !== undefined && !verify(record.by.sig, record.by.signed, record.by.key))
+    if (verify !== undefined && bytes !== undefined && !verify(by.sig, bytes, by.key))
       this.#damage(where, 'its signature is not good')
   }
 

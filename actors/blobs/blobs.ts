@@ -75,9 +75,6 @@ type Packed = readonly (readonly [
   events: readonly number[],
 ])[]
 
-/** Stands in signing bytes only as the name of the field: inside a string every quote has a backslash before it. */
-const attachmentsField = Buffer.from(',"attachments":[')
-
 export class Blobs implements Part {
   readonly acts: Part['acts'] = {
     'blob.put': (act, { id }) => this.#put(act, id),
@@ -169,11 +166,8 @@ export class Blobs implements Part {
     return this.#byId.get(id)?.room
   }
 
-  onEvent({ by }: Event, slot: number): void {
-    const signed = Buffer.from(by.signed.buffer, by.signed.byteOffset, by.signed.byteLength)
-    if (this.#byId.size === 0 || !signed.includes(attachmentsField)) return
-    const { command } = JSON.parse(signed.toString('utf8')) as { command: { attachments: readonly string[] } }
-    for (const id of command.attachments) this.#byId.get(id)?.events.push(slot)
+  onEvent({ blobs = [] }: Event, slot: number): void {
+    for (const id of blobs) this.#byId.get(hex(id))!.events.push(slot)
   }
 
   pack(): Packed {

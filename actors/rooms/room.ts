@@ -127,6 +127,7 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
 
 export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: number, now: number): Event {
   const { page, replyTo, root, original, expires } = placed
+  const { attachments = [] } = letter.args as Partial<PostArgs>
   return {
     type: RecordType.event,
     room: letter.to,
@@ -141,6 +142,7 @@ export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: 
     ...(root === '' ? {} : { root: Buffer.from(root, 'hex') }),
     ...(original === '' ? {} : { original: Buffer.from(original, 'hex') }),
     ...(expires === 0 ? {} : { expires }),
+    ...(attachments.length === 0 ? {} : { blobs: attachments.map((id) => Buffer.from(id, 'hex')) }),
   }
 }
 

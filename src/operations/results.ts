@@ -41,11 +41,13 @@ export const LogState = Type.Object(
 const Blob = Type.Object(
   {
     id: id('event_id of its blob.put'),
-    filename: Type.String({ maxLength: sizes.filename_bytes }),
-    media_type: Type.String({ maxLength: sizes.media_type_bytes }),
+    filename: Type.Optional(Type.String({ maxLength: sizes.filename_bytes })),
+    media_type: Type.Optional(Type.String({ maxLength: sizes.media_type_bytes })),
     size: count('bytes'),
     sha256: hash('SHA-256 of the bytes'),
-    url: Type.String({ maxLength: 2048, description: 'path on this board' }),
+    url: Type.Optional(Type.String({ maxLength: 2048, description: 'path on this board; absent in private rooms' })),
+    gone: Type.Optional(Type.Literal('deleted', { description: 'it was deleted: only its place is left' })),
+    reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why it was deleted' })),
   },
   { title: 'Blob' },
 )

@@ -1,0 +1,52 @@
+/**
+ * The check of attachments: every file is what its record says, and every file that is still promised is there.
+ * A file may be missing when its blob was deleted, or when every post that named it was redacted.
+ */
+import { createHash } from 'node:crypto'
+import type { BlobFacts, DeletedFacts } from '../actors/blobs/blobs.ts'
+import { type BoardRecord, RecordType } from '../actors/record.ts'
+import { readBlob } from '../storage/blob-files.ts'
+
+type Put = {
+  readonly where: string
+  readonly room: string
+  readonly sha256: string
+  readonly events: string[]
+  isMissing: boolean
+}
+
+export class BlobCheck {
+  readonly #directory: string
+  readonly #damage: (where: string, what: string) => void
+  readonly #puts = new Map<string, Put>()
+  readonly #redacted = new Set<string>()
+
+  constructor(directory: string, damage: (where: string, what: string) => void) {
+    this.#directory = directory
+    this.#damage = damage
+  }
+
+  /** Takes a record with the id (32 hex) of its command. The file that was cut out of it, if it has one and the file is there. */
+  take(record: BoardRecord, id: string, where: string): Buffer | undefined {
+    if (record.type === RecordType.event)
+      for (const blob of record.blobs ?? []) this.#puts.get(Buffer.from(blob).toString('hex'))?.events.push(id)
+    if (record.type !== RecordType.act) return undefined
+    if (record.op === 'blob.delete') this.#puts.delete((record.facts as DeletedFacts).target)
+    if (record.op === 'event.redact') this.#redacted.add(Buffer.from(record.facts.id as Uint8Array).toString('hex'))
+    if (record.op !== 'blob.put') return undefined
+    const sha256 = Buffer.from((record.facts as BlobFacts).sha256).toString('hex')
+    const file = readBlob(this.#directory, record.room, sha256)
+    this.#puts.set(id, { where, room: record.room, sha256, events: [], isMissing: file === undefined })
+    if (file === undefined || createHash('sha256').update(file).digest('hex') === sha256) return file
+    this.#damage(where, `its file ${record.room}/${sha256} holds other bytes`)
+    return undefined
+  }
+
+  /** After the last record. */
+  end(): void {
+    for (const { where, room, sha256, events, isMissing } of this.#puts.values()) {
+      const isRedacted = events.length > 0 && events.every((id) => this.#redacted.has(id))
+      if (isMissing && !isRedacted) this.#damage(where, `its file ${room}/${sha256} is missing`)
+    }
+  }
+}

@@ -10,13 +10,17 @@ const who = 'any key, for its own receive URLs'
 const example = '0123456789abcdef0123456789abcdef'
 const target = patterned('^[0-9a-f]{32}$', 'one of your receive URLs', 'its id, 32 lowercase hex characters')
 
+const address = {
+  url: Type.Optional(
+    Type.String({ maxLength: 128, description: 'path on this board to POST to; shown once, keep it secret' }),
+  ),
+  secret_shown: Type.Optional(Type.Boolean({ description: 'true: this is a retry, and the url was shown before' })),
+}
+
 const ReceiverSchema = Type.Object(
   {
     id: id('event_id of its receiver.create'),
-    url: Type.Optional(
-      Type.String({ maxLength: 128, description: 'path on this board to POST to; shown once, keep it secret' }),
-    ),
-    secret_shown: Type.Optional(Type.Boolean({ description: 'true: this is a retry, and the url was shown before' })),
+    ...address,
     label: Type.Optional(Type.String({ maxLength: sizes.receiver_label_chars })),
     room: Type.Optional(slug('room that items are posted into')),
     post: Type.Boolean({ description: 'each item is posted into the room' }),
@@ -51,8 +55,6 @@ const ItemSchema = Type.Object(
   },
   { title: 'ReceivedItem', description: 'one delivery' },
 )
-
-const made = Type.Object({ receiver: ReceiverSchema, receipt: Receipt })
 
 export const receiverCreate: Operation = {
   name: 'receiver.create',
@@ -96,7 +98,7 @@ export const receiverCreate: Operation = {
     closed,
   ),
   refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
-  result: made,
+  result: Type.Object({ receiver: ReceiverSchema, receipt: Receipt }),
   example: { operation: 'receiver.create', data: '{"schema":1,"label":"builds","dedupe_header":"X-GitHub-Delivery"}' },
 }
 
@@ -150,7 +152,7 @@ export const receiverRotate: Operation = {
   optional: [],
   narrowed: { target },
   refusals: ['not_found'],
-  result: made,
+  result: Type.Object({ receiver: Type.Object({ id: id('which'), ...address }), receipt: Receipt }),
   example: { operation: 'receiver.rotate', target: example },
 }
 

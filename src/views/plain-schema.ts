@@ -38,7 +38,9 @@ export function plainSchema(schema: TSchema, shapes?: Shapes): Json {
 function plain(value: unknown, shapes: Shapes | undefined): unknown {
   if (Array.isArray(value)) return value.map((each) => plain(each, shapes))
   if (typeof value !== 'object' || value === null) return value
-  const { title, ...schema } = value as Json
+  const { title, ...untitled } = value as Json
+  // Among the properties of a shape, `title` is a name like any other.
+  const schema = typeof title === 'string' ? untitled : (value as Json)
   const simple = choices(schema) ?? wholeNumber(schema)
   const shown = Object.fromEntries(Object.entries(simple).map(([key, each]) => [key, plain(each, shapes)]))
   if (typeof title !== 'string') return shown

@@ -44,7 +44,7 @@ const blocks = (language: string) =>
 type Posted = { readonly text?: string; readonly via?: string; readonly reply_to?: string; readonly event_id: string }
 
 async function postsOf(author: string): Promise<Posted[]> {
-  return [...((await client.get(`/api/events?author=${author}&order=asc`)).data.events as Posted[])]
+  return [...((await client.get(`/api/events?author=${author}&order=asc`)).data.events as unknown as Posted[])]
 }
 
 beforeAll(async () => {

@@ -1,0 +1,67 @@
+/** Every operation’s documented example works: sent as it stands, with real ids in place of those it makes up. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { operations } from '../../src/operations/index.ts'
+import { titleOf } from '../../src/views/openapi/command-shapes.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { faultsOf } from '../support/json-schema.ts'
+import { setups, World } from '../support/operation-setups.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const operator = person('the operator')
+let board: Board
+let client: Client
+let world: World
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id, SHARDS: '2' } })
+  client = await Client.of(board)
+  world = new World(client, operator)
+  // The first head of the log has one leaf: the examples of the log speak of it.
+  await world.post()
+})
+afterAll(() => client.close())
+
+test('every operation has a set-up here, and every set-up an operation', () => {
+  expect(Object.keys(setups).sort()).toEqual(operations.map(({ name }) => name).sort())
+})
+
+describe.each(operations.filter(({ name }) => setups[name] !== undefined).map((each) => [each.name, each] as const))(
+  '%s',
+  (name, operation) => {
+    test('answers its example, and in the shape that is described', async () => {
+      const ready = await setups[name]!(world)
+      // Only what the example names may stand for something else.
+      expect(Object.keys(operation.example)).toEqual(expect.arrayContaining(Object.keys(ready.fields ?? {})))
+      const answer = await world.send(operation, ready)
+      expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])
+      expect(faultsOf(`${titleOf(name)}Result`, answer.data)).toEqual([])
+    })
+
+    test('takes its example by its aliases too', async () => {
+      for (const alias of operation.aliases ?? []) {
+        const { fields, ...ready } = await setups[name]!(world)
+        const answer = await world.send(operation, { ...ready, fields: { ...fields, operation: alias } })
+        expect([alias, answer.status]).toEqual([alias, 200])
+      }
+    })
+
+    test('answers the same question by plain GET, where it has one', async () => {
+      if (operation.get === undefined) return
+      const { fields, meanwhile } = await setups[name]!(world)
+      const given: Record<string, unknown> = { ...operation.example, ...fields }
+      const data = JSON.parse((given.data as string | undefined) ?? '{}') as Record<string, unknown>
+      const query = new URLSearchParams()
+      for (const { name: parameter, field } of operation.get.query) {
+        const value = field.startsWith('data.') ? data[field.slice(5)] : given[field]
+        if (value !== undefined && !Array.isArray(value)) query.set(parameter, String(value))
+      }
+      if (meanwhile !== undefined) query.delete('wait')
+      const path = operation.get.path.replace('{event_id}', String(given.event_id))
+      const answer = await client.get(`${path}${query.size === 0 ? '' : `?${query}`}`)
+      expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])
+      expect(faultsOf(`${titleOf(name)}Result`, answer.data)).toEqual([])
+    })
+  },
+)

@@ -1,0 +1,273 @@
+/**
+ * What must be there before the documented example of an operation can work: for every operation, who sends it and what
+ * stands in place of the ids that its example makes up.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import type { Signer } from '../../src/cli/sign.ts'
+import { signingBytes } from '../../src/format/signing.ts'
+import type { Operation } from '../../src/operations/operation.ts'
+import { type Answer, type Client, type Fields, now, person, type Signing } from './client.ts'
+
+type Values = Readonly<Record<string, string | number | readonly string[]>>
+
+export type Ready = {
+  readonly signer: Signer
+  /** In place of fields of the example. */
+  readonly fields?: Values
+  readonly signing?: Signing
+  /** What happens while the answer is waited for. */
+  readonly meanwhile?: () => Promise<unknown>
+}
+
+/** A board with an operator, and people who have done nothing yet. */
+export class World {
+  readonly client: Client
+  readonly operator: Signer
+  #people = 0
+
+  constructor(client: Client, operator: Signer) {
+    this.client = client
+    this.operator = operator
+  }
+
+  /** Somebody new. */
+  someone(): Signer {
+    return person(`somebody ${++this.#people}`)
+  }
+
+  /** A name that no room or handle has. */
+  name(): string {
+    return `n-${createHash('sha256').update(randomBytes(16)).digest('hex').slice(0, 16)}`
+  }
+
+  /** Sends a command that must be accepted; its data. */
+  async done(signer: Signer, fields: Fields): Promise<Record<string, Record<string, unknown>>> {
+    const answer = await this.client.command(signer, fields)
+    if (answer.status !== 200) throw new Error(`${JSON.stringify(fields)}: ${answer.text}`)
+    return answer.data as unknown as Record<string, Record<string, unknown>>
+  }
+
+  /** A room with its owner. */
+  async room(more: Values = {}, owner = this.someone()): Promise<{ owner: Signer; room: string }> {
+    const room = this.name()
+    await this.done(owner, { operation: 'room.create', room, ...more })
+    return { owner, room }
+  }
+
+  privateRoom(members: readonly string[] = [], owner = this.someone()): Promise<{ owner: Signer; room: string }> {
+    return this.room({ visibility: 'private', members }, owner)
+  }
+
+  /** Id of a new event. */
+  async post(signer = this.someone(), fields: Values = {}): Promise<string> {
+    const answer = await this.client.post(signer, { text: 'something', ...fields })
+    if (answer.status !== 200) throw new Error(answer.text)
+    return answer.data.receipt!.event_id
+  }
+
+  /** Somebody with an event in a room of another. */
+  async roomWithPost(): Promise<{ owner: Signer; room: string; author: Signer; event: string }> {
+    const { owner, room } = await this.room()
+    const author = this.someone()
+    return { owner, room, author, event: await this.post(author, { room }) }
+  }
+
+  async blob(signer: Signer, more: Values = {}): Promise<string> {
+    const fields = { operation: 'blob.put', filename: 'a.txt', media_type: 'text/plain', data: 'SGVsbG8K', ...more }
+    return (await this.done(signer, fields)).blob!.id as string
+  }
+
+  async doc(signer: Signer, more: Values = {}): Promise<string> {
+    const fields = { operation: 'docs.create', text: '# Plan\n', data: '{"schema":1,"title":"Plan"}', ...more }
+    return (await this.done(signer, fields)).doc!.id as string
+  }
+
+  async receiver(signer: Signer): Promise<string> {
+    return (await this.done(signer, { operation: 'receiver.create', data: '{"schema":1}' })).receiver!.id as string
+  }
+
+  async report(): Promise<string> {
+    const event = await this.post()
+    const { report } = await this.done(this.someone(), { operation: 'report', event_id: event, reason: 'spam' })
+    return report!.id as string
+  }
+
+  /** Code of a new invite. */
+  async invite(owner: Signer, room: string, more: Values = {}): Promise<string> {
+    return (await this.done(owner, { operation: 'room.invite.create', room, ...more })).invite!.code as string
+  }
+
+  /** A conversation that waits for the answer of `other`. */
+  async conversation(
+    opener = this.someone(),
+    other = this.someone(),
+  ): Promise<{ room: string; opener: Signer; other: Signer }> {
+    const opened = await this.done(opener, { operation: 'conversation.open', members: [other.id], text: 'hello' })
+    const { room } = opened.conversation as { room: string }
+    return { room, opener, other }
+  }
+
+  /** Moves an identity to the key of another. */
+  rotation(signer: Signer, next: Signer): { fields: Values; signing: Signing } {
+    const signing = { timestamp: now(), nonce: this.name() }
+    const command = { operation: 'identity.rotate', target: next.publicKey, public_key: signer.publicKey, ...signing }
+    const proof = next.sign(signingBytes(this.client.serviceId, command)).toString('base64url')
+    return { fields: { target: next.publicKey, proof }, signing }
+  }
+
+  /** Sends the example of an operation with these fields in place of its own. */
+  async send(operation: Operation, { signer, fields = {}, signing = {}, meanwhile }: Ready): Promise<Answer> {
+    const { proof, ...command } = { ...operation.example, ...fields } as Record<string, string>
+    const { body } = this.client.sign(signer, command as Fields, signing)
+    const sent = this.client.send(
+      proof === undefined ? body : JSON.stringify({ ...(JSON.parse(body) as object), proof }),
+    )
+    if (meanwhile === undefined) return sent
+    let isAnswered = false
+    void sent.finally(() => {
+      isAnswered = true
+    })
+    while (!isAnswered) await Promise.race([sent, meanwhile()])
+    return sent
+  }
+}
+
+type Setup = (world: World) => Promise<Ready> | Ready
+
+const anyone: Setup = (world) => ({ signer: world.someone() })
+/** An event of another. */
+const someEvent: Setup = async (world) => ({ signer: world.someone(), fields: { event_id: await world.post() } })
+/** The owner of a room. */
+const ownRoom: Setup = async (world) => {
+  const { owner, room } = await world.room()
+  return { signer: owner, fields: { room } }
+}
+
+/** The owner of a room and somebody who has this role in it. */
+function withRole(role: 'none' | 'member' | 'moderator'): Setup {
+  return async (world) => {
+    const { owner, room } = await world.room()
+    const target = world.someone().id
+    if (role !== 'none') await world.done(owner, { operation: `room.${role}.add`, room, target })
+    return { signer: owner, fields: { room, target } }
+  }
+}
+
+async function eventInOwnRoom(world: World): Promise<Ready> {
+  const { owner, event } = await world.roomWithPost()
+  return { signer: owner, fields: { event_id: event } }
+}
+
+const ownBlob: Setup = async (world) => {
+  const signer = world.someone()
+  return { signer, fields: { target: await world.blob(signer) } }
+}
+const ownDoc: Setup = async (world) => {
+  const signer = world.someone()
+  return { signer, fields: { target: await world.doc(signer) } }
+}
+const ownReceiver: Setup = async (world) => {
+  const signer = world.someone()
+  return { signer, fields: { target: await world.receiver(signer) } }
+}
+const named: Setup = async (world) => {
+  const handle = world.name()
+  await world.done(world.someone(), { operation: 'identity.register', handle })
+  return { signer: world.someone(), fields: { target: handle } }
+}
+
+/** By the name of the operation. */
+export const setups: Readonly<Record<string, Setup>> = {
+  'identity.register': (world) => ({ signer: world.someone(), fields: { handle: world.name() } }),
+  'identity.get': named,
+  'identities.list': anyone,
+  'identity.events': named,
+  'identity.profile.set': anyone,
+  'identity.rotate': async (world) => {
+    const signer = world.someone()
+    await world.post(signer)
+    return { signer, ...world.rotation(signer, world.someone()) }
+  },
+  'identity.suspend': (world) => ({ signer: world.operator, fields: { target: world.someone().id } }),
+  'identity.unsuspend': async (world) => {
+    const target = world.someone().id
+    await world.done(world.operator, { operation: 'identity.suspend', target, reason: 'x' })
+    return { signer: world.operator, fields: { target } }
+  },
+  'room.create': (world) => ({ signer: world.someone(), fields: { room: world.name() } }),
+  'room.get': anyone,
+  'rooms.list': anyone,
+  'room.pages': anyone,
+  'room.join': async (world) => ({ signer: world.someone(), fields: { room: (await world.room()).room } }),
+  'room.leave': async (world) => {
+    const signer = world.someone()
+    const { room } = await world.room({ members: [signer.id] })
+    return { signer, fields: { room } }
+  },
+  'room.members': anyone,
+  'room.member.add': withRole('none'),
+  'room.member.remove': withRole('member'),
+  'room.moderator.add': withRole('none'),
+  'room.moderator.remove': withRole('moderator'),
+  'room.owner.transfer': withRole('member'),
+  'room.invite.create': ownRoom,
+  'room.invite.accept': async (world) => {
+    const { owner, room } = await world.privateRoom()
+    const code = await world.invite(owner, room)
+    return { signer: world.someone(), fields: { data: JSON.stringify({ schema: 1, code }) } }
+  },
+  'room.policy.get': anyone,
+  'room.policy.set': ownRoom,
+  'room.hide': eventInOwnRoom,
+  'room.restore': async (world) => {
+    const { owner, event } = await world.roomWithPost()
+    await world.done(owner, { operation: 'room.hide', event_id: event, reason: 'x' })
+    return { signer: owner, fields: { event_id: event } }
+  },
+  'room.modlog': anyone,
+  report: someEvent,
+  'reports.list': (world) => ({ signer: world.operator }),
+  'report.resolve': async (world) => ({ signer: world.operator, fields: { target: await world.report() } }),
+  post: anyone,
+  'event.get': someEvent,
+  'event.history': someEvent,
+  'events.list': anyone,
+  'thread.get': someEvent,
+  'event.redact': async (world) => {
+    const signer = world.someone()
+    return { signer, fields: { event_id: await world.post(signer) } }
+  },
+  vote: someEvent,
+  'blob.put': anyone,
+  'blob.get': ownBlob,
+  'blob.delete': ownBlob,
+  'docs.create': anyone,
+  'docs.read': ownDoc,
+  'docs.write': ownDoc,
+  'docs.list': anyone,
+  'docs.history': ownDoc,
+  'docs.delete': ownDoc,
+  'conversation.open': (world) => ({ signer: world.someone(), fields: { members: [world.someone().id] } }),
+  'conversation.respond': async (world) => {
+    const { room, other } = await world.conversation()
+    return { signer: other, fields: { room } }
+  },
+  'conversations.list': anyone,
+  'inbox.get': anyone,
+  'quota.get': anyone,
+  'updates.get': (world) => ({ signer: world.someone(), meanwhile: () => world.post() }),
+  'changes.list': anyone,
+  'room.read_token': async (world) => {
+    const { owner, room } = await world.privateRoom()
+    return { signer: owner, fields: { room } }
+  },
+  'receiver.create': anyone,
+  'receiver.list': anyone,
+  'receiver.items': ownReceiver,
+  'receiver.rotate': ownReceiver,
+  'receiver.delete': ownReceiver,
+  'log.checkpoint': anyone,
+  'log.proof': someEvent,
+  'log.consistency': anyone,
+  'log.leaves': anyone,
+}

@@ -70,6 +70,9 @@ export function capabilities(board: Described) {
       blocks:
         'a line that begins with [ is the head of a post, one that begins with # is the board speaking, an empty line ends a post; in a text an empty line is shown as two spaces, and a line that would begin so has "> " before it',
       resume: '/tail/{room}?since={event_id} goes on behind that event with nothing lost',
+      private: 'room.read_token gives a member the token for /tail/{room}?token=',
+      updates: '/api/updates?wait=25 waits for what is new; send the cursor of each answer with the next',
+      corrections: '/api/changes?after=-1, then after={after}: what a copy of the board must put right',
     },
     limits: {
       ...sizes,
@@ -87,7 +90,7 @@ export function capabilities(board: Described) {
       means:
         'every public post is a leaf of a Merkle tree (RFC 9162) whose heads are C2SP signed notes; keep vkey, and nobody can show you another history',
     },
-    more: { stats: '/api/stats', health: '/healthz', metrics: '/metrics', openapi: '/openapi.json' },
+    more: { stats: '/api/stats', time: '/time', health: '/healthz', metrics: '/metrics', openapi: '/openapi.json' },
     openapi: '/openapi.json',
   }
 }

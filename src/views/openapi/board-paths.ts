@@ -53,6 +53,15 @@ export function boardPaths(shapes: Shapes): Json {
         responses: { '200': text('text/plain', 'It is ready.', 'ok\n'), ...refused },
       },
     },
+    '/time': {
+      get: {
+        operationId: 'time',
+        tags: ['board'],
+        summary: 'The board’s clock.',
+        description: 'What a timestamp is compared with.',
+        responses: { '200': success('The time.', shapes.add('Time', time)), ...refused },
+      },
+    },
     '/metrics': {
       get: {
         operationId: 'metrics',
@@ -70,6 +79,15 @@ export function boardPaths(shapes: Shapes): Json {
 
 function text(type: string, description: string, example: string): Json {
   return { description, content: { [type]: { schema: { type: 'string' }, example } } }
+}
+
+const time: Json = {
+  type: 'object',
+  required: ['unix', 'utc'],
+  properties: {
+    unix: { type: 'integer', minimum: 0, description: 'Unix seconds' },
+    utc: { type: 'string', format: 'date-time', maxLength: 32, description: 'the same, RFC 3339' },
+  },
 }
 
 const stats: Json = {
@@ -164,13 +182,20 @@ const exportPath: Json = {
 const tailPath: Json = {
   operationId: 'tail',
   tags: ['streams'],
-  summary: 'Follow a public room live.',
+  summary: 'Follow a room live.',
   description: [
     'The newest posts, then each further one as soon as it is on disk, for as long as the reader stays. Plain text by',
     'default: a line `[event_id] room/page author time`, the text, an empty line. No text can look like another post: in',
     'it an empty line is shown as two spaces, and a line that begins with `[` or `#` has `> ` before it. With `Accept:',
     'text/event-stream` the same as server-sent events, `id` the event_id and `data` the Event. A reader that does not',
     'keep up is told so in a last line that begins with `#`, and closed.',
+    '',
+    'An edit comes as a post of its own with `supersedes`. A hide, a restore or a redaction comes as a line',
+    '`# event_id is hidden: reason`, and in server-sent events as an event named `revision` with the event or tombstone',
+    'as it is now, without an id. Whoever was away reads what was done meanwhile at `/api/changes`.',
+    '',
+    'A private room is followed with a `token` that the operation `room.read_token` gives to its members; without one it',
+    'is answered like a room that does not exist. The stream ends when its reader is no longer a member.',
   ].join('\n'),
   parameters: [
     pathParameter('room', fields.room.schema),
@@ -181,6 +206,10 @@ const tailPath: Json = {
       default: 5,
     }),
     query('since', 'go on behind this event, with nothing lost', plainSchema(fields.event_id.schema)),
+    query('token', 'opens a private room: what room.read_token gave', {
+      type: 'string',
+      pattern: '^[A-Za-z0-9_-]{1,1024}$',
+    }),
     query('format', 'line: one line for each post, with line feeds as ⏎', {
       type: 'string',
       enum: ['block', 'line'],

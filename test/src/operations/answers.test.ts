@@ -95,7 +95,8 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const [{ event_id: id }] = events as unknown as [{ event_id: string }]
     const head = await read({ operation: 'log.checkpoint' })
     const values: typeof samples = { ...samples, event_id: id, 'data.tree_size': Number(head.tree_size) }
-    for (const operation of operations.filter(({ kind }) => kind === 'read')) {
+    // A token is for private rooms alone.
+    for (const operation of operations.filter(({ kind, name }) => kind === 'read' && name !== 'room.read_token')) {
       const { name, required, get } = operation
       const fields = Object.fromEntries(required.map((field) => [field, values[field]!]))
       const target: Record<string, string> = name === 'identity.get' ? { target: 'ada' } : {}
@@ -141,6 +142,29 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
       dataOf(name, await client.get(`/api/${path}?room=${room}`))
     }
     await write(ada, { operation: 'room.owner.transfer', room, target: ben.id })
+  })
+
+  test('what followers read has its shape, for everybody and for members', async () => {
+    const { cursor } = await read({ operation: 'updates.get' })
+    const mine = await write(ben, { operation: 'updates.get' })
+    const first = await write(ada, { operation: 'post', room: 'den', text: 'to follow' })
+    await write(ada, { operation: 'post', text: 'to follow', reply_to: first.event_id, room: 'den' })
+    await write(ada, { operation: 'post', room: 'lobby', text: 'to follow', to: ben.id })
+    const heard = await write(ben, {
+      operation: 'updates.get',
+      cursor: String(mine.cursor),
+      data: '{"schema":1,"wait":1}',
+    })
+    expect(heard.updates).toHaveLength(4)
+    const seen = dataOf('updates.get', await client.get(`/api/updates?cursor=${cursor}&wait=1`))
+    expect(seen.updates).toHaveLength(1)
+    const edited = await write(ada, { operation: 'post', room: 'lobby', text: 'once' })
+    const { after } = await read({ operation: 'changes.list', data: '{"schema":1,"after":-1}' })
+    const data = JSON.stringify({ schema: 1, supersedes: edited.event_id })
+    await write(ada, { operation: 'post', text: 'twice', data })
+    const corrected = dataOf('changes.list', await client.get(`/api/changes?after=${after}`))
+    expect(corrected.changes).toMatchObject([{ event_id: edited.event_id, events: [{}, {}] }])
+    await write(ben, { operation: 'room.read_token', room: 'den', ttl: 60 })
   })
 
   test('a list goes on behind its cursor, and an expired text leaves a tombstone of the described shape', async () => {

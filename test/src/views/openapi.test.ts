@@ -56,6 +56,7 @@ test('every documented endpoint is there, each with one method and a name of its
       .sort(),
   ).toMatchInlineSnapshot(`
       [
+        "get /api/changes",
         "get /api/events",
         "get /api/events/{event_id}",
         "get /api/identities",
@@ -70,11 +71,13 @@ test('every documented endpoint is there, each with one method and a name of its
         "get /api/rooms",
         "get /api/stats",
         "get /api/thread/{event_id}",
+        "get /api/updates",
         "get /capabilities",
         "get /healthz",
         "get /metrics",
         "get /openapi.json",
         "get /tail/{room}",
+        "get /time",
         "get /v1/export",
         "post /v1/command",
       ]

@@ -1,8 +1,12 @@
 /**
- * One line of a corpus as a message to import: JSON that a stranger wrote, checked field by field.
+ * One line of a corpus as a message to import: JSON that a stranger wrote, checked field by field. Two forms:
  *
  * `{"id","room","author","parent","title","text","created_at"}`; `parent` and `title` may be null or absent,
  * `created_at` is not sent (the board stamps its own time). Text to post = title + empty line + text.
+ *
+ * `{"type":"event","event_id","room","page","kind","author":{"id","handle"},"reply_to","supersedes","text","format"}`, a line of
+ * another board's export. Ids, keys and signatures are that board's: the texts are posted anew, each by a key of its own author's.
+ * Its other lines (tombstones, rotations, leaves, the end) hold nothing to post.
  */
 import { hash } from 'node:crypto'
 import { inertLine, shortened } from './terminal.ts'
@@ -15,15 +19,23 @@ const requestIdBytesMax = 128
 export type CorpusMessage = {
   readonly id: string
   readonly room: string
+  /** Who wrote it: one key is made for each. */
   readonly author: string
+  /** What the author would like to be called. */
+  readonly name: string | undefined
+  /** What it answers; of a later version, the event that it is a version of. */
   readonly parent: string | undefined
+  readonly isEdit: boolean
+  readonly page: string | undefined
+  readonly kind: string | undefined
+  readonly format: string | undefined
   readonly text: string
   readonly textBytes: number
 }
 
 export type CorpusLine =
-  | { readonly ok: true; readonly message: CorpusMessage }
-  | { readonly ok: false; readonly problem: string }
+  /** Without a message: a line of an export with nothing to post. */
+  { readonly ok: true; readonly message: CorpusMessage | undefined } | { readonly ok: false; readonly problem: string }
 
 const roomName = /^[a-z0-9][a-z0-9_-]{0,63}$/
 const handleName = /^[a-z0-9][a-z0-9_-]{1,31}$/
@@ -37,7 +49,36 @@ export function parseCorpusLine(bytes: Uint8Array): CorpusLine {
     return bad('not JSON in UTF-8')
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return bad('not a JSON object')
-  const { id, room, author, parent = null, title = null, text } = value as Record<string, unknown>
+  const fields = value as Record<string, unknown>
+  return typeof fields.type === 'string' ? exported(fields) : composed(fields)
+}
+
+/** A line of an export, in the terms of the other form. */
+function exported(fields: Record<string, unknown>): CorpusLine {
+  const { type, event_id: id, room, page, kind, author, reply_to, supersedes, text, format } = fields
+  if (type !== 'event') {
+    return ['tombstone', 'rotation', 'leaves', 'end'].includes(type as string)
+      ? { ok: true, message: undefined }
+      : bad('"type" must be one that an export has, or left out')
+  }
+  const person = Object(author) as Record<string, unknown>
+  const parent = supersedes ?? reply_to
+  const line = composed({ id, room, author: person.id, parent, text })
+  if (!line.ok || line.message === undefined) return line
+  const known = (word: unknown) => (typeof word === 'string' && roomName.test(word) ? word : undefined)
+  const message = {
+    ...line.message,
+    name: typeof person.handle === 'string' ? person.handle : undefined,
+    isEdit: supersedes !== undefined,
+    page: known(page),
+    kind: known(kind),
+    format: format === 'markdown' ? format : undefined,
+  }
+  return { ok: true, message }
+}
+
+function composed(fields: Record<string, unknown>): CorpusLine {
+  const { id, room, author, parent = null, title = null, text } = fields
   if (typeof id !== 'string' || id === '' || Buffer.byteLength(id) > idBytesMax) {
     return bad(`"id" must be a string of 1 to ${idBytesMax} bytes`)
   }
@@ -52,13 +93,17 @@ export function parseCorpusLine(bytes: Uint8Array): CorpusLine {
   if (whole === '' || whole.includes('\0') || !whole.isWellFormed() || !author.isWellFormed() || !id.isWellFormed()) {
     return bad('the text must not be empty, hold a NUL or a lone surrogate')
   }
-  const message = { id, room, author, parent: parent ?? undefined, text: whole, textBytes: Buffer.byteLength(whole) }
-  return { ok: true, message }
+  const none = { isEdit: false, page: undefined, kind: undefined, format: undefined }
+  const textBytes = Buffer.byteLength(whole)
+  return {
+    ok: true,
+    message: { id, room, author, name: author, parent: parent ?? undefined, ...none, text: whole, textBytes },
+  }
 }
 
 /** The handle that an imported author asks for, or undefined when the name does not fit the rule of handles. */
-export function handleFor(author: string): string | undefined {
-  const handle = author.toLowerCase()
+export function handleFor({ name = '' }: CorpusMessage): string | undefined {
+  const handle = name.toLowerCase()
   return handleName.test(handle) ? handle : undefined
 }
 

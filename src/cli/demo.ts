@@ -213,7 +213,7 @@ class Demo {
 async function roomOfFirst(corpus: string): Promise<string> {
   for await (const { bytes } of openLines(corpus).lines()) {
     const line = parseCorpusLine(bytes)
-    if (line.ok) return line.message.room
+    if (line.ok && line.message !== undefined) return line.message.room
   }
   throw new CommandFailed(`${corpus} holds no message. Give a corpus as "broadside import" takes it.`)
 }

@@ -21,11 +21,19 @@ export type LeafClaim = { readonly index: number; readonly leafHash: Buffer }
 export type CheckedLine = {
   readonly kind: 'event' | 'tombstone' | 'rotation'
   readonly signatures: readonly SignatureToCheck[]
-  /** undefined where the line claims no place in the log. */
-  readonly leaf: LeafClaim | undefined
+  /** Places in the log: the line's own, and of a redacted event that of the redaction. */
+  readonly leaves: readonly LeafClaim[]
+  /** A later version: its own id, and that of its original. */
+  readonly version: { readonly id: string; readonly original: string } | undefined
+  /** Events named otherwise than they were signed, which is right where `signed` is a version of `shown`. */
+  readonly renamed: readonly Renamed[]
+  /** The key is not the one that the author's id is the hash of, and no rotation seen so far ties them. */
+  readonly isUntied: boolean
   readonly origin: string | undefined
   readonly serviceId: string | undefined
 }
+
+export type Renamed = { readonly field: string; readonly signed: string; readonly shown: string }
 
 export type LineCheck =
   | { readonly ok: true; readonly line: CheckedLine }
@@ -64,15 +72,15 @@ function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
   const signature = decodeBytes64(String(value.signature))
   if (key === undefined) return bad('the author’s public key is not 43 characters of base64url')
   if (signature === undefined) return bad('the signature is not 86 characters of base64url')
-  if (author.id !== owners.ownerOf(publicKey, key)) {
-    return bad('the author’s id is not the hash of the key, and no rotation in the file ties them')
-  }
+  const isUntied = author.id !== owners.ownerOf(publicKey, key)
   if (command.public_key !== publicKey) return bad('the signed bytes name another key than the author’s')
   const different = differingField(value, command)
-  if (different !== undefined) return bad(`the ${different} shown is not the one that was signed`)
+  if (typeof different === 'string') return bad(`the ${different} shown is not the one that was signed`)
   return finish(value, 'event', {
     serviceId: payload.serviceId,
     signatures: [{ signature, publicKey: key, message, whose: 'the author’s signature' }],
+    renamed: different,
+    isUntied,
   })
 }
 
@@ -80,7 +88,7 @@ function checkTombstone(value: Fields): LineCheck {
   for (const field of ['text', 'signed_payload', 'signature']) {
     if (value[field] !== undefined) return bad(`a tombstone still has its ${field}`)
   }
-  return finish(value, 'tombstone', { serviceId: undefined, signatures: [] })
+  return finish(value, 'tombstone', { serviceId: undefined, signatures: [], renamed: [], isUntied: false })
 }
 
 function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
@@ -101,6 +109,8 @@ function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
       { signature, publicKey: oldKey, message, whose: 'the old key’s signature' },
       { signature: proof, publicKey: newKey, message, whose: 'the new key’s signature' },
     ],
+    renamed: [],
+    isUntied: false,
   })
 }
 
@@ -132,20 +142,44 @@ function openPayload(value: Fields): Payload | string {
 
 const notCanonical = 'the signed_payload is not in the canonical form of signing bytes'
 
-/** Which shown field of a post differs from the signed one. Other operations show text that they derive. */
-function differingField(value: Fields, command: Fields): string | undefined {
-  if (!postOperations.has(String(command.operation))) return undefined
+/**
+ * Which shown field of a post differs from the signed one; else the events that it names by another of their ids.
+ * Other operations show text that they derive.
+ */
+function differingField(value: Fields, command: Fields): string | readonly Renamed[] {
+  if (!postOperations.has(String(command.operation))) return []
   if (value.text !== command.text) return 'text'
-  if ((value.reply_to ?? '') !== (command.reply_to ?? '')) return 'reply_to'
+  const supersedes = supersedesOf(command)
+  const renamed: Renamed[] = []
+  for (const [field, signed] of [
+    ['supersedes', supersedes],
+    ['reply_to', String(command.reply_to ?? '')],
+  ] as const) {
+    const shown = String(value[field] ?? '')
+    // A version may leave its place to its original.
+    if (shown === signed || (field === 'reply_to' && signed === '' && supersedes !== '')) continue
+    if (shown === '' || signed === '') return field
+    renamed.push({ field, signed, shown })
+  }
   if ((value.to ?? '') !== (command.to ?? '')) return 'to'
   if (value.kind !== (command.kind ?? 'note')) return 'kind'
   // A reply may leave its place to the post that it answers.
   if (command.room !== undefined && value.room !== command.room) return 'room'
   if (command.page !== undefined && value.page !== command.page) return 'page'
-  return undefined
+  return renamed
 }
 
-type Facts = { readonly serviceId: string | undefined; readonly signatures: readonly SignatureToCheck[] }
+/** The event that a signed post says it is a new version of, or ''. */
+function supersedesOf({ data }: Fields): string {
+  if (typeof data !== 'string') return ''
+  try {
+    return String(recordOf(JSON.parse(data)).supersedes ?? '')
+  } catch {
+    return ''
+  }
+}
+
+type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'isUntied'>
 
 /** What events, tombstones and rotations have in common: the id and the entry in the log. */
 function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineCheck {
@@ -155,27 +189,44 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
     if (typeof event !== 'string' || !isHex32(event)) return bad('event_id is not 32 hex digits')
     if (event !== command.slice(0, 32)) return bad('event_id is not the first half of command_sha256')
   }
+  const { supersedes } = value
+  if (supersedes !== undefined && (typeof supersedes !== 'string' || !isHex32(supersedes)))
+    return bad('supersedes is not 32 hex digits')
+  const version = supersedes === undefined ? undefined : { id: String(event), original: supersedes }
   const log = recordOf(value.log)
-  if (log.state === 'none') return { ok: true, line: { kind, leaf: undefined, origin: undefined, ...facts } }
-  if (log.state !== 'included' || typeof log.origin !== 'string') return bad('log names no state and origin')
-  const { origin } = log
-  if (!Number.isSafeInteger(log.index) || (log.index as number) < 0) return bad('log.index is not the number of a leaf')
-  const time = value.created_at
-  if (!Number.isSafeInteger(time)) return bad('created_at is not a time in Unix seconds')
+  if (log.state === 'none') return { ok: true, line: { kind, leaves: [], origin: undefined, version, ...facts } }
   const isRotation = kind === 'rotation'
   if (!isRotation && (typeof value.room !== 'string' || !Number.isSafeInteger(value.seq))) {
     return bad('room or seq is missing')
   }
-  const entry = formatEntry({
-    kind: isRotation ? 'rotate' : 'post',
-    event: command.slice(0, 32),
-    room: isRotation ? '-' : String(value.room),
-    seq: isRotation ? '-' : (value.seq as number),
-    time: time as number,
-    command,
-  })
-  const leaf = { index: log.index as number, leafHash: leafHash(entry) }
-  return { ok: true, line: { kind, leaf, origin, ...facts } }
+  const room = isRotation ? '-' : String(value.room)
+  const seq = isRotation ? '-' : (value.seq as number)
+  const own = leafOf(value, { kind: isRotation ? 'rotate' : 'post', room, seq })
+  if (typeof own === 'string') return bad(own)
+  const leaves: LeafClaim[] = [own]
+  if (value.redaction !== undefined) {
+    const redaction = leafOf(recordOf(value.redaction), { kind: 'redact', room, seq, target: String(event) })
+    if (typeof redaction === 'string') return bad(`of the redaction, ${redaction}`)
+    leaves.push(redaction)
+  }
+  return { ok: true, line: { kind, leaves, origin: log.origin as string, version, ...facts } }
+}
+
+/** The leaf that a record says it is, with what else its entry has to say; a string says what is wrong. */
+function leafOf(
+  record: Fields,
+  { kind, room, seq, target }: { kind: string; room: string; seq: number | string; target?: string },
+): LeafClaim | string {
+  const log = recordOf(record.log)
+  if (log.state !== 'included' || typeof log.origin !== 'string') return 'log names no state and origin'
+  if (!Number.isSafeInteger(log.index) || (log.index as number) < 0) return 'log.index is not the number of a leaf'
+  const { created_at: time, command_sha256: command } = record
+  if (!Number.isSafeInteger(time)) return 'created_at is not a time in Unix seconds'
+  if (typeof command !== 'string' || !isHex64(command)) return 'command_sha256 is not 64 hex digits'
+  const event = command.slice(0, 32)
+  const more = target === undefined ? {} : { target }
+  const entry = formatEntry({ kind, event, room, seq, time: time as number, command, ...more })
+  return { index: log.index as number, leafHash: leafHash(entry) }
 }
 
 function recordOf(value: unknown): Fields {

@@ -12,7 +12,8 @@ import { durationText, grouped } from './terminal.ts'
 
 export const importCommand: Command = {
   name: 'import',
-  summary: 'Posts a corpus (JSON lines: id, room, author, parent, title, text), each message signed by its author.',
+  summary:
+    'Posts a corpus (JSON lines: id, room, author, parent, title, text) or a board’s export, each signed by its author.',
   usage: 'import FILE.jsonl[.gz] [options]',
   optionHelp: [
     urlOptionHelp,
@@ -80,6 +81,7 @@ export function printReport(report: ImportReport, terminal: Terminal, listAll: b
   lines.push(...namesOf(report.tooLong, 'too long (over 32,768 bytes), not posted', true))
   lines.push(...namesOf(report.refused, 'refused by the board', listAll))
   lines.push(...namesOf(report.badLines, 'lines that are not messages', listAll))
+  if (report.others > 0) lines.push(`${grouped(report.others)} lines of an export that hold no text were passed over.`)
   if (report.reattached > 0) {
     lines.push(
       `${grouped(report.reattached)} replies stand under the nearest posted ancestor: their parent was not posted.`,

@@ -39,6 +39,8 @@ export type ImportReport = {
   readonly tooLong: Dropped
   readonly refused: Dropped
   readonly badLines: Dropped
+  /** Lines of an export that hold nothing to post. */
+  others: number
   reattached: number
   rootless: number
   handlesNotApplied: number
@@ -67,6 +69,8 @@ export class Importer {
   readonly #idsSeen = new Set<string>()
   readonly #authorsSeen = new Set<string>()
   readonly report: ImportReport
+  /** Corpus id of an original -> that of its newest version read. */
+  readonly #newestVersions = new Map<string, string>()
   /** Corpus ids whose post asks for its author's handle. */
   readonly #asksHandle = new Set<string>()
   #inFlight = 0
@@ -129,7 +133,11 @@ export class Importer {
   #take(number: number, bytes: Buffer): void {
     const line = parseCorpusLine(bytes)
     if (!line.ok) return this.#drop(this.report.badLines, `line ${number}: ${line.problem}`)
-    const { message } = line
+    if (line.message === undefined) {
+      this.report.others += 1
+      return
+    }
+    const message = this.#chained(line.message)
     if (this.#idsSeen.has(message.id)) {
       return this.#drop(this.report.badLines, `line ${number}: the id ${shownId(message.id)} stood on an earlier line`)
     }
@@ -142,13 +150,22 @@ export class Importer {
     // be the same request.
     if (!this.#authorsSeen.has(message.author)) {
       this.#authorsSeen.add(message.author)
-      if (handleFor(message.author) !== undefined) this.#asksHandle.add(message.id)
+      if (handleFor(message) !== undefined) this.#asksHandle.add(message.id)
     }
     if (this.#options.state.eventIdOf(message.id) !== undefined) {
       this.report.before += 1
       return this.#queue.posted(message.id)
     }
     this.#queue.add(message)
+  }
+
+  /** A version follows the one before it, so that they stand in the order of the file. */
+  #chained(message: CorpusMessage): CorpusMessage {
+    const { id, parent, isEdit } = message
+    if (!isEdit || parent === undefined) return message
+    const before = this.#newestVersions.get(parent) ?? parent
+    this.#newestVersions.set(parent, id)
+    return { ...message, parent: before }
   }
 
   /** Never throws: it also runs where nobody could catch. */
@@ -194,8 +211,14 @@ export class Importer {
 
   #fieldsOf({ message, replyTo }: ReadyMessage): CommandFields {
     const fields: Record<string, string> = { room: message.room, text: message.text }
-    if (replyTo !== undefined) fields.reply_to = replyTo
-    const handle = this.#asksHandle.has(message.id) ? handleFor(message.author) : undefined
+    const isEdit = message.isEdit && replyTo !== undefined
+    if (replyTo !== undefined && !isEdit) fields.reply_to = replyTo
+    if (message.page !== undefined && !isEdit) fields.page = message.page
+    if (message.kind !== undefined) fields.kind = message.kind
+    const { format } = message
+    if (isEdit || format !== undefined)
+      fields.data = JSON.stringify({ schema: 1, format, ...(isEdit ? { supersedes: replyTo } : {}) })
+    const handle = this.#asksHandle.has(message.id) ? handleFor(message) : undefined
     if (handle !== undefined) fields.handle = handle
     return { operation: 'post', ...fields, request_id: requestIdFor(message.id) }
   }
@@ -310,6 +333,7 @@ function emptyReport(): ImportReport {
     tooLong: dropped(),
     refused: dropped(),
     badLines: dropped(),
+    others: 0,
     reattached: 0,
     rootless: 0,
     handlesNotApplied: 0,

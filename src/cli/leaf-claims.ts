@@ -62,6 +62,17 @@ export class LeafClaims {
     return named
   }
 
+  /** Numbers of the tiles, `width` leaves each, that hold a claimed leaf below `size`, rising. After `sort`. */
+  *tiles(width: number, size: number): Generator<number, void, undefined> {
+    let before = -1
+    for (const claim of this.#order!) {
+      const index = this.#indexes[claim]!
+      const tile = Math.floor(index / width)
+      if (index < size && tile !== before) yield tile
+      before = tile
+    }
+  }
+
   /** Claims on leaves beyond those compared. */
   remaining(beyond: (line: number, index: number) => void): void {
     const order = this.#order!

@@ -140,7 +140,7 @@ function writeUpperTiles(store: MirrorStore, from: number, size: number): void {
 }
 
 /** Empty: there is no such file, where that may be. */
-async function fetchBytes(url: string, mayBeAbsent = false): Promise<Buffer> {
+export async function fetchBytes(url: string, mayBeAbsent = false): Promise<Buffer> {
   let problem = ''
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, 250 * 2 ** attempt))

@@ -9,11 +9,13 @@ import { decodeBase64 } from '../../storage/base64.ts'
 import { openCheckpoint, type ParsedCheckpoint, parseCheckpoint } from '../../storage/checkpoint.ts'
 import { CompactRange } from '../../storage/merkle.ts'
 import { parseNote, type VerifierKey } from '../../storage/note.ts'
+import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { chooseBackend } from '../verify/choose.ts'
 import type { VerdictCallback } from '../verify/verifier.ts'
-import { checkLine, KeyOwners, type SignatureToCheck } from './event-check.ts'
+import { checkLine, KeyOwners, type Renamed, type SignatureToCheck } from './event-check.ts'
 import { LeafClaims } from './leaf-claims.ts'
 import { type Line, lineBytesMax } from './lines.ts'
+import type { LogTiles } from './log-tiles.ts'
 
 /** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
 const pendingMax = 2048
@@ -31,6 +33,10 @@ export type ExportReport = {
   leaves: number
   /** Leaves that a line of the file is the entry of. */
   named: number
+  /** Size of the head that the lines of a part were proved against, leaf by leaf; undefined = they were not. */
+  provedAt: number | undefined
+  /** Lines of a part that only the rest could settle: whose key it is, or which event a version's id stands for. */
+  unsettled: number
   hasEnd: boolean
   /** The checkpoint at the end, and whether the log's key signed it; undefined = no key to check with. */
   checkpoint: ParsedCheckpoint | undefined
@@ -63,6 +69,8 @@ export type ExportVerifyOptions = {
   readonly checker: SignatureChecker
   /** The log's key; without it the checkpoint's signature stays unchecked unless the file brings a key. */
   readonly logKey: VerifierKey | undefined
+  /** The log itself, to prove the lines of a filtered or paged export against. */
+  readonly tiles?: LogTiles | undefined
   /** Told after each line. */
   readonly progress: (lines: number) => void
 }
@@ -82,6 +90,10 @@ class ExportVerification {
   readonly #report: ExportReport = emptyReport()
   #origin: string | undefined
   #areLeavesBroken = false
+  /** Id of a later version -> its original. */
+  readonly #versions = new Map<string, string>()
+  readonly #renamed: (Renamed & { readonly line: number })[] = []
+  readonly #untied: number[] = []
   #pending = 0
   #wake: (() => void) | undefined
 
@@ -100,7 +112,9 @@ class ExportVerification {
       this.#options.progress(number)
     }
     await this.#until(0)
+    this.#settle()
     this.#finish()
+    if (!report.hasEnd && this.#options.tiles !== undefined) await this.#prove(this.#options.tiles)
     return report
   }
 
@@ -128,14 +142,17 @@ class ExportVerification {
     else report.rotations += 1
     const check = checkLine(value, this.#owners)
     if (!check.ok) return this.#fail(number, check.problem)
-    const { leaf, origin, serviceId, signatures } = check.line
+    const { leaves, origin, serviceId, signatures, version, renamed, isUntied } = check.line
     if (serviceId !== undefined) {
       report.serviceId ??= serviceId
       if (serviceId !== report.serviceId)
         return this.#fail(number, 'it was signed for another board than the lines before')
     }
     if (origin !== undefined) this.#sameOrigin(number, origin)
-    if (leaf !== undefined) this.#claims.add(leaf.index, leaf.leafHash, number)
+    for (const { index, leafHash } of leaves) this.#claims.add(index, leafHash, number)
+    if (version !== undefined) this.#versions.set(version.id, version.original)
+    for (const each of renamed) this.#renamed.push({ ...each, line: number })
+    if (isUntied) this.#untied.push(number)
     for (const signature of signatures) this.#checkSignature(number, signature)
   }
 
@@ -214,6 +231,35 @@ class ExportVerification {
     this.#claims.remaining((line, index) => this.#fail(line, `leaf ${index}, which it names, is beyond the checkpoint`))
   }
 
+  /** What a line says by another line's word: in a part of an export that other line may be missing. */
+  #settle(): void {
+    const report = this.#report
+    for (const { line, field, signed, shown } of this.#renamed) {
+      const original = this.#versions.get(signed)
+      if (original === shown) continue
+      if (original !== undefined || report.hasEnd) this.#fail(line, `the ${field} shown is not the one that was signed`)
+      else report.unsettled += 1
+    }
+    for (const line of this.#untied) {
+      if (report.hasEnd)
+        this.#fail(line, 'the author’s id is not the hash of the key, and no rotation in the file ties them')
+      else report.unsettled += 1
+    }
+  }
+
+  /** Every leaf that a line names, held against the log's own tiles. */
+  async #prove(tiles: LogTiles): Promise<void> {
+    const report = this.#report
+    this.#claims.sort()
+    for (const tile of this.#claims.tiles(TILE_WIDTH, tiles.size)) {
+      report.named += this.#claims.compare(tile * TILE_WIDTH, await tiles.leaves(tile), (line, index) => {
+        this.#fail(line, `its entry is not leaf ${index} of the log`)
+      })
+    }
+    this.#claims.remaining((line, index) => this.#fail(line, `leaf ${index}, which it names, is beyond the checkpoint`))
+    report.provedAt = tiles.size
+  }
+
   #sameOrigin(number: number, origin: string): void {
     this.#origin ??= origin
     if (origin !== this.#origin) this.#fail(number, `the log is ${origin}; the lines before name ${this.#origin}`)
@@ -245,6 +291,8 @@ function emptyReport(): ExportReport {
     signatures: 0,
     leaves: 0,
     named: 0,
+    provedAt: undefined,
+    unsettled: 0,
     hasEnd: false,
     checkpoint: undefined,
     isSignedByLog: undefined,

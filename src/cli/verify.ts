@@ -15,6 +15,7 @@ import {
   UsageError,
 } from './command-line.ts'
 import { type LineSource, openLines } from './lines.ts'
+import { LogTiles } from './log-tiles.ts'
 import { MirrorStore } from './mirror-store.ts'
 import { Progress } from './progress.ts'
 import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
@@ -33,10 +34,16 @@ export const verifyCommand: Command = {
   optionHelp: [
     ['--vkey VKEY', 'the log’s key, pinned: what /log/vkey or /capabilities told you once, kept by you'],
     ['--url URL', 'take the key from this board instead (then the board is trusted for it)'],
+    ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
     ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
-  options: { vkey: { type: 'string' }, url: { type: 'string' }, threads: { type: 'string' } },
+  options: {
+    vkey: { type: 'string' },
+    url: { type: 'string' },
+    from: { type: 'string' },
+    threads: { type: 'string' },
+  },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
     const path = args.positionals[0]!
@@ -49,7 +56,9 @@ export const verifyCommand: Command = {
       printProof(proof.verify(key?.key), key, terminal)
       return exitCodes.ok
     }
-    const report = await checkExport(source, { key, threads, terminal })
+    const from = args.text('from')
+    const tiles = from === undefined ? undefined : await LogTiles.open(from, key!.key)
+    const report = await checkExport(source, { key, tiles, threads, terminal })
     if (report.first === undefined) return exitCodes.ok
     const { line, reason } = report.first
     const others = report.failures - 1
@@ -94,7 +103,7 @@ type LogKey = { readonly key: VerifierKey; readonly isPinned: boolean; readonly 
 async function pinnedKey(args: Arguments): Promise<LogKey | undefined> {
   const vkey = args.text('vkey')
   if (vkey !== undefined) return { key: keyOf(vkey, UsageError), isPinned: true, from: '--vkey' }
-  const url = args.text('url')
+  const url = args.text('url') ?? args.text('from')
   if (url === undefined) return undefined
   const client = new BoardClient({ url })
   try {
@@ -155,10 +164,19 @@ function printProof(facts: ProvenFacts, key: LogKey | undefined, terminal: Termi
   terminal.out(table(rows))
 }
 
-type ExportCheck = { readonly key: LogKey | undefined; readonly threads: number; readonly terminal: Terminal }
+type ExportCheck = {
+  readonly key: LogKey | undefined
+  /** The log, where a part of an export is to be proved against it. */
+  readonly tiles?: LogTiles | undefined
+  readonly threads: number
+  readonly terminal: Terminal
+}
 
 /** Checks an export and prints its table; failures are in the report. Also used by `demo`. */
-export async function checkExport(source: LineSource, { key, threads, terminal }: ExportCheck): Promise<ExportReport> {
+export async function checkExport(
+  source: LineSource,
+  { key, tiles, threads, terminal }: ExportCheck,
+): Promise<ExportReport> {
   const checker = threads === 0 ? checkHere() : await Verifier.start({ threads })
   const progress = new Progress({ terminal, unit: 'lines' })
   try {
@@ -166,6 +184,7 @@ export async function checkExport(source: LineSource, { key, threads, terminal }
       lines: source.lines(),
       checker,
       logKey: key?.key,
+      tiles,
       progress: (lines) => {
         const share = source.share()
         progress.update(lines, share === 0 ? undefined : lines / share)
@@ -209,12 +228,20 @@ function rowsOf(
       `${grouped(leaves)}; ${grouped(named)} are lines of this file, ${grouped(others)} other entries`,
     ])
     rows.push(['checkpoint', checkpointText(isSignedByLog, key)])
+  } else if (report.provedAt !== undefined) {
+    const of = `${grouped(report.named)} leaves under the signed root of ${grouped(report.provedAt)}, by the log’s tiles`
+    rows.push(['inclusion', `${of}: verified, ${keyText(key, 'the board')}`])
   } else {
     rows.push([
       'inclusion',
-      'NOT CHECKED: a filtered or paged export has no leaves; only signatures and ids were checked',
+      'NOT CHECKED: a filtered or paged export has no leaves; give the board with --from URL to prove its lines',
     ])
   }
+  if (report.unsettled > 0)
+    rows.push([
+      'not settled',
+      `${grouped(report.unsettled)} lines name a key or a version that only the rest of the export explains`,
+    ])
   rows.push(['failures', grouped(report.failures)])
   rows.push([
     'read',

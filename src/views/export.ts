@@ -27,7 +27,8 @@ export function exportLine({ state, body, frame: frameAt, origin, now }: LineCon
   const { log, ...event } = versionView(state, slot, frame, { payload: true, now: now() })
   const { command } = entryOf(frame)
   const line = { ...event, command_sha256: command, log: { ...log, origin }, archive_eligible: true }
-  const redaction = state.marks.redactionOf(slot)
+  // The log names the original, whose redaction covers every version.
+  const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
   if (redaction === undefined) return `${JSON.stringify(line)}\n`
   return `${JSON.stringify({ ...line, redaction: redactionView(redaction, frameAt(redaction.shard, redaction.place), origin) })}\n`
 }

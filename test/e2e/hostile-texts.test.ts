@@ -36,7 +36,7 @@ function sample(): string[] {
   const lines = gunzipSync(readFileSync(corpus)).toString('utf8').trimEnd().split('\n')
   for (const [number, line] of lines.entries()) {
     const parsed = parseCorpusLine(Buffer.from(line))
-    if (!parsed.ok || parsed.message.textBytes > 32_768) continue
+    if (!parsed.ok || parsed.message === undefined || parsed.message.textBytes > 32_768) continue
     const { text } = parsed.message
     const isOdd = /[\u{10000}-\u{10ffff}]/u.test(text) || dangerous.test(text.replaceAll('\n', ''))
     if (isOdd || number % 120 === 0) found.push(text)

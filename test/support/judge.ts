@@ -77,7 +77,7 @@ export async function proveEvent(
   return answer.data as ProofJson
 }
 
-export type ExportedEvent = EventJson & { readonly command_sha256: string }
+export type ExportedEvent = EventJson & { readonly command_sha256: string; readonly supersedes?: string }
 export type Exported = {
   readonly sha256: string
   readonly events: readonly ExportedEvent[]
@@ -112,11 +112,12 @@ function checkPlaces(events: readonly ExportedEvent[]): void {
   expect(new Set(events.map(({ log }) => log.index)).size).toBe(events.length)
   const threads = new Map<string, string>()
   const next = new Map<string, number>()
-  for (const { event_id, room, seq, reply_to, thread } of events) {
+  for (const { event_id, room, seq, reply_to, thread, supersedes } of events) {
     const expected = next.get(room) ?? 1
     if (seq !== expected) throw new Error(`room ${room} goes on with ${seq} instead of ${expected}`)
     next.set(room, seq + 1)
-    const root = reply_to === undefined ? event_id : threads.get(reply_to)
+    const before = supersedes ?? reply_to
+    const root = before === undefined ? event_id : threads.get(before)
     if (thread !== root) throw new Error(`${event_id} is in thread ${thread} instead of ${root}`)
     threads.set(event_id, thread)
   }

@@ -96,9 +96,8 @@ export class Front {
         : {
             identity,
             unit: 'byte',
-            daily_bytes: bytes.limit,
+            ...(bytes.limit === undefined ? {} : { daily_bytes: bytes.limit, remaining_bytes: bytes.remaining }),
             used_bytes: bytes.used,
-            remaining_bytes: bytes.remaining,
             resets_at: this.#options.wallSeconds() + bytes.whole_in,
           }
     return { ok: true, json: JSON.stringify({ quota: { ...daily, allowances } }) }

@@ -2,13 +2,13 @@
 import { rates } from '../limits.ts'
 import { Limiter, networkOf } from './limiter.ts'
 
-/** One allowance: at most `limit` at once, of which `regained` come back in `per_seconds`, evenly; null = no limit. */
+/** One allowance: at most `limit` at once, of which `regained` come back in `per_seconds`, evenly; without them no limit. */
 export type Allowance = {
-  readonly limit: number | null
-  readonly regained: number | null
+  readonly limit?: number
+  readonly regained?: number
   readonly per_seconds: number
   readonly used: number
-  readonly remaining: number | null
+  readonly remaining?: number
   /** Seconds until nothing is used. */
   readonly whole_in: number
 }
@@ -66,14 +66,8 @@ export class Throttle {
   #allowance(limiter: Limiter, key: string, limit: number, seconds: number, per = limit): Allowance {
     const isLimited = this.#on && limit !== Number.POSITIVE_INFINITY
     const owed = limiter.owed(key)
-    return {
-      limit: isLimited ? limit : null,
-      regained: isLimited ? per : null,
-      per_seconds: seconds,
-      used: owed.units,
-      remaining: isLimited ? Math.max(0, limit - owed.units) : null,
-      whole_in: owed.seconds,
-    }
+    const bounds = isLimited ? { limit, regained: per, remaining: Math.max(0, limit - owed.units) } : {}
+    return { ...bounds, per_seconds: seconds, used: owed.units, whole_in: owed.seconds }
   }
 
   unsigned(address: string): number {

@@ -13,7 +13,7 @@ export const conversationOpen: Operation = {
   name: 'conversation.open',
   group: 'direct',
   summary:
-    'Open the private room of exactly these members and you, or find it; `text` is said in it at once. Until somebody accepts, it takes 10 messages of 4 KiB from its opener. Read and post in it like in any private room.',
+    'Open the private room of exactly these members and you, or find it, and say `text` in it. Until somebody accepts, it takes 10 messages of 4 KiB from its opener.',
   kind: 'write',
   who: 'any key',
   required: ['members'],
@@ -36,7 +36,7 @@ export const conversationRespond: Operation = {
   name: 'conversation.respond',
   group: 'direct',
   summary:
-    'Accept, decline or block a conversation. Declining and blocking tell its opener nothing; blocking keeps everything of the opener out of your inbox and lists too. Posting in it accepts it.',
+    'Accept, decline or block a conversation; posting in it accepts it. Its opener hears nothing of a decline or a block. A block keeps the opener out of your whole inbox.',
   kind: 'write',
   who: 'members of the conversation',
   required: ['room', 'data'],

@@ -1,6 +1,7 @@
 /** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
 import { Type } from 'typebox'
-import { patterned } from './fields.ts'
+import { sizes } from '../limits.ts'
+import { bounded, patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
 
@@ -73,7 +74,7 @@ export const eventsList: Operation = {
   name: 'events.list',
   group: 'events',
   summary:
-    'List visible events, newest first, of everything public or of one room; filter by page, author or kind, or search with `query`: words that must all be there, "phrases", -words that must not, word* for beginnings. One item for each event, with its newest text.',
+    'List visible events, newest first, of everything public or of one room, each with its newest text; filter by page, author or kind, search words with `query`.',
   kind: 'read',
   who: readers,
   required: [],
@@ -92,6 +93,10 @@ export const eventsList: Operation = {
   ),
   narrowed: {
     target: patterned('^[0-9a-f]{64}$', 'author of the events', 'an identity id of 64 lowercase hex characters'),
+    query: bounded(
+      sizes.query_bytes,
+      'words that must all be there, "phrases", -words that must not, word* for beginnings',
+    ),
   },
   refusals: ['not_found', 'private_room'],
   result: listOf('events', EventSchema, { generation: Generation }),

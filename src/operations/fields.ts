@@ -61,7 +61,7 @@ export const base64url32Pattern = '^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
 export const base64url64Pattern = '^[A-Za-z0-9_-]{85}[AQgw]$'
 
 /** A string of 1 to `bytes` bytes. */
-function bounded(bytes: number, meaning: string, rule = `a string of 1 to ${bytes} bytes`): Field {
+export function bounded(bytes: number, meaning: string, rule = `a string of 1 to ${bytes} bytes`): Field {
   const schema = Type.String({ minLength: 1, maxLength: bytes, description: `${meaning}: ${rule}` })
   return { type: 'string', meaning, schema, rule, bytesMax: bytes }
 }

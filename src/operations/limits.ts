@@ -4,10 +4,7 @@ import type { Operation } from './operation.ts'
 
 const safe = Number.MAX_SAFE_INTEGER
 const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
-const limit = (description: string) =>
-  Type.Union([Type.Integer({ minimum: 0, maximum: safe }), Type.Null()], {
-    description: `${description}; null: no limit`,
-  })
+const limit = (description: string) => Type.Optional(count(`${description}; absent: no limit`))
 
 const Allowance = Type.Object(
   {
@@ -35,9 +32,9 @@ export const quotaGet: Operation = {
     quota: Type.Object({
       identity: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$', description: 'whose, when signed' })),
       unit: Type.Optional(Type.Literal('byte')),
-      daily_bytes: Type.Optional(limit('signed bytes a day')),
+      daily_bytes: limit('signed bytes a day'),
       used_bytes: Type.Optional(count('bytes used')),
-      remaining_bytes: Type.Optional(limit('bytes left now')),
+      remaining_bytes: limit('bytes left now'),
       resets_at: Type.Optional(count('when all of them are there again, Unix seconds')),
       allowances: Type.Object({
         reads: Allowance,

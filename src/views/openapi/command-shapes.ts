@@ -32,21 +32,39 @@ export function anyCommand(shapes: Shapes): Json {
   })
 }
 
-/** The rule of a field, and those of operations that take more. */
+/** The rule of a field that holds whatever the operation: the general one, made as wide as those operations that take more. */
 function widest(name: FieldName): Json {
   const wider = operations.flatMap(({ narrowed }) => {
     const field = narrowed?.[name]
     return field?.widens === true ? [plainSchema(field.schema)] : []
   })
-  const general = plainSchema(fields[name].schema)
-  return wider.length === 0 ? general : { anyOf: [general, ...wider] }
+  return wider.reduce(either, plainSchema(fields[name].schema))
+}
+
+/** A string that either shape takes; what only one of them asks for is not asked. */
+function either(one: Json, other: Json): Json {
+  const { pattern, ...rest } = one as StringShape
+  const { minLength = 0, maxLength = 0, enum: choices } = other as StringShape
+  if (rest.enum !== undefined) return { ...rest, enum: [...new Set([...rest.enum, ...(choices ?? [])])] }
+  return {
+    ...rest,
+    minLength: Math.min(rest.minLength ?? 0, minLength),
+    maxLength: Math.max(rest.maxLength ?? 0, maxLength),
+  }
+}
+
+type StringShape = {
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly pattern?: string
+  readonly enum?: readonly string[]
 }
 
 /** The shape of the commands of one operation. */
 export function commandOf(operation: Operation, shapes: Shapes): Json {
   const { name, aliases = [], kind, required, optional, summary } = operation
   const own = [...required, ...optional]
-  const rest = [...envelope].filter((each) => each !== 'operation')
+  const rest = [...envelope].filter((each) => each !== 'operation' && !own.includes(each))
   const properties = Object.fromEntries(own.map((each) => [each, fieldOf(operation, each, shapes)]))
   return shapes.add(`${titleOf(name)}Request`, {
     type: 'object',

@@ -6,12 +6,13 @@
 #   xfsprogs, e2fsprogs         file systems of a fixed size, for full-disk and power-cut tests
 #   util-linux                  mount, losetup, flock
 #   libfaketime                 a clock that jumps under a running board
+#   chromium                    a browser, for the pages that check proofs themselves
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
 #
 # Debian bookworm's own packages, through apt, as root. Safe to run again.
 set -eu
 
-packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime cadaver curl"
+packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium cadaver curl"
 
 installed() {
   dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed

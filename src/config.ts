@@ -13,6 +13,9 @@ export type Config = {
   readonly dataDirectory: string
   /** Where the high-water mark of the log is kept; empty: beside the data directory. */
   readonly markFile: string
+  /** tlog-policy files: whose witnesses sign our heads, and whose logs we are a witness for. */
+  readonly witnessPolicy: string
+  readonly witnessLogs: string
   /** As configured, or empty: then it is made from host and the port that was bound. */
   readonly baseUrl: string
   readonly serviceId: string
@@ -90,6 +93,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     port: number('PORT', 8787, 0, 65_535),
     dataDirectory: isAbsolute(directory) ? directory : resolve(directory),
     markFile: text('MARK_FILE', ''),
+    witnessPolicy: text('WITNESS_POLICY', ''),
+    witnessLogs: text('WITNESS_LOGS', ''),
     baseUrl,
     serviceId,
     operators,

@@ -22,7 +22,7 @@ import { Throttle } from './command/throttle.ts'
 import { Voice } from './command/voice.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { explainFailure } from './failure.ts'
-import { House } from './house.ts'
+import { Heads } from './heads.ts'
 import { blobDoor, sweepBlobs } from './http/blobs.ts'
 import { clientAddress } from './http/client-address.ts'
 import { compatDoor } from './http/compat.ts'
@@ -31,15 +31,18 @@ import { handleExport } from './http/export.ts'
 import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
 import { createNodeServer } from './http/node.ts'
+import { pageDoors } from './http/pages.ts'
 import { type Exchange, type HttpServer, headBytesMax } from './http/port.ts'
 import { portOptions } from './http/port-options.ts'
 import { receiveDoor } from './http/receive.ts'
 import { Routes } from './http/routes.ts'
 import { updatesDoors } from './http/updates.ts'
 import { createUwsServer } from './http/uws.ts'
-import { inside, queuesOf, rates, sizes } from './limits.ts'
-import { MarkKeeper, readMark } from './mark.ts'
+import { witnessDoor } from './http/witness.ts'
+import { queuesOf } from './limits.ts'
+import { readMark } from './mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
+import { consistencyPath, openHouse, stopForGood } from './open-house.ts'
 import type { Refusal } from './refusals.ts'
 import { release } from './release.ts'
 import { judge } from './screening/advertising.ts'
@@ -103,7 +106,27 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     refuse,
     addressOf,
   })
-  const { house, facts, mark } = await startHouse(config, { directory, news, followers })
+  const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
+  let heads: Heads | undefined
+  let isReady = false
+  const { house, facts } = await openHouse(config, {
+    directory,
+    news,
+    followers,
+    mark: readMark(markFile),
+    onHead: (head) => heads?.note(head),
+  })
+  heads = new Heads({
+    ...config,
+    markFile,
+    vkey: facts.vkey,
+    publicHost: new URL(address).host,
+    consistency: (from, to) => consistencyPath(house, from, to),
+    onRollback: (error) => {
+      if (isReady) stopForGood(error)
+    },
+  })
+  await heads.begin(news.head)
   const files = new BlobFiles(blobsDirectory(directory.path))
   await sweepBlobs(files, (room, answer) =>
     house.readPrivate(shardOf(room, house.shards), { op: 'blob.needed', args: { room }, reader: '' }, answer),
@@ -199,6 +222,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
         addressOf,
         doors: () => routes,
       }),
+      ...(heads.witness === undefined ? {} : { '/witness/': witnessDoor(heads.witness, () => routes) }),
       '/in/': receiveDoor({
         take: (delivery, respond) => deliveries.take(delivery, respond),
         addressOf,
@@ -207,11 +231,13 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     },
     more: {
       ...documentPaths(described),
+      ...pageDoors({ front, address }),
       ...logDoors({
         origin: directory.facts.origin,
         vkey: facts.vkey,
         address,
-        checkpoint: () => news.head.checkpoint,
+        checkpoint: () => heads.published,
+        policyLines: heads.policyLines,
         tile: (path, answer) => house.askFeed(['tile', path, house.seen], answer),
         routes: () => routes,
       }),
@@ -251,6 +277,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const http: HttpServer = await create((exchange) => routes.handle(exchange), portOptions())
   await itemPosts.resume()
   await http.listen(config.host, port)
+  isReady = true
   log('info', 'ready', {
     address,
     engine: http.engine,
@@ -274,8 +301,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     await http.close()
     await verifier.close()
     await house.stop()
-    mark.note(news.head.checkpoint)
-    await mark.close()
+    await heads.close(news.head)
     unlock()
     log('info', 'stopped')
   }
@@ -286,46 +312,6 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       return closing
     },
   }
-}
-
-async function startHouse(
-  config: Config,
-  { directory, news, followers }: { directory: BoardDirectory; news: News; followers: Followers },
-) {
-  const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
-  let mark: MarkKeeper | undefined
-  const started = await House.start({
-    directory,
-    diskReserveBytes: config.diskReserveBytes,
-    segmentBytesMax: config.segmentBytesMax,
-    queues: queuesOf(config.queueMax),
-    onNews: (told) => {
-      if (told[0] === 'live') return followers.hear(told)
-      for (const [id, handle] of told[2]) news.handles.set(id, handle)
-      news.notePeople(told[3])
-      for (const [room, change] of told[1]) news.noteChange(room, change)
-      followers.hear(told)
-    },
-    onPrivateNews: (shard, told) => followers.hearPrivate(shard, told),
-    onShardRestart: (shard) => followers.shardRestarted(shard),
-    mark: readMark(markFile),
-    onPublished: ({ head }) => {
-      news.noteHead(head)
-      mark?.note(head.checkpoint)
-    },
-    onFatal: (thread, words) => {
-      log('error', 'fatal', explainFailure({ ...words, thread }))
-      process.exit(70)
-    },
-  })
-  const { published, handles, people } = started.facts
-  news.noteHead(published.head)
-  news.change = Math.max(news.change, published.change)
-  for (const [id, handle] of handles) news.handles.set(id, handle)
-  news.notePeople(people)
-  mark = new MarkKeeper(markFile, started.facts.vkey)
-  mark.note(published.head.checkpoint)
-  return { ...started, mark }
 }
 
 function describe(

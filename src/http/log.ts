@@ -17,7 +17,9 @@ export type LogDoorOptions = {
   readonly vkey: string
   /** Public address of the board, without a slash at its end. */
   readonly address: string
-  /** The newest signed head, as a note. */
+  /** Lines of the policy about witnesses and quorum. */
+  readonly policyLines: string
+  /** The newest published head, as a note. */
   readonly checkpoint: () => string
   /** Null: the published log does not reach so far. Undefined: no answer. */
   readonly tile: (path: TilePath, answer: (found: Uint8Array | Refused | null | undefined) => void) => void
@@ -34,7 +36,7 @@ const forEver: Header = ['cache-control', 'public, max-age=31536000, immutable']
 export function logDoors(options: LogDoorOptions): Readonly<Record<string, RouteHandler>> {
   const prefix = options.origin.slice(options.origin.indexOf('/') + 1)
   const name = `${prefix.slice('log/'.length)}/`
-  const policy = `# What a reader of this log pins (C2SP tlog-policy).\nlog ${options.vkey} ${options.address}/${prefix}\nquorum none\n`
+  const policy = `# What a reader of this log pins (C2SP tlog-policy).\nlog ${options.vkey} ${options.address}/${prefix}\n${options.policyLines}`
   return {
     '/log/vkey': (exchange) =>
       exchange.reply(200, [...text, ['cache-control', 'public, max-age=3600']], `${options.vkey}\n`),

@@ -1,0 +1,66 @@
+/** Starts the house and lets what it tells reach who wants to know: news of rooms and people, followers, new heads. */
+import type { Head } from '../actors/shard.ts'
+import type { BoardDirectory } from './board-directory.ts'
+import type { News } from './command/news.ts'
+import type { Config } from './config.ts'
+import { explainFailure } from './failure.ts'
+import { House } from './house.ts'
+import type { Followers } from './http/followers.ts'
+import { queuesOf } from './limits.ts'
+import { log } from './observe.ts'
+
+export async function openHouse(
+  config: Config,
+  {
+    directory,
+    news,
+    followers,
+    mark,
+    onHead,
+  }: { directory: BoardDirectory; news: News; followers: Followers; mark: string; onHead: (head: Head) => void },
+) {
+  const started = await House.start({
+    directory,
+    diskReserveBytes: config.diskReserveBytes,
+    segmentBytesMax: config.segmentBytesMax,
+    queues: queuesOf(config.queueMax),
+    onNews: (told) => {
+      if (told[0] === 'live') return followers.hear(told)
+      for (const [id, handle] of told[2]) news.handles.set(id, handle)
+      news.notePeople(told[3])
+      for (const [room, change] of told[1]) news.noteChange(room, change)
+      followers.hear(told)
+    },
+    onPrivateNews: (shard, told) => followers.hearPrivate(shard, told),
+    onShardRestart: (shard) => followers.shardRestarted(shard),
+    mark,
+    onPublished: ({ head }) => {
+      news.noteHead(head)
+      onHead(head)
+    },
+    onFatal: (thread, words) => stopForGood({ ...words, thread }),
+  })
+  const { published, handles, people } = started.facts
+  news.noteHead(published.head)
+  news.change = Math.max(news.change, published.change)
+  for (const [id, handle] of handles) news.handles.set(id, handle)
+  news.notePeople(people)
+  return started
+}
+
+/** The process cannot go on: its supervisor starts it again, into recovery. */
+export function stopForGood(error: unknown): never {
+  log('error', 'fatal', explainFailure(error))
+  process.exit(70)
+}
+
+/** Asks the feed as any client would. */
+export function consistencyPath(house: House, from: number, to: number): Promise<Buffer[] | undefined> {
+  return new Promise((resolve) =>
+    house.read({ op: 'log.consistency', args: { from, to }, reader: '' }, (found) => {
+      if (found === undefined || !found.ok) return resolve(undefined)
+      const { consistency_path } = JSON.parse(found.json) as { consistency_path: string[] }
+      resolve(consistency_path.map((hash) => Buffer.from(hash, 'hex')))
+    }),
+  )
+}

@@ -1,0 +1,103 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { openCheckpoint } from '../../storage/checkpoint.ts'
+import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const ada = person('ada')
+let folder: string
+/** One board that is a witness for the other. */
+let witness: Board
+let board: Board
+let directory: string
+let policy: string
+let logKey: VerifierKey
+let witnessKey: VerifierKey
+
+const text = async (address: string, path: string): Promise<string> => (await fetch(`${address}${path}`)).text()
+const keyOf = (vkey: string): VerifierKey => {
+  const parsed = parseVkey(vkey.trim())
+  if (!parsed.ok) throw new Error(parsed.problem)
+  return parsed.value
+}
+const checkpoint = () => text(board.address, `/${logKey.name.slice(logKey.name.indexOf('/') + 1)}/checkpoint`)
+
+async function posts(count: number): Promise<void> {
+  const client = await Client.of(board)
+  for (let n = 0; n < count; n++) expect((await client.post(ada, { text: `${n}` })).status).toBe(200)
+  client.close()
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'broadside-witness-'))
+  directory = boardDirectory()
+  // The board has to exist before anybody can trust its key; its port stays, because its name holds it.
+  board = await startBoard({ directory })
+  const port = board.port
+  logKey = keyOf(await text(board.address, '/log/vkey'))
+  const logs = join(folder, 'logs')
+  writeFileSync(logs, `log ${(await text(board.address, '/log/vkey')).trim()}\nquorum none\n`)
+  await posts(2)
+  await board.stop()
+  witness = await startBoard({ directory: boardDirectory(), env: { WITNESS_LOGS: logs } })
+  const vkey = (await text(witness.address, '/witness/vkey')).trim()
+  witnessKey = keyOf(vkey)
+  policy = join(folder, 'policy')
+  writeFileSync(policy, `witness w ${vkey} ${witness.address}/witness\nquorum w\n`)
+  board = await startBoard({ directory, port, env: { WITNESS_POLICY: policy } })
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+test('the checkpoint bears the line of the witness, and the published policy names it', async () => {
+  const opened = openCheckpoint(await checkpoint(), logKey, [witnessKey])
+  expect(opened.ok && opened.value.signedBy.map(({ name }) => name)).toEqual([logKey.name, witnessKey.name])
+  const published = await text(board.address, '/log/policy')
+  expect(published).toContain(`witness w `)
+  expect(published.trimEnd().endsWith('quorum w')).toBe(true)
+})
+
+test('each new head goes through the witness, and posts do not wait for it', async () => {
+  await posts(5)
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n7\n'), { timeout: 10_000 })
+  const opened = openCheckpoint(await checkpoint(), logKey, [witnessKey])
+  expect(opened.ok && opened.value.signedBy).toHaveLength(2)
+  await witness.kill()
+  await posts(3)
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n10\n'), { timeout: 10_000 })
+  const alone = openCheckpoint(await checkpoint(), logKey, [witnessKey])
+  expect(alone.ok && alone.value.signedBy).toHaveLength(1)
+})
+
+test('an old copy does not sign where a witness knows more, though the mark is gone', async () => {
+  witness = await startBoard({
+    directory: witness.directory,
+    port: witness.port,
+    env: { WITNESS_LOGS: join(folder, 'logs') },
+  })
+  const port = board.port
+  await board.stop()
+  const copy = join(folder, 'copy')
+  cpSync(directory, copy, { recursive: true })
+  board = await startBoard({ directory, port, env: { WITNESS_POLICY: policy } })
+  await posts(4)
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n14\n'), { timeout: 10_000 })
+  await board.stop()
+  rmSync(directory, { recursive: true })
+  rmSync(`${directory}.mark`)
+  cpSync(copy, directory, { recursive: true })
+  const { code, words } = await refusedBoard({ directory, port, env: { WITNESS_POLICY: policy } })
+  expect(code).toBe(1)
+  expect(words).toContain('the witness w has signed a head of 14 entries of this log, which has 10 entries here')
+})
+
+test('a policy that cannot be read is named with its line', async () => {
+  const wrong = join(folder, 'wrong')
+  writeFileSync(wrong, 'witness w nonsense\n')
+  const { words } = await refusedBoard({ directory: boardDirectory(), env: { WITNESS_POLICY: wrong } })
+  expect(words).toContain(`WITNESS_POLICY names ${wrong}, which is no tlog-policy: line 1: `)
+})

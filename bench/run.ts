@@ -20,6 +20,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['reads', async () => (await import('./reads.bench.ts')).reads],
   ['export', async () => (await import('./export.bench.ts')).exportBench],
   ['tail', async () => (await import('./tail.bench.ts')).tail],
+  ['updates', async () => (await import('./updates.bench.ts')).updates],
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 

@@ -1,11 +1,12 @@
 /** What a real board answers is what the declarations say: every operation and every GET path, on both engines. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { signingBytes } from '../../../src/format/signing.ts'
 import { operationByName, operations } from '../../../src/operations/index.ts'
 import type { Operation } from '../../../src/operations/operation.ts'
 import { titleOf } from '../../../src/views/openapi/command-shapes.ts'
 import { type Board, boardDirectory, startBoard } from '../../support/board-process.ts'
-import { type Answer, Client, person } from '../../support/client.ts'
+import { type Answer, Client, freshNonce, now, person } from '../../support/client.ts'
 import { faultsOf } from '../../support/json-schema.ts'
 
 const ada = person('ada')
@@ -99,7 +100,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     for (const operation of operations.filter(({ kind, name }) => kind === 'read' && name !== 'room.read_token')) {
       const { name, required, get } = operation
       const fields = Object.fromEntries(required.map((field) => [field, values[field]!]))
-      const target: Record<string, string> = name === 'identity.get' ? { target: 'ada' } : {}
+      const target: Record<string, string> = /^identity\.(get|events)$/.test(name) ? { target: 'ada' } : {}
       if (operation.who.startsWith('anyone')) await read({ operation: name, ...fields, ...target })
       await write(ada, { operation: name, ...fields })
       if (get === undefined) continue
@@ -144,11 +145,32 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     await write(ada, { operation: 'room.owner.transfer', room, target: ben.id })
   })
 
+  test('people and conversations answer what they became', async () => {
+    const profile = { schema: 1, description: 'Reads.', capabilities: ['reading'], links: ['https://example.com'] }
+    await write(ben, { operation: 'identity.profile.set', data: JSON.stringify(profile) })
+    await write(ada, { operation: 'identity.suspend', target: ben.id, reason: 'a test' })
+    await read({ operation: 'identity.get', target: ben.id })
+    await write(ada, { operation: 'identity.unsuspend', target: ben.id })
+    const [cy, next] = [person('cy'), person('cy, later')]
+    const command = { operation: 'identity.rotate', target: next.publicKey, timestamp: now(), nonce: freshNonce() }
+    const bytes = signingBytes(client.serviceId, { ...command, public_key: cy.publicKey })
+    const [signature, proof] = [cy, next].map((key) => key.sign(bytes).toString('base64url'))
+    const body = JSON.stringify({ ...command, public_key: cy.publicKey, signature, proof })
+    for (let times = 0; times < 2; times++) dataOf('identity.rotate', await client.send(body))
+    const signed = client.sign(next, { operation: 'conversation.open', members: [ben.id], text: 'May I?' })
+    const opened = dataOf('conversation.open', await client.send(signed.body))
+    expect(dataOf('conversation.open', await client.send(signed.body)).receipt).toMatchObject({ duplicate: true })
+    const { room } = opened.conversation as unknown as { room: string }
+    for (const operation of ['conversations.list', 'inbox.get', 'quota.get']) await write(ben, { operation })
+    await write(ben, { operation: 'conversation.respond', room, data: '{"schema":1,"answer":"accept"}' })
+    await write(ben, { operation: 'events.list', room, query: 'may' })
+  })
+
   test('what followers read has its shape, for everybody and for members', async () => {
     const { cursor } = await read({ operation: 'updates.get' })
     const mine = await write(ben, { operation: 'updates.get' })
     const first = await write(ada, { operation: 'post', room: 'den', text: 'to follow' })
-    await write(ada, { operation: 'post', text: 'to follow', reply_to: first.event_id, room: 'den' })
+    await write(ada, { operation: 'post', text: 'to follow', reply_to: String(first.event_id), room: 'den' })
     await write(ada, { operation: 'post', room: 'lobby', text: 'to follow', to: ben.id })
     const heard = await write(ben, {
       operation: 'updates.get',

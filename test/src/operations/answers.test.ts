@@ -151,11 +151,11 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     await write(ada, { operation: 'identity.suspend', target: ben.id, reason: 'a test' })
     await read({ operation: 'identity.get', target: ben.id })
     await write(ada, { operation: 'identity.unsuspend', target: ben.id })
-    const [cy, next] = [person('cy'), person('cy, later')]
+    const [dora, next] = [person('dora'), person('dora, later')]
     const command = { operation: 'identity.rotate', target: next.publicKey, timestamp: now(), nonce: freshNonce() }
-    const bytes = signingBytes(client.serviceId, { ...command, public_key: cy.publicKey })
-    const [signature, proof] = [cy, next].map((key) => key.sign(bytes).toString('base64url'))
-    const body = JSON.stringify({ ...command, public_key: cy.publicKey, signature, proof })
+    const bytes = signingBytes(client.serviceId, { ...command, public_key: dora.publicKey })
+    const [signature, proof] = [dora, next].map((key) => key.sign(bytes).toString('base64url'))
+    const body = JSON.stringify({ ...command, public_key: dora.publicKey, signature, proof })
     for (let times = 0; times < 2; times++) dataOf('identity.rotate', await client.send(body))
     const signed = client.sign(next, { operation: 'conversation.open', members: [ben.id], text: 'May I?' })
     const opened = dataOf('conversation.open', await client.send(signed.body))

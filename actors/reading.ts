@@ -98,19 +98,21 @@ function seqBounds({ seq }: EventIndex, list: List, { low, high }: Bounds, { bef
   }
 }
 
+/** `next` is there when another match is, or may be: the walk looks one match ahead, as far as it may look at all. */
 function walk(list: List, { low, high }: Bounds, query: EventsQuery, matches: (slot: number) => boolean): Slots {
   const step = query.order === 'desc' ? -1 : 1
   const slots: number[] = []
   let looked = 0
   let position = query.order === 'desc' ? high - 1 : low
   for (; position >= low && position < high; position += step) {
-    if (slots.length === query.limit || looked === scanMax) break
-    looked++
+    if (looked++ === scanMax)
+      return { slots, next: slots.length === query.limit ? slots.at(-1) : list.at(position - step) }
     const slot = list.at(position)
-    if (matches(slot)) slots.push(slot)
+    if (!matches(slot)) continue
+    if (slots.length === query.limit) return { slots, next: slots.at(-1) }
+    slots.push(slot)
   }
-  const more = position >= low && position < high
-  return { slots, next: more ? list.at(position - step) : undefined }
+  return { slots, next: undefined }
 }
 
 /** A thread, oldest first. `slot` is any event of it; `from` goes on behind that slot. */

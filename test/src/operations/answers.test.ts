@@ -189,6 +189,23 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     await write(ben, { operation: 'room.read_token', room: 'den', ttl: 60 })
   })
 
+  test('what becomes of an event has its shape, with and without a text', async () => {
+    const { event_id } = await write(ada, { operation: 'post', room: 'workshop', text: 'one', kind: 'request' })
+    const id = String(event_id)
+    await write(ada, { operation: 'post', text: 'two', data: JSON.stringify({ schema: 1, supersedes: id }) })
+    await write(ben, { operation: 'vote', event_id: id, data: '{"value":1}' })
+    await write(ben, { operation: 'event.history', event_id: id })
+    dataOf('event.history', await client.get(`/api/history/${id}?limit=1`))
+    await write(ada, { operation: 'room.hide', event_id: id, reason: 'a test' })
+    await read({ operation: 'thread.get', event_id: id })
+    await write(ada, { operation: 'room.restore', event_id: id, reason: 'a test' })
+    const signed = client.sign(ada, { operation: 'event.redact', event_id: id, reason: 'a test' })
+    dataOf('event.redact', await client.send(signed.body))
+    expect(dataOf('event.redact', await client.send(signed.body)).receipt).toMatchObject({ duplicate: true })
+    await read({ operation: 'event.history', event_id: id })
+    await read({ operation: 'log.proof', event_id: signed.eventId })
+  })
+
   test('a list goes on behind its cursor, and an expired text leaves a tombstone of the described shape', async () => {
     const first = await write(ada, { operation: 'post', room: 'brief', text: 'soon gone', ttl: 1 })
     await write(ada, { operation: 'post', room: 'brief', text: 'stays' })
@@ -199,10 +216,11 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
       gone = await again()
     }
     expect(gone.event).toMatchObject({ type: 'tombstone', hidden: true, reason: 'expired' })
+    const { event_id: last } = await write(ada, { operation: 'post', room: 'brief', text: 'stays too' })
     const page = await read({ operation: 'events.list', room: 'brief', limit: 1 })
-    expect(page).toMatchObject({ has_more: true })
+    expect(page).toMatchObject({ has_more: true, events: [{ event_id: last }] })
     const next = await read({ operation: 'events.list', room: 'brief', limit: 1, cursor: String(page.next_cursor) })
-    expect(next).toMatchObject({ has_more: false, events: [{ event_id: first.event_id }] })
+    expect(next).toMatchObject({ has_more: false, events: [{ text: 'stays' }] })
     await read({ operation: 'log.proof', event_id: String(first.event_id) })
   })
 

@@ -59,6 +59,7 @@ test('every documented endpoint is there, each with one method and a name of its
         "get /api/changes",
         "get /api/events",
         "get /api/events/{event_id}",
+        "get /api/history/{event_id}",
         "get /api/identities",
         "get /api/log/checkpoint",
         "get /api/log/consistency",

@@ -138,6 +138,7 @@ export class House implements Actors {
 
   /** Asks the search index; it answers with nothing older than this frame of the log. The first ask starts it. */
   search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void {
+    this.#published = Math.max(this.#published, through)
     if (this.#searchThread === undefined) this.#startSearch()
     // A thread that died while it searched changed nothing: its reader may try again.
     this.#searchLink!.ask<SearchAnswer, undefined>([ask, through] satisfies SearchRequest, (answered) =>

@@ -19,9 +19,12 @@ export function skeletonOf(handle: string): string {
 
 const bare = (handle: string) => skeletonOf(handle).replaceAll('-', '')
 
+/** What the board itself is called. */
+export const boardHandle = 'broadside'
+
 const reserved = new Set(
   [
-    'broadside',
+    boardHandle,
     'admin',
     'administrator',
     'operator',

@@ -3,8 +3,9 @@
  * A handle is given once and stays with its identity.
  */
 import { type HandleClaimed, RecordType, registryName } from '../record.ts'
+import { isOfBoard } from '../rooms/roles.ts'
 import { type Decider, refuse, type WriteLetter } from '../write.ts'
-import { isReserved } from './handles.ts'
+import { boardHandle, isReserved } from './handles.ts'
 
 /** `identity.register` names a handle and is refused when it cannot be given. */
 export const decideRegister: Decider = ({ board, now }, letter) => {
@@ -12,7 +13,8 @@ export const decideRegister: Decider = ({ board, now }, letter) => {
   const own = board.authors.get(letter.author)?.handle
   if (own !== undefined && own !== handle)
     return refuse('conflict', `this identity bears the handle ${own} already, and a handle stays`, 'handle')
-  if (isReserved(handle)) return refuse('name_taken', `the handle ${handle} is reserved`, 'handle')
+  if (isReserved(handle) && !isOwn(handle, letter))
+    return refuse('name_taken', `the handle ${handle} is reserved`, 'handle')
   const taken = board.handles.confusedWith(handle)
   if (taken !== undefined && own === undefined) {
     const why = taken === handle ? 'taken' : `too easily taken for ${taken}, which is taken`
@@ -36,11 +38,16 @@ export const decideClaim: Decider = ({ board, now }, letter) => {
   })
   if (own === handle) return { ok: true, records: [], reply: { handle } }
   if (own !== undefined) return notApplied('already_has_handle')
-  if (isReserved(handle)) return notApplied('reserved')
+  if (isReserved(handle) && !isOwn(handle, letter)) return notApplied('reserved')
   const taken = board.handles.confusedWith(handle)
   if (taken !== undefined) return notApplied(taken === handle ? 'taken' : 'confusable')
   const record = claimed(letter, handle, now)
   return { ok: true, records: [{ record, key: letter.id, isPublic: true }], reply: { handle } }
+}
+
+/** The board itself takes its own name. */
+function isOwn(handle: string, letter: WriteLetter): boolean {
+  return handle === boardHandle && isOfBoard(letter)
 }
 
 function claimed(letter: WriteLetter, handle: string, now: number): HandleClaimed {

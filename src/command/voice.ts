@@ -5,6 +5,7 @@
  * second effect), and nobody can guess it.
  */
 import { createHmac, sign } from 'node:crypto'
+import { boardHandle } from '../../actors/people/handles.ts'
 import type { BoardIdentity } from '../board-directory.ts'
 import { signingBytes } from '../format/signing.ts'
 import type { Door, Respond } from './reply.ts'
@@ -30,7 +31,8 @@ export class Voice {
   ): void {
     const { serviceId, identity, execute } = this.#options
     const nonce = createHmac('sha256', identity.seed).update(cause).digest('base64url')
-    const command = { ...fields, public_key: identity.publicKey, timestamp: at, nonce }
+    const named = fields.operation === 'post' ? { handle: boardHandle } : {}
+    const command = { ...named, ...fields, public_key: identity.publicKey, timestamp: at, nonce }
     const signature = sign(null, signingBytes(serviceId, command), identity.privateKey).toString('base64url')
     execute(Buffer.from(JSON.stringify({ ...command, signature })), { via: 'board', address: '' }, respond)
   }

@@ -467,7 +467,9 @@ test('a new secret closes the old address at once', async () => {
 })
 
 describe('with post', () => {
-  type Listed = { readonly events?: readonly { text?: string; author: { id: string }; via?: string }[] }
+  type Listed = {
+    readonly events?: readonly { text?: string; author: { id: string; handle?: string }; via?: string }[]
+  }
   const posts = async (room: string, who = ada) =>
     ((await client.command(who, { operation: 'events.list', room, data: '{"schema":1,"order":"asc"}' })).data as Listed)
       .events!
@@ -487,7 +489,7 @@ describe('with post', () => {
     expect(texts[5]).toContain('It is no text')
     const { service_identity } = (await client.get('/capabilities')).data as { service_identity?: { id: string } }
     for (const { author, via } of await posts('lobby'))
-      expect([author.id, via]).toEqual([service_identity!.id, 'board'])
+      expect([author.id, author.handle, via]).toEqual([service_identity!.id, 'broadside', 'board'])
     await board.kill()
     board = await startBoard({ directory: board.directory, env: { SHARDS: '2' } })
     client.close()

@@ -5,9 +5,8 @@
  * Every way not to open a URL (unknown, deleted, another secret) takes the same path and gives the same answer.
  */
 import { createHash } from 'node:crypto'
-import { closedDoor, type DeliverArgs, receiversOf } from '../../actors/receivers/decide.ts'
+import { closedDoor, type DeliverArgs } from '../../actors/receivers/decide.ts'
 import type { ReceiverFacts } from '../../actors/receivers/receivers.ts'
-import type { WriteLetter } from '../../actors/write.ts'
 import { isWithin } from '../format/networks.ts'
 import { webhookFault } from '../format/webhook.ts'
 import { rates } from '../limits.ts'
@@ -15,6 +14,7 @@ import { type Refusal, refusal } from '../refusals.ts'
 import type { ReadAnswer } from '../views/reads/read.ts'
 import type { ItemToPost } from './item-posts.ts'
 import { Limiter, networkOf } from './limiter.ts'
+import { ownLetter } from './own-letter.ts'
 import { secretHash } from './plans/receivers.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { fromActor, type Respond, readReply, refused } from './reply.ts'
@@ -136,29 +136,6 @@ export class Deliveries {
     )
   }
 }
-
-/** A letter that nobody signed: it has no nonce, and what comes of it no signature. */
-export function ownLetter(op: string, owner: string, args: object, suspended = false): WriteLetter {
-  return {
-    op,
-    to: receiversOf(owner),
-    id: nothing.subarray(0, 16),
-    sha: nothing.subarray(0, 32),
-    author: owner,
-    by: { key: nothing.subarray(0, 32), sig: nothing, signed: nothing.subarray(0, 0) },
-    timestamp: 0,
-    nonce: '',
-    requestId: '',
-    via: 'receiver',
-    limited: 0,
-    rotated: false,
-    suspended,
-    operator: false,
-    args: args as Readonly<Record<string, unknown>>,
-  }
-}
-
-const nothing = Buffer.alloc(64)
 
 function digest(value: string): string {
   return createHash('sha256').update(value).digest('base64url')

@@ -7,7 +7,7 @@
 
 import { sizes } from '../limits.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { ownLetter } from './deliveries.ts'
+import { ownLetter } from './own-letter.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import type { Reply } from './reply.ts'
 import type { Voice } from './voice.ts'

@@ -145,7 +145,7 @@ export const docsWrite: Operation = {
     },
     closed,
   ),
-  refusals: ['not_found', 'forbidden', 'private_room', 'room_write_restricted', 'wrong_state'],
+  refusals: ['not_found', 'forbidden', 'room_write_restricted', 'wrong_state'],
   result: Type.Object({ doc: Written, receipt: Receipt }),
   example: {
     operation: 'docs.write',

@@ -5,6 +5,7 @@
 import type { Described } from './capabilities.ts'
 import { boardPaths } from './openapi/board-paths.ts'
 import { commandPath } from './openapi/command-path.ts'
+import { doorPaths } from './openapi/door-paths.ts'
 import { readPaths } from './openapi/read-paths.ts'
 import { responses } from './openapi/responses.ts'
 import { type Json, Shapes } from './plain-schema.ts'
@@ -36,6 +37,7 @@ export function openapi(board: Pick<Described, 'address' | 'serviceId'>): Json {
     '/v1/command': commandPath(board.serviceId, shapes),
     ...readPaths(shapes),
     ...boardPaths(shapes),
+    ...doorPaths(shapes),
   }
   const shared = responses(shapes)
   return {

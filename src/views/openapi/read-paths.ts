@@ -34,7 +34,9 @@ export function pathParameter(name: string, schema: Parameters<typeof plainSchem
 function queryParameter(operation: Operation, { name, field }: QueryName): Json {
   const { description, ...schema } = schemaOf(operation, field)
   const inData = operation.data === undefined ? [] : ((plainSchema(operation.data).required ?? []) as readonly string[])
-  const isRequired = operation.required.some((each) => each === field) || inData.some((key) => key !== 'schema' && `data.${key}` === field)
+  const isRequired =
+    operation.required.some((each) => each === field) ||
+    inData.some((key) => key !== 'schema' && `data.${key}` === field)
   return {
     name,
     in: 'query',

@@ -73,13 +73,17 @@ test('every documented endpoint is there, each with one method and a name of its
         "get /api/stats",
         "get /api/thread/{event_id}",
         "get /api/updates",
+        "get /c64/{command}",
         "get /capabilities",
+        "get /for-agents",
         "get /healthz",
+        "get /llms.txt",
         "get /metrics",
         "get /openapi.json",
         "get /tail/{room}",
         "get /time",
         "get /v1/export",
+        "post /in/{receiver}/{secret}",
         "post /v1/command",
       ]
     `)

@@ -1,0 +1,83 @@
+/** Doors of another kind: a command inside a URL, deliveries to receive URLs, and what programs read first. */
+import { Type } from 'typebox'
+import { sizes } from '../../limits.ts'
+import { count, id } from '../../operations/results.ts'
+import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
+import { pathParameter } from './read-paths.ts'
+import { refused, success } from './responses.ts'
+
+const Delivered = Type.Object(
+  {
+    item: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'number of the item at this URL' }),
+    bytes: count('bytes of the body'),
+    duplicate: Type.Optional(Type.Boolean({ description: 'true: it came before, and this is that item' })),
+  },
+  { title: 'Delivered' },
+)
+
+export function doorPaths(shapes: Shapes): Json {
+  return {
+    '/c64/{command}': {
+      get: {
+        operationId: 'commandInUrl',
+        tags: ['command'],
+        summary: 'Send a command by fetching a URL.',
+        description: [
+          'For agents that can only fetch: GET, POST without a body and MKCOL do what `POST /v1/command` does with the same',
+          'JSON, with the same rules and answers. It is not safe in the sense of HTTP. A URL fetched twice posts once; a',
+          'prefetch (`Sec-Purpose` or `Purpose`) is refused with 403, HEAD is 405.',
+        ].join('\n'),
+        parameters: [
+          pathParameter(
+            'command',
+            Type.String({
+              pattern: '^[A-Za-z0-9_-]{1,16379}$',
+              description: 'the JSON of the command as canonical base64url without padding',
+            }),
+          ),
+        ],
+        responses: {
+          '200': success('What the operation answers.', { type: 'object', description: 'see the operation' }),
+          ...refused,
+        },
+      },
+    },
+    '/in/{receiver}/{secret}': {
+      post: {
+        operationId: 'deliver',
+        tags: ['receivers'],
+        summary: 'Deliver something to a receive URL.',
+        description: [
+          'POST or PUT. It is on disk before it is answered. A URL that is unknown, was deleted or has another secret is 400',
+          '`not_found`, all alike. Where its maker gave a secret, a delivery must bear a signature (Standard Webhooks or',
+          '`X-Hub-Signature-256`), else it is 403.',
+        ].join('\n'),
+        parameters: [
+          pathParameter('receiver', id('id of the receive URL')),
+          pathParameter('secret', Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'its secret' })),
+        ],
+        requestBody: {
+          description: `at most ${sizes.delivery_bytes} bytes of any type`,
+          required: false,
+          content: { '*/*': { schema: { type: 'string', maxLength: sizes.delivery_bytes } } },
+        },
+        responses: { '200': success('It is kept.', plainSchema(Delivered, shapes)), ...refused },
+      },
+    },
+    '/for-agents': { get: page('forAgents', 'How to begin, with a shell script and two programs.') },
+    '/llms.txt': { get: page('llms', 'Where to find what, in the form of llmstxt.org.') },
+  }
+}
+
+function page(operationId: string, summary: string): Json {
+  return {
+    operationId,
+    tags: ['board'],
+    summary,
+    description: 'Plain text with this board’s own address and service id.',
+    responses: {
+      '200': { description: 'The text.', content: { 'text/plain': { schema: { type: 'string' } } } },
+      ...refused,
+    },
+  }
+}

@@ -1,0 +1,117 @@
+/** Every refusal that an operation declares can be met, says so with its code, and leaves nothing behind; and none has a surprise. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { operations } from '../../src/operations/index.ts'
+import type { Operation } from '../../src/operations/operation.ts'
+import { type RefusalCode, statusOf } from '../../src/refusals.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { type Answer, Client, type Fields, freshNonce, now, person } from '../support/client.ts'
+import { setups, World } from '../support/operation-setups.ts'
+import { ways } from '../support/refusal-ways.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const operator = person('the operator')
+let board: Board
+let client: Client
+let world: World
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id, SHARDS: '2' } })
+  client = await Client.of(board)
+  world = new World(client, operator)
+})
+afterAll(() => client.close())
+
+type Error = { readonly code: string; readonly message: string; readonly field?: string }
+
+function expectRefusal(answer: Answer, code: string): void {
+  expect([answer.status, answer.code, answer.text]).toEqual([
+    statusOf[code as RefusalCode],
+    code,
+    expect.stringContaining('"ok":false'),
+  ])
+  const { error } = JSON.parse(answer.text) as { error: Error }
+  expect(error.message.length).toBeGreaterThan(15)
+  if (answer.status === 429) expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+}
+
+test('every declared refusal has a way to it, and every way a declaration', () => {
+  const declared = operations.flatMap(({ name, refusals }) => refusals.map((code) => `${name} ${code}`))
+  const known = Object.entries(ways).flatMap(([name, codes]) => Object.keys(codes).map((code) => `${name} ${code}`))
+  expect(known.sort()).toEqual([...new Set(declared)].sort())
+})
+
+describe.each(Object.entries(ways))('%s', (_name, codes) => {
+  test.each(Object.entries(codes))('is refused as %s', async (code, way) => {
+    expectRefusal(await way(world), code)
+  })
+})
+
+describe.each(operations.map((each) => [each.name, each] as const))('%s, whatever it does,', (name, operation) => {
+  const ready = async () => {
+    const { meanwhile, ...found } = await setups[name]!(world)
+    return found
+  }
+
+  test('is refused when the signature is of another, by its length and hash', async () => {
+    const { signer, fields = {} } = await ready()
+    const { proof, ...command } = { ...operation.example, ...fields } as Record<string, string>
+    const other = JSON.parse(client.sign(signer, command as Fields).body) as { signature: string }
+    const mine = JSON.parse(client.sign(signer, command as Fields).body) as object
+    expectRefusal(await client.send(JSON.stringify({ ...mine, signature: other.signature })), 'bad_signature')
+  })
+
+  test('is refused when it was signed too long ago', async () => {
+    const found = await ready()
+    if (name === 'identity.rotate') return
+    expectRefusal(await world.send(operation, { ...found, signing: { timestamp: now() - 400 } }), 'stale_timestamp')
+  })
+
+  test('is refused with a field that it does not take', async () => {
+    const taken = new Set<string>([...operation.required, ...operation.optional])
+    const strange = ['amount', 'handle', 'filename'].find((field) => !taken.has(field))!
+    const value = strange === 'amount' ? 7 : 'x1'
+    const { signer, fields } = await ready()
+    expectRefusal(await world.send(operation, { signer, fields: { ...fields, [strange]: value } }), 'unknown_field')
+  })
+
+  test('is refused without what it needs', async () => {
+    const { signer, fields = {} } = await ready()
+    for (const required of operation.required) {
+      const { proof, ...command } = { ...operation.example, ...fields, [required]: '' } as Record<string, string>
+      expectRefusal(await client.command(signer, without(command, required)), 'missing_field')
+    }
+  })
+
+  test('is refused to whoever does not sign it, where it writes', async () => {
+    if (operation.kind === 'write') expectRefusal(await client.send(JSON.stringify(operation.example)), 'unsigned')
+  })
+
+  test('is done once for a nonce or a request_id, where it writes', async () => {
+    if (operation.kind !== 'write' || name === 'identity.rotate') return
+    const found = await ready()
+    const nonce = freshNonce()
+    const request = freshNonce()
+    const first = await world.send(operation, {
+      ...found,
+      fields: { ...found.fields, request_id: request },
+      signing: { nonce },
+    })
+    expect([first.status, first.text.slice(0, 12)]).toEqual([200, '{"ok":true,"'])
+    const again = await world.send(operation, { ...found, fields: { ...found.fields, request_id: request } })
+    expect([again.status, again.data.receipt?.duplicate]).toEqual([200, true])
+    expect(again.data.receipt?.event_id).toBe(first.data.receipt?.event_id)
+    const other = { ...found.fields, request_id: freshNonce() }
+    expectRefusal(await world.send(operation, { ...found, fields: other, signing: { nonce } }), 'nonce_reused')
+  })
+})
+
+function without(command: Record<string, string>, name: string): Fields {
+  return Object.fromEntries(Object.entries(command).filter(([key]) => key !== name)) as Fields
+}
+
+test('what is declared for all of one kind is not declared again', () => {
+  const again = (operation: Operation) =>
+    operation.refusals.filter((code) => ['invalid_field', 'unknown_field'].includes(code))
+  expect(operations.filter((each) => again(each).length > 0).map(({ name }) => name)).toEqual([])
+})

@@ -1,0 +1,260 @@
+/** How to be refused: for every operation and every code that it declares, a command that gets this answer. */
+import { operationByName } from '../../src/operations/index.ts'
+import {
+  asIs,
+  byAnother,
+  byOldKey,
+  byRotatedOrSuspended,
+  cursorOfAnotherLife,
+  docUnder,
+  fullRoom,
+  inNoRoom,
+  inPolicy,
+  intoFull,
+  ofRoom,
+  outside,
+  privateBlob,
+  privateDoc,
+  readOfEvent,
+  readOfRoom,
+  send,
+  targetIsOwner,
+  twice,
+  underPolicy,
+  unsigned,
+  type Way,
+} from './refused.ts'
+
+/** By the name of the operation, by code. */
+export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
+  'identity.register': {
+    name_taken: (world) => send(world, 'identity.register', world.someone(), { handle: 'admin' }),
+  },
+  'identity.get': { not_found: asIs('identity.get') },
+  'identity.events': { not_found: asIs('identity.events') },
+  'identity.profile.set': byRotatedOrSuspended('identity.profile.set'),
+  'identity.rotate': {
+    key_rotated: async (world) => {
+      const signer = world.someone()
+      await world.post(signer)
+      await world.send(operationByName.get('identity.rotate')!, { signer, ...world.rotation(signer, world.someone()) })
+      return world.send(operationByName.get('identity.rotate')!, { signer, ...world.rotation(signer, world.someone()) })
+    },
+    suspended: async (world) => {
+      const signer = world.someone()
+      await world.done(world.operator, { operation: 'identity.suspend', target: signer.id, reason: 'x' })
+      return world.send(operationByName.get('identity.rotate')!, { signer, ...world.rotation(signer, world.someone()) })
+    },
+  },
+  'identity.suspend': {
+    ...byRotatedOrSuspended('identity.suspend'),
+    forbidden: asIs('identity.suspend'),
+    wrong_state: twice('identity.suspend'),
+  },
+  'identity.unsuspend': {
+    ...byRotatedOrSuspended('identity.unsuspend'),
+    forbidden: asIs('identity.unsuspend'),
+    wrong_state: twice('identity.unsuspend'),
+  },
+  'room.create': { name_taken: (world) => send(world, 'room.create', world.someone(), { room: 'lobby' }) },
+  'room.get': readOfRoom('room.get'),
+  'room.pages': readOfRoom('room.pages'),
+  'room.join': {
+    ...ofRoom('room.join'),
+    conflict: twice('room.join'),
+    forbidden: async (world) => {
+      const out = world.someone()
+      const { owner, room } = await world.room({ members: [out.id] })
+      await world.done(owner, { operation: 'room.member.remove', room, target: out.id })
+      return send(world, 'room.join', out, { room })
+    },
+  },
+  'room.leave': {
+    ...ofRoom('room.leave'),
+    wrong_state: async (world) => {
+      const { owner, room } = await world.room()
+      return send(world, 'room.leave', owner, { room })
+    },
+  },
+  'room.members': readOfRoom('room.members'),
+  'room.member.add': {
+    ...ofRoom('room.member.add'),
+    forbidden: byAnother('room.member.add'),
+    conflict: twice('room.member.add'),
+    wrong_state: intoFull('room.member.add'),
+  },
+  'room.member.remove': {
+    ...ofRoom('room.member.remove'),
+    forbidden: byAnother('room.member.remove'),
+    wrong_state: targetIsOwner('room.member.remove'),
+  },
+  'room.moderator.add': {
+    ...ofRoom('room.moderator.add'),
+    forbidden: byAnother('room.moderator.add'),
+    conflict: twice('room.moderator.add'),
+    wrong_state: intoFull('room.moderator.add'),
+  },
+  'room.moderator.remove': { ...ofRoom('room.moderator.remove'), forbidden: byAnother('room.moderator.remove') },
+  'room.owner.transfer': {
+    ...ofRoom('room.owner.transfer'),
+    forbidden: byAnother('room.owner.transfer'),
+    conflict: targetIsOwner('room.owner.transfer'),
+    wrong_state: intoFull('room.owner.transfer'),
+  },
+  'room.invite.create': {
+    ...ofRoom('room.invite.create'),
+    forbidden: byAnother('room.invite.create'),
+    wrong_state: async (world) => {
+      const { owner, room } = await world.room()
+      for (let n = 0; n < 8; n++) await world.invite(owner, room)
+      return send(world, 'room.invite.create', owner, { room })
+    },
+  },
+  'room.invite.accept': {
+    forbidden: asIs('room.invite.accept'),
+    conflict: async (world) => {
+      const { owner, room } = await world.privateRoom()
+      const code = await world.invite(owner, room)
+      return send(world, 'room.invite.accept', owner, { data: JSON.stringify({ schema: 1, code }) })
+    },
+    wrong_state: async (world) => {
+      const { owner, room } = await fullRoom(world)
+      const code = await world.invite(owner, room)
+      return send(world, 'room.invite.accept', world.someone(), { data: JSON.stringify({ schema: 1, code }) })
+    },
+  },
+  'room.policy.get': readOfRoom('room.policy.get'),
+  'room.policy.set': { ...ofRoom('room.policy.set'), forbidden: byAnother('room.policy.set') },
+  'room.hide': { not_found: asIs('room.hide'), forbidden: byAnother('room.hide'), wrong_state: twice('room.hide') },
+  'room.restore': {
+    not_found: asIs('room.restore'),
+    forbidden: byAnother('room.restore'),
+    wrong_state: twice('room.restore'),
+  },
+  'room.modlog': readOfRoom('room.modlog'),
+  report: { not_found: asIs('report'), conflict: twice('report') },
+  'reports.list': { forbidden: asIs('reports.list') },
+  'report.resolve': {
+    not_found: (world) => send(world, 'report.resolve', world.operator),
+    forbidden: byAnother('report.resolve'),
+    wrong_state: twice('report.resolve'),
+  },
+  post: {
+    not_found: (world) => send(world, 'post', world.someone(), { reply_to: '0123456789abcdef'.repeat(2) }),
+    private_room: outside('post'),
+    forbidden: async (world) => {
+      const data = JSON.stringify({ schema: 1, supersedes: await world.post() })
+      return send(world, 'post', world.someone(), { data })
+    },
+    wrong_state: inPolicy('post', { closed: true }),
+    conflict: async (world) => {
+      const signer = world.someone()
+      const original = await world.post(signer)
+      const second = await world.post(signer, { data: JSON.stringify({ schema: 1, supersedes: original }) })
+      await world.post(signer, { data: JSON.stringify({ schema: 1, supersedes: second }) })
+      return send(world, 'post', signer, { data: JSON.stringify({ schema: 1, supersedes: second }) })
+    },
+    proof_required: inPolicy('post', { proof_bits: 20 }),
+    room_write_restricted: inPolicy('post', { write: 'members' }),
+    room_reply_restricted: async (world) => {
+      const { owner, room, stranger } = await underPolicy(world, { reply: 'none' })
+      return send(world, 'post', stranger, { room, reply_to: await world.post(owner, { room }) })
+    },
+  },
+  'event.get': readOfEvent('event.get'),
+  'event.history': readOfEvent('event.history'),
+  'events.list': readOfRoom('events.list'),
+  'thread.get': readOfEvent('thread.get'),
+  'event.redact': {
+    not_found: asIs('event.redact'),
+    forbidden: byAnother('event.redact'),
+    wrong_state: twice('event.redact'),
+  },
+  vote: {
+    not_found: asIs('vote'),
+    forbidden: async (world) => {
+      const signer = world.someone()
+      return send(world, 'vote', signer, { event_id: await world.post(signer) })
+    },
+    wrong_state: async (world) => {
+      const author = world.someone()
+      const event = await world.post(author)
+      await world.done(author, { operation: 'event.redact', event_id: event, reason: 'x' })
+      return send(world, 'vote', world.someone(), { event_id: event })
+    },
+  },
+  'blob.put': { not_found: inNoRoom('blob.put'), private_room: outside('blob.put') },
+  'blob.get': { not_found: asIs('blob.get'), private_room: privateBlob },
+  'blob.delete': { not_found: asIs('blob.delete'), forbidden: byAnother('blob.delete') },
+  'docs.create': {
+    not_found: inNoRoom('docs.create'),
+    private_room: outside('docs.create'),
+    room_write_restricted: inPolicy('docs.create', { write: 'members' }),
+    wrong_state: inPolicy('docs.create', { closed: true }),
+  },
+  'docs.read': { not_found: asIs('docs.read'), private_room: privateDoc('docs.read') },
+  'docs.write': {
+    not_found: asIs('docs.write'),
+    forbidden: byAnother('docs.write'),
+    room_write_restricted: docUnder({ write: 'members' }),
+    wrong_state: docUnder({ closed: true }),
+  },
+  'docs.list': {
+    not_found: inNoRoom('docs.list'),
+    private_room: outside('docs.list'),
+    unsigned: (world) => world.client.send(JSON.stringify({ operation: 'docs.list', data: '{"schema":1,"own":true}' })),
+  },
+  'docs.history': { not_found: asIs('docs.history'), private_room: privateDoc('docs.history') },
+  'docs.delete': { not_found: asIs('docs.delete'), forbidden: byAnother('docs.delete') },
+  'conversation.open': {
+    ...byRotatedOrSuspended('conversation.open'),
+    wrong_state: async (world) => {
+      const { opener, other } = await world.conversation()
+      for (let n = 0; n < 9; n++)
+        await world.done(opener, { operation: 'conversation.open', members: [other.id], text: 'x' })
+      return send(world, 'conversation.open', opener, { members: [other.id] })
+    },
+  },
+  'conversation.respond': {
+    ...byRotatedOrSuspended('conversation.respond'),
+    not_found: asIs('conversation.respond'),
+    private_room: byAnother('conversation.respond'),
+  },
+  'conversations.list': { unsigned: unsigned('conversations.list'), key_rotated: byOldKey('conversations.list') },
+  'inbox.get': { unsigned: unsigned('inbox.get'), key_rotated: byOldKey('inbox.get') },
+  'updates.get': { expired: cursorOfAnotherLife },
+  'changes.list': {
+    expired: (world) => send(world, 'changes.list', world.someone(), { data: '{"schema":1,"after":999999999}' }),
+  },
+  'room.read_token': {
+    ...ofRoom('room.read_token'),
+    wrong_state: (world) => send(world, 'room.read_token', world.someone(), { room: 'lobby' }),
+  },
+  'receiver.create': {
+    not_found: inNoRoom('receiver.create'),
+    private_room: outside('receiver.create'),
+    room_write_restricted: inPolicy('receiver.create', { write: 'members' }),
+    wrong_state: async (world) => {
+      const signer = world.someone()
+      for (let n = 0; n < 8; n++) await world.receiver(signer)
+      return send(world, 'receiver.create', signer)
+    },
+  },
+  'receiver.list': { unsigned: unsigned('receiver.list'), key_rotated: byOldKey('receiver.list') },
+  'receiver.items': {
+    unsigned: unsigned('receiver.items'),
+    key_rotated: byOldKey('receiver.items'),
+    not_found: byAnother('receiver.items'),
+  },
+  'receiver.rotate': { not_found: byAnother('receiver.rotate') },
+  'receiver.delete': { not_found: byAnother('receiver.delete') },
+  'log.proof': { not_found: asIs('log.proof') },
+  'log.consistency': {
+    not_found: (world) =>
+      send(world, 'log.consistency', world.someone(), { data: '{"schema":1,"from":1,"to":999999}' }),
+  },
+  'log.leaves': {
+    not_found: (world) =>
+      send(world, 'log.leaves', world.someone(), { data: '{"schema":1,"start":999998,"end":999999}' }),
+  },
+}

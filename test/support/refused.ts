@@ -1,0 +1,167 @@
+/** Ways to be refused that many operations have in common: what is not there, rooms of others, keys that were left. */
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Signer } from '../../src/cli/sign.ts'
+import { operationByName } from '../../src/operations/index.ts'
+import { boardDirectory, startBoard } from './board-process.ts'
+import { type Answer, Client } from './client.ts'
+import { type Ready, setups, type World } from './operation-setups.ts'
+
+export type Way = (world: World) => Promise<Answer>
+type Values = Ready['fields']
+
+/** The example of an operation, with other fields. */
+export const send = (world: World, name: string, signer: Signer, fields: Values = {}) =>
+  world.send(operationByName.get(name)!, { signer, fields })
+
+/** The example as it stands: what it names does not exist. */
+export const asIs =
+  (name: string): Way =>
+  (world) =>
+    send(world, name, world.someone())
+export const inNoRoom =
+  (name: string): Way =>
+  (world) =>
+    send(world, name, world.someone(), { room: 'no-such-room' })
+
+/** In a private room, by somebody who is none of its members. */
+export const outside =
+  (name: string): Way =>
+  async (world) => {
+    const { room } = await world.privateRoom()
+    return send(world, name, world.someone(), { room })
+  }
+
+export const outsideEvent =
+  (name: string): Way =>
+  async (world) => {
+    const { owner, room } = await world.privateRoom()
+    return send(world, name, world.someone(), { event_id: await world.post(owner, { room }) })
+  }
+
+/** What the set-up makes ready for one is tried by another. */
+export const byAnother =
+  (name: string): Way =>
+  async (world) =>
+    world.send(operationByName.get(name)!, { ...(await setups[name]!(world)), signer: world.someone() })
+
+/** The same twice, by a fresh command. */
+export const twice =
+  (name: string): Way =>
+  async (world) => {
+    const ready = await setups[name]!(world)
+    const first = await world.send(operationByName.get(name)!, ready)
+    if (first.status !== 200) throw new Error(first.text)
+    return world.send(operationByName.get(name)!, ready)
+  }
+
+export const unsigned =
+  (name: string): Way =>
+  (world) =>
+    world.client.send(JSON.stringify(operationByName.get(name)!.example))
+
+/** By a key that its identity has left. */
+export const byOldKey =
+  (name: string): Way =>
+  async (world) => {
+    const signer = world.someone()
+    const { fields, signing } = world.rotation(signer, world.someone())
+    await world.post(signer)
+    const moved = await world.send(operationByName.get('identity.rotate')!, { signer, fields, signing })
+    if (moved.status !== 200) throw new Error(moved.text)
+    return send(world, name, signer)
+  }
+
+export const bySuspended =
+  (name: string): Way =>
+  async (world) => {
+    const signer = world.someone()
+    await world.done(world.operator, { operation: 'identity.suspend', target: signer.id, reason: 'x' })
+    return send(world, name, signer)
+  }
+
+export const byRotatedOrSuspended = (name: string) => ({ key_rotated: byOldKey(name), suspended: bySuspended(name) })
+export const ofRoom = (name: string) => ({ not_found: asIs(name), private_room: outside(name) })
+export const readOfRoom = (name: string) => ({ not_found: inNoRoom(name), private_room: outside(name) })
+export const readOfEvent = (name: string) => ({ not_found: asIs(name), private_room: outsideEvent(name) })
+
+export const ids = (count: number) =>
+  Array.from({ length: count }, (_, n) => createHash('sha256').update(`nobody ${n}`).digest('hex'))
+
+/** A private room that takes nobody more. */
+export const fullRoom = (world: World) => world.privateRoom(ids(100))
+
+/** A public room with a policy, and somebody who is no member of it. */
+export const underPolicy = async (world: World, policy: object) => {
+  const { owner, room } = await world.room()
+  await world.done(owner, { operation: 'room.policy.set', room, data: JSON.stringify(policy) })
+  return { owner, room, stranger: world.someone() }
+}
+
+export const inPolicy =
+  (name: string, policy: object): Way =>
+  async (world) => {
+    const { room, stranger } = await underPolicy(world, policy)
+    return send(world, name, stranger, { room })
+  }
+
+export const targetIsOwner =
+  (name: string): Way =>
+  async (world) => {
+    const { owner, room } = await world.room()
+    return send(world, name, owner, { room, target: owner.id })
+  }
+
+export const intoFull =
+  (name: string): Way =>
+  async (world) => {
+    const { owner, room } = await fullRoom(world)
+    return send(world, name, owner, { room, target: world.someone().id })
+  }
+
+export const docIn = async (world: World) => {
+  const { owner, room } = await world.room()
+  return { owner, room, doc: await world.doc(owner, { room }) }
+}
+
+/** A document in a room whose policy changed after it was made. */
+export const docUnder =
+  (policy: object): Way =>
+  async (world) => {
+    const { owner, room, doc } = await docIn(world)
+    await world.done(owner, { operation: 'room.policy.set', room, data: JSON.stringify(policy) })
+    return send(world, 'docs.write', world.someone(), { target: doc })
+  }
+
+export const privateDoc =
+  (name: string): Way =>
+  async (world) => {
+    const { owner, room } = await world.privateRoom()
+    return send(world, name, world.someone(), { target: await world.doc(owner, { room }) })
+  }
+
+export const privateBlob: Way = async (world) => {
+  const { owner, room } = await world.privateRoom()
+  return send(world, 'blob.get', world.someone(), { target: await world.blob(owner, { room }) })
+}
+
+/** A cursor of a board before it was restored from a backup. */
+export const cursorOfAnotherLife: Way = async () => {
+  const directory = boardDirectory()
+  const before = await startBoard({ directory })
+  const client = await Client.of(before)
+  const { data } = await client.get('/api/updates')
+  client.close()
+  await before.stop()
+  const file = join(directory, 'board.json')
+  const facts = JSON.parse(readFileSync(file, 'utf8')) as { generation: string }
+  writeFileSync(file, JSON.stringify({ ...facts, generation: facts.generation.replace(/./g, 'a') }))
+  const after = await startBoard({ directory })
+  const again = await Client.of(after)
+  const { cursor } = data as { cursor?: string }
+  const answer = await again.get(`/api/updates?cursor=${cursor}`)
+  again.close()
+  await after.stop()
+  return answer
+}

@@ -71,6 +71,11 @@ export class Feed {
     }
   }
 
+  /** Sealed segments of this shard were rewritten. */
+  reopen(shard: number): void {
+    this.#options.shards[shard]?.reopen()
+  }
+
   /** The frame that holds the body of an event. */
   body(shard: number, place: number): Frame {
     const frame = this.#options.shards[shard]?.read(place)

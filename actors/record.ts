@@ -95,8 +95,6 @@ export type Event = {
   readonly blobs?: readonly Uint8Array[]
   /** The door the command came by. */
   readonly via: string
-  /** Of a stub alone: SHA-256 of the signing bytes that are gone. */
-  readonly sha?: Uint8Array
 }
 
 export type HandleClaimed = {
@@ -187,15 +185,15 @@ export function isStub(frame: Frame): boolean {
  */
 export function stubOfEvent(frame: Frame): Buffer {
   const { type, by, ...event } = fromFrame(frame) as Event
-  const sha = createHash('sha256').update(by.signed).digest()
-  const nothing = Buffer.alloc(0)
-  const body = encoder.pack({ ...event, by: { key: by.key, sig: nothing, signed: nothing }, sha })
+  const none = Buffer.alloc(0)
+  const cut: Cut = { at: 0, file: none, sha: commandSha(by) }
+  const body = encoder.pack({ ...event, by: { key: by.key, sig: none, signed: none, cut } })
   const entry = frameEntry(frame)
-  const kept = Buffer.allocUnsafe(2 + entry.length + 4 + body.length)
+  const kept = Buffer.allocUnsafe(6 + entry.length + body.length)
   kept.writeUInt16LE(entry.length, 0)
-  entry.copy(kept, 2)
+  kept.set(entry, 2)
   kept.writeUInt32LE(body.length, 2 + entry.length)
-  body.copy(kept, 6 + entry.length)
+  kept.set(body, 6 + entry.length)
   return kept
 }
 

@@ -67,9 +67,9 @@ export class State implements Core {
       const slot = board.events.find(key)
       const room = board.events.room[slot]!
       if (record.original === undefined)
-        // A new version is told of as what it does to its original, by the part that knows of versions.
-      if (record.original === undefined)
-        changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
+        if (record.original === undefined)
+          // A new version is told of as what it does to its original, by the part that knows of versions.
+          changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
       const room = board.rooms.get(record.room)!.number

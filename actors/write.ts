@@ -136,7 +136,9 @@ export class Acceptance {
       fingerprint(this.#seeds, `n${letter.to}`, letter.author, letter.nonce),
       (seq) => {
         const fields = this.#fields(seq)
-        return fields.nonce === letter.nonce && fields.author === letter.author && now - fields.at < nonceSeconds
+        // Of a command whose text was destroyed the fingerprint is all there is: 52 bits that nobody can choose.
+        const isSame = isDestroyed(fields.by) || fields.nonce === letter.nonce
+        return isSame && fields.author === letter.author && now - fields.at < nonceSeconds
       },
     )
     if (nonceUsed)
@@ -195,6 +197,7 @@ export class Acceptance {
       if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
       return
     }
+    if (isDestroyed(record.by)) return
     const { nonce, requestId } = commandOf(record.by.signed)
     this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
   }
@@ -209,15 +212,16 @@ export class Acceptance {
     let decision: Known | Decision | undefined
     this.#requests.find(fingerprint(this.#seeds, `r${letter.to}`, letter.author, letter.requestId), (seq) => {
       const fields = this.#fields(seq)
-      if (fields.requestId !== letter.requestId || fields.author !== letter.author || now - fields.at >= requestSeconds)
-        return false
-      decision = sameContent(fields.by, letter.by)
-        ? { known: seq }
-        : refuse(
-            'request_id_reused',
-            'this request_id was used for other content within 24 h: choose a fresh one',
-            'request_id',
-          )
+      const isSame = isDestroyed(fields.by) || fields.requestId === letter.requestId
+      if (!isSame || fields.author !== letter.author || now - fields.at >= requestSeconds) return false
+      decision =
+        !isDestroyed(fields.by) && sameContent(fields.by, letter.by)
+          ? { known: seq }
+          : refuse(
+              'request_id_reused',
+              'this request_id was used for other content within 24 h: choose a fresh one',
+              'request_id',
+            )
       return true
     })
     return decision
@@ -248,7 +252,14 @@ export function authorOf(record: BoardRecord, key: Uint8Array): string {
 
 type SignedCommand = { command: Record<string, unknown> }
 
+/** The signed bytes were taken back and have left the disk; their hash is kept. */
+function isDestroyed({ signed }: Signed): boolean {
+  return signed.length === 0
+}
+
+/** Of a command whose bytes were destroyed: nothing. */
 function commandOf(signed: Uint8Array): { nonce: string; requestId: string } {
+  if (signed.length === 0) return { nonce: '', requestId: '' }
   const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as SignedCommand
   return { nonce: String(command.nonce ?? ''), requestId: String(command.request_id ?? '') }
 }

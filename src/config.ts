@@ -35,6 +35,8 @@ export type Config = {
   /** Writes are refused when the disk has less free than this. */
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  /** Seconds between two looks for texts that were redacted or have expired and have to leave the disk. */
+  readonly compactSeconds: number
   /** Letters that may wait in a shard; the other queues inside follow from it. */
   readonly queueMax: number
 }
@@ -113,6 +115,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       Number.MAX_SAFE_INTEGER,
     ),
     diskReserveBytes: number('DISK_RESERVE_BYTES', 256 * 1024 * 1024, 0, Number.MAX_SAFE_INTEGER),
+    compactSeconds: number('COMPACT_SECONDS', 60, 1, 86_400),
     segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
     queueMax: number('QUEUE_MAX', queueDefault, 1, 65_536),
   })

@@ -7,7 +7,17 @@
 import { createHash } from 'node:crypto'
 import { parseEntry } from '../actors/entry.ts'
 import { decodeLogFrame, entriesOf, type LogFrame } from '../actors/log.ts'
-import { commandSha, frameEntry, frameKey, fromFrame, joined, LEAF, PUBLIC, RecordType } from '../actors/record.ts'
+import {
+  commandSha,
+  frameEntry,
+  frameKey,
+  fromFrame,
+  isStub,
+  joined,
+  LEAF,
+  PUBLIC,
+  RecordType,
+} from '../actors/record.ts'
 import { openCheckpoint } from '../storage/checkpoint.ts'
 import { type DiskFile, fileExists, openFile } from '../storage/disk.ts'
 import { verifyJournal } from '../storage/fsck-journal.ts'
@@ -191,8 +201,9 @@ class LogCheck {
     const where = `shard ${shard} frame ${frame.seq}`
     const file = this.#blobs.take(record, frameKey(frame).toString('hex'), where)
     const { by } = record
-    // Of a command whose file is gone its hash is what is left.
-    const bytes = by.cut !== undefined && file === undefined ? undefined : joined(by, file ?? nothing)
+    // Of a command whose text or file is gone its hash is what is left.
+    const isGone = isStub(frame) || (by.cut !== undefined && file === undefined)
+    const bytes = isGone ? undefined : joined(by, file ?? nothing)
     const sha = bytes === undefined ? commandSha(by) : createHash('sha256').update(bytes).digest()
     if (!sha.subarray(0, 16).equals(frameKey(frame))) this.#damage(where, 'its id is not the hash of its signed bytes')
     if (record.type === RecordType.event && (frame.flags & LEAF) !== 0) {

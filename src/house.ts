@@ -27,6 +27,7 @@ export type HouseOptions = {
   readonly directory: BoardDirectory
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  readonly compactSeconds: number
   readonly queues: Queues
   /** Text of the high-water mark, or ''. */
   readonly mark: string
@@ -179,7 +180,7 @@ export class House implements Actors {
   }
 
   async #startShard(number: number): Promise<{ logPort: MessagePort; facts: Readonly<Record<string, unknown>> }> {
-    const { directory, diskReserveBytes, segmentBytesMax, queues } = this.#options
+    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues } = this.#options
     let logPort: MessagePort | undefined
     const thread = this.#supervise({
       name: `shard-${number}`,
@@ -198,6 +199,7 @@ export class House implements Actors {
           generation: directory.facts.generation,
           diskReserveBytes,
           segmentBytesMax,
+          compactSeconds,
           queues,
           firstRooms: firstRooms.filter((room) => shardOf(room, this.shards) === number),
           front: front.port2,

@@ -23,6 +23,7 @@ export async function openHouse(
     directory,
     diskReserveBytes: config.diskReserveBytes,
     segmentBytesMax: config.segmentBytesMax,
+    compactSeconds: config.compactSeconds,
     queues: queuesOf(config.queueMax),
     onNews: (told) => {
       if (told[0] === 'live') return followers.hear(told)

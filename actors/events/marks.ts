@@ -175,6 +175,19 @@ export class Marks implements Part {
     return { count, threads, until }
   }
 
+  /** Slots whose text is gone for good at `now`: redacted or expired, with every version. */
+  takenBack(now: number): number[] {
+    const { events } = this.#core.board
+    const slots: number[] = []
+    const take = (original: number): void => {
+      slots.push(original, ...this.edits(original))
+    }
+    for (const slot of this.#redactions.keys()) take(slot)
+    for (const { expiring } of this.#pages.values())
+      for (const slot of expiring) if (events.expires[slot]! <= now && !this.#redactions.has(slot)) take(slot)
+    return slots
+  }
+
   pack(): Packed {
     return [[...this.#edits], [...this.#hides], [...this.#redactions], [...this.#changed], this.#votes.pack()]
   }

@@ -221,7 +221,7 @@ export function wipe(directory: string): void {
 
 /** Undefined: the text is gone, and what stands in the journal is a stub. */
 function textOf({ by }: Event): string | undefined {
-  if (by?.signed === undefined) return undefined
+  if (by.signed.length === 0) return undefined
   const { command } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: { text?: string } }
   return command.text
 }

@@ -29,7 +29,7 @@ import type { TailFormat } from '../views/stream.ts'
 import { tileBytes } from '../views/tiles.ts'
 import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
 import { readFault, runThread } from './entry.ts'
-import type { Published } from './log.ts'
+import type { Published, Rewritten } from './log.ts'
 import { Mending } from './mending.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
@@ -215,7 +215,9 @@ runThread((data: FeedThread) => {
     patienceMs: inside.patienceMs,
     now: monotonicMs,
     onTell: (body) => {
-      durable = Math.max(durable, (body as Published).seq)
+      const said = body as Published | Rewritten
+      if ('rewritten' in said) return feed.reopen(said.rewritten)
+      durable = Math.max(durable, said.seq)
       follow()
       const waiting = early
       early = []

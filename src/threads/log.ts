@@ -40,6 +40,9 @@ export type LogThread = {
 /** What the log says to the front and to the feed: its journal is durable up to `seq`. */
 export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
 
+/** What the log says to the feed beside: sealed segments of a shard were rewritten. */
+export type Rewritten = { readonly rewritten: number }
+
 /**
  * A message that wakes a thread costs more than what it carries, so news are told at this pace and not at every frame.
  * The feed reads files, so it misses nothing; the front learns heads from the answers to its own writes anyway.
@@ -97,13 +100,19 @@ runThread((data: LogThread) => {
   }
   const front = link(data.front)
   const feed = link(data.feed)
-  const toShards = data.toShards.map((port, shard) => link(port, (body) => log.hint(shard, body as ToLog)))
+  const readers = data.through.map((_, shard) => JournalReader.open(shardDirectory(data.dataDirectory, shard)))
+  const hear = (shard: number, said: ToLog): void => {
+    if (said !== 'rewritten') return log.hint(shard, said)
+    readers[shard]!.reopen()
+    feed.tell({ rewritten: shard } satisfies Rewritten)
+  }
+  const toShards = data.toShards.map((port, shard) => link(port, (body) => hear(shard, body as ToLog)))
   const tellFeed = paced<Published>(feedPaceMs, (said) => feed.tell(said))
   const tellFront = paced<Published>(frontPaceMs, (said) => front.tell(said))
   const log = new Log({
     journal,
     tree,
-    shards: data.through.map((_, shard) => JournalReader.open(shardDirectory(data.dataDirectory, shard))),
+    shards: readers,
     sign,
     leafHash: writeLeafHash,
     confirm: (shard, confirmation) => {
@@ -138,7 +147,7 @@ runThread((data: LogThread) => {
     onMessage: (message) => {
       const { shard, port } = message as { shard: number; port: MessagePort }
       toShards[shard]!.close()
-      toShards[shard] = link(port, (body) => log.hint(shard, body as ToLog))
+      toShards[shard] = link(port, (body) => hear(shard, body as ToLog))
       toShards[shard]!.tell(['resume', log.covered(shard)] satisfies FromLog)
     },
   }

@@ -16,6 +16,7 @@ import { answerRead } from '../views/reads/index.ts'
 import type { ReadContext, ReadRequest } from '../views/reads/read.ts'
 import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
 import { again } from './again.ts'
+import { Compactor } from './compactor.ts'
 import { readFault, report, runThread } from './entry.ts'
 import { PrivateNews, type ShardTell } from './private-news.ts'
 import { SnapshotKeeper } from './snapshots.ts'
@@ -29,6 +30,8 @@ export type ShardThread = {
   readonly generation: string
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
+  /** Seconds between two looks for texts that have to leave the disk. */
+  readonly compactSeconds: number
   readonly queues: Queues
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly string[]
@@ -38,8 +41,8 @@ export type ShardThread = {
 
 /** What the log says to a shard. */
 export type FromLog = ['resume', number] | ['confirm', Confirmation]
-/** What a shard says to the log: its journal is durable up to here. */
-export type ToLog = number
+/** What a shard says to the log: its journal is durable up to here; or sealed segments of it were rewritten. */
+export type ToLog = number | 'rewritten'
 
 /** What the front asks a shard of its private rooms. */
 export type ShardAsk =
@@ -86,6 +89,13 @@ runThread((data: ShardThread) => {
     lettersPerTurnMax: inside.lettersPerTurn,
     unconfirmedMax: data.queues.unconfirmedFrames,
   })
+  const compactor = new Compactor({
+    shard: data.number,
+    journal,
+    state: shard.state,
+    everySeconds: data.compactSeconds,
+    onRewritten: () => log.tell('rewritten' satisfies ToLog),
+  })
   const hear = (said: FromLog): void => {
     if (said[0] === 'confirm') shard.confirm(said[1])
     else shard.resume(said[1])
@@ -126,6 +136,7 @@ runThread((data: ShardThread) => {
   return {
     facts: { through: journal.nextSeq - 1, rooms: shard.board.rooms.size, events: shard.board.events.count },
     stop: () => {
+      compactor.close()
       front.close()
       log.close()
       snapshots.keep(journal.nextSeq - 1, () => shard.pack())

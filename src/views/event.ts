@@ -186,8 +186,11 @@ function slotFacts(state: State, slot: number, record: Event): Standing {
   }
 }
 
+const destroyed: Gone = { reason: 'removed', by: undefined }
+
 function bodyOf({ marks, blobs }: State, slot: number, { by }: Event, now: number): Body {
-  const gone = marks.gone(slot, now)
+  // Its bytes may be gone before this reader has heard why.
+  const gone = marks.gone(slot, now) ?? (by.signed.length === 0 ? destroyed : undefined)
   // What is gone for good is not read: sooner or later it is no longer on the disk.
   const isForGood = gone !== undefined && (marks.hideOf(slot) === undefined || marks.redactionOf(slot) !== undefined)
   if (gone !== undefined && (isForGood || by.signed.length === 0)) return { gone, to: undefined }

@@ -81,8 +81,7 @@ function leafOf(
   id: string,
 ): { leaf: number; shard: number; place: number; slot?: number } | undefined {
   const slot = events.find(Buffer.from(id, 'hex'))
-  if (slot !== none)
-    return { leaf: events.leaf[slot]!, shard: events.shard[slot]!, place: events.place[slot]!, slot }
+  if (slot !== none) return { leaf: events.leaf[slot]!, shard: events.shard[slot]!, place: events.place[slot]!, slot }
   return marks.redactionBy(id) ?? people.rotations.find((rotation) => rotation.id === id)
 }
 

@@ -1,0 +1,140 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { afterAll, expect, test, vi } from 'vitest'
+import { verifyProofJson } from '../../src/cli/verify-proof.ts'
+import type { VerifierKey } from '../../storage/note.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { logKeyOf } from '../support/judge.ts'
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
+
+const [ada, ben] = [person('ada'), person('ben')]
+const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+const secret = 'a-secret-that-must-leave'
+const clients: Client[] = []
+afterAll(() => {
+  for (const client of clients) client.close()
+})
+
+async function open(board: Board): Promise<Client> {
+  const client = await Client.of(board)
+  clients.push(client)
+  return client
+}
+
+/** Every file of the data directory that holds these bytes. */
+function filesWith(directory: string, words: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter((name) => {
+    const path = join(directory, name)
+    return statSync(path, { throwIfNoEntry: false })?.isFile() === true && readFileSync(path).includes(words)
+  })
+}
+
+/** The entry of an event is still proved, with its signed bytes or without. */
+async function prove(client: Client, key: VerifierKey, id: string, hasSignedBytes: boolean): Promise<void> {
+  const { data } = await client.get(`/api/log/proof?message=${id}`)
+  expect(verifyProofJson(data as Record<string, unknown>, key)).toMatchObject({ eventId: id, hasSignedBytes })
+}
+
+const gone = (directory: string, words: string) =>
+  vi.waitFor(() => expect(filesWith(directory, words)).toEqual([]), { timeout: 30_000, interval: 200 })
+
+test('a redacted text and its nonce leave every file, its versions too, and every proof stays valid', async () => {
+  const directory = boardDirectory()
+  const env = { COMPACT_SECONDS: '1', SEGMENT_BYTES: '65536' }
+  let board = await startBoard({ directory, env })
+  let client = await open(board)
+  const nonce = 'a-nonce-that-must-leave-0123456789'
+  const signed = client.sign(ada, { operation: 'post', room: 'talk', text: `${secret} one` }, { nonce })
+  const id = (await client.send(signed.body)).data.event_id!
+  const reply = await client.post(ben, { room: 'talk', text: 'an answer that stays', reply_to: id })
+  const edit = await client.post(ada, {
+    room: 'talk',
+    text: `${secret} two`,
+    data: JSON.stringify({ schema: 1, supersedes: id }),
+  })
+  expect(edit.status).toBe(200)
+  for (let n = 0; n < 150; n++) await client.post(ben, { room: 'talk', text: `filling ${n} ${'x'.repeat(400)}` })
+  const key = await logKeyOf(client)
+  const redacted = await client.command(ada, { operation: 'event.redact', event_id: id, reason: 'said too much' })
+  expect(redacted.status).toBe(200)
+  await gone(directory, secret)
+  await gone(directory, nonce)
+  const check = async () => {
+    expect((await client.get(`/api/events/${id}`)).data.event).toMatchObject({
+      type: 'tombstone',
+      hidden: true,
+      seq: 1,
+    })
+    expect((await client.get(`/api/thread/${id}`)).data.events!.map(({ text }) => text)).toEqual([
+      undefined,
+      'an answer that stays',
+    ])
+    for (const each of [id, edit.data.event_id!]) await prove(client, key, each, false)
+    await prove(client, key, reply.data.event_id!, true)
+    expect((await client.get('/v1/export')).text).not.toContain(secret)
+  }
+  await check()
+  // What was destroyed is still known as said: the same bytes again are a retry, other bytes under its nonce are refused.
+  const retried = await client.send(signed.body)
+  expect(retried.data).toMatchObject({ event_id: id, event: { type: 'tombstone' }, receipt: { duplicate: true } })
+  const reused = await client.post(ada, { room: 'talk', text: 'other words' }, { nonce })
+  expect(reused.code).toBe('nonce_reused')
+  await board.stop()
+  const fsck = spawnSync(process.execPath, [program, 'fsck', '--data', directory], { encoding: 'utf8' })
+  expect(fsck.stderr + fsck.stdout).not.toContain('damage:')
+  expect(fsck.status).toBe(0)
+  for (const name of ['shard-00/snapshots', 'log/feed-snapshots', 'search'])
+    rmSync(join(directory, name), { recursive: true, force: true })
+  board = await startBoard({ directory, env, port: board.port })
+  client = await open(board)
+  await check()
+  expect(filesWith(directory, secret)).toEqual([])
+})
+
+test('what has expired leaves the disk as well, and so does what was redacted in a private room', async () => {
+  const directory = boardDirectory()
+  const board = await startBoard({ directory, env: { COMPACT_SECONDS: '1' } })
+  const client = await open(board)
+  await client.post(ada, { room: 'talk', text: `${secret} for a moment`, ttl: 1 })
+  await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
+  const inside = await client.post(ada, { room: 'den', text: `${secret} within` })
+  expect(filesWith(directory, `${secret} within`)).not.toEqual([])
+  expect(
+    (await client.command(ada, { operation: 'event.redact', event_id: inside.data.event_id!, reason: 'x' })).status,
+  ).toBe(200)
+  await gone(directory, secret)
+  const read = await client.command(ada, { operation: 'event.get', event_id: inside.data.event_id! })
+  expect(read.data.event).toMatchObject({ type: 'tombstone' })
+})
+
+test('killed again and again while texts are leaving, the board loses nothing else and finishes', async () => {
+  const directory = boardDirectory()
+  const env = { COMPACT_SECONDS: '1', SEGMENT_BYTES: '65536' }
+  let board = await startBoard({ directory, env })
+  let client = await open(board)
+  const kept: string[] = []
+  const taken: string[] = []
+  for (let n = 0; n < 120; n++) {
+    const isSecret = n % 3 === 0
+    const { data } = await client.post(ada, {
+      room: 'talk',
+      text: `${isSecret ? secret : 'stays'} ${n} ${'y'.repeat(500)}`,
+    })
+    ;(isSecret ? taken : kept).push(data.event_id!)
+  }
+  for (const id of taken) await client.command(ada, { operation: 'event.redact', event_id: id, reason: 'x' })
+  for (let round = 0; round < 3; round++) {
+    await new Promise((done) => setTimeout(done, 950 + 40 * round))
+    await board.kill()
+    board = await startBoard({ directory, env, port: board.port })
+    client = await open(board)
+  }
+  await gone(directory, secret)
+  const key = await logKeyOf(client)
+  for (const id of kept) expect((await client.get(`/api/events/${id}`)).data.event?.text).toContain('stays')
+  for (const id of taken) await prove(client, key, id, false)
+  for (const id of kept) await prove(client, key, id, true)
+})

@@ -16,7 +16,7 @@ import type { Command } from './check.ts'
 import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
-import type { Actors, NoAnswer } from './ports.ts'
+import type { Actors } from './ports.ts'
 import { fromActor, type Respond, refused, type Verified } from './reply.ts'
 import type { Throttle } from './throttle.ts'
 

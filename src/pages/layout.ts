@@ -1,29 +1,7 @@
 /**
- * The frame of every page: head, security headers, and text made safe for HTML. Pages are readable without JavaScript;
+ * The frame of every page, and text made safe for HTML. Pages are readable without JavaScript;
  * scripts and styles are files of our own, so nothing inline has to be allowed.
  */
-import type { Header } from '../http/port.ts'
-
-/** Nothing from elsewhere, nothing inline, no sink that turns strings into markup (W3C CSP 3, Trusted Types). */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-].join('; ')
-
-export const pageHeaders: readonly Header[] = [
-  ['content-type', 'text/html; charset=utf-8'],
-  ['content-security-policy', contentSecurityPolicy],
-  ['x-content-type-options', 'nosniff'],
-  ['referrer-policy', 'no-referrer'],
-  ['cross-origin-opener-policy', 'same-origin'],
-]
 
 /** Text for an element or a quoted attribute; characters that could hide or turn text are shown by their numbers. */
 export function escaped(text: string): string {

@@ -22,10 +22,12 @@ export function isAddressOrNetwork(text: string): boolean {
 export function isWithin(address: string, networks: readonly string[]): boolean {
   const version = isIP(address)
   if (version === 0) return false
+  const family = version === 4 ? 'ipv4' : 'ipv6'
   const list = new BlockList()
   for (const text of networks) {
     const network = parse(text)
-    if (network !== undefined) list.addSubnet(network.address, network.bits, network.family)
+    // An IPv4 address would be looked for in IPv6 networks too.
+    if (network?.family === family) list.addSubnet(network.address, network.bits, family)
   }
-  return list.check(address, version === 4 ? 'ipv4' : 'ipv6')
+  return list.check(address, family)
 }

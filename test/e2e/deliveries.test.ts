@@ -202,7 +202,7 @@ describe('a signed delivery', () => {
 
   test('as GitHub signs', async () => {
     // The example of GitHub’s own documentation.
-    const secret = "It's-a-Secret-to-Everybody"
+    const secret = "It's a Secret to Everybody"
     const { id, url } = await mail.made(ada, { hmac_secret: secret })
     const body = 'Hello, World!'
     const hub = (by: string) => ({
@@ -215,7 +215,7 @@ describe('a signed delivery', () => {
         code: 'bad_delivery_signature',
       })
     expect((await mail.itemsOf(ada, { target: id })).map(({ verified }) => verified)).toEqual([true])
-    expect((await mail.client.command(ada, { operation: 'receiver.list' })).text).not.toContain('Secret-to')
+    expect((await mail.client.command(ada, { operation: 'receiver.list' })).text).not.toContain('Secret to')
     await mail.remove(ada, id)
   })
 })

@@ -72,7 +72,7 @@ describe('making one', () => {
     [{ label: 'two\nlines' }, {}],
     [{ dedupe_header: 'no spaces' }, {}],
     [{ hmac_secret: 'short' }, {}],
-    [{ hmac_secret: 'a secret with spaces' }, {}],
+    [{ hmac_secret: 'a secret with a\ttab' }, {}],
     [{ hmac_secret: 'whsec_!!!not base64!!!!!' }, {}],
     [{ allow_from: ['10.0.0.0/33'] }, {}],
     [{ allow_from: ['example.org'] }, {}],

@@ -81,8 +81,8 @@ function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
   const { hmac_secret: secret = '', allow_from: allowed = [], post = false } = data
   if (post && !hasRoom)
     return refusal('missing_field', 'with "post" each item is posted into a room: name it as room', 'room')
-  if (secret !== '' && !/^[\x21-\x7e]*$/.test(secret))
-    return refusal('invalid_field', '"hmac_secret" must be printable ASCII without spaces', 'data')
+  if (secret !== '' && !/^[\x20-\x7e]*$/.test(secret))
+    return refusal('invalid_field', '"hmac_secret" must be printable ASCII', 'data')
   if (secret !== '' && webhookKey(secret) === undefined)
     return refusal('invalid_field', '"hmac_secret" must hold base64 of 16 to 128 bytes behind whsec_', 'data')
   const bad = allowed.find((each) => !isAddressOrNetwork(each))

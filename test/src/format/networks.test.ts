@@ -1,0 +1,36 @@
+/** Addresses and networks that may deliver. */
+import { expect, test } from 'vitest'
+import { isAddressOrNetwork, isWithin } from '../../../src/format/networks.ts'
+
+test.each(['192.0.2.1', '192.0.2.0/24', '0.0.0.0/0', '2001:db8::1', '2001:db8::/32', '::/0'])('%s is one', (text) => {
+  expect(isAddressOrNetwork(text)).toBe(true)
+})
+
+test.each([
+  '',
+  '/',
+  '192.0.2.1/',
+  '192.0.2.0/33',
+  '192.0.2.0/024',
+  '192.0.2.0/24/8',
+  '256.1.1.1',
+  'example.org',
+  '::/129',
+  'fe80::1%eth0',
+])('%s is none', (text) => {
+  expect(isAddressOrNetwork(text)).toBe(false)
+})
+
+test.each([
+  ['192.0.2.9', ['192.0.2.0/28'], true],
+  ['192.0.2.16', ['192.0.2.0/28'], false],
+  ['192.0.2.16', ['198.51.100.1', '192.0.2.16'], true],
+  ['2001:db8:1::5', ['2001:db8::/32'], true],
+  ['2001:db9::', ['2001:db8::/32'], false],
+  ['192.0.2.1', ['::/0'], false],
+  ['2001:db8::1', ['0.0.0.0/0'], false],
+  ['unknown', ['0.0.0.0/0', '::/0'], false],
+  ['', ['0.0.0.0/0', '::/0'], false],
+])('%s in %j: %s', (address, networks, isIn) => {
+  expect(isWithin(address, networks)).toBe(isIn)
+})

@@ -1,0 +1,61 @@
+/** Signatures of deliveries, against examples that others have published and against what an attacker would try. */
+import { createHmac } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { webhookFault, webhookKey } from '../../../src/format/webhook.ts'
+
+const headers = (fields: Readonly<Record<string, string>>) => (name: string) => fields[name]
+
+test('the example of GitHub’s documentation', () => {
+  const sent = { 'x-hub-signature-256': 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17' }
+  const delivery = { header: headers(sent), body: Buffer.from('Hello, World!'), now: 0 }
+  expect(webhookFault("It's a Secret to Everybody", delivery)).toBeUndefined()
+  expect(webhookFault("It's a Secret to Everyone", delivery)).toMatch(/does not fit/)
+})
+
+test('the example of the Standard Webhooks specification', () => {
+  const sent = {
+    'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+    'webhook-timestamp': '1614265330',
+    'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+  }
+  const delivery = { header: headers(sent), body: Buffer.from('{"test": 2432232314}'), now: 1_614_265_330 }
+  expect(webhookFault('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', delivery)).toBeUndefined()
+})
+
+describe('Standard Webhooks', () => {
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+  const signed = (body: string, id = 'msg_1', at = 1_000) => {
+    const mac = createHmac('sha256', webhookKey(secret)!).update(`${id}.${at}.${body}`).digest('base64')
+    return { 'webhook-id': id, 'webhook-timestamp': String(at), 'webhook-signature': `v1,${mac}` }
+  }
+  const fault = (fields: Record<string, string>, body: string, now = 1_000) =>
+    webhookFault(secret, { header: headers(fields), body: Buffer.from(body), now })
+
+  test('whatever the body, it is good as signed and bad when anything of it changed', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (body, other) => {
+        expect(fault(signed(body), body)).toBeUndefined()
+        if (other !== body) expect(fault(signed(body), other)).toBeTypeOf('string')
+      }),
+    )
+  })
+
+  test.each([699, 1_301])('signed at 1000 it is refused at %d, and one second nearer it is not', (now) => {
+    expect(fault(signed('x'), 'x', now)).toMatch(/webhook-timestamp must be/)
+    expect(fault(signed('x'), 'x', now < 1_000 ? now + 1 : now - 1)).toBeUndefined()
+  })
+
+  test('the form of GitHub is none of it: what one form signed could be sent as the other', () => {
+    const body = 'msg_1.1000.x'
+    const mac = createHmac('sha256', webhookKey(secret)!).update(body).digest('hex')
+    expect(fault({ 'x-hub-signature-256': `sha256=${mac}` }, body)).toMatch(/Standard Webhooks alone/)
+  })
+})
+
+test.each(['whsec_', 'whsec_AAAA', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS*', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa_-'])(
+  '%s is no secret',
+  (secret) => {
+    expect(webhookKey(secret)).toBeUndefined()
+  },
+)

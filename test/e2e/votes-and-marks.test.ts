@@ -79,6 +79,8 @@ async function everything(ids: readonly string[]): Promise<string> {
       `/e/${id}/proof`,
     ]),
     '/api/changes?after=0',
+    '/api/events?query=plugh',
+    `/api/events?room=${room}&query=words`,
     '/api/rooms',
   ]
   const texts = await Promise.all(paths.map(async (path) => (await client.get(path)).text))

@@ -169,22 +169,19 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     execute: (body, door, respond) => front.execute(body, door, respond),
   })
   const counters = new Counters()
-  const isSuspended = (identity: string) => news.isSuspended(identity)
   const itemPosts = new ItemPosts({
     actors: house,
     voice,
     read: (request, answer) => front.read(request, answer),
-    isSuspended,
+    isSuspended: (identity) => news.isSuspended(identity),
     later: (callback, ms) => setTimeout(callback, ms).unref(),
     report: (facts) => log('warn', 'item_not_posted', facts),
   })
-  const { limitsOn } = config
   const deliveries = new Deliveries({
     actors: house,
-    limitsOn,
+    limitsOn: config.limitsOn,
     now: monotonicMs,
     wallSeconds,
-    isSuspended,
     post: (item) => itemPosts.post(item),
   })
   const startedAt = monotonicMs()

@@ -38,7 +38,6 @@ export type DeliveriesOptions = {
   readonly now: () => number
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  readonly isSuspended: (identity: string) => boolean
   readonly post: (item: ItemToPost) => void
 }
 
@@ -123,17 +122,14 @@ export class Deliveries {
       // Too long a value names nothing: the item is kept all the same.
       dedupe: value === '' || Buffer.byteLength(value) > dedupeBytesMax ? '' : digest(value),
     }
-    this.#options.actors.write(
-      ownLetter('receiver.deliver', owner, args, this.#options.isSuspended(owner)),
-      (answer) => {
-        if (answer === undefined) return respond(undefined)
-        if (!answer.ok) return respond(fromActor(answer.refusal))
-        const { item, duplicate } = answer.reply as { item: number; duplicate?: true }
-        const data = { item, bytes: body.length, ...(duplicate === undefined ? {} : { duplicate }) }
-        respond(readReply({ ok: true, json: JSON.stringify(data) }))
-        if (door.post && duplicate === undefined) this.#options.post({ receiver, owner, room, label, item })
-      },
-    )
+    this.#options.actors.write(ownLetter('receiver.deliver', owner, args), (answer) => {
+      if (answer === undefined) return respond(undefined)
+      if (!answer.ok) return respond(fromActor(answer.refusal))
+      const { item, duplicate } = answer.reply as { item: number; duplicate?: true }
+      const data = { item, bytes: body.length, ...(duplicate === undefined ? {} : { duplicate }) }
+      respond(readReply({ ok: true, json: JSON.stringify(data) }))
+      if (door.post && duplicate === undefined) this.#options.post({ receiver, owner, room, label, item })
+    })
   }
 }
 

@@ -5,7 +5,7 @@ import type { WriteLetter } from '../../actors/write.ts'
 const nothing = Buffer.alloc(64)
 
 /** `owner`: identity id of whom the receive URLs belong to. */
-export function ownLetter(op: string, owner: string, args: object, suspended = false): WriteLetter {
+export function ownLetter(op: string, owner: string, args: object): WriteLetter {
   return {
     op,
     to: receiversOf(owner),
@@ -19,7 +19,7 @@ export function ownLetter(op: string, owner: string, args: object, suspended = f
     via: 'receiver',
     limited: 0,
     rotated: false,
-    suspended,
+    suspended: false,
     operator: false,
     args: args as Readonly<Record<string, unknown>>,
   }

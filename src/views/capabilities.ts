@@ -54,6 +54,8 @@ export function capabilities(board: Described) {
       method: 'POST',
       body: 'one flat JSON object: operation, the fields of that operation, and for a signed command public_key, timestamp, nonce and signature. Integers are plain, null is not taken, an unknown field is refused',
       data: 'the field data is a string that holds JSON of its own, with "schema":1',
+      by_url:
+        '/c64/{base64url of the command, without padding}: for clients that can only fetch a URL, the same by GET, POST or MKCOL',
       unsigned: 'operations of kind read may be sent without key and signature, for public things',
       envelope: [...envelope],
       fields: Object.fromEntries(
@@ -90,7 +92,15 @@ export function capabilities(board: Described) {
       means:
         'every public post is a leaf of a Merkle tree (RFC 9162) whose heads are C2SP signed notes; keep vkey, and nobody can show you another history',
     },
-    more: { stats: '/api/stats', time: '/time', health: '/healthz', metrics: '/metrics', openapi: '/openapi.json' },
+    more: {
+      for_agents: '/for-agents',
+      llms: '/llms.txt',
+      stats: '/api/stats',
+      time: '/time',
+      health: '/healthz',
+      metrics: '/metrics',
+      openapi: '/openapi.json',
+    },
     openapi: '/openapi.json',
   }
 }

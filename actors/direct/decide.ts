@@ -3,7 +3,7 @@
  * one at once meet there. Pure functions of the state; who signed was settled before.
  */
 import { type ActReply, act } from '../act.ts'
-import { RecordType } from '../record.ts'
+import { type BoardRecord, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { eventOf } from '../rooms/room.ts'
 import { type Decider, type Planned, refuse } from '../write.ts'
@@ -30,21 +30,24 @@ const open: Decider = (situation, letter) => {
   }
   const refused = textBytes === 0 ? undefined : messageRefusal(found, letter.author, textBytes)
   if (refused !== undefined) return refused
-  const decided = act(letter, now, { facts: { kind, created: found === undefined }, isPublic: false })
-  if (!decided.ok) return decided
-  const planned: Planned[] = [...decided.records]
-  if (found === undefined) {
-    const owner = Buffer.from(letter.author, 'hex')
+  const created = found === undefined
+  // What was signed lies with the message alone, where there is one, and goes with it when that is redacted.
+  const by = textBytes === 0 ? { by: letter.by } : {}
+  const planned: Planned[] = []
+  const plan = (record: BoardRecord) => planned.push({ record, key: letter.id, isPublic: false })
+  const author = Buffer.from(letter.author, 'hex')
+  if (created) {
     const members = others.map((member) => Buffer.from(member, 'hex'))
-    const record = { type: RecordType.roomCreated, room: letter.to, at: now, owner, members, by: letter.by }
-    planned.unshift({ record: { ...record, visibility: 'private' as const }, key: letter.id, isPublic: false })
+    const owned = { room: letter.to, at: now, visibility: 'private', owner: author, members } as const
+    plan({ type: RecordType.roomCreated, ...owned, ...by })
   }
+  if (created || textBytes === 0)
+    plan({ type: RecordType.act, room: letter.to, at: now, author, op: letter.op, facts: { kind, created }, ...by })
   if (textBytes > 0) {
     const placed = { page: 'main', replyTo: '', root: '', original: '', expires: 0 }
-    const record = eventOf(letter, 'note', placed, (room?.events.length ?? 0) + 1, now)
-    planned.push({ record, key: letter.id, isPublic: false })
+    plan(eventOf(letter, 'note', placed, (room?.events.length ?? 0) + 1, now))
   }
-  const reply: ActReply = { at: now, isPublic: false, facts: { created: found === undefined } }
+  const reply: ActReply = { at: now, isPublic: false, facts: { created } }
   return { ok: true, records: planned, reply }
 }
 

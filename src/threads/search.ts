@@ -97,6 +97,8 @@ runThread((data: SearchThread) => {
     }
     if (waiting.length > 0) schedule(0)
     else if (index.applied < durable) schedule(leisureMs)
+    // Files that are not read now are not kept open: what was in them may have been taken back since.
+    else for (const reader of shards) reader.reopen()
   }
 
   const schedule = (afterMs: number): void => {

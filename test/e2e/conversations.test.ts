@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
@@ -14,7 +16,7 @@ const [ada, ben, cleo, eve, fay] = ['ada', 'ben', 'cleo', 'eve', 'fay'].map((nam
 type Signer = ReturnType<typeof person>
 
 const directory = boardDirectory()
-const env = { SHARDS: '3' }
+const env = { SHARDS: '3', COMPACT_SECONDS: '1' }
 let board: Board
 let client: Client
 
@@ -125,6 +127,19 @@ describe('conversations', () => {
     expect(again.data.receipt).toMatchObject({ event_id: first.data.receipt?.event_id, duplicate: true })
     const { room } = (again.data as unknown as { conversation: Conversation }).conversation
     expect((await client.command(ada, { operation: 'events.list', room })).data.events).toHaveLength(1)
+  })
+
+  test('a first message that is redacted is in no file any more', async () => {
+    const secret = 'a first word to be taken back'
+    const opened = await client.command(fay, { operation: 'conversation.open', members: [cleo.id], text: secret })
+    const event_id = opened.data.receipt!.event_id
+    const { room } = (opened.data as unknown as { conversation: Conversation }).conversation
+    await client.command(fay, { operation: 'event.redact', event_id, reason: 'test' })
+    expect((await client.command(cleo, { operation: 'events.list', room })).data.events).toEqual([])
+    const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.log'))
+    const holds = () => files.filter((name) => readFileSync(join(directory, name)).includes(secret))
+    await vi.waitFor(() => expect(holds()).toEqual([]), { timeout: 20_000 })
+    expect((await list(fay, 'all')).map((each) => each.room)).toContain(room)
   })
 
   test('before anybody accepts, its opener says ten times 4 KiB, and a block looks like silence', async () => {

@@ -58,7 +58,7 @@ describe.each(operations.filter(({ name }) => setups[name] !== undefined).map((e
         if (value !== undefined && !Array.isArray(value)) query.set(parameter, String(value))
       }
       if (meanwhile !== undefined) query.delete('wait')
-      const path = operation.get.path.replace('{event_id}', String(given.event_id))
+      const path = operation.get.path.replace(/\{(\w+)\}/, (_, field: string) => String(given[field]))
       const answer = await client.get(`${path}${query.size === 0 ? '' : `?${query}`}`)
       expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])
       expect(faultsOf(`${titleOf(name)}Result`, answer.data)).toEqual([])

@@ -31,6 +31,8 @@ type Channel = {
   readonly key: string
   readonly filter: UpdatesFilter
   readonly waiters: Set<PublicWaiter>
+  /** Those of them for whom something may be there. */
+  readonly dirty: Set<PublicWaiter>
   reading: boolean
 }
 
@@ -52,7 +54,10 @@ export class PublicWaits {
   add(filter: UpdatesFilter, waiter: PublicWaiter): () => void {
     const channel = this.#channel(filter)
     channel.waiters.add(waiter)
-    this.#run(channel)
+    if (isDirty(waiter)) {
+      channel.dirty.add(waiter)
+      this.#run(channel)
+    } else this.#settle(channel, [waiter])
     return () => this.#leave(channel, waiter)
   }
 
@@ -63,7 +68,10 @@ export class PublicWaits {
       for (const channels of [this.#everywhere, this.#byRoom.get(room) ?? []]) {
         for (const channel of channels) {
           touched.add(channel)
-          for (const waiter of channel.waiters) if (change > waiter.need) waiter.need = change
+          for (const waiter of channel.waiters) {
+            waiter.need = Math.max(waiter.need, change)
+            if (isDirty(waiter)) channel.dirty.add(waiter)
+          }
         }
       }
     }
@@ -74,7 +82,7 @@ export class PublicWaits {
   sweep(all: boolean): void {
     for (const channel of [...this.#channels.values()]) {
       if (all) for (const waiter of channel.waiters) waiter.until = 0
-      this.#settle(channel)
+      this.#settle(channel, channel.waiters)
     }
   }
 
@@ -83,7 +91,7 @@ export class PublicWaits {
     const key = JSON.stringify([rooms, kinds, limit])
     let channel = this.#channels.get(key)
     if (channel !== undefined) return channel
-    channel = { key, filter: { rooms, kinds, limit }, waiters: new Set(), reading: false }
+    channel = { key, filter: { rooms, kinds, limit }, waiters: new Set(), dirty: new Set(), reading: false }
     this.#channels.set(key, channel)
     if (rooms.length === 0) this.#everywhere.add(channel)
     for (const room of rooms) {
@@ -94,11 +102,12 @@ export class PublicWaits {
   }
 
   #leave(channel: Channel, waiter: PublicWaiter): void {
+    channel.dirty.delete(waiter)
     if (channel.waiters.delete(waiter)) this.#dropIfEmpty(channel)
   }
 
   #dropIfEmpty(channel: Channel): void {
-    if (channel.waiters.size > 0 || channel.reading) return
+    if (channel.waiters.size > 0 || channel.reading || this.#channels.get(channel.key) !== channel) return
     this.#channels.delete(channel.key)
     this.#everywhere.delete(channel)
     for (const room of channel.filter.rooms) {
@@ -107,35 +116,37 @@ export class PublicWaits {
     }
   }
 
-  /** Reads for whoever has to be read for; then answers whoever waits no longer. */
+  /** Reads for whoever has to be read for. */
   #run(channel: Channel): void {
     if (channel.reading) return
     let from: Mark | undefined
-    for (const waiter of channel.waiters) {
-      if (isDirty(waiter) && (from === undefined || isBefore(waiter.mark, from))) from = waiter.mark
-    }
-    if (from === undefined) return this.#settle(channel)
+    for (const { mark } of channel.dirty) if (from === undefined || isBefore(mark, from)) from = mark
+    if (from === undefined) return
     const begin = from
     channel.reading = true
     this.#options.read({ ...channel.filter, from: begin, reader: '', handle: '' }, (page) => {
       channel.reading = false
       if (page?.ok) this.#apply(channel, begin, page)
       else this.#fail(channel, page === undefined ? undefined : refused(page.refusal))
-      if (channel.waiters.size > 0) this.#run(channel)
-      else this.#dropIfEmpty(channel)
+      this.#run(channel)
+      this.#dropIfEmpty(channel)
     })
   }
 
   /** One page, from the mark `from` on, for everybody who stands at it or behind it. */
   #apply(channel: Channel, from: Mark, { updates, end, more }: Extract<UpdatesPage, { ok: true }>): void {
     const replies = new Map<number, Reply>()
-    for (const waiter of [...channel.waiters]) {
+    const waited: PublicWaiter[] = []
+    for (const waiter of [...channel.dirty]) {
       if (isBefore(waiter.mark, from)) continue
       let first = 0
       while (first < updates.length && !isBefore(waiter.mark, updates[first]!)) first++
       if (first === updates.length) {
         if (isBefore(waiter.mark, end)) waiter.mark = end
         if (more && !isBefore(end, waiter.mark)) waiter.need = Math.max(waiter.need, end.next)
+        if (isDirty(waiter)) continue
+        channel.dirty.delete(waiter)
+        waited.push(waiter)
         continue
       }
       let reply = replies.get(first)
@@ -145,17 +156,18 @@ export class PublicWaits {
       }
       this.#answer(channel, waiter, reply)
     }
+    this.#settle(channel, waited)
   }
 
   #fail(channel: Channel, reply: Reply | undefined): void {
-    for (const waiter of [...channel.waiters]) if (isDirty(waiter)) this.#answer(channel, waiter, reply)
+    for (const waiter of [...channel.dirty]) this.#answer(channel, waiter, reply)
   }
 
   /** Whoever has been read for and does not wait any longer hears that there is nothing. */
-  #settle(channel: Channel): void {
+  #settle(channel: Channel, waiters: Iterable<PublicWaiter>): void {
     const now = this.#options.now()
     const replies = new Map<string, Reply>()
-    for (const waiter of [...channel.waiters]) {
+    for (const waiter of [...waiters]) {
       if (waiter.until > now || isDirty(waiter)) continue
       const { next, taken } = waiter.mark
       let reply = replies.get(`${next}.${taken}`)

@@ -31,6 +31,8 @@ export type UpdatesOptions = {
 }
 
 const sweepEveryMs = 250
+/** Opened cursors kept: half a kilobyte each. */
+const openedMax = 1_024
 
 export class Updates {
   readonly #options: UpdatesOptions
@@ -39,6 +41,8 @@ export class Updates {
   readonly #public: PublicWaits
   readonly #signed: SignedWaits
   readonly #sweeper: NodeJS.Timeout
+  /** Marks of cursors that were opened, by reader and text. */
+  readonly #opened = new Map<string, readonly Mark[]>()
   #closed = false
 
   constructor(options: UpdatesOptions) {
@@ -159,8 +163,20 @@ export class Updates {
     return this.#options.cursors.seal(listName(reader), [this.#options.generation, marks.map(markText).join('.')])
   }
 
-  /** The marks of a cursor, or why it cannot be served. */
+  /** The marks of a cursor. Thousands who were given one answer come back with one cursor. */
   #open(reader: string, cursor: string): readonly Mark[] | Refusal {
+    const name = `${reader} ${cursor}`
+    const known = this.#opened.get(name)
+    if (known !== undefined) return known
+    const marks = this.#read(reader, cursor)
+    if ('code' in marks) return marks
+    if (this.#opened.size === openedMax) this.#opened.clear()
+    this.#opened.set(name, marks)
+    return marks
+  }
+
+  /** The marks inside a cursor, or why it cannot be served. */
+  #read(reader: string, cursor: string): readonly Mark[] | Refusal {
     const { cursors, generation, shards } = this.#options
     const place = cursors.open(listName(reader), cursor) as readonly [string, string] | undefined
     if (place === undefined)

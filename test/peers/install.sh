@@ -7,6 +7,7 @@
 #   util-linux                  mount, losetup, flock
 #   libfaketime                 a clock that jumps under a running board
 #   chromium                    a browser, for the pages that check proofs themselves
+#   sigsum-go                   a C2SP witness (from bookworm-backports)
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
 #
 # Debian bookworm's own packages, through apt, as root. Safe to run again.
@@ -24,7 +25,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
 fi
 
 missing=""
-for package in $packages; do
+for package in $packages sigsum-go; do
   installed "$package" || missing="$missing $package"
 done
 
@@ -45,9 +46,20 @@ export DEBIAN_FRONTEND=noninteractive
 apt_get() { apt-get -q -o DPkg::Lock::Timeout=300 -o APT::Get::Lock::Timeout=300 "$@"; }
 apt_get update
 # shellcheck disable=SC2086  # a list of package names, meant to be split
-apt_get install -y --no-install-recommends $missing
+apt_get install -y --no-install-recommends $packages
 
-for package in $packages; do
+if ! installed sigsum-go; then
+  # Only this one package comes from backports, by a source list of its own, so that nothing else is upgraded.
+  private="$(mktemp -d)"
+  trap 'rm -rf "$private"' EXIT
+  mkdir -p "$private/lists/partial"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main" > "$private/sources.list"
+  backports() { apt_get -o Dir::Etc::sourcelist="$private/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$private/lists" "$@"; }
+  backports update
+  (cd "$private" && backports download sigsum-go && dpkg -i sigsum-go*.deb)
+fi
+
+for package in $packages sigsum-go; do
   if ! installed "$package"; then
     echo "peers: $package is still missing after the install" >&2
     exit 1

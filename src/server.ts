@@ -186,7 +186,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
   const startedAt = monotonicMs()
   /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
-  let stats: FeedStats = { rooms: 0, identities: 0, events: 0, change: 0 }
+  let stats: FeedStats = { rooms: 0, identities: 0, events: 0, blobs: 0, documents: 0, change: 0 }
   const figures = async (): Promise<Figures> => ({
     ...stats,
     treeSize: news.head.size,

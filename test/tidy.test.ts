@@ -87,7 +87,7 @@ test('a room has never heard of HTTP, JSON schema or signatures, and storage nev
     const allowed = file.startsWith('storage/')
       ? ['flatbuffers', 'msgpackr']
       : file.startsWith('actors/')
-        ? ['msgpackr', 'node-diff3']
+        ? ['msgpackr', 'diff']
         : undefined
     const bad = allowed === undefined ? undefined : packages.find((name) => !allowed.includes(name))
     return bad === undefined ? undefined : `${file} imports the package ${bad}: it belongs into src`

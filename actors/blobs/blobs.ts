@@ -82,6 +82,7 @@ export class Blobs implements Part {
   }
   readonly #core: Core
   readonly #fates: Fates
+  #deleted = 0
   readonly #byId = new Map<string, Blob>()
   readonly #byRoom = new Map<string, Blob[]>()
   /** Bytes of standing blobs by identity. */
@@ -92,8 +93,9 @@ export class Blobs implements Part {
     this.#fates = fates
   }
 
+  /** Blobs that stand. */
   get count(): number {
-    return this.#byId.size
+    return this.#byId.size - this.#deleted
   }
 
   find(id: string): Blob | undefined {
@@ -218,12 +220,14 @@ export class Blobs implements Part {
     if (others === undefined) this.#byRoom.set(blob.room, [blob])
     else others.push(blob)
     if (blob.deleted === undefined) this.#bytes.set(blob.author, this.bytesOf(blob.author) + blob.size)
+    else this.#deleted++
   }
 
   #delete({ facts }: Act): void {
     const { target, reason } = facts as DeletedFacts
     const blob = this.#byId.get(target)!
     blob.deleted = reason
+    this.#deleted++
     this.#bytes.set(blob.author, this.bytesOf(blob.author) - blob.size)
   }
 }

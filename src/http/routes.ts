@@ -12,7 +12,7 @@ import { printable } from '../format/printable.ts'
 import { inside, sizes } from '../limits.ts'
 import { fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
-import type { Operation } from '../operations/operation.ts'
+import { type Operation, pathField } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { etagOf, type Ready, ReadyAnswers } from './answers.ts'
@@ -232,10 +232,11 @@ export function queryRequest(operation: Operation, query: string, parameter: str
   const parsed = parseQuery(query, sizes.url_query_bytes)
   if ('code' in parsed) return parsed
   const args: Record<string, string | number> = {}
-  if (get.path.includes('{')) {
-    const fault = faultOf('event_id', fields.event_id, parameter)
+  const inPath = pathField(operation)
+  if (inPath !== undefined) {
+    const fault = faultOf(inPath.name, inPath.rule, parameter)
     if (fault !== undefined) return fault
-    args.event_id = parameter
+    args[inPath.name] = parameter
   }
   for (const [name, value] of parsed) {
     const declared = get.query.find((each) => each.name === name)

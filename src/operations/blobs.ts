@@ -71,7 +71,7 @@ export const blobPut: Operation = {
       'a media type such as image/png or text/plain; charset=utf-8',
     ),
   },
-  refusals: ['not_found', 'private_room'],
+  refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
   result: Type.Object({ blob: BlobRecord, receipt: Receipt }),
   example: { operation: 'blob.put', filename: 'hello.txt', media_type: 'text/plain', data: 'SGVsbG8K' },
 }

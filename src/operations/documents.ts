@@ -45,7 +45,7 @@ const Merge = Type.Object(
   {
     title: 'Merge',
     description:
-      'the text is diff3 (package node-diff3, lines between line feeds) of the base, the version it came onto and the signed text: anybody can make it again',
+      'the text is diff3, on the lines between line feeds with the hunks of diffArrays of the npm package diff, of the base, the version it came onto and the signed text: anybody can make it again',
   },
 )
 
@@ -126,6 +126,7 @@ export const docsRead: Operation = {
   refusals: ['not_found', 'private_room'],
   result: Type.Object({ doc: DocWithText }),
   example: { operation: 'docs.read', target: '0123456789abcdef0123456789abcdef' },
+  get: { path: '/api/docs/{target}', query: [{ name: 'version', field: 'data.version' }] },
 }
 
 export const docsWrite: Operation = {
@@ -173,6 +174,14 @@ export const docsList: Operation = {
   refusals: ['not_found', 'private_room', 'unsigned'],
   result: listOf('docs', DocSchema),
   example: { operation: 'docs.list', limit: 20 },
+  get: {
+    path: '/api/docs',
+    query: [
+      { name: 'room', field: 'room' },
+      { name: 'cursor', field: 'cursor' },
+      { name: 'limit', field: 'limit' },
+    ],
+  },
 }
 
 export const docsHistory: Operation = {
@@ -187,6 +196,13 @@ export const docsHistory: Operation = {
   refusals: ['not_found', 'private_room'],
   result: listOf('versions', VersionSchema, { doc: DocSchema }),
   example: { operation: 'docs.history', target: '0123456789abcdef0123456789abcdef' },
+  get: {
+    path: '/api/docs-history/{target}',
+    query: [
+      { name: 'cursor', field: 'cursor' },
+      { name: 'limit', field: 'limit' },
+    ],
+  },
 }
 
 export const docsDelete: Operation = {

@@ -3,7 +3,7 @@
  */
 import type { TSchema } from 'typebox'
 import type { RefusalCode } from '../refusals.ts'
-import type { Field, FieldName } from './fields.ts'
+import { type Field, type FieldName, fields } from './fields.ts'
 
 export type Operation = {
   readonly name: string
@@ -32,6 +32,12 @@ export type Operation = {
 
 /** A query parameter and the field or data key it stands for. */
 export type QueryName = { readonly name: string; readonly field: FieldName | `data.${string}` }
+
+/** The field that stands in a path such as `/api/thread/{event_id}`, and its rule. */
+export function pathField({ get, narrowed }: Operation): { name: FieldName; rule: Field } | undefined {
+  const name = /\{(\w+)\}/.exec(get?.path ?? '')?.[1] as FieldName | undefined
+  return name === undefined ? undefined : { name, rule: narrowed?.[name] ?? fields[name] }
+}
 
 /** Refusals that any operation may give before its own rules are asked. */
 export const commonRefusals: readonly RefusalCode[] = [

@@ -73,6 +73,8 @@ export type FeedStats = {
   readonly rooms: number
   readonly identities: number
   readonly events: number
+  readonly blobs: number
+  readonly documents: number
   readonly change: number
 }
 export type { Backfill, ExportChunk, ReadAnswer }
@@ -165,7 +167,15 @@ runThread((data: FeedThread) => {
         return tileBytes({ feed, tree }, asked[1]) ?? null
       case 'stats': {
         const { rooms, authors, events, change } = feed.state.board
-        return { rooms: rooms.size, identities: authors.size, events: events.count, change } satisfies FeedStats
+        const { blobs, documents } = feed.state
+        return {
+          rooms: rooms.size,
+          identities: authors.size,
+          events: events.count,
+          blobs: blobs.count,
+          documents: documents.count,
+          change,
+        } satisfies FeedStats
       }
     }
   }

@@ -65,6 +65,7 @@ export function capabilities(board: Described) {
     answers,
     operations: operations.map((operation) => describe(operation)),
     reads: operations.filter(({ get }) => get !== undefined).map((operation) => readOf(operation, board.address)),
+    files: { path: '/a/{blob_id}', put: 'blob.put', name_them: 'attachments of post, in the same room' },
     streams: {
       tail: '/tail/{room}',
       export: '/v1/export',

@@ -4,6 +4,8 @@ export type Figures = {
   readonly rooms: number
   readonly identities: number
   readonly events: number
+  readonly blobs: number
+  readonly documents: number
   readonly change: number
   readonly treeSize: number
   readonly streamsOpen: number
@@ -18,10 +20,9 @@ export type Figures = {
 }
 
 export function statsData(figures: Figures) {
-  const { rooms, identities, events, treeSize, streamsOpen, uptimeSeconds } = figures
-  return {
-    stats: { rooms, identities, events, log_size: treeSize, streams_open: streamsOpen, uptime_seconds: uptimeSeconds },
-  }
+  const { rooms, identities, events, blobs, documents, treeSize, streamsOpen, uptimeSeconds } = figures
+  const counts = { rooms, identities, events, blobs, documents }
+  return { stats: { ...counts, log_size: treeSize, streams_open: streamsOpen, uptime_seconds: uptimeSeconds } }
 }
 
 type Metric = readonly [name: string, kind: 'gauge' | 'counter', help: string, value: number]
@@ -31,6 +32,8 @@ export function metricsText(figures: Figures): string {
     ['rooms', 'gauge', 'Public rooms.', figures.rooms],
     ['identities', 'gauge', 'Identities that acted in public.', figures.identities],
     ['events', 'gauge', 'Public events.', figures.events],
+    ['blobs', 'gauge', 'Public attachments that stand.', figures.blobs],
+    ['documents', 'gauge', 'Public documents that stand.', figures.documents],
     ['log_size', 'gauge', 'Leaves in the public log.', figures.treeSize],
     ['change', 'gauge', 'Number of the newest public change.', figures.change],
     ['streams_open', 'gauge', 'Open tails.', figures.streamsOpen],

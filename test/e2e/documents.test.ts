@@ -135,6 +135,26 @@ describe('who may', () => {
     expect((news.data as { updates?: unknown[] }).updates).toEqual([])
   })
 
+  test('plain GETs read what anybody may: newest, a version, the history, the lists, and never yesterday’s', async () => {
+    for (const visibility of ['public', 'unlisted']) {
+      const doc = await create('first', { visibility })
+      const get = async () => docOf(await client.get(`/api/docs/${doc.id}`)).text
+      expect(await get()).toBe('first')
+      await write(doc.id, 1, 'second')
+      expect(await get()).toBe('second')
+      expect(docOf(await client.get(`/api/docs/${doc.id}?version=1`)).text).toBe('first')
+      const { versions } = (await client.get(`/api/docs-history/${doc.id}`)).data as { versions?: object[] }
+      expect(versions!.length).toBe(2)
+      expect(docIdsOf(await client.get('/api/docs?limit=1')).includes(doc.id)).toBe(visibility === 'public')
+      await client.command(ada, { operation: 'docs.delete', target: doc.id })
+      expect(told(await client.get(`/api/docs/${doc.id}`))).toBe('400 not_found target')
+    }
+    const secret = await create('secret', { room: 'den' })
+    expect(told(await client.get(`/api/docs/${secret.id}`))).toBe('403 private_room')
+    expect(told(await client.get('/api/docs?room=den'))).toBe('403 private_room')
+    expect(told(await client.get('/api/docs/lobby'))).toBe('400 invalid_field target')
+  })
+
   test('a document of a private room is its members’ alone', async () => {
     const doc = await create('secret', { room: 'den' })
     expect(doc).toMatchObject({ visibility: 'private', room: 'den' })

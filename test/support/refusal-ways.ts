@@ -183,7 +183,12 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       return send(world, 'vote', world.someone(), { event_id: event })
     },
   },
-  'blob.put': { not_found: inNoRoom('blob.put'), private_room: outside('blob.put') },
+  'blob.put': {
+    not_found: inNoRoom('blob.put'),
+    private_room: outside('blob.put'),
+    room_write_restricted: inPolicy('blob.put', { write: 'members', reply: 'members' }),
+    wrong_state: inPolicy('blob.put', { closed: true }),
+  },
   'blob.get': { not_found: asIs('blob.get'), private_room: privateBlob },
   'blob.delete': { not_found: asIs('blob.delete'), forbidden: byAnother('blob.delete') },
   'docs.create': {

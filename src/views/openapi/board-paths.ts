@@ -44,6 +44,7 @@ export function boardPaths(shapes: Shapes): Json {
     },
     '/v1/export': { get: exportPath },
     '/tail/{room}': { get: tailPath },
+    '/a/{id}': { get: filePath },
     '/healthz': {
       get: {
         operationId: 'health',
@@ -97,12 +98,14 @@ const stats: Json = {
     stats: {
       type: 'object',
       description: 'further figures may come',
-      required: ['rooms', 'identities', 'events', 'log_size', 'streams_open', 'uptime_seconds'],
+      required: ['rooms', 'identities', 'events', 'blobs', 'documents', 'log_size', 'streams_open', 'uptime_seconds'],
       additionalProperties: { type: 'integer', minimum: 0 },
       properties: {
         rooms: { type: 'integer', minimum: 0, description: 'public rooms' },
         identities: { type: 'integer', minimum: 0, description: 'identities that acted in public' },
         events: { type: 'integer', minimum: 0, description: 'public events' },
+        blobs: { type: 'integer', minimum: 0, description: 'public attachments that stand' },
+        documents: { type: 'integer', minimum: 0, description: 'public documents that stand' },
         log_size: { type: 'integer', minimum: 0, description: 'leaves in the public log' },
         streams_open: { type: 'integer', minimum: 0, description: 'tails that are open' },
         uptime_seconds: { type: 'integer', minimum: 0, description: 'since the start' },
@@ -235,6 +238,27 @@ const tailPath: Json = {
         'text/event-stream': { schema: { type: 'string' } },
       },
     },
+    ...refused,
+  },
+}
+
+const filePath: Json = {
+  operationId: 'file',
+  tags: ['blobs'],
+  summary: 'The bytes of a public attachment.',
+  description: [
+    'A download, but for an image whose bytes are of the type that it says. The bytes of an id never change, so they may be',
+    'kept for good; the `ETag` is their SHA-256. Takes `Range`, `If-Range` and `If-None-Match`, and answers 206, 416 and 304',
+    'to them. Files of private rooms are read by the operation `blob.get`.',
+  ].join('\n'),
+  parameters: [
+    pathParameter('id', fields.event_id.schema),
+    { name: 'Range', in: 'header', description: 'one range of bytes', schema: { type: 'string', maxLength: 256 } },
+  ],
+  responses: {
+    '200': { description: 'The bytes.', content: { 'application/octet-stream': {} } },
+    '206': { description: 'The bytes of the range.', content: { 'application/octet-stream': {} } },
+    '416': { description: 'Nothing of the range is in the file.' },
     ...refused,
   },
 }

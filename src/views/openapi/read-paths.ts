@@ -2,7 +2,7 @@
 import { sizes } from '../../limits.ts'
 import { type FieldName, fields } from '../../operations/fields.ts'
 import { operations } from '../../operations/index.ts'
-import type { Operation, QueryName } from '../../operations/operation.ts'
+import { type Operation, pathField, type QueryName } from '../../operations/operation.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
 import { resultOf, titleOf } from './command-shapes.ts'
 import { refused, success } from './responses.ts'
@@ -14,8 +14,9 @@ export function readPaths(shapes: Shapes): Json {
 
 function readOf(operation: Operation, shapes: Shapes): Json {
   const { name, group, summary } = operation
-  const { path, query } = operation.get!
-  const inPath = path.includes('{event_id}') ? [pathParameter('event_id', fields.event_id.schema)] : []
+  const { query } = operation.get!
+  const found = pathField(operation)
+  const inPath = found === undefined ? [] : [pathParameter(found.name, found.rule.schema)]
   return {
     operationId: titleOf(name).replace(/^./, (first) => first.toLowerCase()),
     tags: [group],

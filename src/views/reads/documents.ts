@@ -43,9 +43,13 @@ function readVersion(context: ReadContext, { args }: ReadRequest, doc: Doc): Rea
   if (number > latest)
     return refused(refusal('not_found', `the newest version of document ${doc.id} is ${latest}`, 'data'))
   const version = versionAt(context, doc, number)
-  return ok({
-    doc: { ...docView(doc), ...versionView(context.board, version), text: version.text, ...versionProof(version) },
-  })
+  const shown = {
+    ...docView(doc),
+    ...versionView(context.board, version),
+    text: version.text,
+    ...versionProof(version),
+  }
+  return ok({ doc: shown }, scopeOf(context))
 }
 
 function history(context: ReadContext, { args }: ReadRequest, doc: Doc): ReadAnswer {
@@ -57,7 +61,15 @@ function history(context: ReadContext, { args }: ReadRequest, doc: Doc): ReadAns
   const versions = Array.from({ length: newest - oldest + 1 }, (_, n) =>
     versionView(context.board, versionAt(context, doc, newest - n)),
   )
-  return ok({ doc: docView(doc), versions, ...paging(context, name, oldest > 1 ? oldest - 1 : undefined) })
+  return ok(
+    { doc: docView(doc), versions, ...paging(context, name, oldest > 1 ? oldest - 1 : undefined) },
+    scopeOf(context),
+  )
+}
+
+/** What is not public moves no change number: its answer is good for this moment alone. */
+function scopeOf({ visibility, now }: ReadContext): { until?: number } {
+  return visibility === 'public' ? {} : { until: now() }
 }
 
 /** Of a room, of the reader, or every public one; latest activity first. */

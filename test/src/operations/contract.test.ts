@@ -5,7 +5,7 @@ import { type Command, checkOperation, checkShape } from '../../../src/command/c
 import { FIELD_ORDER } from '../../../src/format/signing.ts'
 import { type FieldName, fields } from '../../../src/operations/fields.ts'
 import { operationByName, operations } from '../../../src/operations/index.ts'
-import type { Operation } from '../../../src/operations/operation.ts'
+import { type Operation, pathField } from '../../../src/operations/operation.ts'
 import { type RefusalCode, statusOf } from '../../../src/refusals.ts'
 import { refusalsOf } from '../../../src/views/capabilities.ts'
 import { titleOf } from '../../../src/views/openapi/command-shapes.ts'
@@ -112,12 +112,13 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
   test('has a GET whose parameters stand for its own fields, and cover what it requires', () => {
     if (operation.get === undefined) return
     expect(operation.kind).toBe('read')
-    const { path, query } = operation.get
+    const { query } = operation.get
+    const inPath = pathField(operation)
     const data = operation.data === undefined ? {} : (plainSchema(operation.data).properties as Json)
     const known = [...operation.required, ...operation.optional, ...Object.keys(data).map((key) => `data.${key}`)]
     expect(query.filter(({ field }) => !known.includes(field))).toEqual([])
     expect(new Set(query.map(({ name }) => name)).size).toBe(query.length)
-    const covered = [...query.map(({ field }) => field), ...(path.includes('{event_id}') ? ['event_id'] : [])]
+    const covered: string[] = [...query.map(({ field }) => field), ...(inPath === undefined ? [] : [inPath.name])]
     const inData = ((operation.data === undefined ? {} : plainSchema(operation.data)).required ?? []) as string[]
     const needed = [
       ...operation.required.filter((name) => name !== 'data'),

@@ -1,0 +1,186 @@
+/**
+ * The law of updates.get, against a board made of arrays: whatever the order of posts, news, reads, answers and clients that
+ * go away, every follower hears of everything it may hear of exactly once, in the order of each source.
+ */
+import { setImmediate as turn } from 'node:timers/promises'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Reply } from '../../../src/command/reply.ts'
+import { Updates } from '../../../src/command/updates.ts'
+import { CursorSealer } from '../../../src/format/cursor.ts'
+import type { Update, UpdatesPage, UpdatesRequest } from '../../../src/views/updates.ts'
+
+const shards = 2
+const rooms = ['one', 'two']
+const key = new Uint8Array(32).fill(7)
+
+type Row = { readonly position: number; readonly room: string; readonly names: readonly string[] }
+
+/** The feed (source 0) or a shard: rows at growing positions, some of them with two updates or none. */
+class Source {
+  readonly rows: Row[] = []
+  position = 0
+
+  append(room: string, names: readonly string[]): void {
+    this.rows.push({ position: ++this.position, room, names })
+  }
+
+  page({ from, rooms: wanted, limit }: UpdatesRequest, rowsMax: number): UpdatesPage {
+    const end = { next: this.position + 1, taken: 0 }
+    const start = from ?? end
+    const updates: Update[] = []
+    let looked = 0
+    for (const { position, room, names } of this.rows) {
+      if (position < start.next) continue
+      if (looked++ === rowsMax) return { ok: true, updates, end: { next: position, taken: 0 }, more: true }
+      for (const [nth, name] of names.entries()) {
+        if (position === start.next && nth < start.taken) continue
+        if (wanted.length > 0 && !wanted.includes(room)) continue
+        if (updates.length === limit) return { ok: true, updates, end: { next: position, taken: nth }, more: true }
+        updates.push({ json: JSON.stringify(name), at: position, next: position, taken: nth + 1 })
+      }
+    }
+    return { ok: true, updates, end, more: false }
+  }
+}
+
+type Follower = {
+  readonly reader: string
+  readonly rooms: readonly string[]
+  readonly limit: number
+  readonly wait: number
+  cursor: string
+  readonly heard: string[]
+  /** Goes away when called; undefined while it asks nothing. */
+  gone: (() => void) | undefined
+}
+
+const step = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('append' as const),
+      source: fc.nat(shards),
+      room: fc.constantFrom(...rooms),
+      count: fc.nat(2),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('poll' as const), follower: fc.nat(5) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('leave' as const), follower: fc.nat(5) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('read' as const), which: fc.nat(3) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('tell' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('later' as const) }) },
+)
+
+test('every follower hears everything once and in order', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 120 }), fc.integer({ min: 1, max: 4 }), async (steps, rowsMax) => {
+      const sources = Array.from({ length: shards + 1 }, () => new Source())
+      const reads: (() => void)[] = []
+      const news: (() => void)[] = []
+      const followed = new Set<string>()
+      let clock = 0
+      let heardOf = 0
+      let named = 0
+      const read = (source: number) => (request: UpdatesRequest, answer: (page: UpdatesPage) => void) =>
+        reads.push(() => answer(sources[source]!.page(request, rowsMax)))
+      const updates = new Updates({
+        shards,
+        generation: '0'.repeat(32),
+        cursors: new CursorSealer(key),
+        readFeed: read(0),
+        readShard: (shard, request, answer) => read(shard + 1)(request, answer),
+        follow: (reader, on) => (on ? followed.add(reader) : followed.delete(reader)),
+        handleOf: () => '',
+        newest: () => heardOf,
+        waitersMax: 100,
+        waitsPerAddress: 100,
+        now: () => clock,
+      })
+      const followers = Array.from({ length: 6 }, (_, n): Follower => {
+        // Three share a filter and so a channel; one names a room; two are signed.
+        const wanted = n % 5 < 3 ? [] : [rooms[n % 2]!]
+        const reader = n < 4 ? '' : n === 4 ? 'ada' : 'ben'
+        const limit = n < 3 ? 2 : 1 + (n % 3)
+        const wait = n % 2 === 0 ? 55 : 1
+        return { reader, rooms: wanted, limit, wait, cursor: '', heard: [], gone: undefined }
+      })
+      const poll = (follower: Follower, waitSeconds = follower.wait): void => {
+        if (follower.gone !== undefined) return
+        let isGone = false
+        let stop = (): void => {}
+        follower.gone = () => {
+          isGone = true
+          follower.gone = undefined
+          stop()
+        }
+        const { reader, rooms: wanted, limit, cursor } = follower
+        const onGone = (callback: () => void) => {
+          stop = callback
+        }
+        const respond = (reply: Reply | undefined): void => {
+          if (isGone) return
+          follower.gone = undefined
+          const { data } = JSON.parse(reply!.body) as { data: { updates: string[]; cursor: string } }
+          follower.heard.push(...data.updates)
+          follower.cursor = data.cursor
+        }
+        updates.poll({ cursor, waitSeconds, rooms: wanted, kinds: [], limit, reader, address: '', onGone }, respond)
+      }
+      /** Everything that is under way comes to its end. */
+      const settle = async (): Promise<void> => {
+        do {
+          for (const tell of news.splice(0)) tell()
+          for (const answer of reads.splice(0)) answer()
+          await turn()
+        } while (news.length + reads.length > 0)
+      }
+      // Everybody begins at nothing.
+      for (const follower of followers) poll(follower, 0)
+      await settle()
+
+      for (const each of steps) {
+        if (each.do === 'append') {
+          const names = Array.from({ length: each.count }, () => `${each.source} ${named++}`)
+          sources[each.source]!.append(each.room, names)
+          const { position } = sources[each.source]!
+          // News come in order, and later than what they tell of.
+          if (each.source === 0)
+            news.push(() => {
+              heardOf = Math.max(heardOf, position)
+              updates.changed([[each.room, position]])
+            })
+          else news.push(() => updates.heard(each.source - 1, [...followed]))
+        } else if (each.do === 'poll') poll(followers[each.follower]!)
+        else if (each.do === 'leave') followers[each.follower]!.gone?.()
+        else if (each.do === 'read') reads.splice(each.which, 1)[0]?.()
+        else if (each.do === 'tell') news.splice(0, 1)[0]?.()
+        else clock += 2_000
+        await turn()
+      }
+      const wantedBy = ({ reader, rooms: wanted }: Follower) =>
+        sources
+          .slice(0, reader === '' ? 1 : shards + 1)
+          .map(({ rows }) =>
+            rows.filter(({ room }) => wanted.length === 0 || wanted.includes(room)).flatMap(({ names }) => names),
+          )
+      for (let round = 0; round < 200; round++) {
+        await settle()
+        for (const follower of followers) poll(follower)
+        await settle()
+        if (followers.every((each) => each.heard.length >= wantedBy(each).flat().length)) break
+      }
+      for (const follower of followers) {
+        const bySource = wantedBy(follower).map((_, source) =>
+          follower.heard.filter((name) => name.startsWith(`${source} `)),
+        )
+        expect(bySource).toEqual(wantedBy(follower))
+      }
+      for (const follower of followers) follower.gone?.()
+      expect(updates.waiting).toBe(0)
+      expect(followed.size).toBe(0)
+      updates.close()
+    }),
+    { numRuns: 1_500 },
+  )
+}, 60_000)

@@ -8,6 +8,9 @@
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 
+/** What was stripped for one thread, for the next: most modules are in several. */
+const known = new Map<string, string>()
+
 /** `execArgv` for a thread whose entry is the `.ts` module at `entry`. */
 export function threadArguments(entry: URL): string[] {
   const sources: Record<string, string> = {}
@@ -24,7 +27,8 @@ registerHooks({ load: (url, context, next) => Object.hasOwn(sources, url) ? { fo
 
 function collect(module: URL, sources: Record<string, string>): void {
   if (Object.hasOwn(sources, module.href)) return
-  const source = stripTypeScriptTypes(readFileSync(module, 'utf8'))
+  const source = known.get(module.href) ?? stripTypeScriptTypes(readFileSync(module, 'utf8'))
+  known.set(module.href, source)
   sources[module.href] = source
   for (const [, specifier] of source.matchAll(/^(?:import|export)\b[^'"]*?\bfrom\s+['"](\.{1,2}\/[^'"]+\.ts)['"]/gm)) {
     collect(new URL(specifier!, module), sources)

@@ -233,7 +233,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
         origin: directory.facts.origin,
         vkey: facts.vkey,
         address,
-        checkpoint: () => heads.published,
+        checkpoint: () => heads.published(news.head),
         policyLines: heads.policyLines,
         tile: (path, answer) => house.askFeed(['tile', path, house.seen], answer),
         routes: () => routes,

@@ -116,7 +116,7 @@ class FaultReader {
     const value = Number(parts[0])
     if (Object.is(value, -0)) throw new Fault('-0 (write 0)', start)
     if (!Number.isSafeInteger(value)) {
-      throw new Fault(`${shown(parts[0])}: an integer must lie within ±9007199254740991,`, start)
+      throw new Fault(`${shown(parts[0])}: an integer lies between -9007199254740991 and 9007199254740991,`, start)
     }
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { decidePost } from '../../actors/rooms/room.ts'
+import { decidePost, type PostArgs } from '../../actors/rooms/room.ts'
 import { Shard, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
@@ -32,7 +32,15 @@ function letter({ text, nonce, timestamp, request_id = '' }: Fields): WriteLette
     rotated: false,
     suspended: false,
     operator: false,
-    args: { page: 'main', kind: 'note', replyTo: '', visibility: '', ttl: 0 },
+    args: {
+      page: 'main',
+      kind: 'note',
+      replyTo: '',
+      supersedes: '',
+      attachments: [],
+      ttl: 0,
+      proofBits: 0,
+    } satisfies PostArgs,
   }
 }
 

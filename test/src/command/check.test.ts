@@ -59,7 +59,7 @@ describe('what is said of a mistake', () => {
     [post({ data: '{"schema":"1"}' }), 'invalid_field data: "schema" in data of post must be 1'],
     [
       post({ data: '{"schema":1,"title":"x"}' }),
-      'invalid_field data: data of post has no key "title": its keys are schema, format',
+      'invalid_field data: data of post has no key "title": its keys are schema, format, supersedes',
     ],
     [
       post({ data: '{"schema":1,"format":"html"}' }),

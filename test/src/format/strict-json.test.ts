@@ -81,7 +81,8 @@ describe('what is refused, and how it is said', () => {
 
   test.each(['9007199254740992', '-9007199254740992', '9007199254740993', '1'.repeat(400), '-1'.padEnd(30, '0')])(
     'the number %s, which is not safe',
-    (number) => expect(said(`[${number}]`)).toMatch(/an integer must lie within ±9007199254740991, at byte 1$/),
+    (number) =>
+      expect(said(`[${number}]`)).toMatch(/an integer lies between -9007199254740991 and 9007199254740991, at byte 1$/),
   )
 
   test('what a stranger wrote is shown short and without control characters', () => {

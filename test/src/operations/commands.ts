@@ -80,7 +80,8 @@ function withoutKey(value: Record<string, unknown>, key: string): Record<string,
 export function anyCommand(operation: Operation): fc.Arbitrary<Json> {
   const { name, aliases = [], required, optional, narrowed, kind } = operation
   const shapeOf = (field: FieldName) => plainSchema((narrowed?.[field] ?? fields[field]).schema) as Shape
-  const anyOf = (field: FieldName) => (field === 'data' && operation.data !== undefined ? dataOf(operation) : mostly(shapeOf(field)))
+  const anyOf = (field: FieldName) =>
+    field === 'data' && operation.data !== undefined ? dataOf(operation) : mostly(shapeOf(field))
   const own = fc.record(
     {
       ...Object.fromEntries([...required, ...optional].map((field) => [field, anyOf(field)])),

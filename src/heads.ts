@@ -44,7 +44,7 @@ export class Heads {
     const policy = options.witnessPolicy === '' ? undefined : readPolicy('WITNESS_POLICY', options.witnessPolicy)
     const lines = policy?.text.split('\n').filter((line) => /^\s*(witness|group|quorum)\s/.test(line))
     this.policyLines = `${(lines ?? ['quorum none']).join('\n')}\n`
-    this.#isWitnessed = policy !== undefined && policy.parsed.witnesses.some(({ url }) => url !== undefined)
+    this.#isWitnessed = policy?.parsed.witnesses.some(({ url }) => url !== undefined) === true
     this.witness = openWitness(options)
     this.#mark = new MarkKeeper(options.markFile, options.vkey)
     this.#round = new WitnessRound({

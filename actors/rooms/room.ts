@@ -22,6 +22,7 @@ export type PostArgs = Wanted & {
 
 /** What the front needs to compose the answer to a post. */
 export type PostReply = {
+  readonly page: string
   readonly seq: number
   readonly at: number
   /** 32 hex of the thread's root. */
@@ -77,6 +78,7 @@ export const decidePost: Decider = (situation, letter) => {
   })
   const toScreen = room !== undefined && !isEdit && !isOfBoard(letter) && isScreened(policy, room, author, operator)
   const reply: PostReply = {
+    page: placed.page,
     seq,
     at: now,
     thread: placed.root === '' ? hexId : placed.root,
@@ -117,6 +119,7 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
   const parent = board.events.parent[slot]!
   const room = board.roomList[board.events.room[slot]!]!
   return {
+    page: board.page(slot),
     seq: board.events.seq[slot]!,
     at: board.events.at[slot]!,
     thread: board.events.idHex(root === none ? slot : root),

@@ -11,7 +11,7 @@ import type { WriteLetter } from '../../actors/write.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
-import { eventView, type SignedPost } from '../views/event.ts'
+import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
 import type { Command } from './check.ts'
 import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
@@ -171,39 +171,41 @@ export class Writes {
   ): void {
     const reply = answer.reply as PostReply
     const id = shaOf(verified, answer).slice(0, 32)
-    const isPlain = args.supersedes === '' && args.attachments.length === 0
-    if (answer.duplicate || !isPlain)
-      return this.#readBack(verified, 'event.get', { event_id: id }, { answer, respond, notApplied, head })
     const handle = this.#options.news.handles.get(verified.signer.id)
     const { signer } = verified
-    const event = eventView(
-      {
-        id,
-        room,
-        page: given(args.page, 'main'),
-        seq: reply.seq,
-        kind: args.kind,
-        author: { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) },
-        replyTo: reply.replyTo,
-        thread: reply.thread,
-        at: reply.at,
-        expires: args.ttl === 0 ? 0 : reply.at + args.ttl,
-        via: verified.door.via,
-        leaf: answer.leaf,
-        ...untouched,
-      },
-      {
-        post: verified.command as unknown as SignedPost,
-        by: { key: signer.key, sig: verified.signature, signed: verified.bytes },
-        attachments: [],
-      },
-      false,
-    )
-    const receipt = receiptJson(shaOf(verified, answer), { at: reply.at, leaf: answer.leaf, head })
-    const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
-    respond({
-      status: 200,
-      body: `{"ok":true,"data":{"event_id":"${id}","event":${JSON.stringify(event)},${extra}"receipt":${receipt}}}`,
+    const facts: EventFacts = {
+      id,
+      room,
+      page: reply.page,
+      seq: reply.seq,
+      kind: args.kind,
+      author: { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) },
+      replyTo: reply.replyTo,
+      thread: reply.thread,
+      at: reply.at,
+      expires: args.ttl === 0 ? 0 : reply.at + args.ttl,
+      via: verified.door.via,
+      leaf: answer.leaf,
+      ...untouched,
+    }
+    const compose = (body: Body): void => {
+      const receipt = receiptJson(shaOf(verified, answer), { ...answer, at: reply.at, leaf: answer.leaf, head })
+      const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
+      const event = JSON.stringify(eventView(facts, body, false))
+      respond({
+        status: 200,
+        body: `{"ok":true,"data":{"event_id":"${id}","event":${event},${extra}"receipt":${receipt}}}`,
+      })
+    }
+    const isPlain = args.supersedes === '' && args.attachments.length === 0
+    if (answer.duplicate || !isPlain) {
+      const unread = () => compose(outOfSight)
+      return this.#readBack(verified, 'event.get', { event_id: id }, { answer, respond, notApplied, head, unread })
+    }
+    compose({
+      post: verified.command as unknown as SignedPost,
+      by: { key: signer.key, sig: verified.signature, signed: verified.bytes },
+      attachments: [],
     })
   }
 
@@ -294,7 +296,7 @@ export class Writes {
     }
   }
 
-  /** The answer to a write is what a read shows now, with the receipt. */
+  /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
   #readBack(
     verified: Verified,
     op: string,
@@ -304,23 +306,20 @@ export class Writes {
       respond,
       notApplied = '',
       head = this.#options.news.head,
-    }: { answer: Accepted; respond: Respond; notApplied?: string; head?: Head | undefined },
+      unread = () => respond(undefined),
+    }: { answer: Accepted; respond: Respond; notApplied?: string; head?: Head | undefined; unread?: () => void },
   ): void {
     const { at } = answer.reply as { at: number }
     const sha = shaOf(verified, answer)
     this.#options.read({ op, args, reader: verified.signer.id }, (found) => {
-      if (found === undefined || !found.ok) return respond(undefined)
+      if (found === undefined) return respond(undefined)
+      if (!found.ok) return unread()
       const data = JSON.parse(found.json) as {
         event?: { event_id: string; log: { index?: number }; signed_payload?: string }
       }
       const isMade = data.event?.event_id === sha.slice(0, 32)
       const leaf = answer.leaf ?? (isMade ? data.event?.log.index : undefined)
-      const receipt = receiptJson(sha, {
-        at,
-        leaf,
-        head,
-        duplicate: answer.duplicate === true,
-      })
+      const receipt = receiptJson(sha, { at, leaf, head, duplicate: answer.duplicate === true })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
       const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
       if (data.event !== undefined) delete data.event.signed_payload
@@ -333,6 +332,9 @@ export class Writes {
 }
 
 const unlimited = { wait: 0, daily: false } as const
+
+/** What its author, put out of a private room since, is shown of a post: that it stands, and where. */
+const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
 
 /** What a post has of marks when it is new. */
 const untouched = {

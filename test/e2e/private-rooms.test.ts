@@ -153,3 +153,30 @@ test('nothing of it is in an answer, a metric, the server’s own log, or the lo
   }
   expect((await client.command(member, { operation: 'event.get', event_id: inside.root })).data.event?.text).toBe(text)
 })
+
+test('whoever was put out and sends a post again is told that it stands, and where, but not shown it', async () => {
+  const inner = 'retry-room'
+  await client.command(owner, { operation: 'room.create', room: inner, visibility: 'private', members: [member.id] })
+  const signed = client.sign(member, { operation: 'post', room: inner, text, page: 'side' })
+  const first = (await client.send(signed.body)).data
+  const edit = client.sign(member, {
+    operation: 'post',
+    room: inner,
+    text: 'changed',
+    data: JSON.stringify({ schema: 1, supersedes: signed.eventId }),
+  })
+  const second = (await client.send(edit.body)).data
+  await client.command(owner, { operation: 'room.member.remove', room: inner, target: member.id })
+  for (const [{ body }, { event, receipt }] of [
+    [signed, first],
+    [edit, second],
+  ] as const) {
+    const again = await client.send(body)
+    expect(again).toMatchObject({ status: 200, data: { event_id: event!.event_id } })
+    expect(again.data.receipt).toEqual({ ...receipt, duplicate: true })
+    const { page, seq, thread, created_at } = event!
+    expect(again.data.event).toMatchObject({ type: 'tombstone', hidden: true, page, seq, thread, created_at })
+    expect(again.text).not.toContain(text)
+  }
+  expect(await client.post(member, { room: inner, text })).toMatchObject({ status: 403, code: 'private_room' })
+})

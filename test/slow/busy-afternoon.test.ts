@@ -1,0 +1,209 @@
+/**
+ * A busy afternoon: 200 people in 30 rooms, ten of them private, do all at once whatever people do there, and follow it by
+ * long polls and tails. Twice in it the board is killed, and started again from its files. At the end every reader's view is
+ * held against a model of what was acknowledged: nothing is lost, doubled, reordered or leaked.
+ */
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { Book } from '../support/afternoon/book.ts'
+import { checkDocuments, checkReceivers } from '../support/afternoon/check-errands.ts'
+import { checkPoller, checkTails } from '../support/afternoon/check-followers.ts'
+import { checkPublic, checkSearch, checkSecrecy } from '../support/afternoon/check-public.ts'
+import { checkRooms, takeLogs } from '../support/afternoon/check-rooms.ts'
+import { roomActs } from '../support/afternoon/deeds.ts'
+import { errands } from '../support/afternoon/errands.ts'
+import { Poller, Tail } from '../support/afternoon/followers.ts'
+import { Model } from '../support/afternoon/model.ts'
+import { begin } from '../support/afternoon/opening.ts'
+import { Stage } from '../support/afternoon/stage.ts'
+import {
+  canary,
+  operator,
+  people,
+  postOffice,
+  privateRooms,
+  publicRooms,
+  rooms,
+  stranger,
+} from '../support/afternoon/town.ts'
+import { World } from '../support/afternoon/world.ts'
+import { boardDirectory } from '../support/board-process.ts'
+import { Heads, logKeyOf } from '../support/judge.ts'
+import { chooseSeed, randomFrom } from '../support/load.ts'
+
+vi.setConfig({ testTimeout: 600_000 })
+
+const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+const steps = 7_000
+const workers = 24
+const env = {
+  SHARDS: '2',
+  COMPACT_SECONDS: '1',
+  SEGMENT_BYTES: '65536',
+  OPERATORS: people[operator]!.id,
+}
+
+/** Everybody does something, one after the other, until it is enough; `killing` is asked before each step. */
+async function play(world: World, seed: number, onStep: (step: number) => void): Promise<void> {
+  const acts = [...roomActs, ...errands]
+  const total = acts.reduce((sum, [weight]) => sum + weight, 0)
+  let step = 0
+  const worker = async (number: number): Promise<void> => {
+    const random = randomFrom(seed + 1 + number)
+    while (step < steps) {
+      onStep(++step)
+      let at = random(total)
+      const [, act] = acts.find(([weight]) => {
+        at -= weight
+        return at < 0
+      })!
+      await act(world, random)
+    }
+  }
+  await Promise.all(Array.from({ length: workers }, (_, n) => worker(n)))
+}
+
+function followersOf(stage: Stage, world: World, seed: number): { pollers: Poller[]; tails: Tail[] } {
+  const [ada, den] = [privateRooms[0]!, privateRooms[1]!]
+  const pollers = [
+    {},
+    { rooms: publicRooms.slice(0, 3), limit: 3 },
+    { kinds: ['event.posted', 'event.redacted'], limit: 200 },
+    { who: ada.owner! },
+    { who: den.core[0]!, limit: 2 },
+    { who: publicRooms[0]!.owner!, kinds: ['reply', 'mention', 'receiver.item', 'document.written'] },
+    { who: ada.core[2]!, rooms: [ada, publicRooms[1]!], limit: 1 },
+    { who: stranger },
+    { who: stranger, rooms: [ada, den] },
+  ].map((options) => new Poller(stage, options))
+  const first = (name: string) => world.book.byRoom.get(name)![0]!.id
+  const [one, two, three, four] = publicRooms
+  const tails = (
+    [
+      [one!, 'sse'],
+      [one!, 'block'],
+      [two!, 'line'],
+      [three!, 'sse'],
+      [four!, 'block'],
+      [ada, 'sse', ada.core[0]!],
+      [ada, 'block', ada.owner!],
+      [den, 'line', den.core[2]!],
+    ] as const
+  ).map(([room, format, who], n) => new Tail(stage, randomFrom(seed + 1000 + n), room, format, first(room.name), who))
+  return { pollers, tails }
+}
+
+/** Files of the data directory that hold one of these words. */
+function filesWith(directory: string, words: readonly string[]): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
+    const path = join(directory, name)
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return []
+    const bytes = readFileSync(path)
+    return words.filter((word) => bytes.includes(word)).map((word) => `${name} holds ${word}`)
+  })
+}
+
+test('after a busy afternoon with two kills every reader sees what was acknowledged, once, in order, and nothing else', async () => {
+  const seed = chooseSeed('a busy afternoon')
+  const random = randomFrom(seed)
+  const directory = boardDirectory()
+  const stage = await Stage.open(directory, env)
+  const key = await logKeyOf(stage.client)
+  const book = new Book()
+  const heads = new Heads(key)
+  const world = new World(stage, book, heads)
+  await begin(world)
+
+  const { pollers, tails } = followersOf(stage, world, seed)
+  await Promise.all(pollers.map((poller) => poller.begin()))
+  let sayLast: (ids: ReadonlyMap<string, string>) => void = () => {}
+  const last = new Promise<ReadonlyMap<string, string>>((done) => {
+    sayLast = done
+  })
+  const following = [
+    ...pollers.map((poller) => poller.follow()),
+    ...tails.map((tail) => tail.follow(last.then((ids) => ids.get(tail.room.name)!))),
+  ]
+  const together = Promise.all(following)
+
+  const kills = [1_500 + random(1_500), 4_000 + random(2_000)]
+  const restarts: Promise<void>[] = []
+  const kill = async (): Promise<void> => {
+    await new Promise((done) => setTimeout(done, random(8)))
+    await stage.again((board) => board.kill())
+  }
+  const started = performance.now()
+  await Promise.race([
+    together,
+    play(world, seed, (step) => {
+      if (kills.includes(step)) restarts.push(kill())
+    }),
+  ])
+  await Promise.all(restarts)
+  const played = performance.now()
+
+  // A last word in every room: whoever follows one has heard everything when he has heard it.
+  const words = rooms
+    .filter((room) => room !== postOffice)
+    .map(async (room): Promise<[string, string]> => {
+      const text = `${room.isPrivate ? canary : 'open'} last word`
+      return [room.name, (await world.say(room.owner ?? operator, room, { text }))!.id]
+    })
+  sayLast(new Map(await Promise.all(words)))
+  for (const poller of pollers) poller.finish()
+  await together
+
+  const model = new Model(book)
+  await takeLogs(stage, model)
+  const check = async (): Promise<void> => {
+    await checkRooms(stage, model)
+    await checkReceivers(stage, book)
+    await checkSearch(stage, model)
+    const texts = await checkPublic(stage, model, key)
+    await checkSecrecy(stage, model, texts)
+  }
+  await check()
+  const merges = await checkDocuments(stage, book)
+  checkTails(tails, model)
+  for (const poller of pollers) checkPoller(poller, model)
+  const checked = performance.now()
+
+  // Segments were sealed under way, so there was something to compact; what was redacted leaves every file.
+  for (const shard of ['shard-00', 'shard-01']) {
+    const segments = readdirSync(join(directory, shard)).filter((name) => name.endsWith('.log'))
+    expect(segments.length).toBeGreaterThan(3)
+  }
+  const redacted = [...book.said.values()].filter((said) => model.isRedacted(said))
+  const marks = redacted.flatMap(({ text }) => /mk[0-9]+q/.exec(text) ?? [])
+  await vi.waitFor(() => expect(filesWith(directory, marks)).toEqual([]), { timeout: 60_000, interval: 500 })
+
+  expect((await stage.board.stop()).code).toBe(0)
+  const fsck = spawnSync(process.execPath, [program, 'fsck', '--data', directory], { encoding: 'utf8' })
+  expect([fsck.status, fsck.stdout]).toEqual([0, expect.stringContaining('Everything agrees.')])
+
+  // The same from snapshots, in a process that has seen nothing of it.
+  await stage.again(async () => {})
+  await check()
+  await stage.board.stop()
+  const said = [...stage.words, ...stage.board.lines]
+  expect(said.filter((line) => line.includes(canary))).toEqual([])
+  expect(said.filter((line) => line.includes('"level":"error"'))).toEqual([])
+  // Compaction went on under way: it would be no test of it otherwise.
+  const compactions = said.filter((line) => line.includes('"journal.compacted"')).length
+  expect(compactions).toBeGreaterThan(3)
+  stage.client.close()
+
+  const count = (of: readonly { readonly polls?: number; readonly opened?: number }[], what: 'polls' | 'opened') =>
+    of.reduce((sum, each) => sum + (each[what] ?? 0), 0)
+  console.info(
+    [
+      `${book.acknowledged} acknowledged (${book.said.size} events, ${book.deeds.length} deeds, ${marks.length} redacted texts, ${merges} merges)`,
+      `${book.insisted} answered only after a kill, ${book.repeated} repeated, ${stage.dropped} dropped`,
+      `${compactions} compactions, ${heads.sizes.length} heads, ${count(pollers, 'polls')} polls, ${count(tails, 'opened')} tails opened`,
+      `played ${Math.round(played - started)} ms, checked ${Math.round(checked - played)} ms`,
+      `refused: ${[...book.refused].map(([name, n]) => `${name} ${n}`).join(', ')}`,
+    ].join('\n'),
+  )
+})

@@ -1,0 +1,130 @@
+/**
+ * The book of the afternoon: what was acknowledged, and so must be true for ever. The board is held to it at the end.
+ */
+
+import type { Span } from './stage.ts'
+import { type Room, rooms } from './town.ts'
+
+/** One signed event: a post, or a new version of one. */
+export type Said = Span & {
+  readonly id: string
+  readonly sha256: string
+  readonly body: string
+  readonly room: Room
+  readonly seq: number
+  readonly by: number
+  readonly text: string
+  readonly page: string
+  readonly kind: string
+  readonly replyTo?: string
+  readonly to?: string
+  readonly thread: string
+  /** Of a version: the event that it is one of. */
+  readonly original?: string
+  readonly at: number
+  readonly leaf?: number
+}
+
+export type MarkOperation = 'room.hide' | 'room.restore' | 'event.redact'
+/** What was done to an event, or to a room: an entry of its moderation log. */
+export type Deed = Span & {
+  readonly id: string
+  readonly op: string
+  readonly room: Room
+  readonly by: number
+  readonly target?: string
+  readonly reason?: string
+}
+
+export type DocVersion = Span & {
+  readonly id: string
+  readonly by: number
+  readonly base: number
+  readonly signedText: string
+  readonly text: string
+}
+export type Doc = {
+  readonly id: string
+  readonly owner: number
+  readonly room: Room | undefined
+  readonly isUnlisted: boolean
+  readonly versions: Map<number, DocVersion>
+}
+
+export type Receiver = {
+  readonly id: string
+  readonly url: string
+  readonly owner: number
+  readonly dedupe: boolean
+  readonly posts: boolean
+  /** By the number of the item: its body and the value of the header that names it. */
+  readonly items: Map<number, { readonly body: string; readonly name: string | undefined }>
+  /** Bodies whose answer a kill took: there once, or not. */
+  readonly unknown: Set<string>
+}
+
+/** How a text was taken away. */
+export type Gone = { readonly reason: string; readonly by: 'author' | 'room' | 'operator' }
+
+export class Book {
+  readonly said = new Map<string, Said>()
+  /** By room, in the order of the answers. */
+  readonly byRoom = new Map<string, Said[]>(rooms.map(({ name }) => [name, []]))
+  /** By original: its later versions, in the order of the answers. */
+  readonly edits = new Map<string, Said[]>()
+  readonly deeds: Deed[] = []
+  /** By original, by voter. */
+  readonly votes = new Map<string, Map<number, number>>()
+  /** By room: members beside its owner. */
+  readonly members = new Map<string, Set<number>>(rooms.map(({ name }) => [name, new Set()]))
+  readonly docs: Doc[] = []
+  readonly receivers: Receiver[] = []
+  /** Refusals by operation and code. */
+  readonly refused = new Map<string, number>()
+  acknowledged = 0
+  /** Answers that came only when the command was sent again. */
+  insisted = 0
+  repeated = 0
+
+  take(said: Said): void {
+    if (this.said.has(said.id)) throw new Error(`${said.id} was acknowledged before`)
+    this.said.set(said.id, said)
+    this.byRoom.get(said.room.name)!.push(said)
+    if (said.original === undefined) return
+    const edits = this.edits.get(said.original)
+    if (edits === undefined) this.edits.set(said.original, [said])
+    else edits.push(said)
+  }
+
+  /** Everything said in a room, as it must stand there: without gaps. */
+  inOrder(room: string): Said[] {
+    const all = [...this.byRoom.get(room)!].sort((a, b) => a.seq - b.seq)
+    all.forEach(({ id, seq }, n) => {
+      if (seq !== n + 1) throw new Error(`${room}: after ${n} comes ${seq} (${id})`)
+    })
+    keepsTime(all, `events of ${room}`)
+    return all
+  }
+
+  /** The newest version of an original. */
+  newest(original: Said): Said {
+    return (this.edits.get(original.id) ?? []).reduce((a, b) => (b.seq > a.seq ? b : a), original)
+  }
+
+  votesOf(original: string): { up: number; down: number; score: number } {
+    const values = [...(this.votes.get(original)?.values() ?? [])]
+    const up = values.filter((value) => value === 1).length
+    const down = values.filter((value) => value === -1).length
+    return { up, down, score: up - down }
+  }
+}
+
+/** In the order of the board nothing stands behind what was sent only after it was answered. */
+export function keepsTime(things: readonly Span[], what: string): void {
+  let newest = 0
+  for (const { sent, answered } of things) {
+    if (answered < newest)
+      throw new Error(`${what}: answered at ${answered}, and stands behind what was sent at ${newest}`)
+    newest = Math.max(newest, sent)
+  }
+}

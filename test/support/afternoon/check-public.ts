@@ -1,0 +1,235 @@
+/** What all the world sees: the order of everything, counts, the export, proofs; and that nothing private is in any of it. */
+import { expect } from 'vitest'
+import { splitLines } from '../../../src/cli/lines.ts'
+import { checkHere, verifyExport } from '../../../src/cli/verify-export.ts'
+import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
+import type { VerifierKey } from '../../../storage/note.ts'
+import type { EventJson, ProofJson } from '../client.ts'
+import type { Json } from '../told.ts'
+import { keepsTime } from './book.ts'
+import { checkPayload, roomShape } from './check-rooms.ts'
+import { type Model, shape } from './model.ts'
+import type { Stage } from './stage.ts'
+import { canary, everybody, isSecretive, people, postOffice, privateRooms, rooms, stranger } from './town.ts'
+import { type Asked, each, same, Views } from './views.ts'
+
+/** Gives every text that a stranger was shown. */
+export async function checkPublic(stage: Stage, model: Model, key: VerifierKey): Promise<string[]> {
+  const texts: string[] = []
+  const nobody = new Views(stage.client, undefined, texts)
+  await checkOrder(nobody, model)
+  await checkCounts(nobody, model)
+  await checkExport(nobody, model, key)
+  await checkProofs(nobody, model, key)
+  return texts
+}
+
+async function checkOrder(nobody: Views, model: Model): Promise<void> {
+  const all = model.publicVersions()
+  keepsTime(all, 'the order of everything public')
+  const visible = all.filter((said) => said.original === undefined && model.goneOf(said) === undefined)
+  const isOurs = ({ room }: EventJson) => room !== postOffice.name
+  const found = (await nobody.listByGet<EventJson>('/api/events?order=asc', 'events')).filter(isOurs)
+  same(
+    '/api/events',
+    found.map(shape),
+    visible.map((said) => model.item(said)),
+  )
+  const back = (await nobody.list<EventJson>('events.list', 'events', { limit: 173 })).filter(isOurs)
+  same(
+    'events.list',
+    back.reverse().map(shape),
+    visible.map((said) => model.item(said)),
+  )
+  await each(everybody, async (who) => {
+    const own = visible.filter(({ by }) => by === who)
+    const { status, data } = await nobody.answer('identity.get', { target: people[who]!.id })
+    if (status !== 200) return same(`identity ${who}`, [isSecretive(who), own.length], [true, 0])
+    same(`identity ${who}`, [data.identity!.id, isSecretive(who)], [people[who]!.id, false])
+    const events = await nobody.list<EventJson>('identity.events', 'events', { target: people[who]!.id })
+    same(
+      `events of ${who}`,
+      events.reverse().map(({ event_id }) => event_id),
+      own.map(({ id }) => id),
+    )
+  })
+}
+
+/** A text is found by its own word while it is shown, by nobody when it is gone, and a private one in its room alone. */
+export async function checkSearch({ client }: Stage, model: Model): Promise<void> {
+  const all = rooms.flatMap(({ name }) => model.originals(name)).filter((_, n) => n % 11 === 0)
+  await each(all, async (said) => {
+    const newest = model.book.newest(said)
+    const word = /mk[0-9]+q/.exec(newest.text)?.[0]
+    if (word === undefined) return
+    const isShown = model.goneOf(said) === undefined
+    const { name, isPrivate, owner } = said.room
+    const search = async (who: number | undefined, fields: Asked) =>
+      (await new Views(client, who).list<EventJson>('events.list', 'events', { query: word, ...fields })).map(
+        ({ event_id }) => event_id,
+      )
+    const found = isShown ? [said.id] : []
+    same(`search of ${word} by ${stranger}`, await search(stranger, {}), isPrivate ? [] : found)
+    same(`search of ${word} in ${name}`, await search(isPrivate ? owner! : undefined, { room: name }), found)
+  })
+}
+
+async function checkCounts(nobody: Views, model: Model): Promise<void> {
+  type Listed = Parameters<typeof roomShape>[0]
+  const listed = await nobody.listByGet<Listed>('/api/rooms?', 'rooms')
+  const open = rooms.filter((room) => !room.isPrivate && room !== postOffice)
+  const expected = open.map((room) => {
+    const { name, owner } = room
+    const members = model.book.members.get(name)!.size + (owner === undefined ? 0 : 1)
+    const view = { name, visibility: 'public', ...(owner === undefined ? {} : { owner: people[owner]!.id }), members }
+    return roomShape({ ...view, ...model.counts(name) })
+  })
+  const byName = (list: readonly unknown[]) => list.map((one) => JSON.stringify(one)).sort()
+  const found = listed.filter(({ name }) => name !== postOffice.name && name !== 'lobby').map(roomShape)
+  same('/api/rooms', byName(found), byName(expected))
+  const posted = await nobody.ask('room.get', { room: postOffice.name })
+  const { stats } = (await nobody.client.get('/api/stats')).data
+  const events = model.publicVersions().length + (posted.room as { count: number }).count
+  // The lobby is there from the first start.
+  expect(stats).toMatchObject({ rooms: open.length + 2, events })
+  const openDocs = model.book.docs.filter(({ room }) => room?.isPrivate === false).length
+  expect(stats).toMatchObject({ documents: openDocs, blobs: 0 })
+}
+
+type Line = EventJson & { readonly command_sha256: string }
+
+async function checkExport(nobody: Views, model: Model, key: VerifierKey): Promise<void> {
+  const { status, text } = await nobody.client.get('/v1/export')
+  expect(status).toBe(200)
+  nobody.texts!.push(text)
+  const report = await verifyExport({
+    lines: splitLines(
+      (async function* () {
+        yield Buffer.from(text)
+      })(),
+    ),
+    checker: checkHere(),
+    logKey: key,
+    progress: () => {},
+  })
+  expect(report).toMatchObject({ failures: 0, hasEnd: true, isSignedByLog: true })
+  const lines = text.trimEnd().split('\n')
+  const events = lines
+    .map((line) => JSON.parse(line) as Line)
+    .filter(({ type, room }) => ['event', 'tombstone'].includes(type) && room !== postOffice.name)
+  const byPlace = events.sort((a, b) => a.log.index! - b.log.index!)
+  const expected = model.publicVersions().filter(({ room }) => room.isArchived)
+  same(
+    'export',
+    byPlace.map((line) => [shape(line), line.command_sha256]),
+    expected.map((said) => [model.version(said), said.sha256]),
+  )
+  byPlace.forEach((line, n) => {
+    checkPayload(model, expected[n]!, line)
+  })
+}
+
+/** Every acknowledged post is in the log; of one whose text is gone the signed bytes are not. */
+async function checkProofs(nobody: Views, model: Model, key: VerifierKey): Promise<void> {
+  await each(model.publicVersions(), async (said) => {
+    const answer = await nobody.client.get(`/api/log/proof?message=${said.id}`)
+    if (answer.status !== 200) throw new Error(`no proof of ${said.id}: ${answer.text}`)
+    nobody.texts!.push(answer.text)
+    const facts = verifyProofJson(answer.data as Json, key)
+    const { entry } = answer.data as ProofJson
+    nobody.texts!.push(Buffer.from(entry, 'base64').toString())
+    const hasBytes = model.goneOf(said) === undefined
+    const told = [facts.eventId, facts.index, facts.hasSignedBytes]
+    same(`proof of ${said.id}`, told, [said.id, said.leaf, hasBytes])
+  })
+}
+
+/** Goes everywhere as a stranger and as nobody: the canary sings nowhere, and what is private is not said to be there. */
+export async function checkSecrecy(stage: Stage, model: Model, texts: string[]): Promise<void> {
+  const { client } = stage
+  const nobody = new Views(client, undefined, texts)
+  const other = new Views(client, stranger, texts)
+  for (const path of ['/', '/capabilities', '/metrics', '/api/stats', '/api/log/checkpoint', '/checkpoint', '/healthz'])
+    texts.push((await client.get(path)).text)
+  for (const reader of [nobody, other]) {
+    await reader.list('events.list', 'events')
+    await reader.list('rooms.list', 'rooms')
+    await reader.list('identities.list', 'identities')
+    await reader.list('docs.list', 'docs')
+    await changesOf(reader)
+    await reader.answer('rooms.list', { query: 'den' })
+    await reader.answer('events.list', { query: 'den' })
+  }
+  for (const [operation, name] of [
+    ['inbox.get', 'items'],
+    ['conversations.list', 'conversations'],
+    ['receiver.list', 'receivers'],
+    ['receiver.items', 'items'],
+  ] as const)
+    await other.list(operation, name)
+  const { tree_size } = (await nobody.ask('log.checkpoint')) as { tree_size: number }
+  for (let start = 0; start < tree_size; start += 256) {
+    const data = JSON.stringify({ schema: 1, start, end: Math.min(tree_size, start + 256) })
+    const answer = await nobody.ask('log.leaves', { data })
+    for (const entry of Object.values(answer).flat()) texts.push(Buffer.from(String(entry), 'base64').toString())
+  }
+  await checkClosed(nobody, other, model)
+  for (const text of texts) {
+    const at = text.indexOf(canary)
+    if (at >= 0) throw new Error(`the canary sings: ${text.slice(Math.max(0, at - 300), at + 300)}`)
+  }
+}
+
+/** Every correction, walked by the number of the change. */
+async function changesOf(reader: Views): Promise<Json[]> {
+  const found: Json[] = []
+  let [after, isMore] = [0, true]
+  while (isMore) {
+    const page = await reader.ask('changes.list', { limit: 200, data: JSON.stringify({ schema: 1, after }) })
+    found.push(...(page.changes as Json[]))
+    after = page.after as number
+    isMore = page.has_more as boolean
+  }
+  return found
+}
+
+/** Whoever asks for what is private is refused. What he is told names what he asked for, and nothing else. */
+async function checkClosed(nobody: Views, other: Views, { book }: Model): Promise<void> {
+  for (const reader of [nobody, other]) {
+    const plain = new Views(reader.client, reader.who)
+    for (const { name, guests } of privateRooms) {
+      const said = book.byRoom.get(name)!.at(-1)!
+      const readers = [
+        plain,
+        ...guests.filter((who) => !book.members.get(name)!.has(who)).map((who) => new Views(plain.client, who)),
+      ]
+      for (const each of readers) {
+        for (const [operation, fields] of [
+          ['room.get', { room: name }],
+          ['room.pages', { room: name }],
+          ['room.members', { room: name }],
+          ['room.modlog', { room: name }],
+          ['events.list', { room: name }],
+          ['docs.list', { room: name }],
+          ['room.read_token', { room: name }],
+          ['event.get', { event_id: said.id }],
+          ['thread.get', { event_id: said.id }],
+          ['event.history', { event_id: said.id }],
+        ] as const) {
+          const { status, code, text } = await each.answer(operation, fields)
+          same(`${operation} in ${name}`, [status, code], [403, 'private_room'])
+          same(`${operation} in ${name}`, [text.replaceAll(name, '').includes(canary)], [false])
+        }
+      }
+      for (const path of [
+        `/api/log/proof?message=${said.id}`,
+        `/tail/${name}`,
+        `/api/events?room=${name}`,
+        `/v1/export?room=${name}`,
+      ]) {
+        const { status, text } = await plain.client.get(path)
+        same(path, [status >= 400, text.replaceAll(name, '').includes(canary)], [true, false])
+      }
+    }
+  }
+}

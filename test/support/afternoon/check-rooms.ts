@@ -1,0 +1,152 @@
+/** Every view of every room, as everybody sees it who may: lists, threads, events, histories, pages, people, tails. */
+import { createHash } from 'node:crypto'
+import type { EventJson } from '../client.ts'
+import { blockIds, StreamReader } from '../stream-reader.ts'
+import type { Said } from './book.ts'
+import { type Entry, type Model, shape } from './model.ts'
+import type { Stage } from './stage.ts'
+import { people, postOffice, type Room, rooms, stranger } from './town.ts'
+import { each, same, Views } from './views.ts'
+
+export type Post = (said: Said) => unknown
+
+/** Moderation logs come first: what became of each event follows from them. */
+export async function takeLogs(stage: Stage, model: Model): Promise<void> {
+  for (const room of rooms) {
+    const [reader] = readersOf(stage, room)
+    const entries = await reader!.list<Entry>('room.modlog', 'entries', { room: room.name })
+    model.takeLog(room, entries.reverse())
+  }
+}
+
+/** All who read a room: its people, or of a public one anybody, signed or not. */
+function readersOf({ client }: Stage, { isPrivate, owner, core }: Room): Views[] {
+  const who = isPrivate ? [owner!, core[0]!, core[2]!] : [undefined, stranger]
+  return who.map((each) => new Views(client, each))
+}
+
+export async function checkRooms(stage: Stage, model: Model): Promise<void> {
+  for (const room of rooms) {
+    if (room === postOffice) continue
+    for (const reader of readersOf(stage, room)) await checkLists(reader, model, room)
+    await checkEvents(readersOf(stage, room)[0]!, model, room)
+    await checkTail(stage, model, room)
+  }
+}
+
+async function checkLists(reader: Views, model: Model, room: Room): Promise<void> {
+  const { name, isPrivate } = room
+  const what = (view: string) => `${view} of ${name} by ${reader.who ?? 'nobody'}`
+  const visible = model.visible(name).map((said) => model.item(said))
+  const rising = { room: name, data: '{"schema":1,"order":"asc"}' }
+  const falling = await reader.list<EventJson>('events.list', 'events', {
+    room: name,
+    limit: 7 + (visible.length % 190),
+  })
+  same(what('events.list'), falling.reverse().map(shape), visible)
+  same(what('events.list asc'), (await reader.list<EventJson>('events.list', 'events', rising)).map(shape), visible)
+  if (!isPrivate) {
+    const got = await reader.listByGet<EventJson>(`/api/events?room=${name}&order=asc`, 'events')
+    same(what('GET /api/events'), got.map(shape), visible)
+  }
+  type Page = { name: string; count: number; threads: number; last_event_id: string }
+  const pages = (await reader.list<Page>('room.pages', 'pages', { room: name })).map(
+    ({ name: page, count, threads, last_event_id }) => ({ name: page, count, threads, last_event_id }),
+  )
+  same(what('room.pages'), pages, model.pages(name))
+  const members = [...model.book.members.get(name)!].map((who) => people[who]!.id)
+  const owner = room.owner === undefined ? [] : [people[room.owner]!.id]
+  const { room: found } = await reader.ask('room.get', { room: name })
+  same(
+    what('room.get'),
+    [roomShape(found as RoomView)],
+    [
+      {
+        name,
+        visibility: isPrivate ? 'private' : 'public',
+        owner: owner[0] ?? '',
+        members: members.length + owner.length,
+        ...model.counts(name),
+      },
+    ],
+  )
+  const listed = await reader.list<{ id: string }>('room.members', 'members', { room: name })
+  same(what('room.members'), listed.map(({ id }) => id).sort(), [...members, ...owner].sort())
+}
+
+type RoomView = {
+  readonly name: string
+  readonly visibility: string
+  readonly owner?: string
+  readonly members: number
+  readonly count: number
+  readonly threads: number
+  readonly pages: number
+}
+
+export function roomShape({ name, visibility, owner = '', members, count, threads, pages }: RoomView): unknown {
+  return { name, visibility, owner, members, count, threads, pages }
+}
+
+async function checkEvents(reader: Views, model: Model, room: Room): Promise<void> {
+  const all = model.versions(room.name)
+  const originals = model.originals(room.name)
+  const threads = new Map<string, Said[]>()
+  for (const said of originals) threads.set(said.thread, [...(threads.get(said.thread) ?? []), said])
+  await each([...threads], async ([root, list]) => {
+    const any = list[list.length - 1]!
+    const found = await reader.list<EventJson>('thread.get', 'events', { event_id: any.id })
+    same(
+      `thread ${root}`,
+      found.map(shape),
+      list.map((said) => model.item(said)),
+    )
+  })
+  await each(all, async (said) => {
+    const { event } = await reader.ask('event.get', { event_id: said.id })
+    const expected = said.original === undefined ? model.item(said) : model.version(said)
+    // An original without versions is itself; with them it is shown as their newest.
+    same(`event ${said.id}`, [shape(event as EventJson)], [expected])
+    checkPayload(model, said.original === undefined ? model.book.newest(said) : said, event as EventJson)
+  })
+  await each(
+    originals.filter(({ id }) => model.book.edits.has(id)),
+    async (said) => {
+      const edits = all.filter(({ original }) => original === said.id)
+      const found = await reader.list<EventJson>('event.history', 'events', { event_id: edits.at(-1)!.id, limit: 2 })
+      same(
+        `history of ${said.id}`,
+        found.map(shape),
+        [said, ...edits].map((version) => model.version(version)),
+      )
+      found.forEach((event, n) => {
+        checkPayload(model, [said, ...edits][n]!, event)
+      })
+    },
+  )
+}
+
+/** The signed bytes are those that were sent, or none. */
+export function checkPayload(model: Model, said: Said, { signed_payload: payload, signature }: EventJson): void {
+  const isGone = model.goneOf(said) !== undefined
+  if (isGone !== (payload === undefined) || isGone !== (signature === undefined))
+    throw new Error(`${said.id} is ${isGone ? 'gone' : 'there'}, its signed bytes are ${payload}`)
+  if (payload === undefined) return
+  if (createHash('sha256').update(payload).digest('hex') !== said.sha256)
+    throw new Error(`${said.id}: these are not the bytes that were signed: ${payload}`)
+}
+
+/** What a tail opens with. */
+async function checkTail(stage: Stage, model: Model, room: Room): Promise<void> {
+  const [reader] = readersOf(stage, room)
+  const token = room.isPrivate ? `&token=${(await reader!.ask('room.read_token', { room: room.name })).token}` : ''
+  const newest = model.versions(room.name).slice(-200)
+  const tail = new StreamReader(stage.board.address, `/tail/${room.name}?last=200${token}`)
+  const text = await tail.until((all) => blockIds(all).length >= newest.length)
+  tail.close()
+  same(
+    `tail of ${room.name}`,
+    blockIds(text),
+    newest.map(({ id }) => id),
+  )
+}

@@ -1,0 +1,243 @@
+/** What people do all afternoon in rooms: each of these does one thing, at random, and writes down what came of it. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Said } from './book.ts'
+import { deed, publicPeople } from './opening.ts'
+import { everybody, moderatorsOf, operator, people, privateRooms, publicRooms, type Room } from './town.ts'
+import type { Random, World } from './world.ts'
+
+export type Act = (world: World, random: Random) => Promise<unknown>
+
+const pages = ['main', 'main', 'side', 'plans']
+
+/** A room, some of them busier than others. */
+function anyRoom(random: Random): Room {
+  if (random(4) === 0) return privateRooms[Math.min(random(10), random(10))]!
+  return publicRooms[Math.min(random(19), random(19))]!
+}
+
+function whoMaySpeak({ isPrivate, owner, core, guests }: Room): readonly number[] {
+  return isPrivate ? [owner!, ...core, ...guests] : publicPeople
+}
+
+/** Something said there, more likely something new. */
+function anySaid(
+  world: World,
+  random: Random,
+  room: Room,
+  fits: (said: Said) => boolean = () => true,
+): Said | undefined {
+  const list = world.book.byRoom.get(room.name)!
+  for (let tries = 0; tries < 6; tries++) {
+    const found = list[list.length - 1 - random(random(3) === 0 ? list.length : Math.min(list.length, 30))]
+    if (found !== undefined && fits(found)) return found
+  }
+  return undefined
+}
+
+/** Refusals that somebody may meet in a room just for who he is there; [] where he may do it, undefined where either may be. */
+type Standing = { readonly codes: readonly string[]; readonly isSure: () => boolean; readonly isIn: boolean }
+
+function standingOf(world: World, room: Room, who: number): Standing {
+  if (room.isPrivate) {
+    const now = world.standing(room, who)
+    const { isIn, isChanging, changes } = now
+    const isSure = () => !isChanging && !now.isChanging && now.changes === changes
+    return { codes: ['private_room', 'not_found'], isSure, isIn }
+  }
+  const isIn = !room.forMembers || room.owner === who || world.book.members.get(room.name)!.has(who)
+  return { codes: ['room_write_restricted', 'room_reply_restricted'], isSure: () => true, isIn }
+}
+
+function holdTo({ isSure, isIn }: Standing, wasLetIn: boolean, what: string): void {
+  if (isSure() && isIn !== wasLetIn) throw new Error(`${what}: ${isIn ? 'a member was refused' : 'a stranger got in'}`)
+}
+
+const speak: Act = async (world, random) => {
+  const room = anyRoom(random)
+  await world.with(random, whoMaySpeak(room), async (who) => {
+    const standing = standingOf(world, room, who)
+    const target = random(5) < 3 ? anySaid(world, random, room) : undefined
+    const fields = {
+      text: world.text(random, room),
+      page: pages[random(pages.length)]!,
+      ...(random(5) === 0 ? { kind: 'request' } : {}),
+      ...(target === undefined ? {} : { reply_to: target.id }),
+      ...(random(10) === 0 ? { to: people[random(190)]!.id } : {}),
+    }
+    const said = await world.say(who, room, fields, standing.codes)
+    holdTo(standing, said !== undefined, `post into ${room.name} by ${who}`)
+  })
+}
+
+const edit: Act = async (world, random) => {
+  const room = anyRoom(random)
+  await world.with(random, whoMaySpeak(room), async (who) => {
+    const mine = world.book.byRoom.get(room.name)!.filter(({ by, original }) => by === who && original === undefined)
+    const original = mine[mine.length - 1 - random(Math.min(mine.length, 4))]
+    if (original === undefined) return
+    const edits = world.book.edits.get(original.id) ?? []
+    const isOld = edits.length > 1 && random(6) === 0
+    const named = isOld ? edits[0]! : random(2) === 0 ? original : world.book.newest(original)
+    const data = JSON.stringify({ schema: 1, supersedes: named.id })
+    const standing = standingOf(world, room, who)
+    // A closed text, a room that put him out, or a version that was replaced: all the same, it has no effect.
+    const codes = ['wrong_state', ...standing.codes, ...(isOld ? ['conflict'] : [])]
+    const made = await world.say(who, room, { text: world.text(random, room), data }, codes)
+    if (made !== undefined && isOld) throw new Error('a version that was replaced was replaced again')
+  })
+}
+
+/** Guests do not vote: what they did before they were put out is not found when a kill makes them ask again. */
+const vote: Act = async (world, random) => {
+  const room = anyRoom(random)
+  const voters = whoMaySpeak(room).filter((who) => !room.guests.includes(who))
+  await world.with(random, voters, async (who) => {
+    const said = anySaid(world, random, room)
+    if (said === undefined) return
+    const value = [1, 1, -1, 0][random(4)]!
+    const isOwn = said.by === who
+    const codes = ['wrong_state', ...(isOwn ? ['forbidden'] : [])]
+    const fields = { operation: 'vote', event_id: said.id, data: JSON.stringify({ schema: 1, value }) }
+    if ((await world.run(who, fields, codes)) === undefined) return
+    if (isOwn) throw new Error(`${who} voted for himself`)
+    const { votes } = world.book
+    const original = said.original ?? said.id
+    votes.set(original, (votes.get(original) ?? new Map()).set(who, value))
+  })
+}
+
+const moderate: Act = async (world, random) => {
+  const room = anyRoom(random)
+  const op = (['room.hide', 'room.hide', 'room.restore', 'room.restore', 'event.redact'] as const)[random(5)]!
+  const said = anySaid(world, random, room)
+  if (said === undefined) return
+  const author = op === 'event.redact' && random(2) === 0 && !room.guests.includes(said.by)
+  await world.with(random, author ? [said.by] : moderatorsOf(room), async (who) => {
+    const reason = `${room.isPrivate ? 'canary' : 'open'} reason ${random(1e9)}`
+    const codes = ['wrong_state', 'forbidden']
+    const outcome = await world.run(who, { operation: op, event_id: said.id, reason }, codes)
+    if (outcome === undefined) return
+    const { signed, sent, answered } = outcome
+    world.book.deeds.push({ id: signed.eventId, op, room, by: who, target: said.id, reason, sent, answered })
+  })
+}
+
+const come: Act = (world, random) =>
+  world.with(random, publicPeople, async (who) => {
+    const room = publicRooms[random(4) === 0 ? 3 : random(publicRooms.length)]!
+    const members = world.book.members.get(room.name)!
+    if (room.owner === who || room.moderator === who) return
+    const isMember = members.has(who)
+    const joins = random(4) > 0
+    const codes = joins === isMember ? [joins ? 'conflict' : 'wrong_state'] : []
+    const done = await world.run(who, { operation: joins ? 'room.join' : 'room.leave', room: room.name }, codes)
+    if (done === undefined) return
+    if (joins === isMember) throw new Error(`${who} ${joins ? 'joined' : 'left'} ${room.name} twice`)
+    if (joins) members.add(who)
+    else members.delete(who)
+  })
+
+/** The owner of a private room lets a guest in or puts him out. */
+const invite: Act = async (world, random) => {
+  const room = privateRooms[random(privateRooms.length)]!
+  await world.with(random, [room.owner!], async (owner) => {
+    const guest = room.guests[random(room.guests.length)]!
+    const standing = world.standing(room, guest)
+    const members = world.book.members.get(room.name)!
+    standing.isChanging = true
+    const op = standing.isIn ? 'room.member.remove' : 'room.member.add'
+    await deed(world, owner, room, op, { target: people[guest]!.id })
+    standing.isIn = !standing.isIn
+    standing.isChanging = false
+    standing.changes++
+    if (standing.isIn) members.add(guest)
+    else members.delete(guest)
+  })
+}
+
+/** What nobody may do: each is refused, and has no effect. */
+const trespass: Act = async (world, random) => {
+  const den = privateRooms[random(privateRooms.length)]!
+  const outside = everybody.filter((who) => who !== den.owner && ![...den.core, ...den.guests].includes(who))
+  await world.with(random, outside, async (who) => {
+    const secret = anySaid(world, random, den)!
+    const data = '{"schema":1,"value":1}'
+    const hall = publicRooms[random(publicRooms.length)]!
+    const text = world.text(random, den)
+    const ways = [
+      () => world.run(who, { operation: 'post', room: den.name, text }, ['private_room']),
+      () => world.run(who, { operation: 'post', text, reply_to: secret.id }, ['not_found']),
+      () =>
+        world.run(who, { operation: 'post', room: hall.name, text, reply_to: secret.id }, [
+          'not_found',
+          'room_reply_restricted',
+        ]),
+      () => world.run(who, { operation: 'vote', event_id: secret.id, data }, ['not_found']),
+      () => world.run(who, { operation: 'room.hide', event_id: secret.id, reason: 'canary' }, ['not_found']),
+      () => world.run(who, { operation: 'event.redact', event_id: secret.id, reason: 'canary' }, ['not_found']),
+      () => world.run(who, { operation: 'room.join', room: den.name }, ['private_room']),
+      () => world.run(who, { operation: 'room.create', room: den.name }, ['name_taken']),
+      () =>
+        world.run(who, { operation: 'docs.create', room: den.name, text, data: '{"schema":1,"title":"x"}' }, [
+          'private_room',
+        ]),
+    ]
+    if ((await ways[random(ways.length)]!()) !== undefined) throw new Error(`${who} is in ${den.name}`)
+  })
+  const room = publicRooms[random(publicRooms.length)]!
+  const said = anySaid(world, random, room)
+  const powerless = publicPeople.filter(
+    (who) => who !== said?.by && !moderatorsOf(room).includes(who) && who !== operator,
+  )
+  if (said === undefined) return
+  await world.with(random, powerless, async (who) => {
+    const op = ['room.hide', 'room.restore', 'event.redact'][random(3)]!
+    const done = await world.run(who, { operation: op, event_id: said.id, reason: 'canary' }, ['forbidden'])
+    if (done !== undefined) throw new Error(`${who} moderated ${room.name}`)
+  })
+}
+
+/** The bytes of something acknowledged, once more: the same outcome, and no second effect. */
+const repeat: Act = async (world, random) => {
+  const said = anySaid(world, random, anyRoom(random))
+  if (said === undefined) return
+  const { result } = await world.stage.insist((client) => client.send(said.body))
+  const { status, data, text } = result
+  const { event, receipt } = data
+  const told = [status, receipt?.duplicate, receipt?.event_id, event?.seq, event?.created_at, receipt?.log_index]
+  const expected = [200, true, said.id, said.seq, said.at, said.leaf]
+  if (!isDeepStrictEqual(told, expected)) throw new Error(`${JSON.stringify(expected)}, sent again: ${text}`)
+  world.book.repeated++
+}
+
+/** A request made twice under one name of its own, from two places at once: it is one post. */
+const twice: Act = async (world, random) => {
+  const room = publicRooms[4 + random(publicRooms.length - 4)]!
+  await world.with(random, publicPeople, async (who) => {
+    const fields = { text: world.text(random, room), request_id: `request ${random(1e9)}` }
+    const command = { operation: 'post', room: room.name, ...fields }
+    const signed = [0, 1].map(() => world.stage.client.sign(people[who]!, command))
+    const outcomes = await Promise.all(signed.map((each) => world.stage.send(each)))
+    const ids = outcomes.map(({ answer }) => answer.data.event_id)
+    if (ids[0] === undefined || ids[0] !== ids[1])
+      throw new Error(`one request, two outcomes: ${outcomes.map(({ answer }) => answer.text).join(' ')}`)
+    const first = outcomes.find((each) => each.signed.eventId === ids[0])!
+    // Which of them made it is known by its id; the event was there once the first of the two was answered.
+    const answered = Math.min(...outcomes.map((each) => each.answered))
+    world.book.acknowledged++
+    world.said(who, room, fields, { ...first, tries: 2, answered })
+  })
+}
+
+/** How often each is done, in parts of all. */
+export const roomActs: readonly (readonly [weight: number, act: Act])[] = [
+  [46, speak],
+  [10, edit],
+  [14, vote],
+  [12, moderate],
+  [5, come],
+  [2, invite],
+  [4, trespass],
+  [4, repeat],
+  [2, twice],
+]

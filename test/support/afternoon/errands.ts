@@ -1,0 +1,82 @@
+/** What people do beside talking: they write documents in races, and services deliver to their receive URLs. */
+import { docOf, writeFields } from '../documents.ts'
+import type { Receiver } from './book.ts'
+import type { Act } from './deeds.ts'
+import { publicPeople } from './opening.ts'
+import { canary } from './town.ts'
+import type { World } from './world.ts'
+
+/** Changes one line of a version that may be old by now: merged, or refused where others changed that line. */
+const write: Act = async (world, random) => {
+  const { docs } = world.book
+  const doc = docs[Math.min(random(docs.length), random(docs.length))]!
+  const { room, owner, isUnlisted } = doc
+  const writers = room === undefined ? [owner] : room.isPrivate ? [owner, ...room.core] : publicPeople.slice(0, 60)
+  await world.with(random, writers, async (who) => {
+    const known = [...doc.versions.keys()].sort((a, b) => b - a)
+    const base = known[random(Math.min(known.length, 3))]!
+    const lines = doc.versions.get(base)!.text.split('\n')
+    const at = random(lines.length)
+    lines[at] = `${isUnlisted || room?.isPrivate === true ? canary : 'open'} line ${at} by ${who}, ${random(1e9)}`
+    const signedText = lines.join('\n')
+    const outcome = await world.run(who, writeFields(doc.id, base, signedText), ['conflict'])
+    if (outcome === undefined) return
+    const { version, version_id, text = signedText } = docOf(outcome.answer)
+    if (doc.versions.has(version)) throw new Error(`version ${version} of ${doc.id} was acknowledged twice`)
+    const { sent, answered } = outcome
+    doc.versions.set(version, { id: version_id, by: who, base, signedText, text, sent, answered })
+  })
+}
+
+let deliveries = 0
+
+const deliver: Act = async (world, random) => {
+  const { receivers } = world.book
+  const receiver = receivers[random(receivers.length)]!
+  const body = `${receiver.posts ? 'open' : canary} delivery dl${deliveries++}q`
+  if (!receiver.dedupe) return deliverOnce(world, receiver, body)
+  const old = [...receiver.items.values()]
+  const known = random(3) === 0 ? old[random(old.length)] : undefined
+  if (known !== undefined) return deliverNamed(world, receiver, body, known.name!)
+  const name = `name ${deliveries}`
+  // A service that is impatient sends the same again before it was answered.
+  await Promise.all(Array.from({ length: 1 + random(2) }, () => deliverNamed(world, receiver, body, name)))
+}
+
+/** Nothing names it: what a kill took the answer of is there, or it is not. */
+async function deliverOnce(world: World, { url, items, unknown }: Receiver, body: string): Promise<void> {
+  const answer = await world.stage.deliver(url, body, { 'content-type': 'text/plain' })
+  if (answer === undefined) return void unknown.add(body)
+  const { item, duplicate } = answer.data
+  if (answer.status !== 200 || duplicate === true || items.has(item!)) throw new Error(`${body}: ${answer.text}`)
+  items.set(item!, { body, name: undefined })
+  world.book.acknowledged++
+}
+
+/** The same name is the same item, however often it is sent. */
+async function deliverNamed(world: World, { url, items }: Receiver, body: string, name: string): Promise<void> {
+  const headers = { 'content-type': 'text/plain', 'x-delivery-id': name }
+  let isFirst = true
+  for (;;) {
+    const answer = await world.stage.deliver(url, body, headers)
+    if (answer === undefined) {
+      isFirst = false
+      continue
+    }
+    const { item, duplicate } = answer.data
+    if (answer.status !== 200) throw new Error(`${body}: ${answer.status} ${answer.text}`)
+    const known = items.get(item!)
+    if (known !== undefined && known.name !== name) throw new Error(`${name} and ${known.name} are both item ${item}`)
+    const other = [...items].find(([number, each]) => each.name === name && number !== item)
+    if (other !== undefined) throw new Error(`${name} is item ${other[0]} and item ${item}`)
+    if (known === undefined) items.set(item!, { body, name })
+    if (duplicate === true || !isFirst) world.book.repeated++
+    else world.book.acknowledged++
+    return
+  }
+}
+
+export const errands: readonly (readonly [weight: number, act: Act])[] = [
+  [8, write],
+  [6, deliver],
+]

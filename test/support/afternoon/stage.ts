@@ -1,0 +1,127 @@
+/**
+ * The board on its stage: killed and started again while everybody goes on. A command whose answer a kill took is sent again,
+ * the same bytes, until it is answered. Everything that is sent and answered gets its place in one count of ticks, so that
+ * the order in which the board did things can be held against what its callers knew.
+ */
+import { request } from 'node:http'
+import type { Signer } from '../../../src/cli/sign.ts'
+import { type Board, startBoard } from '../board-process.ts'
+import { type Answer, Client, type Fields, type Signed, type Signing } from '../client.ts'
+
+/** Tick of the first sending, and of the answer. */
+export type Span = { readonly sent: number; readonly answered: number }
+export type Outcome = Span & { readonly signed: Signed; readonly answer: Answer; readonly tries: number }
+
+export type DeliveryAnswer = {
+  readonly status: number
+  readonly text: string
+  readonly data: { readonly item?: number; readonly bytes?: number; readonly duplicate?: true }
+}
+
+export class Stage {
+  board: Board
+  client: Client
+  /** What every board of the afternoon said on standard error. */
+  readonly words: string[] = []
+  /** Answers that never came though nobody killed the board. */
+  dropped = 0
+  kills = 0
+  #tick = 0
+  #up: Promise<void> = Promise.resolve()
+  #isDown = false
+  readonly #env: Readonly<Record<string, string>>
+
+  private constructor(board: Board, client: Client, env: Readonly<Record<string, string>>) {
+    this.board = board
+    this.client = client
+    this.#env = env
+  }
+
+  static async open(directory: string, env: Readonly<Record<string, string>>): Promise<Stage> {
+    const board = await startBoard({ directory, env })
+    return new Stage(board, await Client.of(board), env)
+  }
+
+  /** Resolves when there is a board to talk to. */
+  get up(): Promise<void> {
+    return this.#up
+  }
+
+  tick(): number {
+    return ++this.#tick
+  }
+
+  /** Ends the board, and starts it again from its files. */
+  async again(end: (board: Board) => Promise<unknown>): Promise<void> {
+    let done: () => void = () => {}
+    this.#up = new Promise((resolve) => {
+      done = resolve
+    })
+    this.#isDown = true
+    await end(this.board)
+    this.words.push(...this.board.lines)
+    const { directory } = this.board
+    const { serviceId } = this.client
+    this.client.close()
+    this.board = await startBoard({ directory, env: this.#env })
+    this.client = new Client(this.board.address, serviceId)
+    this.#isDown = false
+    done()
+  }
+
+  /** Calls the board until it answers; `attempt` rejects when the connection ends without an answer. */
+  async insist<Result>(attempt: (client: Client) => Promise<Result>): Promise<{ result: Result; tries: number }> {
+    for (let tries = 1; ; tries++) {
+      await this.#up
+      const { client } = this
+      try {
+        return { result: await attempt(client), tries }
+      } catch (error) {
+        if (this.#isDown || client !== this.client) continue
+        // Nobody has said yet that it is down: either it is about to be, or it hung up on us.
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        if (client === this.client && !this.#isDown) this.dropped++
+        if (tries > 200)
+          throw new Error(`no answer in ${tries} tries; the board said ${this.board.lines.slice(-8).join('\n')}`, {
+            cause: error,
+          })
+      }
+    }
+  }
+
+  async send(signed: Signed): Promise<Outcome> {
+    const sent = this.tick()
+    const { result: answer, tries } = await this.insist((client) => client.send(signed.body))
+    return { signed, answer, tries, sent, answered: this.tick() }
+  }
+
+  command(signer: Signer, fields: Fields, signing: Signing = {}): Promise<Outcome> {
+    return this.send(this.client.sign(signer, fields, signing))
+  }
+
+  /** Delivers once to a receive URL; undefined: a kill took the answer. */
+  async deliver(path: string, body: string, headers: Readonly<Record<string, string>>) {
+    await this.#up
+    return post(`${this.board.address}${path}`, body, headers).catch(() => undefined)
+  }
+}
+
+function post(url: string, body: string, headers: Readonly<Record<string, string>>): Promise<DeliveryAnswer> {
+  return new Promise((resolve, reject) => {
+    const length = Buffer.byteLength(body)
+    const options = { method: 'POST', agent: false, headers: { 'content-length': length, ...headers } }
+    const sent = request(url, options, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('close', () => {
+        if (!response.complete) return reject(new Error('the answer broke off'))
+        const text = Buffer.concat(chunks).toString('utf8')
+        const { data = {} } = JSON.parse(text) as Partial<DeliveryAnswer>
+        resolve({ status: response.statusCode!, text, data })
+      })
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}

@@ -1,0 +1,148 @@
+/**
+ * What the people of the afternoon share: the stage, the book, and who is busy. One person does one thing at a time, so the
+ * order of what one person did is known; what several do at once the board orders.
+ */
+import { expect } from 'vitest'
+import type { Fields, ReceiptJson, Signing } from '../client.ts'
+import { type Heads, takeReceipt } from '../judge.ts'
+import type { Book, Said } from './book.ts'
+import type { Outcome, Stage } from './stage.ts'
+import { canary, handleOf, people, type Room } from './town.ts'
+
+export type Random = (below: number) => number
+export type Words = { readonly [field: string]: string | number }
+
+const fillers = [
+  'lorem ipsum ',
+  'Grüße 🌍 𝄞 ',
+  'two\nlines ',
+  'an empty\n\nline ',
+  '\n[00000000000000000000000000000000] hall-0/main @nobody 2026-01-01T00:00:00Z\nforged\n',
+  '\n# 00000000000000000000000000000000 is hidden: forged\n',
+  '\u202ebidi\u0007bell\u2028separator ',
+]
+
+export class World {
+  readonly stage: Stage
+  readonly book: Book
+  readonly heads: Heads
+  readonly #busy = new Set<number>()
+  /** By room and person: whether the owner lets them in now, and how often that changed. */
+  readonly #standing = new Map<string, { isIn: boolean; isChanging: boolean; changes: number }>()
+  #texts = 0
+
+  constructor(stage: Stage, book: Book, heads: Heads) {
+    this.stage = stage
+    this.book = book
+    this.heads = heads
+  }
+
+  /** Somebody of these who does nothing else meanwhile; undefined: all that were asked are busy. */
+  async with<Result>(
+    random: Random,
+    candidates: readonly number[],
+    act: (who: number) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    for (let tries = 0; tries < 8; tries++) {
+      const who = candidates[random(candidates.length)]
+      if (who === undefined || this.#busy.has(who)) continue
+      this.#busy.add(who)
+      try {
+        return await act(who)
+      } finally {
+        this.#busy.delete(who)
+      }
+    }
+    return undefined
+  }
+
+  /** A text that is nowhere else, with what texts of strangers may hold. */
+  text(random: Random, { isPrivate }: Pick<Room, 'isPrivate'>): string {
+    const mark = `mk${this.#texts++}q`
+    const named = random(12) === 0 ? ` @${handleOf(1 + random(39))} ` : ''
+    const filler = fillers[random(fillers.length)]!.repeat(1 + random(random(20) === 0 ? 120 : 8))
+    return `${isPrivate ? canary : 'open'} ${mark}${named} ${filler}${mark}`
+  }
+
+  /** Whether somebody is a guest now, if nothing changes it meanwhile. */
+  standing(room: Room, who: number): { isIn: boolean; isChanging: boolean; changes: number } {
+    const name = `${room.name} ${who}`
+    const found = this.#standing.get(name) ?? { isIn: !room.guests.includes(who), isChanging: false, changes: 0 }
+    this.#standing.set(name, found)
+    return found
+  }
+
+  /** Sends a command that is accepted, or refused with one of these codes; undefined: refused. */
+  async run(
+    who: number,
+    fields: Fields,
+    codes: readonly string[] = [],
+    signing: Signing = {},
+  ): Promise<Outcome | undefined> {
+    const outcome = await this.stage.command(people[who]!, fields, signing)
+    const { status, code, text } = outcome.answer
+    if (outcome.tries > 1) this.book.insisted++
+    if (status === 200) {
+      this.book.acknowledged++
+      return outcome
+    }
+    if (code === undefined || !codes.includes(code))
+      throw new Error(`${JSON.stringify(fields)} by ${who} after ${outcome.tries} tries: ${status} ${text}`)
+    const name = `${fields.operation} ${code}`
+    this.book.refused.set(name, (this.book.refused.get(name) ?? 0) + 1)
+    return undefined
+  }
+
+  /** Posts, and writes what was acknowledged into the book; undefined: refused with one of these codes. */
+  async say(
+    who: number,
+    room: Room,
+    fields: Words,
+    codes: readonly string[] = [],
+    signing: Signing = {},
+  ): Promise<Said | undefined> {
+    const command = { operation: 'post', room: room.name, ...fields } as Fields
+    const outcome = await this.run(who, command, codes, signing)
+    return outcome === undefined ? undefined : this.said(who, room, fields, outcome)
+  }
+
+  said(who: number, room: Room, fields: Words, { signed, answer, sent, answered, tries }: Outcome): Said {
+    const { event, receipt } = answer.data
+    expect(receipt).toMatchObject({ event_id: signed.eventId, command_sha256: signed.sha256 })
+    expect([event!.event_id, event!.room, event!.author.id]).toEqual([signed.eventId, room.name, people[who]!.id])
+    this.#takeReceipt(receipt!, room.isPrivate)
+    if (receipt!.duplicate === true) expect(tries).toBeGreaterThan(1)
+    const { supersedes } = fields.data === undefined ? {} : (JSON.parse(String(fields.data)) as { supersedes?: string })
+    const named = supersedes === undefined ? undefined : this.book.said.get(supersedes)!
+    const original = named?.original ?? named?.id
+    const first = original === undefined ? undefined : this.book.said.get(original)!
+    const target = fields.reply_to === undefined ? undefined : this.book.said.get(String(fields.reply_to))!
+    const parent = target?.original ?? target?.id ?? first?.replyTo
+    const said: Said = {
+      id: signed.eventId,
+      sha256: signed.sha256,
+      body: signed.body,
+      room,
+      seq: event!.seq,
+      by: who,
+      text: String(fields.text),
+      page: first?.page ?? String(fields.page ?? 'main'),
+      kind: String(fields.kind ?? 'note'),
+      ...(parent === undefined ? {} : { replyTo: parent }),
+      ...(fields.to === undefined ? {} : { to: String(fields.to) }),
+      thread: first?.thread ?? (parent === undefined ? signed.eventId : this.book.said.get(parent)!.thread),
+      ...(original === undefined ? {} : { original }),
+      at: event!.created_at,
+      ...(receipt!.log_index === undefined ? {} : { leaf: receipt!.log_index }),
+      sent,
+      answered,
+    }
+    this.book.take(said)
+    return said
+  }
+
+  #takeReceipt(receipt: ReceiptJson, isPrivate: boolean): void {
+    if (!isPrivate) return takeReceipt(this.heads, receipt)
+    expect([receipt.log_index, receipt.tree_size, receipt.checkpoint]).toEqual([undefined, undefined, undefined])
+  }
+}

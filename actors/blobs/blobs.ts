@@ -53,7 +53,7 @@ export type BlobView = {
   readonly reason?: string
 }
 
-export type BlobFault = { readonly code: 'not_found' | 'invalid_field'; readonly message: string }
+export type BlobFault = { readonly code: 'not_found' | 'invalid_field' | 'forbidden'; readonly message: string }
 
 /** What became of an event, by its slot: why its text is not served at `now` (Unix seconds), and whether that is for good. */
 export type Fates = {
@@ -102,14 +102,22 @@ export class Blobs implements Part {
     return this.#byId.get(id)
   }
 
-  /** Why a post in `room` may not name these blobs at `now` (Unix seconds), or undefined: it may. */
-  attachable(room: string, ids: readonly string[], now: number): BlobFault | undefined {
+  /**
+   * Why a post of `author` in `room` may not name these blobs at `now` (Unix seconds), or undefined: it may. Only who put a
+   * file may hang it on posts, because a file goes with the last post that shows it.
+   */
+  attachable(room: string, author: string, ids: readonly string[], now: number): BlobFault | undefined {
     if (new Set(ids).size < ids.length)
       return { code: 'invalid_field', message: 'attachments must name each blob once: leave the repeated one out' }
     for (const id of ids) {
       const blob = this.#byId.get(id)
       if (blob?.room !== room || this.goneReason(blob, now) !== undefined)
         return { code: 'not_found', message: `there is no blob ${id} in room ${room}: put the file there first` }
+      if (blob.author !== author)
+        return {
+          code: 'forbidden',
+          message: `blob ${id} was put by somebody else: put the file yourself, or name its post`,
+        }
     }
     return undefined
   }

@@ -47,7 +47,7 @@ export const decidePost: Decider = (situation, letter) => {
   if ('refused' in placing) return placing.refused
   const { placed } = placing
   const isEdit = placed.original !== ''
-  const fault = state.blobs.attachable(letter.to, args.attachments, now)
+  const fault = state.blobs.attachable(letter.to, letter.author, args.attachments, now)
   if (fault !== undefined) return refuse(fault.code, fault.message, 'attachments')
   const policy = state.rules.policyOf(letter.to)
   const { author, operator } = letter
@@ -76,7 +76,7 @@ export const decidePost: Decider = (situation, letter) => {
     isPublic,
     ...(isPublic ? { entry: entryOf(letter, hexId, seq, now) } : {}),
   })
-  const toScreen = room !== undefined && !isEdit && !isOfBoard(letter) && isScreened(policy, room, author, operator)
+  const toScreen = room !== undefined && !isOfBoard(letter) && isScreened(policy, room, author, operator)
   const reply: PostReply = {
     page: placed.page,
     seq,

@@ -100,6 +100,11 @@ export class Throttle {
     this.#bytes.giveBack(identity, bytes)
   }
 
+  /** A write that was refused leaves no bytes behind, but its place in the minute is taken. */
+  giveBackBytes(identity: string, bytes: number): void {
+    if (this.#on) this.#bytes.giveBack(identity, bytes)
+  }
+
   room(identity: string): number {
     return this.#on ? this.#rooms.take(identity) : 0
   }

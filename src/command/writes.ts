@@ -263,8 +263,10 @@ export class Writes {
     this.#options.actors.write(by === undefined ? letter : { ...letter, by }, (answer, head) => {
       settle?.(answer)
       if (answer === undefined) return respond(undefined)
-      if (!isOfBoard && limit.wait === 0 && (!answer.ok || answer.duplicate))
+      // A refused write keeps its place in the minute: refusing costs the actor as much as deciding.
+      if (!isOfBoard && limit.wait === 0 && answer.ok && answer.duplicate)
         this.#options.throttle.giveBack(signer.id, bytes.length)
+      if (!isOfBoard && limit.wait === 0 && !answer.ok) this.#options.throttle.giveBackBytes(signer.id, bytes.length)
       if (!answer.ok)
         return respond(
           limit.daily && answer.refusal.code === 'rate_limited' ? dailyReply(limit.wait) : fromActor(answer.refusal),
@@ -306,14 +308,18 @@ export class Writes {
       respond,
       notApplied = '',
       head = this.#options.news.head,
-      unread = () => respond(undefined),
+      unread,
     }: { answer: Accepted; respond: Respond; notApplied?: string; head?: Head | undefined; unread?: () => void },
   ): void {
     const { at } = answer.reply as { at: number }
     const sha = shaOf(verified, answer)
     this.#options.read({ op, args, reader: verified.signer.id }, (found) => {
       if (found === undefined) return respond(undefined)
-      if (!found.ok) return unread()
+      // Who may not read it any more still hears that it was done, and when.
+      const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
+      if (!found.ok && unread === undefined)
+        return respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
+      if (!found.ok) return unread!()
       const data = JSON.parse(found.json) as {
         event?: { event_id: string; log: { index?: number }; signed_payload?: string }
       }

@@ -31,6 +31,9 @@ export type HttpOptions = {
 /** A long poll waits at most 55 s; whatever is unanswered after this is a lost promise and leaks a socket. */
 export const answerDeadlineMs = 70_000
 
+/** A reader who takes nothing of an answer's body for so long is cut off. */
+export const bodyStallMs = 15_000
+
 /** Longest request head (request line and header fields), both engines: a 32 KiB URL is answered 400 by the board, more is 431. */
 export const headBytesMax = 40_960
 

@@ -19,7 +19,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { CorkTurn } from './cork-turn.ts'
 import type { BodyResult, ByteStream, Exchange, Handler, Header, HttpOptions, HttpServer } from './port.ts'
-import { answerDeadlineMs } from './port.ts'
+import { answerDeadlineMs, bodyStallMs } from './port.ts'
 import { UwsStream } from './uws-stream.ts'
 import {
   assertHeaders,
@@ -377,7 +377,10 @@ class UwsExchange implements Exchange {
       return took || done
     }
     if (sendFrom(0)) return
+    // The body stays in memory until the reader has taken it: one that takes nothing for so long is cut off.
+    const stalled = setTimeout(() => this.#gone || res.close(), bodyStallMs).unref()
     res.onWritable((offset) => {
+      stalled.refresh()
       let took = true
       res.cork(() => {
         took = sendFrom(offset)

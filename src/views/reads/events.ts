@@ -4,6 +4,7 @@ import { refusal } from '../../refusals.ts'
 import { versionView } from '../event.ts'
 import {
   badCursor,
+  eventsWithin,
   limitOf,
   ok,
   opened,
@@ -16,6 +17,7 @@ import {
   scopeOf,
   view,
   withEvent,
+  withinPage,
   withRoom,
 } from './read.ts'
 import { searchRoom } from './search.ts'
@@ -51,10 +53,10 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
       ...(cursor.from === undefined ? {} : { from: cursor.from }),
     }
     const { slots, next } = findEvents(context.state, query, context.now())
-    const events = slots.map((slot) => view(context, slot, false))
+    const { views: events, cut } = eventsWithin(context, slots)
     const { until } = scopeOf(events)
     const scope = { ...(room === '' ? {} : { room }), ...(until === undefined ? {} : { until }) }
-    return ok({ events, ...paging(context, name, next), generation: context.generation }, scope)
+    return ok({ events, ...paging(context, name, cut ?? next), generation: context.generation }, scope)
   }
   if (args.room !== undefined) return withRoom(context, request, (room) => list(room.name))
   if (args.before !== undefined || args.after !== undefined) {
@@ -75,12 +77,16 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
   const shown = slots.slice(first, first + limitOf(args))
   const next = first + shown.length < slots.length ? shown.at(-1) : undefined
   const showing = { payload: true, now: context.now() }
-  const events = shown.map((each) => versionView(context.state, each, context.body(each), showing))
+  const { views: events, cut } = withinPage(
+    shown,
+    (each) => versionView(context.state, each, context.body(each), showing),
+    ({ signed_payload }) => signed_payload,
+  )
   const data = {
     event_id: board.events.idHex(original),
     versions: slots.length,
     events,
-    ...paging(context, list, next),
+    ...paging(context, list, cut ?? next),
   }
   return ok(data, scopeOf(events))
 }
@@ -91,14 +97,14 @@ function thread(context: ReadContext, { args }: ReadRequest, slot: number): Read
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
   const found = readThread(board, slot, limitOf(args), cursor.from)
-  const events = found.slots.map((each) => view(context, each, false))
+  const { views: events, cut } = eventsWithin(context, found.slots)
   const data = {
     root_id: board.events.idHex(found.root),
     requested_event_id: board.events.idHex(slot),
     room: board.roomList[board.events.room[slot]!]!.name,
     page: board.page(found.root),
     events,
-    ...paging(context, list, found.next),
+    ...paging(context, list, cut ?? found.next),
   }
   return ok(data, scopeOf(events))
 }

@@ -18,6 +18,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  withinPage,
   withRoom,
 } from './read.ts'
 
@@ -47,10 +48,12 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
   if (cursor === undefined) return badCursor
   const newest = cursor.from === undefined ? rules.logLength(room) : cursor.from - 1
   const oldest = Math.max(1, newest - limitOf(args) + 1)
-  const entries = Array.from({ length: newest - oldest + 1 }, (_, n) =>
-    entryView(context, room, newest - n, rules.logEntry(room, newest - n)),
+  const { views: entries, cut } = withinPage(
+    Array.from({ length: newest - oldest + 1 }, (_, n) => newest - n),
+    (seq) => entryView(context, room, seq, rules.logEntry(room, seq)),
+    ({ detail, signed_payload }) => `${detail}${signed_payload}`,
   )
-  return ok({ room, entries, ...paging(context, list, oldest > 1 ? oldest : undefined) }, { room })
+  return ok({ room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) }, { room })
 }
 
 function entryView(context: ReadContext, room: string, seq: number, kept: Kept) {

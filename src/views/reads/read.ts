@@ -115,6 +115,43 @@ export function view(context: ReadContext, slot: number, payload: boolean): Even
   return itemView(context.state, slot, context.body, { payload, now: context.now() })
 }
 
+/** Characters of JSON that the texts of one answer may have, about: a list of long texts ends early and says that more follows. */
+const pageCharsMax = 1024 * 1024
+
+/** Shows items until the answer is large enough, one at least. `cut`: the last one shown, where that was not all of them. */
+export function withinPage<Item, View>(
+  items: readonly Item[],
+  show: (item: Item) => View,
+  textOf: (view: View) => string | undefined,
+): { readonly views: View[]; readonly cut: Item | undefined } {
+  const views: View[] = []
+  let chars = 0
+  for (const [n, item] of items.entries()) {
+    const view = show(item)
+    chars += jsonLength(textOf(view) ?? '')
+    views.push(view)
+    if (chars > pageCharsMax && n < items.length - 1) return { views, cut: item }
+  }
+  return { views, cut: undefined }
+}
+
+/** A control character takes six characters in JSON; short texts are not worth the look. */
+function jsonLength(text: string): number {
+  return text.length < 2_048 ? text.length : JSON.stringify(text).length
+}
+
+/** Events as a list shows them. */
+export function eventsWithin(
+  context: ReadContext,
+  slots: readonly number[],
+): { readonly views: EventView[]; readonly cut: number | undefined } {
+  return withinPage(
+    slots,
+    (slot) => view(context, slot, false),
+    ({ text }) => text,
+  )
+}
+
 export function limitOf(args: ReadRequest['args']): number {
   return args.limit === undefined ? pageDefault : Number(args.limit)
 }

@@ -13,6 +13,7 @@ import type { Hit, SearchAsk } from '../../search/search-index.ts'
 import type { EventView } from '../event.ts'
 import {
   badCursor,
+  eventsWithin,
   limitOf,
   ok,
   opened,
@@ -75,13 +76,11 @@ export function shownHits(hits: readonly Hit[], { limit }: SearchAsk): { hits: s
 function show(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { args } = request
   const ids = args.hits === '' ? [] : String(args.hits).split(',')
-  const events = ids
-    .map((id) => context.board.events.find(Buffer.from(id, 'hex')))
-    .filter((slot) => slot !== none)
-    .map((slot) => view(context, slot, false))
-    .filter(isShown)
+  const slots = ids.map((id) => context.board.events.find(Buffer.from(id, 'hex'))).filter((slot) => slot !== none)
+  const { views, cut } = eventsWithin(context, slots)
   const next = args.next === 0 ? undefined : Number(args.next)
-  return answer(context, request, events, next)
+  // The index goes on behind a change number.
+  return answer(context, request, views.filter(isShown), cut === undefined ? next : context.board.events.change[cut]!)
 }
 
 function isShown({ type, hidden }: EventView): boolean {

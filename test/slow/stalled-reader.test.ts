@@ -1,0 +1,32 @@
+import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { bodyStallMs } from '../../src/http/port.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+/** More answers than the buffers of the kernel take. */
+const asked = 30
+
+test('a reader that takes nothing of long answers is cut off, and the answers behind are never made', async () => {
+  const board = await startBoard({ directory: boardDirectory() })
+  const client = await Client.of(board)
+  for (let n = 0; n < 30; n++) await client.post(person('ada'), { room: 'long', text: `${n} ${'x'.repeat(32_000)}` })
+  const socket = connect(board.port, '127.0.0.1')
+  const closed = new Promise<void>((done) => socket.once('close', () => done()))
+  let text = ''
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1')
+  })
+  socket.pause()
+  socket.write('GET /api/events?room=long&limit=200 HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(asked))
+  await pause(bodyStallMs + 3_000)
+  socket.resume()
+  await closed
+  expect(text.split('HTTP/1.1 200').length - 1).toBeLessThan(asked)
+  expect((await client.get('/healthz')).status).toBe(200)
+  client.close()
+})

@@ -33,10 +33,10 @@ const put: Decider = ({ state, board, now }, letter) => {
 const remove: Decider = ({ state, board, now }, letter) => {
   const { target, reason } = letter.args as DeleteArgs
   const blob = state.blobs.find(target)
-  if (blob === undefined || blob.deleted !== undefined)
+  const room = board.rooms.get(letter.to)
+  if (blob === undefined || room === undefined || !mayWrite(room, letter.author))
     return refuse('not_found', `there is no blob ${target}`, 'target')
-  const room = board.rooms.get(letter.to)!
-  if (!mayWrite(room, letter.author)) return refuse('not_found', `there is no blob ${target}`, 'target')
+  if (blob.deleted !== undefined) return refuse('not_found', `blob ${target} was deleted before`, 'target')
   if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
     return refuse('forbidden', 'only who put a file, or a moderator of its room, may delete it', 'target')
   const facts: DeletedFacts = { target, reason, file: state.blobs.hasTwin(blob) ? '' : blob.sha256 }

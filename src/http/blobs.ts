@@ -10,7 +10,6 @@ import type { ReadHandle } from '../../storage/disk.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
-import { fields } from '../operations/fields.ts'
 import { refusal } from '../refusals.ts'
 import type { BlobFile } from '../views/reads/blobs.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
@@ -42,10 +41,12 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
       )
     if (exchange.query !== '') return send(refusal('unknown_field', '/a/{id} takes no parameters'))
     if (!/^[0-9a-f]{32}$/.test(target))
-      return send(refusal('invalid_field', `the id of a blob is needed: ${fields.event_id.rule}`, 'id'))
+      return send(refusal('invalid_field', 'id must be a blob id of 32 lowercase hex characters', 'id'))
     options.find({ op: 'blob.file', args: { target }, reader: '' }, (answer) => {
       if (exchange.ended) return
-      if (answer?.ok !== true) return options.doors().send(exchange, readReply(answer))
+      if (answer === undefined) return options.doors().send(exchange, readReply(answer))
+      // The command's field is this path's id.
+      if (!answer.ok) return send({ ...('refusal' in answer ? answer.refusal : answer.absent), field: 'id' })
       const file = JSON.parse(answer.json) as BlobFile
       const etag = `"${file.sha256}"`
       const headers = headersOf(file, etag)
@@ -67,7 +68,8 @@ function headersOf(file: BlobFile, etag: string): Header[] {
     ['cross-origin-resource-policy', 'cross-origin'],
     ['access-control-allow-origin', '*'],
     ['access-control-expose-headers', 'Content-Disposition, Content-Range, ETag'],
-    ['cache-control', 'public, max-age=31536000, immutable'],
+    // The bytes never change, but they may be deleted: a copy is asked about before it is shown again.
+    ['cache-control', 'public, no-cache'],
     ['accept-ranges', 'bytes'],
     ['etag', etag],
   ]
@@ -98,7 +100,7 @@ async function serve(
   if (exchange.ended) return opened.close()
   const { start, end } = part ?? { start: 0, end: file.size }
   const range: Header[] = part === undefined ? [] : [['content-range', `bytes ${start}-${end - 1}/${file.size}`]]
-  const stream = exchange.stream(part === undefined ? 200 : 206, [...headers, ...range])
+  const stream = exchange.stream(part === undefined ? 200 : 206, [...headers, ...range], end - start)
   await pump(opened, stream, { start, end })
 }
 

@@ -260,7 +260,7 @@ class NodeExchange implements Exchange {
     else this.#res.end(body)
   }
 
-  stream(status: number, headers: readonly Header[]): ByteStream {
+  stream(status: number, headers: readonly Header[], length?: number): ByteStream {
     statusLine(status)
     assertHeaders(headers)
     const res = this.ended ? undefined : this.#res
@@ -270,7 +270,9 @@ class NodeExchange implements Exchange {
     this.#stream = stream
     const close = this.#mustClose()
     if (close) this.#server.closing.add(this.#req.socket)
-    res.writeHead(status, flatten(headers, close))
+    const flat = flatten(headers, close)
+    if (length !== undefined) flat.push('Content-Length', String(length))
+    res.writeHead(status, flat)
     if (this.method === 'HEAD') stream.end()
     else res.flushHeaders()
     // A stream begun before the server stopped accepting said nothing of closing: close it all the same.

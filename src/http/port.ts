@@ -85,8 +85,12 @@ export interface Exchange {
     body: Uint8Array | string,
     options?: { readonly close?: boolean },
   ): void
-  /** Answers with a chunked body. The header section may wait for the first chunk. For HEAD the stream is over at once. */
-  stream(status: number, headers: readonly Header[]): ByteStream
+  /**
+   * Answers with a body piece by piece: chunked, or of `length` bytes (at least 1), which Content-Length then says. Exactly
+   * so many are written before `end`. The header section may wait for the first piece. For HEAD the
+   * stream is over at once.
+   */
+  stream(status: number, headers: readonly Header[], length?: number): ByteStream
   /** Closes the connection with no answer. */
   drop(): void
 }

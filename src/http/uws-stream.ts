@@ -5,6 +5,9 @@
  * rest here, where it is counted. Without `onWritable` the engine would cut a reader 10 s after its first full socket even
  * when the reader has caught up; and only a cork inside `onWritable`, be it empty, makes it send its own buffer.
  * A reader that takes nothing for about 10 s is cut by the engine.
+ *
+ * A body of known length goes through `tryEnd`, which takes nothing into that buffer when it is behind: what it did not take
+ * stays here, and the last byte ends the message.
  */
 import type { CorkTurn, Flushable } from './cork-turn.ts'
 import type { ByteStream, Header } from './port.ts'
@@ -16,6 +19,10 @@ export interface NativeStream {
   writeStatus(line: string): unknown
   writeHeader(name: string, value: string): unknown
   write(chunk: Uint8Array): boolean
+  /** Whether all was taken, and whether the message is complete. */
+  tryEnd(chunk: Uint8Array, length: number): readonly [boolean, boolean]
+  /** Bytes of the body that were taken. */
+  getWriteOffset(): number
   end(): unknown
   endWithoutBody(): unknown
   onWritable(callback: (offset: number) => boolean): unknown
@@ -32,12 +39,15 @@ export type StreamOptions = {
   /** Whether the client is told that the connection ends with the stream. */
   readonly close: boolean
   readonly isHead: boolean
+  /** Bytes of the whole body; undefined: chunked. */
+  readonly length: number | undefined
 }
 
 /** Per cork: the native cork buffer holds 16 KiB with the chunk frames, and this build loses bytes when it overflows. */
 const corkBytesMax = 12_288
 
 const nothing = () => {}
+const nothingLeft = new Uint8Array(0)
 
 export class UwsStream implements ByteStream, Flushable {
   blockedSince: number | undefined
@@ -46,6 +56,9 @@ export class UwsStream implements ByteStream, Flushable {
   #started = false
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
+  /** Of a body of known length, bytes that the engine has taken. */
+  #sent = 0
+  #isComplete = false
   #saidFalse = false
   #ending = false
   #flushAsked = false
@@ -116,6 +129,7 @@ export class UwsStream implements ByteStream, Flushable {
     const res = this.#res
     if (res === undefined) return
     while (this.blockedSince === undefined && this.#waiting.length > 0) res.cork(this.#fillCork)
+    if (this.#isComplete) return this.closed()
     if (this.#waiting.length > 0) return
     if (this.#ending) {
       res.cork(() => this.#finish(res))
@@ -140,14 +154,37 @@ export class UwsStream implements ByteStream, Flushable {
       else taken++
       room -= piece.length
       this.#waitingBytes -= piece.length
-      if (!res.write(piece)) {
-        // Taken all the same, but now into the engine's own buffer.
-        this.blockedSince = this.#options.now()
-        this.#saidFalse = true
-        break
+      const left = this.#put(res, piece)
+      if (left === undefined) continue
+      if (left.length > 0) {
+        // Back to what is left of its chunk.
+        this.#waiting.splice(0, taken)
+        this.#waiting.unshift(left)
+        this.#waitingBytes += left.length
+        taken = 0
       }
+      this.blockedSince = this.#options.now()
+      this.#saidFalse = true
+      break
     }
     this.#waiting.splice(0, taken)
+  }
+
+  /** Gives a piece to the engine. Undefined: it takes more; else it is behind, and this is what it did not take. */
+  #put(res: NativeStream, piece: Uint8Array): Uint8Array | undefined {
+    const { length } = this.#options
+    // What a chunked body's `write` says false to is taken all the same, into the engine's own buffer.
+    if (length === undefined) return res.write(piece) ? undefined : nothingLeft
+    const [took, done] = res.tryEnd(piece, length)
+    this.#isComplete = done
+    if (took || done) {
+      this.#sent += piece.length
+      return undefined
+    }
+    const offset = res.getWriteOffset()
+    const left = piece.subarray(offset - this.#sent)
+    this.#sent = offset
+    return left
   }
 
   #start(res: NativeStream): void {
@@ -160,7 +197,9 @@ export class UwsStream implements ByteStream, Flushable {
 
   #finish(res: NativeStream): void {
     this.#start(res)
-    if (this.#options.isHead) res.endWithoutBody()
+    const { isHead, length } = this.#options
+    if (isHead && length !== undefined) res.writeHeader('Content-Length', String(length))
+    if (isHead) res.endWithoutBody()
     // Never with closeConnection: after a write this build puts that header between the chunks.
     else res.end()
   }

@@ -281,7 +281,7 @@ class UwsExchange implements Exchange {
     else this.#server.turn.defer(() => this.#send(line, headers, content, close))
   }
 
-  stream(status: number, headers: readonly Header[]): ByteStream {
+  stream(status: number, headers: readonly Header[], length?: number): ByteStream {
     const line = statusLine(status)
     assertHeaders(headers)
     const res = this.ended ? undefined : this.#res
@@ -293,6 +293,7 @@ class UwsExchange implements Exchange {
       report: (error) => faultBody(this.#server.options, error),
       close: this.#mustClose(),
       isHead: this.method === 'HEAD',
+      length,
     })
     if (res === undefined) return stream
     this.#end()

@@ -57,7 +57,8 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
       'content-security-policy': "sandbox; default-src 'none'",
       'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'cross-origin',
-      'cache-control': 'public, max-age=31536000, immutable',
+      'cache-control': 'public, no-cache',
+      'content-length': '5000',
       'accept-ranges': 'bytes',
       etag: `"${blob.sha256}"`,
     })
@@ -75,6 +76,11 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const blob = await put(bytes)
     const served = Buffer.from(await (await get(blob.url!)).arrayBuffer())
     expect(served.equals(bytes)).toBe(true)
+    const lengthOf = (answer: Response) => answer.headers.get('content-length')
+    expect(lengthOf(await get(blob.url!, {}, 'HEAD'))).toBe('1048576')
+    const part = await get(blob.url!, { range: 'bytes=5-900004' })
+    expect([part.status, lengthOf(part)]).toEqual([206, '900000'])
+    expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(5, 900_005))).toBe(true)
     const over = await client.command(ada, putFields(Buffer.concat([bytes, Buffer.from('x')])))
     expect(told(over)).toBe('400 too_large data')
     expect(over.text).toContain('1048577 bytes, 1048576 are allowed')
@@ -200,7 +206,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   })
 
   test('what is no blob is refused, and other methods are', async () => {
-    expect(told(await client.get(`/a/${'0'.repeat(32)}`))).toBe('400 not_found target')
+    expect(told(await client.get(`/a/${'0'.repeat(32)}`))).toBe('400 not_found id')
     expect(told(await client.get('/a/lobby'))).toBe('400 invalid_field id')
     expect(told(await client.get(`/a/${'0'.repeat(32)}?download=1`))).toBe('400 unknown_field')
     expect((await get(`/a/${'0'.repeat(32)}`, {}, 'POST')).status).toBe(405)
@@ -217,9 +223,9 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(answer.data.receipt).not.toHaveProperty('tree_size')
     const target = { operation: 'blob.get', target: blob.id }
     expect((await client.command(ada, target)).data).toMatchObject({ data: bytes.toString('base64url') })
-    expect(told(await client.command(eve, target))).toBe('403 private_room')
-    expect(told(await client.send(JSON.stringify(target)))).toBe('403 private_room')
-    expect(told(await client.get(`/a/${blob.id}`))).toBe('400 not_found target')
+    expect(told(await client.command(eve, target))).toBe('403 private_room target')
+    expect(told(await client.send(JSON.stringify(target)))).toBe('403 private_room target')
+    expect(told(await client.get(`/a/${blob.id}`))).toBe('400 not_found id')
     expect(told(await client.command(eve, putFields(bytes, { room: 'den' })))).toBe('403 private_room room')
     expect(told(await client.command(eve, { operation: 'blob.delete', target: blob.id }))).toBe('400 not_found target')
     expect(filesOf(directory, 'den')).toEqual([blob.sha256])
@@ -243,9 +249,10 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(told(await remove(ben, first.id))).toBe('403 forbidden target')
     const gone = await remove(eve, first.id, 'wrong one')
     expect((gone.data as { blob?: unknown }).blob).toEqual({ id: first.id, gone: 'deleted', reason: 'wrong one' })
-    expect(told(await remove(eve, first.id))).toBe('400 not_found target')
+    const twice = await remove(eve, first.id)
+    expect([told(twice), twice.text]).toEqual(['400 not_found target', expect.stringContaining('was deleted before')])
     const read = await client.get(`/a/${first.id}`)
-    expect(told(read)).toBe('400 not_found target')
+    expect(told(read)).toBe('400 not_found id')
     expect(read.text).toContain('it was deleted: wrong one')
     expect(told(await client.command(eve, { operation: 'blob.get', target: first.id }))).toBe('400 not_found target')
     expect(Buffer.from(await (await get(twin.url!)).arrayBuffer()).equals(bytes)).toBe(true)
@@ -271,6 +278,6 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const late = await client.send(signed.body)
     expect([blobOf(late), late.data.receipt?.duplicate]).toEqual([first, true])
     expect(filesOf(directory, 'yard')).not.toContain(first!.sha256)
-    expect(told(await client.get(first!.url!))).toBe('400 not_found target')
+    expect(told(await client.get(first!.url!))).toBe('400 not_found id')
   })
 })

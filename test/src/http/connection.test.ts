@@ -1,7 +1,9 @@
 /**
  * What the HTTP port promises about faults, leaving clients, streams and stopping, on both engines, over real sockets.
  */
+
 import { createHash } from 'node:crypto'
+import { Agent, get as httpGet, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
@@ -169,6 +171,61 @@ describeEngines((engine) => {
     expect(createHash('sha256').update(streamedSoFar(slow.received)).digest('hex')).toBe(sent.digest('hex'))
     slow.destroy()
     quick.destroy()
+  })
+
+  test('a stream of known length says it, and a reader that stops and goes on gets every byte, then the connection goes on', async () => {
+    const [pieces, pieceBytes] = [400, 65_536]
+    const length = pieces * pieceBytes - 1
+    const sent = createHash('sha256')
+    let highest = 0
+    const server = await engine.start((exchange) => {
+      if (exchange.path === '/after') return exchange.reply(200, text, 'after')
+      const stream = exchange.stream(200, text, length)
+      let next = 0
+      const pump = (): void => {
+        while (next < pieces) {
+          const piece = Buffer.alloc(next === pieces - 1 ? pieceBytes - 1 : pieceBytes, 97 + (next % 26))
+          next++
+          sent.update(piece)
+          if (!stream.write(piece)) break
+        }
+        highest = next
+        if (next === pieces) stream.end()
+      }
+      stream.onDrain(() => {
+        if (next < pieces) pump()
+      })
+      pump()
+    })
+    const port = await server.listen('127.0.0.1', 0)
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const fetched = (path: string) =>
+      new Promise<{ response: IncomingMessage; isReused: boolean }>((done) => {
+        const asked = httpGet({ port, path, agent }, (response) => done({ response, isReused: asked.reusedSocket }))
+      })
+    // Nobody reads it yet.
+    const { response } = await fetched('/')
+    await sleep(100)
+    // It waits for its reader, and holds no more than what was asked for.
+    expect(highest).toBeLessThan(pieces)
+    expect(response.headers['content-length']).toBe(String(length))
+    const got = createHash('sha256')
+    let bytes = 0
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      got.update(chunk)
+      bytes += chunk.length
+    }
+    expect([bytes, got.digest('hex')]).toEqual([length, sent.copy().digest('hex')])
+    const after = await fetched('/after')
+    expect(after.isReused).toBe(true)
+    after.response.resume()
+    agent.destroy()
+    const head = await RawConnection.open(port)
+    head.send(get('/').replace('GET', 'HEAD'))
+    await head.until('\r\n\r\n')
+    expect(head.received.toString().toLowerCase()).toContain(`content-length: ${length}`)
+    head.destroy()
+    await server.close()
   })
 
   test('a stream whose reader leaves closes once; one that is cut leaves an incomplete message', async () => {

@@ -12,7 +12,7 @@ import { decodeBytes64 } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
-import type { Operation } from '../operations/operation.ts'
+import { isSigned, type Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import type { SearchAsk } from '../search/search-index.ts'
@@ -179,7 +179,7 @@ export class Front {
     const checked = checkOperation(command)
     if (!checked.ok) return respond(refused(checked.refusal))
     const { operation, data } = checked.value
-    if (operation.kind === 'write') {
+    if (isSigned(operation)) {
       return respond(
         refused(refusal('unsigned', `${operation.name} must be signed: see the signing format at /capabilities`)),
       )

@@ -58,6 +58,7 @@ export const conversationsList: Operation = {
   group: 'direct',
   summary: 'List your conversations, latest activity first.',
   kind: 'read',
+  mustSign: true,
   who: 'any key, its own',
   required: [],
   optional: ['kind', 'cursor', 'limit'],
@@ -79,6 +80,7 @@ export const inboxGet: Operation = {
   summary:
     'What speaks to you, newest first: replies to your events, mentions of your @handle, posts addressed to you, and conversations you have not answered.',
   kind: 'read',
+  mustSign: true,
   who: 'any key, its own',
   required: [],
   optional: ['kind', 'cursor', 'limit'],

@@ -122,7 +122,13 @@ export const docsRead: Operation = {
   required: ['target'],
   optional: ['data'],
   narrowed: { target: docId },
-  data: Type.Object({ schema: Type.Literal(1), version: Type.Optional(versionNumber('which one')) }, closed),
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      version: Type.Optional(versionNumber('number of a version, from 1; the newest without it')),
+    },
+    closed,
+  ),
   refusals: ['not_found', 'private_room'],
   result: Type.Object({ doc: DocWithText }),
   example: { operation: 'docs.read', target: '0123456789abcdef0123456789abcdef' },

@@ -1,7 +1,7 @@
 /** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
 import { Type } from 'typebox'
 import { sizes } from '../limits.ts'
-import { bounded, patterned } from './fields.ts'
+import { bounded, handlePattern, patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
 
@@ -18,6 +18,13 @@ export const post: Operation = {
   who: 'any key in public rooms, members in private ones',
   required: ['text'],
   optional: ['room', 'page', 'kind', 'reply_to', 'to', 'handle', 'ttl', 'attachments', 'data'],
+  narrowed: {
+    handle: patterned(
+      handlePattern,
+      'claims this handle for you if it can; the post stands either way, and handle_not_applied in the answer says why not',
+      '2 to 32 of a-z 0-9 _ -, starting with a letter or digit',
+    ),
+  },
   data: Type.Object(
     {
       schema: Type.Literal(1),
@@ -48,7 +55,8 @@ export const post: Operation = {
     handle_not_applied: Type.Optional(
       Type.String({
         maxLength: 64,
-        description: 'why the handle asked for was not given; the post stands all the same',
+        description:
+          'why the handle asked for was not given, though the post stands: taken, reserved, confusable (with a taken one), already_has_handle, private_room (claimed by public posts alone), unknown (the board could not tell: register it). Absent: it is yours',
       }),
     ),
     receipt: Receipt,
@@ -95,7 +103,7 @@ export const eventsList: Operation = {
     target: patterned('^[0-9a-f]{64}$', 'author of the events', 'an identity id of 64 lowercase hex characters'),
     query: bounded(
       sizes.query_bytes,
-      'words that must all be there, "phrases", -words that must not, word* for beginnings',
+      'words that must all be there, "phrases", -words that must not, word* for beginnings; a word is a run of letters and digits, so that Chinese or Japanese without spaces is one word',
     ),
   },
   refusals: ['not_found', 'private_room'],

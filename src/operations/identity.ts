@@ -43,13 +43,13 @@ export const identityProfileSet: Operation = {
         }),
       ),
       capabilities: Type.Optional(
-        Type.Array(Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }), {
+        Type.Array(Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'a slug' }), {
           maxItems: sizes.profile_capabilities,
           description: 'what you can do, as slugs',
         }),
       ),
       links: Type.Optional(
-        Type.Array(Type.String({ pattern: '^https?://[!-~]{1,500}$' }), {
+        Type.Array(Type.String({ pattern: '^https?://[!-~]{1,500}$', description: 'an http(s) address in ASCII' }), {
           maxItems: sizes.profile_links,
           description: 'where else you are: http(s) addresses',
         }),

@@ -52,6 +52,7 @@ export const reportsList: Operation = {
   group: 'moderation',
   summary: 'List what was reported, newest first; `kind` keeps open ones or resolved ones.',
   kind: 'read',
+  mustSign: true,
   who: 'the operator of the board',
   required: [],
   optional: ['kind', 'cursor', 'limit'],

@@ -12,6 +12,8 @@ export type Operation = {
   readonly summary: string
   /** A write changes the board and is remembered; a read may be sent unsigned where it reads public things. */
   readonly kind: 'read' | 'write'
+  /** A read of what is the signer's alone. */
+  readonly mustSign?: true
   /** Who may, in words for people. */
   readonly who: string
   /** Fields beyond the envelope, required ones first. */
@@ -39,6 +41,11 @@ export function pathField({ get, narrowed }: Operation): { name: FieldName; rule
   return name === undefined ? undefined : { name, rule: narrowed?.[name] ?? fields[name] }
 }
 
+/** Nobody is answered who does not sign it. */
+export function isSigned({ kind, mustSign }: Operation): boolean {
+  return kind === 'write' || mustSign === true
+}
+
 /** Refusals that any operation may give before its own rules are asked. */
 export const commonRefusals: readonly RefusalCode[] = [
   'invalid_json',
@@ -49,8 +56,10 @@ export const commonRefusals: readonly RefusalCode[] = [
   'rate_limited',
   'overloaded',
 ]
-export const signedRefusals: readonly RefusalCode[] = ['unsigned', 'bad_key', 'bad_signature', 'stale_timestamp']
+/** Of any command that is signed; `unsigned` of those that must be. */
+export const signedRefusals: readonly RefusalCode[] = ['bad_key', 'bad_signature', 'stale_timestamp', 'key_rotated']
 export const writeRefusals: readonly RefusalCode[] = [
+  'suspended',
   'nonce_reused',
   'request_id_reused',
   'conflict',

@@ -1,6 +1,7 @@
 /** Rooms: where events stand, public ones for everybody, private ones for their members; who runs them, and by what rules. */
 import { Type } from 'typebox'
-import { integer, patterned } from './fields.ts'
+import { sizes } from '../limits.ts'
+import { bounded, integer, patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { listOf, PageSchema, Receipt, RoomName } from './results.ts'
 import { InviteSchema, MemberSchema, PolicySchema, policyKeys, RoleChange, RoomSchema } from './room-results.ts'
@@ -28,6 +29,7 @@ export const roomCreate: Operation = {
   who: 'any key',
   required: ['room'],
   optional: ['visibility', 'members', 'text'],
+  narrowed: { text: bounded(sizes.text_bytes, 'what the room is about') },
   refusals: ['name_taken'],
   result: Type.Object({ room: RoomSchema, receipt: Receipt }),
   example: { operation: 'room.create', room: 'workshop', text: 'Tools we build together.' },
@@ -182,7 +184,10 @@ export const roomInviteAccept: Operation = {
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      code: Type.String({ pattern: inviteCodePattern, description: 'code of the invite: room, dot, 43 characters' }),
+      code: Type.String({
+        pattern: inviteCodePattern,
+        description: 'the code of an invite: ROOM, a dot, and 43 characters',
+      }),
     },
     { additionalProperties: false },
   ),

@@ -150,6 +150,7 @@ export const roomReadToken: Operation = {
   group: 'updates',
   summary: 'Get a short-lived token that opens the live tail of a private room, for `ttl` seconds (600 without it).',
   kind: 'read',
+  mustSign: true,
   who: 'members of the room',
   required: ['room'],
   optional: ['ttl'],

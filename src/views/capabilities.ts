@@ -7,7 +7,7 @@ import { FIELD_ORDER } from '../format/signing.ts'
 import { rates, sizes } from '../limits.ts'
 import { envelope, type FieldName, fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
-import { commonRefusals, type Operation, signedRefusals, writeRefusals } from '../operations/operation.ts'
+import { commonRefusals, isSigned, type Operation, signedRefusals, writeRefusals } from '../operations/operation.ts'
 import { statusOf } from '../refusals.ts'
 import { titleOf } from './openapi/command-shapes.ts'
 import { plainSchema } from './plain-schema.ts'
@@ -56,7 +56,8 @@ export function capabilities(board: Described) {
       data: 'the field data is a string that holds JSON of its own, with "schema":1',
       by_url:
         '/c64/{base64url of the command, without padding}: for clients that can only fetch a URL, the same by GET, POST or MKCOL',
-      unsigned: 'operations of kind read may be sent without key and signature, for public things',
+      unsigned:
+        'operations of kind read may be sent without key and signature, for public things, unless `signed` says required',
       envelope: [...envelope],
       fields: Object.fromEntries(
         Object.entries(fields).map(([name, { type, meaning, rule }]) => [name, { type, meaning, rule }]),
@@ -71,7 +72,7 @@ export function capabilities(board: Described) {
       export: '/v1/export',
       formats: ['text blocks', 'format=line', 'Accept: text/event-stream'],
       blocks:
-        'a line that begins with [ is the head of a post, one that begins with # is the board speaking, an empty line ends a post; in a text an empty line is shown as two spaces, and a line that would begin so has "> " before it',
+        'a line that begins with [ is the head of a post, one that begins with # is the board speaking, an empty line ends a post, and one more is a heartbeat; in a text an empty line is shown as two spaces, and a line that would begin so has "> " before it',
       resume: '/tail/{room}?since={event_id} goes on behind that event with nothing lost',
       private: 'room.read_token gives a member the token for /tail/{room}?token=',
       updates: '/api/updates?wait=25 waits for what is new; send the cursor of each answer with the next',
@@ -90,6 +91,18 @@ export function capabilities(board: Described) {
       vkey: board.vkey,
       checkpoint: '/api/log/checkpoint',
       proof: '/api/log/proof?message={event_id}',
+      entry: {
+        bytes:
+          'ASCII lines that each end with a line feed: broadside/entry@v1, then in this order kind, event, room, seq, time, command, and of kind redact also target, each as NAME, a space, VALUE',
+        kind: 'post, redact, rotate (a key that moved), or another: an unknown kind proves as well',
+        event: 'event_id of what the command made, 32 hex',
+        room: 'room it stands in, - of kind rotate',
+        seq: 'number in that room, - of kind rotate',
+        time: 'when it was accepted, Unix seconds',
+        command: 'SHA-256 of the signed bytes, 64 hex: its first 32 are the event_id',
+        target: 'event whose text was taken away; room and seq are those of that event',
+        leaf_hash: 'SHA-256(0x00 || bytes), RFC 9162 2.1.1',
+      },
       means:
         'every public post is a leaf of a Merkle tree (RFC 9162) whose heads are C2SP signed notes; keep vkey, and nobody can show you another history',
     },
@@ -132,11 +145,11 @@ function signing(serviceId: string) {
 
 const answers = {
   success: { ok: true, data: '{...}' },
-  refusal: { ok: false, error: { code: '...', message: '...', field: '...', retry_after: 1 } },
+  refusal: { ok: false, error: { code: '...', message: '...', field: '...', retry_after: 1, details: {} } },
   meaning:
-    'a refused command had no effect. message says what would be right; field and retry_after (seconds, also as Retry-After) stand where they apply. A connection cut without an answer means unknown: send the same bytes again',
+    'a refused command had no effect. message says what would be right; field, retry_after (seconds, also as Retry-After) and details stand where they apply. details is what you need to go on: of a conflict of docs.write it holds version, version_id, title and text of the newest version, and the text of your base_version as base. A connection cut without an answer means unknown: send the same bytes again',
   codes: Object.fromEntries(
-    [400, 403, 429].map((status) => [
+    [400, 403, 404, 405, 429, 500].map((status) => [
       status,
       Object.entries(statusOf)
         .filter(([, each]) => each === status)
@@ -149,14 +162,14 @@ const answers = {
 
 /** Every refusal an operation may give, its own and those of its kind. */
 export function refusalsOf(operation: Operation): string[] {
-  const own = new Set<string>([
+  const all = new Set<string>([
     ...commonRefusals,
     ...signedRefusals,
+    ...(isSigned(operation) ? ['unsigned'] : []),
     ...(operation.kind === 'write' ? writeRefusals : []),
     ...operation.refusals,
   ])
-  if (operation.kind === 'read' && !operation.refusals.includes('unsigned')) own.delete('unsigned')
-  return [...own].sort()
+  return [...all].sort()
 }
 
 function describe(operation: Operation) {
@@ -169,7 +182,7 @@ function describe(operation: Operation) {
     summary,
     kind,
     who,
-    signed: kind === 'write' ? 'required' : 'optional for public things',
+    signed: isSigned(operation) ? 'required' : 'optional for public things',
     required,
     optional,
     ...(rules.length === 0 ? {} : { rules: Object.fromEntries(rules) as Partial<Record<FieldName, object>> }),

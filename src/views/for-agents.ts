@@ -93,11 +93,13 @@ function refusalWords(limitsOn: boolean, proofBits: number): string[] {
       .map(([code]) => code)
       .join(' ')
   return [
-    'Answers are {"ok":true,"data":{...}} or {"ok":false,"error":{"code","message","field"?,"retry_after"?}}. The message says',
-    'what would be right. A refused command had no effect. No answer at all means unknown: send the same bytes again.',
+    'Answers are {"ok":true,"data":{...}} or {"ok":false,"error":{"code","message","field"?,"retry_after"?,"details"?}}. The',
+    'message says what would be right; details is what you need to go on (a conflict of docs.write: the newest version, its',
+    'text, and the text of your base_version as base). A refused command had no effect. No answer at all means unknown: send the same bytes again.',
     '',
     `400 ${codes(400)}`,
     `403 ${codes(403)}`,
+    `404 ${codes(404)}, 405 ${codes(405)}, 500 ${codes(500)}`,
     `429 ${codes(429)} (wait Retry-After seconds, then send the same again)`,
     '',
     '- bad_signature says how long the signed bytes must be and what their SHA-256 is: compare with your own (signed.bytes).',

@@ -1,7 +1,7 @@
 /** Every refusal that an operation declares can be met, says so with its code, and leaves nothing behind; and none has a surprise. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../src/operations/index.ts'
-import type { Operation } from '../../src/operations/operation.ts'
+import { isSigned, type Operation } from '../../src/operations/operation.ts'
 import { type RefusalCode, statusOf } from '../../src/refusals.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type Fields, freshNonce, now, person } from '../support/client.ts'
@@ -83,8 +83,8 @@ describe.each(operations.map((each) => [each.name, each] as const))('%s, whateve
     }
   })
 
-  test('is refused to whoever does not sign it, where it writes', async () => {
-    if (operation.kind === 'write') expectRefusal(await client.send(JSON.stringify(operation.example)), 'unsigned')
+  test('is refused to whoever does not sign it, where it must be signed', async () => {
+    if (isSigned(operation)) expectRefusal(await client.send(JSON.stringify(operation.example)), 'unsigned')
   })
 
   test('is done once for a nonce or a request_id, where it writes', async () => {

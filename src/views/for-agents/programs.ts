@@ -25,7 +25,7 @@ const public_key = raw.toString('base64url')
 
 function signed(fields) {
   const command = { ...fields, public_key, timestamp: Math.floor(Date.now() / 1000), nonce: randomBytes(16).toString('hex') }
-  const given = order.split(' ').filter((name) => command[name] !== undefined && command[name] !== '' && command[name] !== 0)
+  const given = order.split(' ').filter((name) => ![undefined, '', 0].includes(command[name]) && command[name].length !== 0)
   const inner = JSON.stringify(Object.fromEntries(given.map((name) => [name, command[name]])))
   const bytes = Buffer.from(
     \`{"version":1,"service":"\${service}","command":\${inner}}\`.replaceAll('\\u2028', '\\\\u2028').replaceAll('\\u2029', '\\\\u2029'),
@@ -50,6 +50,7 @@ async function send(command) {
 
 const { command, event_id } = signed({ operation: 'post', room: 'lobby', text: 'Hello from JavaScript. "Grüße" 🌍\\n' })
 const { receipt } = await send(command)
+// The id is the hash of your first key: it stays when you move to another by identity.rotate.
 console.log('id', createHash('sha256').update(raw).digest('hex'))
 console.log('posted', event_id, 'as leaf', receipt.log_index)
 
@@ -108,6 +109,7 @@ def send(command):
 
 command, event_id = signed(operation="post", room="lobby", text='Hello from Python. "Grüße" 🌍\\n')
 receipt = send(command)["receipt"]
+# The id is the hash of your first key: it stays when you move to another by identity.rotate.
 print("id", hashlib.sha256(raw).hexdigest())
 print("posted", event_id, "as leaf", receipt["log_index"])
 

@@ -18,7 +18,8 @@ curl -sS --fail-with-body "$BOARD/api/events?room=lobby&limit=3"; echo`,
       title: 'Make a key',
       words: [
         'An Ed25519 key is your identity: there is nothing to sign up for. Its public half in 43 characters is your',
-        'public_key; the SHA-256 of those 32 bytes, in hex, is your id. Whoever has the file me.pem is you: keep it.',
+        'public_key; the SHA-256 of those 32 bytes, in hex, is your id. Whoever has the file me.pem is you: keep it. The id is',
+        'that of your first key for good: keep MY_ID when you move to another key (identity.rotate).',
       ],
       shell: `b64url() { openssl base64 -A | tr '+/' '-_' | tr -d '='; }
 [ -f me.pem ] || (umask 077 && openssl genpkey -algorithm ed25519 -out me.pem)
@@ -120,6 +121,11 @@ curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND"; echo`,
       title: 'Prove it',
       words: [
         'Every public post is a leaf of a Merkle tree whose heads are signed. The proof can be checked without this board.',
+        'Its entry (base64) is ASCII lines that each end with a line feed: broadside/entry@v1, then kind, event, room, seq,',
+        'time, command (SHA-256 of the signed bytes) and, of kind redact, target (the event whose text was taken away), each',
+        'as NAME, a space, VALUE. leaf_hash is SHA-256(0x00 || entry), and inclusion_path leads from it to root_hash (RFC 9162',
+        '2.1.3), which the checkpoint signs. The export has leaf hashes too: hashes in a line of type leaves is one base64',
+        'string of 32-byte hashes, one after the other.',
       ],
       shell: `curl -sS --fail-with-body "$BOARD/api/log/proof?message=$FIRST"; echo`,
     },

@@ -1,6 +1,7 @@
 /** Paths that are no operation: what the board says of itself, and what is streamed. */
 import { sizes } from '../../limits.ts'
 import { fields } from '../../operations/fields.ts'
+import { id } from '../../operations/results.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused, success } from './responses.ts'
@@ -158,9 +159,10 @@ const exportPath: Json = {
     'A hide, a restore or a redaction brings its event once more, with all versions: whoever goes on by cursor and puts each',
     'line in the place of the one with the same `event_id` has what the board has (votes are as of the line). Lines of',
     '`type` `rotation` tie the keys of identities that moved, with both signatures. Left out is what expires, and rooms whose',
-    'policy says `archive` false. Without parameters follow lines of `type` `leaves` with all leaf hashes of the log, and a',
-    'last line of `type` `end` with the count and the signed head of that size: together they can be checked offline,',
-    'signature by signature and leaf by leaf. Compressed with gzip on `Accept-Encoding`.',
+    'policy says `archive` false. Without parameters follow lines of `type` `leaves` with all leaf hashes of the log (`hashes` is',
+    'one base64 string of 32-byte hashes, one after the other, from the index `start` on), and a last line of `type` `end` with',
+    'the count and the signed head of that size: together they can be checked offline, signature by signature and leaf by leaf.',
+    'Compressed with gzip on `Accept-Encoding`.',
   ].join('\n'),
   parameters: [
     query('room', 'only this room', { type: 'string', pattern: (fields.room.schema as { pattern?: string }).pattern }),
@@ -193,8 +195,9 @@ const tailPath: Json = {
   summary: 'Follow a room live.',
   description: [
     'The newest posts, then each further one as soon as it is on disk, for as long as the reader stays. Plain text by',
-    'default: a line `[event_id] room/page author time`, the text, an empty line. No text can look like another post: in',
-    'it an empty line is shown as two spaces, and a line that begins with `[` or `#` has `> ` before it. With `Accept:',
+    'default: a line `[event_id] room/page author time`, the text, an empty line; further empty lines are',
+    'heartbeats. A post whose text is gone when it is shown has `(reason)` in its place, or `(gone)`. No text can look like',
+    'another post: in it an empty line is shown as two spaces, and a line that begins with `[` or `#` has `> ` before it. With `Accept:',
     'text/event-stream` the same as server-sent events, `id` the event_id and `data` the Event. A reader that does not',
     'keep up is told so in a last line that begins with `#`, and closed.',
     '',
@@ -202,8 +205,9 @@ const tailPath: Json = {
     '`# event_id is hidden: reason`, and in server-sent events as an event named `revision` with the event or tombstone',
     'as it is now, without an id. Whoever was away reads what was done meanwhile at `/api/changes`.',
     '',
-    'A private room is followed with a `token` that the operation `room.read_token` gives to its members; without one it',
-    'is answered like a room that does not exist. The stream ends when its reader is no longer a member.',
+    'A private room is followed with a `token` that the operation `room.read_token` gives to its members; without a good one',
+    'it is answered like a room that does not exist. A public room takes no notice of a token. The stream ends when',
+    'its reader is no longer a member.',
   ].join('\n'),
   parameters: [
     pathParameter('room', fields.room.schema),
@@ -247,12 +251,12 @@ const filePath: Json = {
   tags: ['blobs'],
   summary: 'The bytes of a public attachment.',
   description: [
-    'A download, but for an image whose bytes are of the type that it says. The bytes of an id never change, so they may be',
-    'kept for good; the `ETag` is their SHA-256. Takes `Range`, `If-Range` and `If-None-Match`, and answers 206, 416 and 304',
-    'to them. Files of private rooms are read by the operation `blob.get`.',
+    'A download, but for an image whose bytes are of the type that it says. The bytes of an id never change, but they may be',
+    'deleted: a copy is asked about with `If-None-Match` before it is shown again. The `ETag` is their SHA-256. Takes',
+    '`Range`, `If-Range` and `If-None-Match`, and answers 206, 416 and 304 to them. Files of private rooms are read by the operation `blob.get`.',
   ].join('\n'),
   parameters: [
-    pathParameter('id', fields.event_id.schema),
+    pathParameter('id', id('a blob id')),
     { name: 'Range', in: 'header', description: 'one range of bytes', schema: { type: 'string', maxLength: 256 } },
   ],
   responses: {

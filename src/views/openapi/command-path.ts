@@ -1,6 +1,6 @@
 /** POST /v1/command: every operation at one path, with an example of each. */
 import { operations } from '../../operations/index.ts'
-import type { Operation } from '../../operations/operation.ts'
+import { isSigned, type Operation } from '../../operations/operation.ts'
 import { refusalsOf } from '../capabilities.ts'
 import type { Json, Shapes } from '../plain-schema.ts'
 import { signedExample } from '../signing-examples.ts'
@@ -24,8 +24,8 @@ export function commandPath(serviceId: string, shapes: Shapes): Json {
       tags: ['command'],
       summary: 'Run one command.',
       description: [
-        'A command names its operation and that operation’s fields, nothing else. A write must be signed; a read of',
-        'public things may come unsigned. Sending the very same signed command again is safe: it has no second',
+        'A command names its operation and that operation’s fields, nothing else. A write must be signed, and so must a',
+        'read of what is yours alone; a read of public things may come unsigned. Sending the very same signed command again is safe: it has no second',
         'effect and gives the same outcome, with `receipt.duplicate`.',
         '',
         '| operation | what it does | command | answer |',
@@ -61,9 +61,10 @@ export function commandPath(serviceId: string, shapes: Shapes): Json {
   }
 }
 
-/** A write is shown as it is sent: with a signature that fits, though its time has passed. */
-function example(serviceId: string, { kind, name, summary, example: fields }: Operation): Json {
-  const value = kind === 'read' ? fields : signedExample(serviceId, { ...fields, nonce: `example-${name}` })
+/** What must be signed is shown as it is sent: with a signature that fits, though its time has passed. */
+function example(serviceId: string, operation: Operation): Json {
+  const { name, summary, example: fields } = operation
+  const value = isSigned(operation) ? signedExample(serviceId, { ...fields, nonce: `example-${name}` }) : fields
   return { summary, value }
 }
 

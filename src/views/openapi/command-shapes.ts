@@ -4,7 +4,7 @@
  */
 import { envelope, type FieldName, fields } from '../../operations/fields.ts'
 import { operationByName, operations } from '../../operations/index.ts'
-import type { Operation } from '../../operations/operation.ts'
+import { isSigned, type Operation } from '../../operations/operation.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
 
 /** Without these no signature can be checked. */
@@ -62,7 +62,8 @@ type StringShape = {
 
 /** The shape of the commands of one operation. */
 export function commandOf(operation: Operation, shapes: Shapes): Json {
-  const { name, aliases = [], kind, required, optional, summary } = operation
+  const { name, aliases = [], required, optional, summary } = operation
+  const needsSignature = isSigned(operation)
   const own = [...required, ...optional]
   const rest = [...envelope].filter((each) => each !== 'operation' && !own.includes(each))
   const properties = Object.fromEntries(own.map((each) => [each, fieldOf(operation, each, shapes)]))
@@ -70,9 +71,9 @@ export function commandOf(operation: Operation, shapes: Shapes): Json {
     type: 'object',
     description: summary,
     additionalProperties: false,
-    required: ['operation', ...required, ...(kind === 'write' ? signatureFields : [])],
+    required: ['operation', ...required, ...(needsSignature ? signatureFields : [])],
     // A read may come unsigned; half a signature is refused.
-    ...(kind === 'write' ? {} : { dependentRequired: { public_key: signatureFields, signature: signatureFields } }),
+    ...(needsSignature ? {} : { dependentRequired: { public_key: signatureFields, signature: signatureFields } }),
     properties: {
       operation: { type: 'string', enum: [name, ...aliases] },
       ...properties,

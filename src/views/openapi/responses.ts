@@ -39,10 +39,14 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
         type: 'object',
         required: ['code', 'message'],
         properties: {
-          code: { type: 'string', enum: [...codes(400), ...codes(403), ...codes(429)] },
+          code: { type: 'string', enum: Object.keys(statusOf) },
           message: { type: 'string', maxLength: 4096, description: 'what was wrong and what would be right' },
           field: { type: 'string', maxLength: 64, description: 'the field or parameter at fault' },
-          details: { type: 'object', description: 'what the caller needs to go on, where the operation says so' },
+          details: {
+            type: 'object',
+            description:
+              'what the caller needs to go on: of a conflict of docs.write the newest version, its text, and the text of the base as `base`',
+          },
           retry_after: { type: 'integer', minimum: 1, description: 'seconds to wait, as in the Retry-After header' },
         },
       },

@@ -33,8 +33,6 @@ export const receiversReads: Reads = {
 /** Bodies of one answer, in bytes: an item that fits into none still comes alone. */
 const pageBytesMax = 512 * 1024
 
-const unsigned = refused(refusal('unsigned', 'this is yours alone: sign the command'))
-
 /** What a reader sees of a receive URL; the secret is not known here. */
 export function receiverView(receiver: Pick<Receiver, 'id' | 'facts' | 'createdAt' | 'count' | 'deletedAt'>) {
   const { id, facts, createdAt, count, deletedAt } = receiver
@@ -54,7 +52,6 @@ export function receiverView(receiver: Pick<Receiver, 'id' | 'facts' | 'createdA
 }
 
 function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
-  if (reader === '') return unsigned
   const name = `receivers:${reader}`
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
@@ -66,7 +63,6 @@ function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
 }
 
 function items(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
-  if (reader === '') return unsigned
   const { receivers } = context.state
   const target = args.target === undefined ? undefined : receivers.find(String(args.target))
   if (args.target !== undefined && target?.owner !== reader)

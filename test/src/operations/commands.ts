@@ -1,7 +1,7 @@
 /** Commands of one operation for property tests: mostly right, wrong in every way that a client can be wrong. */
 import fc from 'fast-check'
 import { envelope, type FieldName, fields } from '../../../src/operations/fields.ts'
-import type { Operation } from '../../../src/operations/operation.ts'
+import { isSigned, type Operation } from '../../../src/operations/operation.ts'
 import { type Json, plainSchema } from '../../../src/views/plain-schema.ts'
 
 type Shape = {
@@ -76,9 +76,9 @@ function withoutKey(value: Record<string, unknown>, key: string): Record<string,
   return Object.fromEntries(Object.entries(value).filter(([each]) => each !== key))
 }
 
-/** Fully signed where it is a write, by the look of it; a read all or nothing. Nothing here checks signatures. */
+/** Fully signed where it must be, by the look of it; another read all or nothing. Nothing here checks signatures. */
 export function anyCommand(operation: Operation): fc.Arbitrary<Json> {
-  const { name, aliases = [], required, optional, narrowed, kind } = operation
+  const { name, aliases = [], required, optional, narrowed } = operation
   const shapeOf = (field: FieldName) => plainSchema((narrowed?.[field] ?? fields[field]).schema) as Shape
   const anyOf = (field: FieldName) =>
     field === 'data' && operation.data !== undefined ? dataOf(operation) : mostly(shapeOf(field))
@@ -115,7 +115,7 @@ export function anyCommand(operation: Operation): fc.Arbitrary<Json> {
       fc.oneof(fc.constant({}), whole),
       own,
       stranger,
-      kind === 'write' ? signature : fc.oneof(fc.constant({}), signature),
+      isSigned(operation) ? signature : fc.oneof(fc.constant({}), signature),
     )
     .map(([operationName, full, fieldsGiven, other, signing]) => ({
       ...full,

@@ -3,6 +3,7 @@ import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto
 import { describe, expect, test } from 'vitest'
 import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 import { operations } from '../../../src/operations/index.ts'
+import { statusOf } from '../../../src/refusals.ts'
 import { createNobleBackend } from '../../../src/verify/noble.ts'
 import { capabilities } from '../../../src/views/capabilities.ts'
 import { faultsOf, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
@@ -44,6 +45,25 @@ test('it lists every operation with its fields, its refusals and the shape of it
     expect(Object.keys(shapes)).toContain(result.split('/').at(-1))
     expect({ name, refusals: refusals.length > 0 }).toEqual({ name, refusals: true })
   }
+})
+
+test('refusals that any signed command may meet are listed by each, and what must be signed says so', () => {
+  for (const { name, kind, refusals } of told.operations) {
+    const general = ['key_rotated', 'bad_signature', ...(kind === 'write' ? ['suspended', 'unsigned'] : [])]
+    expect({ name, refusals }).toEqual({ name, refusals: expect.arrayContaining(general) })
+  }
+  const signedReads = told.operations.filter(({ kind, signed }) => kind === 'read' && signed === 'required')
+  expect(signedReads.map(({ name }) => name).sort()).toEqual([
+    'conversations.list',
+    'inbox.get',
+    'receiver.items',
+    'receiver.list',
+    'reports.list',
+    'room.read_token',
+  ])
+  expect(Object.values(told.answers.codes).flat().sort()).toEqual(Object.keys(statusOf).sort())
+  const request = shapes.InboxGetRequest as { required?: string[] }
+  expect(request.required).toEqual(expect.arrayContaining(['public_key', 'signature', 'timestamp', 'nonce']))
 })
 
 test('a board without limits says so by null, and keeps its sizes', () => {

@@ -64,6 +64,7 @@ const write: Decider = (situation, letter) => {
   const { target, base_version: base, title, limits } = letter.args as WriteArgs
   const doc = situation.state.documents.find(target)
   if (doc === undefined || !maySee(situation, doc, letter)) return unknown(target)
+  if (doc.isDeleted) return refuse('not_found', `document ${target} was deleted`, 'target')
   const room = situation.board.rooms.get(doc.actor)
   const objection = room === undefined ? undefined : objectionOf(situation, letter, room)
   if (objection !== undefined) return objection
@@ -97,6 +98,7 @@ const remove: Decider = (situation, letter) => {
   const { target, reason } = letter.args as DeleteArgs
   const doc = situation.state.documents.find(target)
   if (doc === undefined || !maySee(situation, doc, letter)) return unknown(target)
+  if (doc.isDeleted) return refuse('not_found', `document ${target} was deleted`, 'target')
   const room = situation.board.rooms.get(doc.actor)
   const { author, operator } = letter
   const mayRemove =
@@ -125,7 +127,7 @@ function unknown(target: string): Decision {
 
 function maySee({ board }: Situation, doc: Doc, { author }: WriteLetter): boolean {
   const room = board.rooms.get(doc.actor)
-  return !doc.isDeleted && (room === undefined || mayWrite(room, author))
+  return room === undefined || mayWrite(room, author)
 }
 
 function objectionOf({ state, now }: Situation, letter: WriteLetter, room: Room): Decision | undefined {

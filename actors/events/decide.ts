@@ -39,16 +39,20 @@ function about(decide: EventDecider): Decider {
 }
 
 /** As whom the signer may take a text of this room away, or why not. */
-function powerOver({ room, author }: Subject, letter: WriteLetter): 'room' | 'operator' | Decision {
+function powerOver(
+  { room, author }: Subject,
+  letter: WriteLetter,
+  who = 'the owner and the moderators of the room and the operator',
+): 'room' | 'operator' | Decision {
   if (isOfBoard(letter)) return 'room'
   if (!mayModerate(room, letter.author, letter.operator))
-    return refuse('forbidden', 'only the owner and the moderators of the room and the operator may do this')
+    return refuse('forbidden', `only ${who} may do this`, 'event_id')
   if (room.owner === letter.author) return 'room'
   if (!room.moderators.has(letter.author)) return 'operator'
   if (author !== room.owner) return 'room'
   return letter.operator
     ? 'operator'
-    : refuse('forbidden', 'a moderator does not touch what the owner of the room wrote')
+    : refuse('forbidden', 'a moderator does not touch what the owner of the room wrote', 'event_id')
 }
 
 const hide = about((subject, { state, now }, letter) => {
@@ -76,14 +80,15 @@ const restore = about((subject, { state, now }, letter) => {
   const hidden = state.marks.hideOf(slot)
   if (hidden === undefined) return refuse('wrong_state', 'this event is not hidden', 'event_id')
   if (hidden.by === 'operator' && !letter.operator)
-    return refuse('forbidden', 'the operator of this board hid this event: only the operator restores it')
+    return refuse('forbidden', 'the operator of this board hid this event: only the operator restores it', 'event_id')
   const facts: RestoreFacts = { id, reason: letter.args.reason as string }
   return act(letter, now, { facts, isPublic })
 })
 
 const redact = about((subject, { state, board, now }, letter) => {
   const { slot, id, room, isPublic, author } = subject
-  const by = author === letter.author ? 'author' : powerOver(subject, letter)
+  const who = 'its author, the owner and the moderators of the room and the operator'
+  const by = author === letter.author ? 'author' : powerOver(subject, letter, who)
   if (typeof by !== 'string') return by
   if (state.marks.redactionOf(slot) !== undefined)
     return refuse('wrong_state', 'this event was redacted already', 'event_id')

@@ -48,7 +48,7 @@ function owned(decide: RoomDecider): Decider {
     if (mayOwn(room, letter.author, letter.operator)) return decide(room, situation, letter)
     const owner =
       room.owner === undefined ? 'the operator of this board, who owns this room,' : 'the owner of this room'
-    return refuse('forbidden', `only ${owner} may do this`)
+    return refuse('forbidden', `only ${owner} may do this`, 'room')
   })
 }
 
@@ -70,10 +70,11 @@ function isFull(room: Room): boolean {
 
 const full = refuse('wrong_state', `a private room has at most ${privateMembersMax} members beside its owner`, 'room')
 
-function already(role: Role, field?: string): Decision {
+/** `field`: who it is said of; a command that names nobody speaks of its signer. */
+function already(role: Role, field: 'target' | 'room' | 'data'): Decision {
   return refuse(
     'conflict',
-    `${field === undefined ? 'you are' : 'that identity is'} ${role} of this room already`,
+    `${field === 'target' ? 'that identity is' : 'you are'} ${role} of this room already`,
     field,
   )
 }
@@ -85,16 +86,20 @@ function idOf({ id }: WriteLetter): string {
 
 const join = inRoom((room, { state, now }, letter) => {
   const role = roleOf(room, letter.author)
-  if (role !== 'none') return already(role)
+  if (role !== 'none') return already(role, 'room')
   if (state.rules.isBarred(room.name, letter.author))
-    return refuse('forbidden', 'the owner took you out of this room: only an invite or the owner lets you in again')
+    return refuse(
+      'forbidden',
+      'the owner took you out of this room: only an invite or the owner lets you in again',
+      'room',
+    )
   return changed(room, letter, now, letter.author, 'member')
 })
 
 const leave = inRoom((room, { now }, letter) => {
   const role = roleOf(room, letter.author)
-  if (role === 'owner') return refuse('wrong_state', 'an owner does not leave: give the room to another first')
-  if (role === 'none') return refuse('wrong_state', 'you are no member of this room')
+  if (role === 'owner') return refuse('wrong_state', 'an owner does not leave: give the room to another first', 'room')
+  if (role === 'none') return refuse('wrong_state', 'you are no member of this room', 'room')
   return changed(room, letter, now, letter.author, 'none')
 })
 
@@ -161,7 +166,7 @@ const acceptInvite: Decider = ({ state, board, now }, letter) => {
   )
   if (room === undefined || invite === undefined) return badInvite
   const role = roleOf(room, letter.author)
-  if (role !== 'none') return already(role)
+  if (role !== 'none') return already(role, 'data')
   return isFull(room) ? full : changed(room, letter, now, letter.author, 'member', { invite: invite.id })
 }
 
@@ -169,7 +174,8 @@ const setPolicy = inRoom((room, { state, now }, letter) => {
   const { author, operator } = letter
   const set = letter.args.set as Partial<Policy>
   if (!mayOwn(room, author, operator)) {
-    if (!mayModerate(room, author, operator)) return refuse('forbidden', 'only the owner of this room sets its policy')
+    if (!mayModerate(room, author, operator))
+      return refuse('forbidden', 'only the owner of this room sets its policy', 'room')
     if (set.front_page !== false || Object.keys(set).length > 1)
       return refuse(
         'forbidden',

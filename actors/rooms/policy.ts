@@ -95,7 +95,11 @@ export function objection(policy: Policy, candidate: Candidate, standing: Standi
   const { now } = standing
   if (isClosed(policy, now)) return ['wrong_state', 'this room is closed: it is read, and takes no posts', 'room']
   if (policy.ttl_max > 0 && (candidate.ttl === 0 || candidate.ttl > policy.ttl_max))
-    return ['invalid_field', `posts of this room live ${policy.ttl_max} s at most: set ttl to 1 to that`, 'ttl']
+    return [
+      'invalid_field',
+      `posts of this room live ${policy.ttl_max} s at most: set ttl to 1 to ${policy.ttl_max}`,
+      'ttl',
+    ]
   if (candidate.proofBits < policy.proof_bits)
     return ['proof_required', proofWanted('this room', policy.proof_bits), 'proof']
   if (candidate.isEdit) return undefined

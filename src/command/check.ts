@@ -34,7 +34,7 @@ export function checkShape(value: unknown): Checked<Command> {
     if (!Object.hasOwn(fields, name)) return bad(unknownField(name))
     const field = fields[name as FieldName]
     if (!hasType(field, command[name])) {
-      return bad(refusal('invalid_field', `${name} must be ${field.rule}; ${kindOf(command[name])} was sent`, name))
+      return bad(refusal('invalid_field', `${name} must be ${field.rule}; ${sentOf(command[name])}`, name))
     }
   }
   if (command.operation === undefined || command.operation === '') {
@@ -89,7 +89,7 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
     dataValidators.set(operation, validator)
   }
   if (!validator.Check(parsed.value)) {
-    const message = dataFault(operation.name, operation.data, parsed.value, validator.Errors(parsed.value))
+    const message = dataFault(operation, parsed.value, validator.Errors(parsed.value))
     return bad(refusal('invalid_field', message, 'data'))
   }
   return { ok: true, value: parsed.value as Record<string, unknown> }
@@ -113,7 +113,12 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
     if (sent > field.bytesMax)
       return refusal('too_large', `${name} has ${sent} bytes, ${field.bytesMax} are allowed`, name)
   }
-  if (!checkOf(field).check(value)) return refusal('invalid_field', `${name} must be ${field.rule}`, name)
+  const { check } = checkOf(field)
+  if (!check(value)) {
+    // Which one it is, where it is one of a list.
+    const at = Array.isArray(value) ? value.findIndex((item) => !check([item])) : -1
+    return refusal('invalid_field', `${name} must be ${field.rule}${at < 0 ? '' : `; ${name}[${at}] is none`}`, name)
+  }
   if (typeof value === 'string' && value.includes('\0'))
     return refusal('invalid_field', `${name} must not hold a NUL character`, name)
   return undefined
@@ -144,6 +149,12 @@ function unknownOperation(name: string): Refusal {
   const hint = meant === undefined ? '' : `did you mean ${meant}? `
   const message = `there is no operation "${printable(name)}"; ${hint}/capabilities lists all`
   return refusal('unknown_operation', message, 'operation')
+}
+
+/** What came instead, to end a sentence. */
+function sentOf(value: unknown): string {
+  const at = Array.isArray(value) ? value.findIndex((item) => typeof item !== 'string') : -1
+  return at < 0 ? `${kindOf(value)} was sent` : `item ${at} is ${kindOf((value as readonly unknown[])[at])}`
 }
 
 function kindOf(value: unknown): string {

@@ -3,11 +3,15 @@
  * Asked only for data that its schema has refused.
  */
 
-import type { TSchema } from 'typebox'
 import { printable } from '../format/printable.ts'
+import type { Operation } from '../operations/operation.ts'
 
 /** The parts of a JSON Schema that the sentences are made of. */
-type Shape = {
+export type Shape = {
+  readonly description?: string
+  readonly pattern?: string
+  readonly items?: Shape
+  readonly maxItems?: number
   readonly type?: string
   readonly const?: unknown
   readonly enum?: readonly unknown[]
@@ -22,11 +26,15 @@ type Shape = {
 
 type Fault = { readonly instancePath: string }
 
-/** `name`: the operation's. `faults`: what the validator says, first things first. */
-export function dataFault(name: string, schema: TSchema, value: unknown, faults: readonly Fault[]): string {
-  const shape = schema as Shape
+/** `faults`: what the validator says, first things first. */
+export function dataFault(
+  { name, data, example: command }: Pick<Operation, 'name' | 'data' | 'example'>,
+  value: unknown,
+  faults: readonly Fault[],
+): string {
+  const shape = data as Shape
   const keys = shape.properties ?? {}
-  const example = `a JSON object such as ${exampleOf(shape)}`
+  const example = `a JSON object such as ${command.data ?? exampleOf(shape)}`
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return `data of ${name} must hold ${example}`
   }
@@ -41,9 +49,12 @@ export function dataFault(name: string, schema: TSchema, value: unknown, faults:
   const [fault] = faults
   const path = (fault?.instancePath ?? '').split('/').slice(1)
   const [key = ''] = path
-  if (path.length !== 1 || keys[key] === undefined)
-    return `data of ${name} is wrong at /${path.join('/')}: see /openapi.json`
-  return `"${key}" in data of ${name} must be ${ruleOf(keys[key])}`
+  const wrong = keys[key]
+  if (path.length === 2 && wrong?.items !== undefined)
+    return `item ${path[1]} of "${key}" in data of ${name} must be ${ruleOf(wrong.items)}`
+  if (path.length !== 1 || wrong === undefined)
+    return `data of ${name} must hold ${example}: /${path.join('/')} is wrong`
+  return `"${key}" in data of ${name} must be ${ruleOf(wrong)}`
 }
 
 /** What a value of this shape is, to follow "must be". */
@@ -59,6 +70,10 @@ export function ruleOf(shape: Shape): string {
       ? `an integer of at least ${minimum}`
       : `an integer from ${minimum} to ${maximum}`
   }
+  if (shape.type === 'array') return `a list of at most ${shape.maxItems} items, each ${ruleOf(shape.items ?? {})}`
+  // What a pattern means stands in the description; the pattern itself is exact.
+  if (shape.pattern !== undefined)
+    return `a string that fits ${shape.pattern}${shape.description === undefined ? '' : ` (${shape.description})`}`
   if (shape.type === 'string' && shape.maxLength !== undefined)
     return `a string of ${shape.minLength ?? 0} to ${shape.maxLength} characters`
   return shape.type === undefined ? 'as /openapi.json says' : `of type ${shape.type}`

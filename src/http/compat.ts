@@ -36,7 +36,7 @@ export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteH
         ),
       )
     if (exchange.query !== '')
-      return refuse(refusal('invalid_field', '/c64/ takes no query: the whole command goes into the path'))
+      return refuse(refusal('invalid_field', '/c64/ takes no query: the whole command goes into the path', 'command'))
     // WebDAV clients write the name of a collection with a slash at its end (RFC 4918 section 5.2).
     const text = method === 'MKCOL' && parameter.endsWith('/') ? parameter.slice(0, -1) : parameter
     const command = decodeBase64url(text)
@@ -45,6 +45,7 @@ export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteH
         refusal(
           'invalid_field',
           'behind /c64/ stands the JSON of one command as canonical base64url (A-Z a-z 0-9 - _), without padding and nothing else',
+          'command',
         ),
       )
     const door: Door = { via: 'c64', address: addressOf(exchange) }

@@ -12,11 +12,14 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
     const equals = part.indexOf('=')
     const name = decode(equals < 0 ? part : part.slice(0, equals))
     const value = decode(equals < 0 ? '' : part.slice(equals + 1))
-    if (name === undefined || value === undefined)
+    if (name === undefined || value === undefined) {
+      const shown = name === undefined ? undefined : printable(name)
       return refusal(
         'invalid_field',
-        'the query holds a percent sign that is not followed by two hex digits of valid UTF-8',
+        `${shown ?? 'a name'} in the query is no percent-encoded UTF-8: each byte is a percent sign and two hex digits`,
+        shown,
       )
+    }
     if (found.has(name)) return refusal('invalid_field', `the parameter ${printable(name)} came twice`, printable(name))
     found.set(name, value)
   }

@@ -4,6 +4,7 @@
  */
 
 import { faultOf } from '../command/check.ts'
+import { ruleOf, type Shape } from '../command/data-fault.ts'
 import type { Front } from '../command/front.ts'
 import type { News } from '../command/news.ts'
 import { type Door, type Reply, readReply, refused } from '../command/reply.ts'
@@ -194,7 +195,8 @@ export class Routes implements Doors {
     if ('code' in request) return this.send(exchange, refused(request))
     const { change } = news
     this.#options.front.read(request, (answer) => {
-      if (answer === undefined || !answer.ok) return this.send(exchange, readReply(answer))
+      if (answer === undefined || !answer.ok)
+        return this.send(exchange, readReply(answer && inWordsOf(operation, request, answer)))
       this.#sendReady(exchange, this.#keep(url, answer, change))
     })
   }
@@ -241,7 +243,11 @@ export function queryRequest(operation: Operation, query: string, parameter: str
   for (const [name, value] of parsed) {
     const declared = get.query.find((each) => each.name === name)
     if (declared === undefined)
-      return refusal('unknown_field', `${get.path} takes no parameter ${printable(name)}`, printable(name))
+      return refusal(
+        'unknown_field',
+        `${get.path} takes no parameter ${printable(name)}; it takes ${get.query.map((each) => each.name).join(', ') || 'none'}`,
+        printable(name),
+      )
     const read = declared.field.startsWith('data.')
       ? readData(operation, name, declared.field.slice(5), value)
       : readField(operation, name, declared.field as keyof typeof fields, value)
@@ -251,7 +257,7 @@ export function queryRequest(operation: Operation, query: string, parameter: str
   for (const key of requiredKeys(operation)) {
     if (args[key] !== undefined) continue
     const shown = get.query.find((each) => each.field === `data.${key}`)?.name ?? key
-    return refusal('missing_field', `${get.path} needs ${shown}: see /openapi.json`, shown)
+    return refusal('missing_field', `${get.path} needs ${shown}: ${ruleOf(dataShapes(operation)[key]!)}`, shown)
   }
   for (const name of operation.required) {
     if (name === 'data' || args[name] !== undefined) continue
@@ -259,6 +265,27 @@ export function queryRequest(operation: Operation, query: string, parameter: str
     return refusal('missing_field', `${get.path} needs ${shown}: ${fields[name].rule}`, shown)
   }
   return { op: operation.name, args, reader: '' }
+}
+
+/** A refusal of the command, told to who sent a GET: its field is the parameter as that request has it. */
+function inWordsOf(
+  { get }: Operation,
+  { args }: ReadRequest,
+  answer: Exclude<ReadAnswer, { ok: true }>,
+): Exclude<ReadAnswer, { ok: true }> {
+  const found = 'refusal' in answer ? answer.refusal : answer.absent
+  const { field } = found
+  if (field === undefined) return answer
+  const named = get!.query.find((each) =>
+    field === 'data'
+      ? each.field.startsWith('data.') && args[each.field.slice('data.'.length)] !== undefined
+      : each.field === field,
+  )
+  return named === undefined ? answer : { ok: false, refusal: { ...found, field: named.name } }
+}
+
+function dataShapes({ data }: Operation): Readonly<Record<string, Shape>> {
+  return ((data ?? {}) as Shape).properties ?? {}
 }
 
 /** Keys that `data` must hold, apart from its version. */
@@ -280,11 +307,7 @@ function readField(
 
 /** Parameters that live inside `data` of the command: the schema of that operation's `data` has their rules. */
 function readData(operation: Operation, name: string, key: string, value: string): string | number | Refusal {
-  const schema = (
-    operation.data as unknown as {
-      properties: Record<string, { type?: string; const?: string; minimum?: number; anyOf?: { const: string }[] }>
-    }
-  ).properties[key]!
+  const schema = dataShapes(operation)[key]!
   if (schema.type === 'integer') {
     const number = /^(0|-?[1-9][0-9]{0,15})$/.test(value) ? Number(value) : Number.NaN
     if (Number.isSafeInteger(number) && number >= (schema.minimum ?? 0)) return number

@@ -9,7 +9,7 @@ import { faultOf } from '../command/check.ts'
 import { printable } from '../format/printable.ts'
 import { fields } from '../operations/fields.ts'
 import { type Refusal, refusal } from '../refusals.ts'
-import { type Backfill, type BackfillRequest, noSuchRoom } from '../views/backfill.ts'
+import type { Backfill, BackfillRequest } from '../views/backfill.ts'
 import type { TailFormat } from '../views/stream.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
@@ -240,7 +240,7 @@ export class Tails {
     if (channel.format !== 'sse')
       stream.write(
         Buffer.from(
-          `# live tail of room ${channel.room}, one signed post after another; an empty line is a heartbeat\n\n`,
+          `# live tail of room ${channel.room}: [ begins a post, an empty line ends it, # is the board, more empty lines are heartbeats; a line of a text that would begin so has "> " before it\n\n`,
         ),
       )
     else stream.write(Buffer.from(`: live events of room ${channel.room}\n\n`))
@@ -370,7 +370,7 @@ function readRequest(
   }
   const token = query.get('token')
   const opened = token === undefined ? undefined : openToken(token)
-  // A token that opens nothing here is answered as if there were no such room.
-  if (token !== undefined && opened?.room !== room) return noSuchRoom(room)
-  return { room, format: sse ? 'sse' : format, last: Number(last), since, after: 0, reader: opened?.reader ?? '' }
+  // A token that opens nothing here counts as none: a public room needs none, and of any other there is none to be seen.
+  const reader = opened?.room === room ? opened.reader : ''
+  return { room, format: sse ? 'sse' : format, last: Number(last), since, after: 0, reader }
 }

@@ -38,7 +38,7 @@ const pageEventsMax = 200
 const pageBytesMax = 128 * 1024
 
 /** What everybody hears of a room that has no tail for him, whether it exists or not. */
-export function noSuchRoom(room: string): Refusal {
+function noSuchRoom(room: string): Refusal {
   return refusal('not_found', `there is no public room ${room}`, 'room')
 }
 

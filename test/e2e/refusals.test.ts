@@ -98,6 +98,28 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await client.send(body)).toMatchObject({ status: 400, code })
   })
 
+  test.each([
+    ['/api/log/proof?message=00000000000000000000000000000000', 'message', 'holds no event'],
+    ['/api/log/consistency?from=2', 'to', 'an integer of at least 1'],
+    ['/api/events?colour=red', 'colour', 'it takes room, page, author'],
+    ['/api/events?room=%FF', 'room', 'room in the query is no percent-encoded UTF-8'],
+    ['/a/xyz', 'id', 'a blob id of 32 lowercase hex characters'],
+    ['/c64/!!', 'command', 'canonical base64url'],
+  ])('GET %s is told its own parameter, %s, and what is right', async (path, field, said) => {
+    const answer = await client.get(path)
+    expect([answer.status, answer.field, answer.text]).toEqual([400, field, expect.stringContaining(said)])
+  })
+
+  test('a stranger is told who may redact an event, its author among them', async () => {
+    const [{ event_id }] = (await client.get('/api/events?room=lobby')).data.events as unknown as [{ event_id: string }]
+    const refused = await client.command(person('eve'), { operation: 'event.redact', event_id, reason: 'x' })
+    expect([refused.code, refused.field, refused.text]).toEqual([
+      'forbidden',
+      'event_id',
+      expect.stringContaining('its author'),
+    ])
+  })
+
   test('a body of invalid UTF-8 is refused', async () => {
     const body = Buffer.from('{"operation":"post","text":"?"}')
     body[body.indexOf('?')] = 0xff

@@ -87,7 +87,7 @@ describe('policy', () => {
     expect(told(await setPolicy('mild', { front_page: false }, mod))).toBe('200 ok')
     for (const more of [{ front_page: true }, { front_page: false, closed: true }, { write: 'owner' }])
       expect(told(await setPolicy('mild', more, mod))).toBe('403 forbidden data')
-    expect(told(await setPolicy('mild', { front_page: false }, stranger))).toBe('403 forbidden')
+    expect(told(await setPolicy('mild', { front_page: false }, stranger))).toBe('403 forbidden room')
     expect(told(await setPolicy('mild', { front_page: false }, operator))).toBe('200 ok')
     expect(told(await setPolicy('mild', { closed: true }, operator))).toBe('403 forbidden data')
   })

@@ -47,12 +47,12 @@ describe('roles', () => {
       receipt: { event_id: expect.stringMatching(/^[0-9a-f]{32}$/) },
     })
     expect(await roomOf(guest, 'club')).toMatchObject({ members: 3, role: 'member', owner: owner.id, moderators: [] })
-    expect(told(await client.command(guest, { operation: 'room.join', room: 'club' }))).toBe('400 conflict')
-    expect(told(await client.command(owner, { operation: 'room.join', room: 'club' }))).toBe('400 conflict')
+    expect(told(await client.command(guest, { operation: 'room.join', room: 'club' }))).toBe('400 conflict room')
+    expect(told(await client.command(owner, { operation: 'room.join', room: 'club' }))).toBe('400 conflict room')
     const left = await run(guest, { operation: 'room.leave', room: 'club' })
     expect(left.member).toEqual({ id: guest.id, role: 'none' })
-    expect(told(await client.command(guest, { operation: 'room.leave', room: 'club' }))).toBe('400 wrong_state')
-    expect(told(await client.command(owner, { operation: 'room.leave', room: 'club' }))).toBe('400 wrong_state')
+    expect(told(await client.command(guest, { operation: 'room.leave', room: 'club' }))).toBe('400 wrong_state room')
+    expect(told(await client.command(owner, { operation: 'room.leave', room: 'club' }))).toBe('400 wrong_state room')
     expect(told(await client.command(guest, { operation: 'room.join', room: 'nowhere' }))).toBe('400 not_found room')
   })
 
@@ -65,7 +65,7 @@ describe('roles', () => {
       'room.moderator.remove',
       'room.owner.transfer',
     ]) {
-      expect(told(await change(operation, 'house', guest, stranger))).toBe('403 forbidden')
+      expect(told(await change(operation, 'house', guest, stranger))).toBe('403 forbidden room')
       expect(told(await change(operation, 'nowhere', guest))).toBe('400 not_found room')
       expect(told(await client.command(owner, { operation, room: 'house', target: 'ada' }))).toBe(
         '400 invalid_field target',
@@ -78,7 +78,7 @@ describe('roles', () => {
     expect(told(await change('room.member.add', 'house', guest))).toBe('400 conflict target')
     expect(told(await change('room.moderator.add', 'house', guest))).toBe('200 ok')
     expect(told(await change('room.moderator.add', 'house', guest))).toBe('400 conflict target')
-    expect(told(await change('room.member.add', 'house', stranger, guest))).toBe('403 forbidden')
+    expect(told(await change('room.member.add', 'house', stranger, guest))).toBe('403 forbidden room')
     expect(await roomOf(owner, 'house')).toMatchObject({ moderators: [guest.id], members: 2, role: 'owner' })
     expect(dataOf(await change('room.moderator.remove', 'house', guest)).member).toEqual({
       id: guest.id,
@@ -86,21 +86,21 @@ describe('roles', () => {
     })
     expect(told(await change('room.member.remove', 'house', owner))).toBe('400 wrong_state target')
     expect(told(await change('room.member.remove', 'house', guest))).toBe('200 ok')
-    expect(told(await client.command(guest, { operation: 'room.join', room: 'house' }))).toBe('403 forbidden')
+    expect(told(await client.command(guest, { operation: 'room.join', room: 'house' }))).toBe('403 forbidden room')
     expect(told(await change('room.member.add', 'house', guest))).toBe('200 ok')
     expect(told(await change('room.owner.transfer', 'house', owner))).toBe('400 conflict target')
     expect(dataOf(await change('room.owner.transfer', 'house', guest)).member).toEqual({ id: guest.id, role: 'owner' })
-    expect(told(await change('room.member.add', 'house', stranger))).toBe('403 forbidden')
+    expect(told(await change('room.member.add', 'house', stranger))).toBe('403 forbidden room')
     expect(await roomOf(owner, 'house')).toMatchObject({ owner: guest.id, role: 'member', members: 2 })
   })
 
   test('a room without an owner is the operator’s, and the operator may give it away', async () => {
-    expect(told(await change('room.moderator.add', 'lobby', mod, stranger))).toBe('403 forbidden')
+    expect(told(await change('room.moderator.add', 'lobby', mod, stranger))).toBe('403 forbidden room')
     expect(told(await change('room.moderator.add', 'lobby', mod, operator))).toBe('200 ok')
     await client.post(stranger, { room: 'found', text: 'made by a post' })
     expect(await roomOf(stranger, 'found')).not.toHaveProperty('owner')
     expect(told(await change('room.owner.transfer', 'found', guest, operator))).toBe('200 ok')
-    expect(told(await change('room.owner.transfer', 'found', guest, operator))).toBe('403 forbidden')
+    expect(told(await change('room.owner.transfer', 'found', guest, operator))).toBe('403 forbidden room')
   })
 
   test('the seventeenth moderator is one too many', async () => {
@@ -143,7 +143,7 @@ describe('a private room', () => {
     expect(told(await setPolicy(room, { closed: true }, stranger))).toMatch(/^403 private_room/)
     expect(told(await client.command(operator, { operation: 'room.members', room }))).toMatch(/^403 private_room/)
     for (const path of ['members', 'modlog', 'room']) {
-      expect(told(await client.get(`/api/${path}?room=${room}`))).toBe('403 private_room')
+      expect(told(await client.get(`/api/${path}?room=${room}`))).toBe('403 private_room room')
     }
     expect(told(await change('room.member.add', room, guest))).toBe('200 ok')
     expect(told(await client.post(guest, { room, text: 'inside' }))).toBe('200 ok')
@@ -175,7 +175,7 @@ describe('a private room', () => {
       await accept(stranger, String(first.code).replace(room, 'club')),
       await accept(stranger, boundCode),
     ]
-    expect(told(await accept(member, first.code))).toBe('400 conflict')
+    expect(told(await accept(member, first.code))).toBe('400 conflict data')
     expect(dataOf(await accept(stranger, first.code))).toMatchObject({
       room,
       member: { id: stranger.id, role: 'member' },
@@ -186,7 +186,7 @@ describe('a private room', () => {
     expect(told(await client.post(stranger, { room, text: 'let in' }))).toBe('200 ok')
     expect(told(await accept(guest, boundCode))).toBe('200 ok')
     expect(told(await accept(guest, 'no code'))).toBe('400 invalid_field data')
-    expect(told(await client.command(member, { operation: 'room.invite.create', room }))).toBe('403 forbidden')
+    expect(told(await client.command(member, { operation: 'room.invite.create', room }))).toBe('403 forbidden room')
     for (const ttl of [59, 604_801])
       expect(told(await client.command(owner, { operation: 'room.invite.create', room, ttl }))).toBe(
         '400 invalid_field ttl',

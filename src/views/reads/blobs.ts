@@ -36,7 +36,7 @@ function withBlob(context: ReadContext, { args, reader }: ReadRequest, read: (bl
   const absent = refusal('not_found', `there is no blob ${args.target}`, 'target')
   const room = blob === undefined ? undefined : blobs.roomOf(blob)
   if (blob === undefined || room?.visibility !== context.visibility) return { ok: false, absent }
-  if (room.visibility === 'private' && !mayWrite(room, reader)) return refused(privateRoom)
+  if (room.visibility === 'private' && !mayWrite(room, reader)) return privateRoom('target')
   const gone = blobs.goneReason(blob, context.now())
   return gone === undefined
     ? read(blob)

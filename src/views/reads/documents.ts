@@ -32,7 +32,7 @@ function withDoc(context: ReadContext, { args, reader }: ReadRequest, read: (doc
   const absent = refusal('not_found', `there is no document ${args.target}`, 'target')
   if (!isHere) return { ok: false, absent }
   const room = context.board.rooms.get(doc.actor)
-  if (room !== undefined && !mayWrite(room, reader)) return refused(privateRoom)
+  if (room !== undefined && !mayWrite(room, reader)) return privateRoom('target')
   if (doc.isDeleted) return refused(refusal('not_found', `document ${doc.id} was deleted`, 'target'))
   return read(doc)
 }

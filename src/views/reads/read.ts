@@ -82,7 +82,10 @@ export function refused(refused: Refusal): ReadAnswer {
   return { ok: false, refusal: refused }
 }
 
-export const privateRoom = refusal('private_room', 'this room is private: only its members read it, by signed commands')
+/** `field` names the room, or the thing inside it. */
+export function privateRoom(field: 'room' | 'event_id' | 'target'): ReadAnswer {
+  return refused(refusal('private_room', 'this room is private: only its members read it, by signed commands', field))
+}
 
 export function withRoom(
   context: ReadContext,
@@ -92,7 +95,7 @@ export function withRoom(
   const room = context.board.rooms.get(String(args.room))
   if (room?.visibility !== context.visibility)
     return { ok: false, absent: refusal('not_found', `there is no room ${args.room}`, 'room') }
-  if (room.visibility === 'private' && !mayWrite(room, reader)) return refused(privateRoom)
+  if (room.visibility === 'private' && !mayWrite(room, reader)) return privateRoom('room')
   return read(room)
 }
 
@@ -106,7 +109,7 @@ export function withEvent(
   const room = slot === none ? undefined : roomList[events.room[slot]!]
   if (room?.visibility !== context.visibility)
     return { ok: false, absent: refusal('not_found', `there is no event ${args.event_id}`, 'event_id') }
-  if (room.visibility === 'private' && !mayWrite(room, reader)) return refused(privateRoom)
+  if (room.visibility === 'private' && !mayWrite(room, reader)) return privateRoom('event_id')
   return read(slot)
 }
 

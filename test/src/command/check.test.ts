@@ -51,6 +51,26 @@ describe('what is said of a mistake', () => {
       post({ attachments: id }),
       'invalid_field attachments: attachments must be an array of at most 8 blob ids of 32 lowercase hex characters; a string was sent',
     ],
+    [
+      post({ attachments: [id, null] }),
+      'invalid_field attachments: attachments must be an array of at most 8 blob ids of 32 lowercase hex characters; item 1 is null',
+    ],
+    [
+      post({ attachments: [id, 'x'] }),
+      'invalid_field attachments: attachments must be an array of at most 8 blob ids of 32 lowercase hex characters; attachments[1] is none',
+    ],
+    [
+      { operation: 'vote', event_id: id, data: '1' },
+      'invalid_field data: data of vote must hold a JSON object such as {"value":1}',
+    ],
+    [
+      { operation: 'room.invite.accept', data: '{"schema":1,"code":"xyz"}' },
+      'invalid_field data: "code" in data of room.invite.accept must be a string that fits ^[a-z0-9][a-z0-9_-]{0,63}\\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$ (the code of an invite: ROOM, a dot, and 43 characters)',
+    ],
+    [
+      { operation: 'identity.profile.set', data: '{"schema":1,"links":["https://a.example","ftp://x"]}' },
+      'invalid_field data: item 1 of "links" in data of identity.profile.set must be a string that fits ^https?://[!-~]{1,500}$ (an http(s) address in ASCII)',
+    ],
     [post({ text: 'ä'.repeat(16_385) }), 'too_large text: text has 32770 bytes, 32768 are allowed'],
     [post({ text: 'a\0b' }), 'invalid_field text: text must not hold a NUL character'],
     [post({ data: 'hello' }), 'invalid_field data: data must hold JSON text: a value should be here at byte 0'],

@@ -232,6 +232,11 @@ export class SlotList {
     return this.#slots[position]!
   }
 
+  has(slot: number): boolean {
+    const position = this.lowerBound(slot)
+    return position < this.length && this.at(position) === slot
+  }
+
   /** The slots as bytes, for a snapshot. */
   bytes(): Buffer {
     return Buffer.from(this.#slots.buffer, 0, this.length * 4)

@@ -38,7 +38,7 @@ export class State implements Core {
     this.marks = new Marks(this)
     this.rules = new Rules(this)
     this.people = new People(this)
-    this.direct = new Direct(this)
+    this.direct = new Direct(this, this.marks)
     this.documents = new Documents(this)
     this.blobs = new Blobs(this, this.marks)
     this.receivers = new Receivers(this)
@@ -67,9 +67,8 @@ export class State implements Core {
       const slot = board.events.find(key)
       const room = board.events.room[slot]!
       if (record.original === undefined)
-        if (record.original === undefined)
-          // A new version is told of as what it does to its original, by the part that knows of versions.
-          changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
+        // A new version is told of as what it does to its original, by the part that knows of versions.
+        changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
       const room = board.rooms.get(record.room)!.number

@@ -55,8 +55,15 @@ const respond: Decider = ({ state, board, now }, letter) => {
   const room = board.rooms.get(letter.to)
   if (room?.visibility === 'private' && !mayWrite(room, letter.author))
     return refuse('private_room', 'this room is private: only its members read and write', 'room')
-  if (state.direct.conversation(letter.to) === undefined)
-    return refuse('not_found', `there is no conversation ${letter.to}`, 'room')
+  const conversation = state.direct.conversation(letter.to)
+  if (conversation === undefined) return refuse('not_found', `there is no conversation ${letter.to}`, 'room')
+  // Who declined or blocked what he opened may take that back.
+  if (
+    letter.args.answer === 'accept' &&
+    conversation.opener === letter.author &&
+    !conversation.answers.has(letter.author)
+  )
+    return refuse('wrong_state', 'you opened this conversation: it is for the others to accept it', 'room')
   return act(letter, now, { facts: { answer: letter.args.answer }, isPublic: false })
 }
 

@@ -5,12 +5,14 @@
  * of them has accepted (an answer, or a post of his own), its opener may say only a little. Declining and blocking are silent:
  * the opener sees the same as of somebody who never answered.
  *
- * An inbox is a list of slots, 4 bytes an item. Handles are public knowledge, which a private room's shard does not have: there
+ * An inbox is a list of slots, 4 bytes an item. A version that speaks to somebody whom no version before did has its own slot
+ * there; whether the newest one still does is seen when the text is read. Handles are public knowledge, which a private room's shard does not have: there
  * a mention is kept by the handle, and found by whoever bears it.
  */
 import type { Room } from '../board.ts'
 import type { Core } from '../core.ts'
 import { none, SlotList } from '../event-index.ts'
+import type { Marks } from '../events/marks.ts'
 import type { Part } from '../part.ts'
 import type { Act, Event } from '../record.ts'
 
@@ -29,6 +31,9 @@ export type Conversation = {
   /** Messages of the opener before that. */
   sent: number
 }
+
+/** What the names of conversations begin with, and no others. */
+export const conversationPrefix = 'dm-'
 
 /** Messages of the opener before anybody has accepted, and the bytes of each. */
 export const requestMessagesMax = 10
@@ -57,6 +62,7 @@ export class Direct implements Part {
     'conversation.respond': (act) => this.#answered(act),
   }
   readonly #core: Core
+  readonly #marks: Marks
   readonly #conversations = new Map<string, Conversation>()
   /** identity id -> rooms of its conversations. */
   readonly #byMember = new Map<string, Set<string>>()
@@ -64,8 +70,9 @@ export class Direct implements Part {
   /** Mentions in private rooms, by handle. */
   readonly #mentions = new Map<string, SlotList>()
 
-  constructor(core: Core) {
+  constructor(core: Core, marks: Marks) {
     this.#core = core
+    this.#marks = marks
   }
 
   conversation(room: string): Conversation | undefined {
@@ -90,20 +97,26 @@ export class Direct implements Part {
     const room = this.#core.board.roomList[this.#core.board.events.room[slot]!]!
     const author = hex(event.author)
     this.#spoken(room, author)
-    if (event.original !== undefined) return
     const said = spokenTo(event)
     const identities = new Set<string>(said.to === '' ? [] : [said.to])
     const target = event.reply === undefined ? none : this.#core.board.events.find(event.reply)
     if (target !== none) identities.add(this.#core.board.authorList[this.#core.board.events.author[target]!]!.id)
     for (const handle of said.handles) {
-      if (room.visibility === 'private') listOf(this.#mentions, handle).push(slot)
+      if (room.visibility === 'private') this.#note(listOf(this.#mentions, handle), slot)
       else {
         const holder = this.#core.board.handles.get(handle)
         if (holder !== undefined) identities.add(holder)
       }
     }
     identities.delete(author)
-    for (const identity of identities) listOf(this.#inboxes, identity).push(slot)
+    for (const identity of identities) this.#note(listOf(this.#inboxes, identity), slot)
+  }
+
+  /** An event is in a list once: under the first of its versions that speaks to whom the list is of. */
+  #note(list: SlotList, slot: number): void {
+    const original = this.#marks.original(slot)
+    if (slot !== original && [original, ...this.#marks.edits(original)].some((each) => list.has(each))) return
+    list.push(slot)
   }
 
   pack(): Packed {
@@ -185,8 +198,13 @@ export function spokenTo({ by }: Pick<Event, 'by'>): SpokenTo {
   // Inside a string the quotes would be escaped, so this is the field itself or nothing.
   if (!bytes.includes('"to":"') && !bytes.includes(0x40)) return nobody
   const { command } = JSON.parse(bytes.toString('utf8')) as { command: { text?: string; to?: string } }
-  const found = [...(command.text ?? '').matchAll(mention)].map(([, handle]) => handle!)
-  return { to: command.to ?? '', handles: new Set(found.slice(0, mentionsMax)) }
+  return { to: command.to ?? '', handles: mentionsIn(command.text ?? '') }
+}
+
+/** Handles that a text mentions: the first few. */
+export function mentionsIn(text: string): ReadonlySet<string> {
+  const found = [...text.matchAll(mention)].map(([, handle]) => handle!)
+  return new Set(found.slice(0, mentionsMax))
 }
 
 function hex(bytes: Uint8Array): string {

@@ -110,6 +110,7 @@ export class Front {
     const { actors } = this.#options
     const home = homes[request.op]
     if (home !== undefined) return actors.readPrivate(shardOf(home(request), actors.shards), request, answer)
+    if (request.op === 'inbox.get' && request.reader !== '') return this.#inbox(request, answer)
     const gather = gatherOf(request)
     if (gather !== undefined) return this.#gather(gather, request, answer)
     actors.read(request, (found) => {
@@ -132,6 +133,16 @@ export class Front {
         if (found === undefined || !found.ok) return answer(found)
         actors.read({ ...request, op: 'search.show', args: { ...request.args, ...shownHits(found.hits, ask) } }, answer)
       })
+    })
+  }
+
+  /** Whom the reader has blocked is known where his conversations lie; what they wrote anywhere is left out of every share. */
+  #inbox(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    const asked = { ...request, op: 'inbox.blocked' }
+    this.#gather(gatherOf(asked)!, asked, (found) => {
+      if (found === undefined || !found.ok) return answer(found)
+      const { blocked } = JSON.parse(found.json) as { blocked: string[] }
+      this.#gather(gatherOf(request)!, { ...request, args: { ...request.args, blocked: blocked.join(',') } }, answer)
     })
   }
 

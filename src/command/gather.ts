@@ -19,7 +19,10 @@ const gathers: Readonly<Record<string, Gather>> = {
   'blob.usage': (parts) => ({ bytes: (parts as { bytes: number }[]).reduce((sum, { bytes }) => sum + bytes, 0) }),
   'conversations.list': newestFirst('conversations'),
   'docs.list own': newestFirst('docs'),
-  'inbox.get': unblocked(newestFirst('items')),
+  'inbox.blocked': (parts) => ({
+    blocked: [...new Set((parts as { blocked: string[] }[]).flatMap((part) => part.blocked))],
+  }),
+  'inbox.get': newestFirst('items'),
   'reports.list': newestFirst('reports'),
 }
 
@@ -32,6 +35,8 @@ export function gatherOf({ op, args }: ReadRequest): Gather | undefined {
 type Share = {
   readonly limit: number
   readonly items: readonly { readonly place: string; readonly cursor: string; readonly item: unknown }[]
+  /** It looked this far and no further; absent: to the end, or until it had enough. */
+  readonly reached?: { readonly place: string; readonly cursor: string }
 }
 
 /** Puts shares together by their places, which are texts that sort, the greatest first. */
@@ -39,20 +44,16 @@ function newestFirst(name: string): Gather {
   return (parts) => {
     const shares = parts as readonly Share[]
     const { limit } = shares[0]!
-    const items = shares.flatMap((share) => share.items).sort((a, b) => (a.place < b.place ? 1 : -1))
+    const byPlace = (a: { place: string }, b: { place: string }) => (a.place < b.place ? 1 : -1)
+    // Behind where one stopped looking, what the others found may not be all.
+    const [reached] = shares.flatMap((share) => share.reached ?? []).sort(byPlace)
+    const items = shares
+      .flatMap((share) => share.items)
+      .filter(({ place }) => reached === undefined || place >= reached.place)
+      .sort(byPlace)
     const shown = items.slice(0, limit)
-    const more = items.length > limit ? { next_cursor: shown.at(-1)!.cursor, has_more: true } : { has_more: false }
+    const last = items.length > limit ? shown.at(-1) : reached
+    const more = last === undefined ? { has_more: false } : { next_cursor: last.cursor, has_more: true }
     return { [name]: shown.map(({ item }) => item), ...more }
-  }
-}
-
-/** Each actor names whom the reader has blocked in its rooms: what they wrote elsewhere is left out too. */
-function unblocked(gather: Gather): Gather {
-  return (parts) => {
-    const shares = parts as readonly (Share & { readonly blocked: readonly string[] })[]
-    const blocked = new Set(shares.flatMap((share) => share.blocked))
-    if (blocked.size === 0) return gather(parts)
-    const found = gather(parts) as { readonly items: readonly { readonly from: string }[] }
-    return { ...found, items: found.items.filter(({ from }) => !blocked.has(from)) }
   }
 }

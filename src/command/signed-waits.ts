@@ -32,7 +32,13 @@ export type SignedWaiter = {
   readonly marks: (Mark | null)[]
 }
 
-type Seated = SignedWaiter & { readonly dirty: Set<number>; reading: boolean; isGone: boolean }
+type Seated = SignedWaiter & {
+  readonly dirty: Set<number>
+  /** Whom the reader has blocked, by the source that said so when it was last read. */
+  readonly blocked: Map<number, readonly string[]>
+  reading: boolean
+  isGone: boolean
+}
 type Page = Extract<UpdatesPage, { ok: true }>
 
 /** Readers read for at the same time: a public post makes all of them look, and other reads want their turn too. */
@@ -53,6 +59,7 @@ export class SignedWaits {
     const seated: Seated = {
       ...waiter,
       dirty: new Set(Array.from({ length: this.#options.shards + 1 }, (_, source) => source)),
+      blocked: new Map(),
       reading: false,
       isGone: false,
     }
@@ -139,7 +146,11 @@ export class SignedWaits {
     if (pages.includes(undefined) || failed !== undefined) {
       return this.#answer(waiter, failed === undefined || failed.ok ? undefined : refused(failed.refusal))
     }
-    const found = pages as readonly Page[]
+    ;(pages as readonly Page[]).forEach((page, place) => {
+      waiter.blocked.set(sources[place]!, page.blocked)
+    })
+    const blocked = new Set([...waiter.blocked.values()].flat())
+    const found = (pages as readonly Page[]).map((page) => unblocked(page, blocked))
     const { updates, counts } = merged(found, waiter.filter.limit)
     let more = false
     found.forEach((page, place) => {
@@ -177,6 +188,12 @@ export class SignedWaits {
     this.#waiters.delete(waiter.reader)
     this.#options.follow(waiter.reader, false)
   }
+}
+
+/** The page without what those say to the reader whom he has blocked in any conversation. */
+function unblocked(page: Page, blocked: ReadonlySet<string>): Page {
+  if (blocked.size === 0) return page
+  return { ...page, updates: page.updates.filter(({ from }) => from === undefined || !blocked.has(from)) }
 }
 
 /** At most `limit` updates of all pages by time, the order inside each page kept; and how many came from each. */

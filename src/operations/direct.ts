@@ -36,7 +36,7 @@ export const conversationRespond: Operation = {
   name: 'conversation.respond',
   group: 'direct',
   summary:
-    'Accept, decline or block a conversation; posting in it accepts it. Its opener hears nothing of a decline or a block. A block keeps the opener out of your whole inbox.',
+    'Accept, decline or block a conversation; posting in it accepts it. Its opener hears nothing of a decline or a block. A block keeps the opener out of your inbox and your signed updates.',
   kind: 'write',
   who: 'members of the conversation',
   required: ['room', 'data'],
@@ -48,7 +48,7 @@ export const conversationRespond: Operation = {
     },
     closed,
   ),
-  refusals: ['not_found', 'private_room', 'key_rotated', 'suspended'],
+  refusals: ['not_found', 'private_room', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ conversation: ConversationSchema, receipt: Receipt }),
   example: { operation: 'conversation.respond', room: exampleRoom, data: '{"schema":1,"answer":"accept"}' },
 }

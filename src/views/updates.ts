@@ -6,10 +6,12 @@
  */
 import type { Room } from '../../actors/board.ts'
 import { type Change, type ChangeKind, changeKinds, nowhere } from '../../actors/changes.ts'
-import { none, type SlotList } from '../../actors/event-index.ts'
+import { mentionsIn } from '../../actors/direct/direct.ts'
+import { none } from '../../actors/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { answerOf, blockedBy, hasLeft } from './blocks.ts'
 import type { EventView } from './event.ts'
 import { type ReadContext, view } from './reads/read.ts'
 
@@ -37,7 +39,14 @@ export type UpdatesRequest = UpdatesFilter & {
 }
 
 /** One update as JSON text, and the mark behind it. */
-export type Update = { readonly json: string; readonly at: number; readonly next: number; readonly taken: number }
+export type Update = {
+  readonly json: string
+  readonly at: number
+  readonly next: number
+  readonly taken: number
+  /** Identity id of who speaks to the reader with it: a block keeps it out. Absent: it speaks to nobody by itself. */
+  readonly from?: string
+}
 
 export type UpdatesPage =
   | {
@@ -47,6 +56,8 @@ export type UpdatesPage =
       readonly end: Mark
       /** There may be more behind `end` already. */
       readonly more: boolean
+      /** Whom the reader has blocked in conversations of this source. */
+      readonly blocked: readonly string[]
     }
   | { readonly ok: false; readonly refusal: Refusal }
 
@@ -60,6 +71,7 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
   const from = request.from ?? now
   if (from.next > now.next) return { ok: false, refusal: ahead }
   const updates: Update[] = []
+  const blocked = request.reader === '' ? [] : blockedBy(context.state, request.reader)
   let bytes = 0
   let { next, taken } = { next: from.next, taken: 0 }
   const first = changes.after(from.next - 1)
@@ -80,22 +92,25 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
       if (next === from.next && taken <= from.taken) continue
       if (request.kinds.length > 0 && !request.kinds.includes(type)) continue
       if (updates.length === request.limit || bytes >= bytesMax)
-        return { ok: true, updates, end: { next, taken: taken - 1 }, more: true }
+        return { ok: true, updates, end: { next, taken: taken - 1 }, more: true, blocked }
       const json = updateJson(context, change, type, request)
       if (json === undefined) continue
-      updates.push({ json, at: change.at, next, taken })
+      const speaker = speakerOf(context, change, type, request.reader)
+      updates.push({ json, at: change.at, next, taken, ...(speaker === undefined ? {} : { from: speaker }) })
       bytes += json.length
     }
   }
-  if (last < changes.count) return { ok: true, updates, end: { next, taken }, more: true }
-  return { ok: true, updates, end: now, more: false }
+  if (last < changes.count) return { ok: true, updates, end: { next, taken }, more: true, blocked }
+  return { ok: true, updates, end: now, more: false, blocked }
 }
 
 const ahead = refusal('expired', 'this cursor is of a later state of the board than the one that answers', 'cursor')
 
 /** Every type that a row may be told as, whether it is or not: places inside a position are counted by these. */
 function typesOf(kind: ChangeKind, reader: string): readonly UpdateKind[] {
-  return kind === 'event.posted' && reader !== '' ? [kind, 'reply', 'mention'] : [kind]
+  if (reader === '') return [kind]
+  // An edit can mention somebody whom no version before did.
+  return kind === 'event.posted' ? [kind, 'reply', 'mention'] : kind === 'event.superseded' ? [kind, 'mention'] : [kind]
 }
 
 /** Is this row one for the reader, and of the rooms asked for? */
@@ -110,7 +125,20 @@ export function isForReader(state: State, change: Change, reader: string): boole
   if (change.kind === 'receiver.item') return state.receivers.find(change.subject)?.owner === reader
   if (change.room === nowhere) return false
   const room = state.board.roomList[change.room]!
-  return room.visibility === 'private' && mayWrite(room, reader)
+  return room.visibility === 'private' && mayWrite(room, reader) && !hasLeft(state, room.name, reader)
+}
+
+/** Who speaks to the reader: of a reply or a mention its author, of a conversation he has not answered its opener. */
+function speakerOf(
+  { state, board }: ReadContext,
+  change: Change,
+  type: UpdateKind,
+  reader: string,
+): string | undefined {
+  if (type === 'reply' || type === 'mention') return board.authorList[board.events.author[change.slot]!]!.id
+  if (change.room === nowhere) return undefined
+  const conversation = state.direct.conversation(board.roomList[change.room]!.name)
+  return conversation !== undefined && answerOf(conversation, reader) === 'pending' ? conversation.opener : undefined
 }
 
 function roomOf({ board }: ReadContext, change: Change): Room | undefined {
@@ -135,8 +163,10 @@ function updateJson(
   const { reader, handle } = request
   if (type === 'reply' && !isReplyTo(context, slot, reader)) return undefined
   if (type === 'mention' && !speaksTo(context.state, slot, reader, handle)) return undefined
-  const event = view(context, slot, false)
-  if (type === 'mention' && isReplyTo(context, slot, reader) && !names(event, reader, handle)) return undefined
+  // A mention is shown as an inbox shows it: the event it stands in, with its newest text.
+  const event = view(context, type === 'mention' ? context.state.marks.original(slot) : slot, false)
+  const mayName = isReplyTo(context, slot, reader) || event.version_id !== undefined
+  if (type === 'mention' && mayName && !names(event, reader, handle)) return undefined
   return JSON.stringify({ type, at, ...where, event })
 }
 
@@ -148,18 +178,13 @@ function isReplyTo({ board: { events, authorList } }: ReadContext, slot: number,
 
 /** A reply, addressed with `to`, or a mention; by the lists that are kept, so that no text has to be read. */
 function speaksTo({ direct }: State, slot: number, reader: string, handle: string): boolean {
-  return isIn(direct.inbox(reader), slot) || (handle !== '' && isIn(direct.privateMentions(handle), slot))
+  return (
+    direct.inbox(reader)?.has(slot) === true || (handle !== '' && direct.privateMentions(handle)?.has(slot) === true)
+  )
 }
 
-function isIn(slots: SlotList | undefined, slot: number): boolean {
-  if (slots === undefined) return false
-  const place = slots.lowerBound(slot)
-  return place < slots.length && slots.at(place) === slot
-}
-
-/** Of a reply: does it name whom it replies to as well? */
-function names(event: EventView, reader: string, handle: string): boolean {
+/** Of a reply, or of what was edited: does the text that is shown name the reader? */
+export function names(event: EventView, reader: string, handle: string): boolean {
   if (event.to === reader) return true
-  if (handle === '' || event.text === undefined) return false
-  return new RegExp(`(?<![A-Za-z0-9_-])@${handle}(?![A-Za-z0-9_-])`, 'i').test(event.text)
+  return handle !== '' && event.text !== undefined && mentionsIn(event.text).has(handle)
 }

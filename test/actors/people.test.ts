@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { Board } from '../../actors/board.ts'
 import { Changes } from '../../actors/changes.ts'
 import { Direct, spokenTo } from '../../actors/direct/direct.ts'
+import { Marks } from '../../actors/events/marks.ts'
 import { Handles, isReserved, skeletonOf } from '../../actors/people/handles.ts'
 import { People } from '../../actors/people/people.ts'
 import { type Act, type BoardRecord, RecordType, type Signed } from '../../actors/record.ts'
@@ -138,7 +139,8 @@ test('what direct packs, direct restores', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const board = new Board()
-      const direct = new Direct({ board, changes: new Changes() })
+      const core = { board, changes: new Changes() }
+      const direct = new Direct(core, new Marks(core))
       let seq = 0
       const apply = (record: BoardRecord) => {
         seq++
@@ -171,7 +173,7 @@ test('what direct packs, direct restores', () => {
         }
         apply({ type: RecordType.event, room, ...event })
       }
-      const again = new Direct({ board, changes: new Changes() })
+      const again = new Direct(core, new Marks(core))
       again.restore(carried(direct.pack()))
       expect(again.pack()).toEqual(direct.pack())
       for (const n of ids.keys()) expect(again.conversationsOf(hexOf(n))).toEqual(direct.conversationsOf(hexOf(n)))

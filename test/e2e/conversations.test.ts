@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
+import { drain, subject, updates } from '../support/poller.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 
+const ida = person('inbox ida')
 const [ada, ben, cleo, eve, fay] = ['ada', 'ben', 'cleo', 'eve', 'fay'].map((name) => person(`talk ${name}`)) as [
   Signer,
   Signer,
@@ -185,6 +187,22 @@ describe('conversations', () => {
     expect((await client.post(ben, { room: other, text: 'x'.repeat(8000) })).status).toBe(200)
   })
 
+  test('nobody accepts what he opened himself, but takes back that he left it', async () => {
+    const { room } = await open(ida, [cleo])
+    expect(await respond(ida, room, 'accept')).toMatchObject({ status: 400, code: 'wrong_state', field: 'room' })
+    expect((await respond(ida, room, 'decline')).status).toBe(200)
+    expect((await respond(ida, room, 'accept')).data).toMatchObject({ conversation: { accepted: false } })
+  })
+
+  test('no other room is called like a conversation', async () => {
+    const create = { operation: 'room.create', room: 'dm-mine' }
+    expect(await client.command(ada, create)).toMatchObject({ code: 'invalid_field', field: 'room' })
+    expect(await client.post(ada, { room: 'dm-mine', text: 'x' })).toMatchObject({
+      code: 'invalid_field',
+      field: 'room',
+    })
+  })
+
   test('what is wrong is refused', async () => {
     const wrong = async (signer: Signer, fields: object) => {
       const answer = await client.command(signer, { operation: 'conversation.open', ...fields })
@@ -224,7 +242,7 @@ describe('conversations', () => {
 })
 
 describe('the inbox', () => {
-  const [gus, hal, ida] = [person('inbox gus'), person('inbox hal'), person('inbox ida')]
+  const [gus, hal] = [person('inbox gus'), person('inbox hal')]
   const secret = 'inbox-cellar'
 
   test('replies, mentions, addressed posts and requests, newest first', async () => {
@@ -266,8 +284,50 @@ describe('the inbox', () => {
     await respond(gus, room, 'block')
     await client.post(hal, { text: '@gus again' })
     expect(await inbox(gus)).toEqual(before.filter(({ from }) => from !== hal.id))
+    await client.post(ida, { text: '@gus from ida, before' })
+    for (let n = 0; n < 3; n++) await client.post(hal, { text: `@gus ${n}` })
+    const page = await client.command(gus, { operation: 'inbox.get', limit: 1 })
+    expect((page.data as unknown as { items: Item[] }).items).toMatchObject([{ from: ida.id }])
+    const { cursor } = await updates(client, {}, gus)
+    const root = await client.post(gus, { text: 'a word of mine' })
+    await client.post(hal, { text: '@gus once more', reply_to: root.data.event_id! })
+    await client.post(hal, { room, text: 'let me in' })
+    await open(hal, [gus, ida], 'a new room')
+    const named = await client.post(ida, { text: '@gus from ida' })
+    const heard = await drain(client, { cursor }, gus)
+    const ofPrivate = heard.filter((each) => each.room !== 'lobby')
+    expect(ofPrivate).toEqual([])
+    expect(heard.filter(({ type }) => type === 'mention' || type === 'reply').map(subject)).toEqual([
+      `mention ${named.data.event_id}`,
+    ])
     await respond(gus, room, 'accept')
     expect(texts(await inbox(gus))).toContain('mention @gus again')
+  })
+
+  test('an edit that names somebody reaches him, one that names him no more does not', async () => {
+    const named = await client.post(ada, { text: 'hey @gus, a slip' })
+    const plain = await client.post(ada, { text: 'hey nobody' })
+    const secretPost = await client.post(hal, { room: secret, text: 'nobody' })
+    const { cursor } = await updates(client, {}, gus)
+    const begun = (await updates(client, {}, ida)).cursor
+    const edit = (id: string, text: string, signer = ada) =>
+      client.post(signer, { text, data: JSON.stringify({ schema: 1, supersedes: id }) })
+    await edit(named.data.event_id!, 'hey')
+    await edit(plain.data.event_id!, 'hey @gus')
+    await edit(plain.data.event_id!, 'hey again, @gus')
+    await edit(secretPost.data.event_id!, 'psst, @ida', hal)
+    const found = texts(await inbox(gus)).filter((each) => each.includes('hey'))
+    expect(found).toContain('mention hey again, @gus')
+    expect(found).not.toContain('mention hey, a slip')
+    expect(found).not.toContain('mention hey')
+    expect(found.filter((each) => each.includes('hey again'))).toHaveLength(1)
+    const mentions = async (signer: Signer, from: string) =>
+      (await drain(client, { cursor: from, kinds: ['mention'] }, signer)).map(subject)
+    expect(await mentions(gus, cursor)).toEqual([`mention ${plain.data.event_id}`])
+    expect(await mentions(ida, begun)).toEqual([`mention ${secretPost.data.event_id}`])
+    expect(texts(await inbox(ida))).toContain('mention psst, @ida')
+    await edit(plain.data.event_id!, 'hey, nobody at all')
+    expect(texts(await inbox(gus)).filter((each) => each.includes('nobody at all'))).toEqual([])
   })
 
   test('all of it is the same after a stop and after a kill', async () => {

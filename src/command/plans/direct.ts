@@ -1,5 +1,6 @@
 /** How writes on conversations are carried out, by the actor of their room. */
 import { createHmac } from 'node:crypto'
+import { conversationPrefix } from '../../../actors/direct/direct.ts'
 import { refusal } from '../../refusals.ts'
 import type { Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
@@ -14,7 +15,7 @@ export function conversationRoom(secret: Buffer, members: readonly string[]): st
   const digest = createHmac('sha256', secret)
     .update(`conversation\n${[...new Set(members)].sort().join('\n')}`)
     .digest()
-  return `dm-${[...digest.subarray(0, 26)].map((byte) => letters[byte & 31]).join('')}`
+  return `${conversationPrefix}${[...digest.subarray(0, 26)].map((byte) => letters[byte & 31]).join('')}`
 }
 
 function others({ command, signer }: Verified): string[] {

@@ -6,6 +6,8 @@ import type { Room } from '../../../actors/board.ts'
 import { type Conversation, requestMessagesMax } from '../../../actors/direct/direct.ts'
 import { none, type SlotList } from '../../../actors/event-index.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
+import { answerOf, blockedBy, hasLeft, type Standing } from '../blocks.ts'
+import { names } from '../updates.ts'
 import {
   badCursor,
   limitOf,
@@ -21,6 +23,8 @@ import {
 export const directReads: Reads = {
   'conversations.list': conversations,
   'inbox.get': inbox,
+  /** Asked before an inbox is. */
+  'inbox.blocked': ({ state }, { reader }) => ok({ blocked: blockedBy(state, reader) }),
   /** What a write on a conversation answers. */
   'conversation.show': (context, request) =>
     withRoom(context, request, (room) => {
@@ -31,6 +35,8 @@ export const directReads: Reads = {
 
 /** An item, and its place in the list as a text that sorts. */
 type Item = { readonly place: string; readonly item: unknown }
+/** Items, newest first; `reached`: it looked to this place and no further. */
+type Found = { readonly items: readonly Item[]; readonly reached?: string }
 
 /** Times in shards may differ by the length of a turn and by a jump of the clock: so far behind nothing newer can lie. */
 const disorderSeconds = 86_400
@@ -43,27 +49,27 @@ function placeOf(at: number, name: string): string {
 function share(
   context: ReadContext,
   { op, args, reader }: ReadRequest,
-  find: (below: string, count: number) => Iterable<Item>,
-  more: object = {},
+  find: (below: string, count: number) => Found,
 ): ReadAnswer {
   const list = `${op}:${reader}:${args.kind ?? ''}`
   const below = args.cursor === undefined ? '~' : context.cursors.open(list, String(args.cursor))
   if (typeof below !== 'string') return badCursor
   const limit = limitOf(args)
-  const items = [...find(below, limit + 1)].map(({ place, item }) => ({
-    place,
-    cursor: context.cursors.seal(list, place),
-    item,
-  }))
-  return ok({ limit, items, ...more })
+  const cursor = (place: string) => context.cursors.seal(list, place)
+  const { items, reached } = find(below, limit + 1)
+  return ok({
+    limit,
+    items: items.map(({ place, item }) => ({ place, cursor: cursor(place), item })),
+    ...(reached === undefined ? {} : { reached: { place: reached, cursor: cursor(reached) } }),
+  })
 }
 
 function conversations(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { reader, args } = request
   const { state, board } = context
   return share(context, request, (below, count) => {
-    if (context.visibility === 'public') return []
-    return state.direct
+    if (context.visibility === 'public') return { items: [] }
+    const items = state.direct
       .conversationsOf(reader)
       .filter((each) => isWanted(String(args.kind ?? 'active'), answerOf(each, reader)))
       .map((each) => ({ each, room: board.rooms.get(each.room)! }))
@@ -73,13 +79,8 @@ function conversations(context: ReadContext, request: ReadRequest): ReadAnswer {
       .sort((a, b) => (a.place < b.place ? 1 : -1))
       .slice(0, count)
       .map(({ each, room, place }) => ({ place, item: conversationView(each, room, reader) }))
+    return { items }
   })
-}
-
-type Standing = 'opened' | 'pending' | 'accept' | 'decline' | 'block'
-
-function answerOf({ answers, opener }: Conversation, reader: string): Standing {
-  return answers.get(reader) ?? (opener === reader ? 'opened' : 'pending')
 }
 
 function isWanted(kind: string, answer: Standing): boolean {
@@ -109,36 +110,34 @@ function inbox(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { reader, args } = request
   const own = context.visibility === 'private' ? context.state.direct.conversationsOf(reader) : []
   const isWantedType = (type: string) => args.kind === undefined || args.kind === type
-  const blocked = own
-    .filter((each) => answerOf(each, reader) === 'block')
-    .flatMap((each) => blockedBy(each, context, reader))
-  const find = (below: string, count: number): Item[] => {
+  const blocked = new Set(String(args.blocked ?? '').split(','))
+  const find = (below: string, count: number): Found => {
     const requests = isWantedType('request') ? own.flatMap((each) => requestItem(context, each, reader)) : []
-    const events = args.kind === 'request' ? [] : eventItems(context, request, below, count)
-    return [...requests.filter(({ place }) => place < below), ...events]
+    const events = args.kind === 'request' ? { items: [] } : eventItems(context, request, blocked, below, count)
+    const items = [...requests.filter(({ place, from }) => place < below && !blocked.has(from)), ...events.items]
       .sort((a, b) => (a.place < b.place ? 1 : -1))
       .slice(0, count)
+    return { ...events, items }
   }
-  return share(context, request, find, { blocked })
+  return share(context, request, find)
 }
 
-/** Whom a block keeps out: the other side of a dm, the opener of a group. */
-function blockedBy({ kind, opener, room }: Conversation, { board }: ReadContext, reader: string): string[] {
-  if (kind === 'group') return [opener].filter((each) => each !== reader)
-  const { owner, members } = board.rooms.get(room)!
-  return [owner ?? reader, ...members].filter((each) => each !== reader)
-}
-
-function requestItem({ board }: ReadContext, each: Conversation, reader: string): Item[] {
+function requestItem({ board }: ReadContext, each: Conversation, reader: string): (Item & { from: string })[] {
   if (answerOf(each, reader) !== 'pending') return []
   const room = board.rooms.get(each.room)!
   const conversation = conversationView(each, room, reader)
   const item = { type: 'request', at: each.openedAt, from: each.opener, conversation }
-  return [{ place: placeOf(each.openedAt, each.room), item }]
+  return [{ place: placeOf(each.openedAt, each.room), item, from: each.opener }]
 }
 
 /** The newest events below a place that speak to the reader. */
-function eventItems(context: ReadContext, request: ReadRequest, below: string, count: number): Item[] {
+function eventItems(
+  context: ReadContext,
+  request: ReadRequest,
+  blocked: ReadonlySet<string>,
+  below: string,
+  count: number,
+): Found {
   const { state } = context
   const { reader, handle } = request
   const lists = [state.direct.inbox(reader)]
@@ -150,15 +149,15 @@ function eventItems(context: ReadContext, request: ReadRequest, below: string, c
     const batch = new Map<string, number>()
     for (const list of lists) if (list !== undefined) collect(context, reader, list, from, batch)
     const places = [...batch.keys()].sort().reverse().slice(0, batchMax)
-    if (places.length === 0) break
+    if (places.length === 0) return { items: found }
     for (const place of places) {
-      const item = found.length < count ? eventItem(context, request, batch.get(place)!) : undefined
+      const item = found.length < count ? eventItem(context, request, blocked, batch.get(place)!) : undefined
       if (item !== undefined) found.push({ place, item })
     }
     looked += places.length
     from = places.at(-1)!
   }
-  return found
+  return found.length < count ? { items: found, reached: from } : { items: found }
 }
 
 /** Events read at once, and in all, to find those that are wanted and not hidden. */
@@ -182,8 +181,7 @@ function collect(
     if (taken >= batchMax && at < oldest - disorderSeconds) return
     const room = roomList[events.room[slot]!]!
     if (room.visibility !== visibility || !mayWrite(room, reader)) continue
-    const conversation = visibility === 'private' ? state.direct.conversation(room.name) : undefined
-    if (conversation !== undefined && ['decline', 'block'].includes(answerOf(conversation, reader))) continue
+    if (visibility === 'private' && hasLeft(state, room.name, reader)) continue
     const place = placeOf(at, events.idHex(slot))
     if (place >= below) continue
     batch.set(place, slot)
@@ -191,14 +189,18 @@ function collect(
   }
 }
 
-function eventItem(context: ReadContext, { reader, args }: ReadRequest, slot: number) {
-  const { board } = context
-  if (board.authorList[board.events.author[slot]!]!.id === reader) return undefined
-  const event = view(context, slot, false)
+function eventItem(context: ReadContext, request: ReadRequest, blocked: ReadonlySet<string>, slot: number) {
+  const { board, state } = context
+  const { reader, args, handle = '' } = request
+  const author = board.authorList[board.events.author[slot]!]!.id
+  if (author === reader || blocked.has(author)) return undefined
+  const event = view(context, state.marks.original(slot), false)
   if (event.hidden || event.type === 'tombstone') return undefined
   const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
   const isReply = target !== none && board.authorList[board.events.author[target]!]!.id === reader
   const type = isReply ? 'reply' : event.to === reader ? 'addressed' : 'mention'
   if (args.kind !== undefined && args.kind !== type) return undefined
-  return { type, at: event.created_at, from: event.author.id, event }
+  // What was edited is here for what its newest version says.
+  if (type === 'mention' && event.version_id !== undefined && !names(event, reader, handle)) return undefined
+  return { type, at: board.events.at[slot]!, from: author, event }
 }

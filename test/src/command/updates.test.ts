@@ -32,15 +32,16 @@ class Source {
     let looked = 0
     for (const { position, room, names } of this.rows) {
       if (position < start.next) continue
-      if (looked++ === rowsMax) return { ok: true, updates, end: { next: position, taken: 0 }, more: true }
+      if (looked++ === rowsMax) return { ok: true, updates, end: { next: position, taken: 0 }, more: true, blocked: [] }
       for (const [nth, name] of names.entries()) {
         if (position === start.next && nth < start.taken) continue
         if (wanted.length > 0 && !wanted.includes(room)) continue
-        if (updates.length === limit) return { ok: true, updates, end: { next: position, taken: nth }, more: true }
+        if (updates.length === limit)
+          return { ok: true, updates, end: { next: position, taken: nth }, more: true, blocked: [] }
         updates.push({ json: JSON.stringify(name), at: position, next: position, taken: nth + 1 })
       }
     }
-    return { ok: true, updates, end, more: false }
+    return { ok: true, updates, end, more: false, blocked: [] }
   }
 }
 

@@ -1,0 +1,31 @@
+/**
+ * Whom a reader has blocked, as the shards of his conversations know it; inbox and updates keep out the same.
+ *
+ * Of a conversation that he declined or blocked he hears nothing. An identity that he blocked speaks to him nowhere: its
+ * replies, mentions and addressed posts are left out, and so are conversations that it opens, until he accepts one.
+ */
+import type { Conversation } from '../../actors/direct/direct.ts'
+import type { State } from '../../actors/state.ts'
+
+export type Standing = 'opened' | 'pending' | 'accept' | 'decline' | 'block'
+
+export function answerOf({ answers, opener }: Conversation, reader: string): Standing {
+  return answers.get(reader) ?? (opener === reader ? 'opened' : 'pending')
+}
+
+/** Did this reader leave the conversation of a room, by declining or blocking it? */
+export function hasLeft({ direct }: State, room: string, reader: string): boolean {
+  const conversation = direct.conversation(room)
+  return conversation !== undefined && ['decline', 'block'].includes(answerOf(conversation, reader))
+}
+
+/** Identity ids: the other side of a blocked dm, the opener of a blocked group. */
+export function blockedBy({ direct, board }: State, reader: string): string[] {
+  const blocked = direct.conversationsOf(reader).filter((each) => answerOf(each, reader) === 'block')
+  const found = blocked.flatMap(({ kind, opener, room }) => {
+    if (kind === 'group') return [opener]
+    const { owner, members } = board.rooms.get(room)!
+    return [...(owner === undefined ? [] : [owner]), ...members]
+  })
+  return [...new Set(found)].filter((each) => each !== reader)
+}

@@ -13,6 +13,7 @@ import { versionsMax } from './marks.ts'
 /** What the command says of its place; `''` and 0: nothing. */
 export type Wanted = {
   readonly page: string
+  readonly kind: string
   /** 32 hex of the event replied to. */
   readonly replyTo: string
   /** 32 hex of the event, or of its newest version, that this replaces. */
@@ -78,6 +79,9 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
     const right = replyTo === '' ? 'left out, as the event is no reply' : `${replyTo}, or left out`
     return no('invalid_field', `a new version stays in its place: reply_to must be ${right}`, 'reply_to')
   }
+  const kind = board.kind(slot)
+  if (wanted.kind !== '' && wanted.kind !== kind)
+    return no('invalid_field', `a new version stays of its kind: kind must be ${kind}, or left out`, 'kind')
   if (wanted.ttl !== 0) return no('invalid_field', 'a new version lives as long as its original: leave ttl out', 'ttl')
   const original = events.idHex(slot)
   return { placed: { page, replyTo, root: threadOf(situation, slot), original, expires: events.expires[slot]! } }

@@ -3,6 +3,7 @@
  * Pure functions of the board's state; who signed was settled before.
  */
 import type { Board } from '../board.ts'
+import { conversationPrefix } from '../direct/direct.ts'
 import { postRefusal } from '../direct/first-messages.ts'
 import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
@@ -13,12 +14,15 @@ import { isScreened, objection } from './policy.ts'
 import { isOfBoard, mayWrite } from './roles.ts'
 
 export type PostArgs = Wanted & {
+  /** '': nothing said. */
   readonly kind: string
   /** Blobs that hang on it, by their 32-hex ids. */
   readonly attachments: readonly string[]
   /** Bits of work that its proof shows, as the front has checked. */
   readonly proofBits: number
 }
+
+export const kindDefault = 'note'
 
 /** What the front needs to compose the answer to a post. */
 export type PostReply = {
@@ -41,6 +45,7 @@ export const decidePost: Decider = (situation, letter) => {
   if (room !== undefined && !mayWrite(room, letter.author) && !isOfBoard(letter)) {
     return refuse('private_room', 'this room is private: only its members read and write', 'room')
   }
+  if (room === undefined && isReserved(letter.to)) return reserved
   const early = postRefusal(state.direct.conversation(letter.to), letter)
   if (early !== undefined) return early
   const placing = placeOf(situation, letter, room, args)
@@ -60,7 +65,7 @@ export const decidePost: Decider = (situation, letter) => {
     if (found !== undefined) return refuse(...found)
   }
   const seq = (room?.events.length ?? 0) + 1
-  const event = eventOf(letter, args.kind, placed, seq, now)
+  const event = eventOf(letter, args.kind === '' ? kindDefault : args.kind, placed, seq, now)
   const isPublic = room?.visibility !== 'private'
   const hexId = Buffer.from(letter.id).toString('hex')
   const planned: Planned[] = []
@@ -91,6 +96,7 @@ export const decidePost: Decider = (situation, letter) => {
 
 export const decideRoomCreate: Decider = ({ board, now }, letter) => {
   if (board.rooms.has(letter.to)) return refuse('name_taken', `there is a room ${letter.to} already`, 'room')
+  if (isReserved(letter.to)) return reserved
   const visibility = letter.args.visibility === 'private' ? 'private' : 'public'
   const members = (letter.args.members as readonly string[]).filter((member) => member !== letter.author)
   const about = letter.args.text as string
@@ -110,6 +116,17 @@ export const decideRoomCreate: Decider = ({ board, now }, letter) => {
     reply: { at: now, isPublic: visibility === 'public' },
   }
 }
+
+/** Nobody makes a room that would pass for a conversation. */
+function isReserved(room: string): boolean {
+  return room.startsWith(conversationPrefix)
+}
+
+const reserved = refuse(
+  'invalid_field',
+  `names that begin with ${conversationPrefix} are those of conversations: take another, or see conversation.open`,
+  'room',
+)
 
 /** The reply to a retry of an accepted post, from what the index holds. */
 export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefined {

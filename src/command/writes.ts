@@ -5,7 +5,7 @@
  */
 import { registryName } from '../../actors/record.ts'
 import { proofWanted } from '../../actors/rooms/policy.ts'
-import type { PostArgs, PostReply } from '../../actors/rooms/room.ts'
+import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { provenBits } from '../format/proof-of-work.ts'
@@ -121,7 +121,7 @@ export class Writes {
     const { command } = verified
     const args: PostArgs = {
       page: given(command.page, ''),
-      kind: given(command.kind, 'note'),
+      kind: given(command.kind, ''),
       replyTo: given(command.reply_to, ''),
       supersedes: supersedesOf(verified),
       attachments: (command.attachments as readonly string[] | undefined) ?? [],
@@ -134,7 +134,7 @@ export class Writes {
     }
     this.#write(verified, room, args, respond, (answer, head) => {
       const { screen, at, replyTo } = answer.reply as PostReply
-      const { kind } = args
+      const kind = given(args.kind, kindDefault)
       const { text } = command as unknown as SignedPost
       if (screen)
         this.#options.screen({ id: verified.sha.toString('hex', 0, 16), room, kind, text, at, isReply: replyTo !== '' })
@@ -178,7 +178,7 @@ export class Writes {
       room,
       page: reply.page,
       seq: reply.seq,
-      kind: args.kind,
+      kind: given(args.kind, kindDefault),
       author: { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) },
       replyTo: reply.replyTo,
       thread: reply.thread,
@@ -200,7 +200,7 @@ export class Writes {
     const isPlain = args.supersedes === '' && args.attachments.length === 0
     if (answer.duplicate || !isPlain) {
       const unread = () => compose(outOfSight)
-      return this.#readBack(verified, 'event.get', { event_id: id }, { answer, respond, notApplied, head, unread })
+      return this.#readBack(verified, 'event.made', { event_id: id }, { answer, respond, notApplied, head, unread })
     }
     compose({
       post: verified.command as unknown as SignedPost,
@@ -321,10 +321,11 @@ export class Writes {
         return respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
       if (!found.ok) return unread!()
       const data = JSON.parse(found.json) as {
-        event?: { event_id: string; log: { index?: number }; signed_payload?: string }
+        event?: { event_id: string; signed_payload?: string }
+        leaf?: number
       }
-      const isMade = data.event?.event_id === sha.slice(0, 32)
-      const leaf = answer.leaf ?? (isMade ? data.event?.log.index : undefined)
+      const leaf = answer.leaf ?? data.leaf
+      delete data.leaf
       const receipt = receiptJson(sha, { at, leaf, head, duplicate: answer.duplicate === true })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
       const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
@@ -349,6 +350,7 @@ const untouched = {
   supersededBy: '',
   versionId: '',
   versions: 0,
+  editedAt: 0,
 }
 
 /** 32 hex of the event that a post is a new version of, or ''. */

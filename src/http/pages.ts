@@ -54,14 +54,14 @@ export function pageDoors(options: PageDoorOptions): Readonly<Record<string, Rou
 }
 
 function proof({ front, address }: PageDoorOptions, exchange: Exchange, id: string): void {
-  const args = { event_id: id }
-  front.read({ op: 'log.proof', args, reader: '' }, (proved) => {
-    if (proved === undefined) return exchange.drop()
-    if (!proved.ok) return send(exchange, 400, noProofPage(id))
-    front.read({ op: 'event.get', args, reader: '' }, (found) => {
-      if (found === undefined) return exchange.drop()
-      if (!found.ok) return send(exchange, 400, noProofPage(id))
-      const { event } = dataOf<{ event: ProofFacts['event'] }>(found)
+  front.read({ op: 'event.get', args: { event_id: id }, reader: '' }, (found) => {
+    if (found === undefined) return exchange.drop()
+    if (!found.ok) return send(exchange, 400, noProofPage(id))
+    const { event } = dataOf<{ event: ProofFacts['event'] }>(found)
+    // What is shown is the newest version, so that is what is proved.
+    front.read({ op: 'log.proof', args: { event_id: event.version_id ?? id }, reader: '' }, (proved) => {
+      if (proved === undefined) return exchange.drop()
+      if (!proved.ok) return send(exchange, 400, noProofPage(id))
       send(exchange, 200, proofPage({ event, proof: dataOf<ProofFacts['proof']>(proved), address }))
     })
   })

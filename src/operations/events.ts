@@ -13,7 +13,7 @@ export const post: Operation = {
   aliases: ['event.post', 'message.post'],
   group: 'events',
   summary:
-    'Post into a room (default `lobby`), or reply with `reply_to`. A public room that is missing is made by its first post.',
+    'Post into a room (default `lobby`), or reply with `reply_to`. A public room that is missing is made by its first post. With `supersedes` in `data` it is a new version of an event of yours.',
   kind: 'write',
   who: 'any key in public rooms, members in private ones',
   required: ['text'],
@@ -33,7 +33,7 @@ export const post: Operation = {
         Type.String({
           pattern: '^[0-9a-f]{32}$',
           description:
-            'makes the post a new version of this event of yours, in the same place; its newest version may be named too',
+            'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. A version is whole: `to`, `attachments` and `format` are those it names itself, and none of the version before',
         }),
       ),
     },

@@ -39,6 +39,11 @@ const steps: readonly (readonly [id: string, title: string, meaning: string])[] 
 
 export function proofPage({ event, proof, address }: ProofFacts): string {
   const id = event.event_id
+  const shown = event.version_id ?? id
+  const version =
+    event.version_id === undefined
+      ? ''
+      : ` It was edited: shown and proved is the newest of its ${event.versions} versions, <code>${shown}</code>.`
   const author = event.author.handle === undefined ? event.author.id : `@${event.author.handle}`
   const gone = event.text === undefined
   const list = steps
@@ -48,7 +53,7 @@ export function proofPage({ event, proof, address }: ProofFacts): string {
     )
     .join('\n')
   const body = `<h1>Is this post in the public log?</h1>
-<p class="quiet">Post <code>${id}</code> by ${escaped(author)} in ${escaped(event.room)}, entry ${proof.leaf_index} of a log of ${proof.tree_size}.</p>
+<p class="quiet">Post <code>${id}</code> by ${escaped(author)} in ${escaped(event.room)}, entry ${proof.leaf_index} of a log of ${proof.tree_size}.${version}</p>
 ${gone ? `<p class="text">The text is gone (${escaped(event.reason ?? 'removed')}). That the post was made, by whom and when, is still proved.</p>` : `<p class="text">${escaped(event.text ?? '')}</p>`}
 <p id="verdict" aria-live="polite" data-event="${id}">Your browser checks it itself. Without JavaScript, use the command below.</p>
 <h2>Step by step</h2>
@@ -62,9 +67,9 @@ ${list}
 <p>It proves that ${gone ? 'a post with this id' : 'exactly these words'} stood in the log when the log had ${proof.tree_size} entries, and that nobody, the board included, can change or drop the entry without everybody seeing it.</p>
 <p>It does not prove that the words are true, who the person behind a key is, or that when they were thought: the time is the board’s.</p>
 <h2>Check it without this page</h2>
-<p>Save <a href="/api/log/proof?message=${id}&amp;format=tlog-proof" download>the proof file</a> or <a href="/api/log/proof?message=${id}">the proof as JSON</a>, then, anywhere and without this board:</p>
-<pre>broadside verify ${id}.json --vkey '${escaped(proof.log.vkey)}'</pre>
-<p class="quiet">To fetch the JSON by hand: <code>curl '${escaped(address)}/api/log/proof?message=${id}' -o ${id}.json</code></p>
+<p>Save <a href="/api/log/proof?message=${shown}&amp;format=tlog-proof" download>the proof file</a> or <a href="/api/log/proof?message=${shown}">the proof as JSON</a>, then, anywhere and without this board:</p>
+<pre>broadside verify ${shown}.json --vkey '${escaped(proof.log.vkey)}'</pre>
+<p class="quiet">To fetch the JSON by hand: <code>curl '${escaped(address)}/api/log/proof?message=${shown}' -o ${shown}.json</code></p>
 `
   return page({ title: `Proof of post ${id.slice(0, 8)}`, body, scripts: ['proof.js'] })
 }

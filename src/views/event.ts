@@ -32,6 +32,8 @@ export type EventView = {
   readonly thread: string
   readonly attachments?: readonly BlobView[]
   readonly created_at: number
+  /** Of an item that was edited: when its newest version was accepted. */
+  readonly edited_at?: number
   readonly expires_at?: number
   /** Of a version: the original, and the version that replaced it. */
   readonly supersedes?: string
@@ -79,6 +81,7 @@ export type EventFacts = {
   readonly supersededBy: string
   readonly versionId: string
   readonly versions: number
+  readonly editedAt: number
 }
 
 /** What was signed, with what hangs on it; or why it is not shown, and whom it was addressed to. */
@@ -104,6 +107,7 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
     thread: facts.thread,
     ...(isGone ? {} : { attachments: body.attachments }),
     created_at: facts.at,
+    ...(facts.editedAt === 0 ? {} : { edited_at: facts.editedAt }),
     ...(facts.expires === 0 ? {} : { expires_at: facts.expires }),
     ...(facts.supersedes === '' ? {} : { supersedes: facts.supersedes }),
     ...(facts.supersededBy === '' ? {} : { superseded_by: facts.supersededBy }),
@@ -133,15 +137,20 @@ export function versionView(state: State, slot: number, frame: Frame, { payload,
     supersededBy: successor === undefined ? '' : board.events.idHex(successor),
     versionId: '',
     versions: 0,
+    editedAt: 0,
   }
   return eventView(facts, bodyOf(state, slot, record, now), payload)
 }
 
-/** An original with its newest version's text; of a slot that is an edit, that version by itself. */
+/**
+ * An original with its newest version's text, signature and leaf; of a slot that is an edit, that version by itself.
+ * Whoever hashes the signed bytes that are shown finds them in the leaf that is shown.
+ */
 export function itemView(state: State, slot: number, bodyFrame: (slot: number) => Frame, showing: Showing): EventView {
   const newest = state.marks.newest(slot)
   if (newest === slot) return versionView(state, slot, bodyFrame(slot), showing)
   const { payload, now } = showing
+  const { events } = state.board
   const record = eventOf(bodyFrame(slot))
   const facts = slotFacts(state, slot, record)
   const body = bodyOf(state, newest, eventOf(bodyFrame(newest)), now)
@@ -150,13 +159,15 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
     author: { ...facts.author, ...('gone' in body ? {} : { public_key: base64url(body.by.key) }) },
     supersedes: '',
     supersededBy: '',
-    versionId: state.board.events.idHex(newest),
+    versionId: events.idHex(newest),
     versions: state.marks.edits(slot).length + 1,
+    editedAt: events.at[newest]!,
+    leaf: facts.leaf === undefined ? undefined : events.leaf[newest]!,
   }
   return eventView(shown, body, payload)
 }
 
-type Standing = Omit<EventFacts, 'supersedes' | 'supersededBy' | 'versionId' | 'versions'>
+type Standing = Omit<EventFacts, 'supersedes' | 'supersededBy' | 'versionId' | 'versions' | 'editedAt'>
 
 function slotFacts(state: State, slot: number, record: Event): Standing {
   const { board, marks } = state

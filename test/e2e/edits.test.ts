@@ -1,4 +1,5 @@
 /** Edits: a post with `data.supersedes` is a new version of an event, shown at that event's place. */
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, person, walkPages } from '../support/client.ts'
@@ -9,6 +10,7 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 type Versioned = EventJson & {
   readonly version_id?: string
   readonly versions?: number
+  readonly edited_at?: number
   readonly supersedes?: string
   readonly superseded_by?: string
   readonly format?: string
@@ -44,7 +46,8 @@ async function versionsOf(id: string): Promise<Versioned[]> {
 }
 
 test('an edit has an id, a seq, a leaf and a proof of its own, and its event is shown with the newest text', async () => {
-  const first = await made(client.post(ada, { room: 'drafts', page: 'one', text: 'first' }))
+  const sent = client.sign(ada, { operation: 'post', room: 'drafts', page: 'one', text: 'first' })
+  const first = await made(client.send(sent.body))
   const other = await made(client.post(ben, { room: 'drafts', page: 'one', text: 'another' }))
   const second = await made(
     edit(first.event_id, '**second**', { data: dataOf(first.event_id, { format: 'markdown' }) }),
@@ -69,8 +72,11 @@ test('an edit has an id, a seq, a leaf and a proof of its own, and its event is 
     text: 'third',
     version_id: third.event_id,
     versions: 3,
-    log: first.log,
+    edited_at: third.created_at,
+    log: third.log,
   })
+  const again = await client.send(sent.body)
+  expect(again.data.receipt).toMatchObject({ duplicate: true, log_index: first.log.index })
   expect(shown).not.toHaveProperty('supersedes')
   expect(await eventOf(second.event_id)).toMatchObject({
     text: '**second**',
@@ -85,6 +91,11 @@ test('an edit has an id, a seq, a leaf and a proof of its own, and its event is 
   ])
   const key = await logKeyOf(client)
   for (const { event_id } of versions) await proveEvent(client, key, event_id)
+  const proof = async (id: string) => (await client.get(`/api/log/proof?message=${id}`)).data
+  expect((await proof(first.event_id)).leaf_index).toBe(first.log.index)
+  const { signed_payload: payload } = await eventOf(first.event_id)
+  const entry = Buffer.from((await proof(third.event_id)).entry!, 'base64').toString()
+  expect(entry).toContain(createHash('sha256').update(payload!).digest('hex'))
 
   const list = await client.get('/api/events?room=drafts&order=asc')
   expect(list.data.events).toMatchObject([
@@ -152,6 +163,7 @@ describe('what an edit may not do', () => {
     ['onto another page', (id) => edit(id, 'x', { page: 'two' }), { code: 'invalid_field', field: 'page' }],
     ['as a reply', (id) => edit(id, 'x', { reply_to: id }), { code: 'invalid_field', field: 'reply_to' }],
     ['with a life of its own', (id) => edit(id, 'x', { ttl: 60 }), { code: 'invalid_field', field: 'ttl' }],
+    ['of another kind', (id) => edit(id, 'x', { kind: 'request' }), { code: 'invalid_field', field: 'kind' }],
     ['of no id', (id) => edit(id.slice(1), 'x'), { code: 'invalid_field', field: 'data' }],
   ]
   test.each(refusals)('%s', async (_, send, refusal) => {

@@ -64,6 +64,16 @@ test('the page says without any script what is proved, what not, and how to chec
   expect(text).toContain(`broadside verify ${id}.json --vkey`)
 })
 
+test('of an edited post the proof of the newest version is linked', async () => {
+  const first = (await client.post(ada, { text: 'before' })).data.event_id!
+  const supersede = { text: 'after', data: JSON.stringify({ schema: 1, supersedes: first }) }
+  const version = (await client.post(ada, supersede)).data.event_id!
+  const { status, text } = await client.get(`/e/${first}/proof`)
+  expect(status).toBe(200)
+  expect(text).toContain('the newest of its 2 versions')
+  expect(text).toContain(`href="/api/log/proof?message=${version}"`)
+})
+
 test('unknown and private posts have the same page', async () => {
   const made = await client.command(ada, { operation: 'room.create', room: 'hidden-room', visibility: 'private' })
   expect(made.status).toBe(200)
@@ -87,7 +97,7 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
   afterAll(() => rmSync(profile, { recursive: true, force: true }))
 
   /** The page as the browser has it when its scripts are done. */
-  async function dom(): Promise<string> {
+  async function dom(event = id): Promise<string> {
     const flags = [
       '--headless',
       '--no-sandbox',
@@ -95,7 +105,7 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
       '--virtual-time-budget=10000',
       `--user-data-dir=${profile}`,
     ]
-    const { stdout } = await promisify(execFile)('chromium', [...flags, '--dump-dom', `${address}/e/${id}/proof`], {
+    const { stdout } = await promisify(execFile)('chromium', [...flags, '--dump-dom', `${address}/e/${event}/proof`], {
       maxBuffer: 1e7,
     })
     return stdout
@@ -110,6 +120,20 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
     expect(first.match(/class="node ours"/g)!.length).toBeGreaterThan(3)
     expect(first).toContain('seen for the first time in this browser')
     expect(await dom()).toContain('the key this browser remembers')
+  })
+
+  test('of an edited post the newest version is proved, of that version by itself too', async () => {
+    const first = (await client.post(ada, { text: 'before' })).data.event_id!
+    const supersede = { text: 'after', data: JSON.stringify({ schema: 1, supersedes: first }) }
+    const version = (await client.post(ada, supersede)).data.event_id!
+    for (const event of [first, version]) {
+      const html = await dom(event)
+      expect(verdictOf(html)).toBe('Proved: your browser checked every step.')
+      expect(html).toContain('<p class="text">after</p>')
+      expect(html).toContain(`/api/log/proof?message=${version}"`)
+    }
+    await client.command(ada, { operation: 'event.redact', event_id: first, reason: 'test' })
+    expect(verdictOf(await dom(first))).toBe('Proved: your browser checked every step.')
   })
 
   test.each<[string, string[], typeof change]>([

@@ -59,14 +59,14 @@ const steps = {
     const same = hex(await sha256(key)) === event.author.id
     return `signed with the key ${event.author.public_key}${same ? '' : ', to which this identity has moved (see the rotation entries of the log)'}`
   },
-  async entry({ event, proof }) {
+  async entry({ proof, shown }) {
     const lines = linesOf(new TextDecoder().decode(fromBase64(proof.entry)))
-    must(lines.get('event') === event.event_id, 'the entry is about another post')
+    must(lines.get('event') === shown, 'the entry is about another post')
     if (proof.signed_payload === undefined)
-      return `entry of post ${event.event_id}; its words are gone, so they cannot be hashed again`
+      return `entry of post ${shown}; its words are gone, so they cannot be hashed again`
     const command = hex(await sha256(encoder.encode(proof.signed_payload)))
     must(lines.get('command') === command, 'the entry names another hash than that of the signed bytes')
-    must(command.slice(0, 32) === event.event_id, 'the id is not the beginning of the hash')
+    must(command.slice(0, 32) === shown, 'the id is not the beginning of the hash')
     return `command ${command}`
   },
   async leaf({ proof, drawn }) {
@@ -191,19 +191,21 @@ function draw({ computed, steps }, holds) {
 async function check() {
   const verdict = document.getElementById('verdict')
   const id = verdict.dataset.event
-  const [proof, event] = await Promise.all(
-    [`/api/log/proof?message=${id}`, `/api/events/${id}`].map(async (path) => {
-      const { ok, data, error } = await (await fetch(path)).json()
-      if (!ok) throw new Broken(error.message)
-      return data.event ?? data
-    }),
-  )
+  const get = async (path) => {
+    const { ok, data, error } = await (await fetch(path)).json()
+    if (!ok) throw new Broken(error.message)
+    return data.event ?? data
+  }
+  const event = await get(`/api/events/${id}`)
+  // Of an edited post the newest version is shown: its words, its signature, its leaf.
+  const shown = event.version_id ?? id
+  const proof = await get(`/api/log/proof?message=${shown}`)
   const drawn = { computed: [], steps: [] }
   let broken = 0
   for (const [name, step] of Object.entries(steps)) {
     const item = document.getElementById(`step-${name}`)
     try {
-      const found = await step({ proof, event, drawn })
+      const found = await step({ proof, event, shown, drawn })
       item.className = found === null ? 'none' : 'good'
       item.querySelector('.found').textContent =
         found ?? 'the words are gone, and with them what was signed: nothing to check here'

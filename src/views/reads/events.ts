@@ -28,6 +28,12 @@ export const eventsReads: Reads = {
       const event = view(context, slot, true)
       return ok({ event }, scopeOf([event]))
     }),
+  /** What a post answers: the event as it is shown, and the leaf of the very version that the command made. */
+  'event.made': (context, request) =>
+    withEvent(context, request, (slot) => {
+      const leaf = context.visibility === 'public' ? { leaf: context.board.events.leaf[slot]! } : {}
+      return ok({ event: view(context, slot, false), ...leaf })
+    }),
   'events.list': listEvents,
   'event.history': (context, request) => withEvent(context, request, (slot) => history(context, request, slot)),
   'thread.get': (context, request) => withEvent(context, request, (slot) => thread(context, request, slot)),

@@ -52,13 +52,13 @@ const deliver: Decider = ({ state, now }, letter) => {
   if (receiver === undefined || !opens(receiver, hash)) return refuse('not_found', closedDoor)
   const before = came.dedupe === '' ? undefined : receiver.seen.get(came.dedupe)
   if (before !== undefined && now - before.at < dedupeSeconds)
-    return { ok: true, records: [], reply: { item: before.item, duplicate: true } }
+    return { ok: true, records: [], reply: { item: before.item, bytes: before.bytes, duplicate: true } }
   const item = receiver.count + 1
   const facts: ItemFacts = { ...came, item }
   return {
     ok: true,
     records: [planned(letter.to, letter.author, 'receiver.item', facts, now)],
-    reply: { item, at: now },
+    reply: { item, bytes: came.body.length, at: now },
   }
 }
 

@@ -61,7 +61,7 @@ export type Receiver = {
   /** Number of the newest item that is posted, or that never will be. */
   posted: number
   /** Dedupe value (hashed) -> the item it came with, oldest first. */
-  readonly seen: Map<string, { readonly item: number; readonly at: number }>
+  readonly seen: Map<string, { readonly item: number; readonly at: number; readonly bytes: number }>
 }
 
 type Packed = readonly (readonly [
@@ -74,7 +74,7 @@ type Packed = readonly (readonly [
   count: number,
   posted: number,
   items: readonly (readonly [item: number, shard: number, seq: number, at: number])[],
-  seen: readonly (readonly [value: string, item: number, at: number])[],
+  seen: readonly (readonly [value: string, item: number, at: number, bytes: number])[],
 ])[]
 
 export class Receivers implements Part {
@@ -118,7 +118,7 @@ export class Receivers implements Part {
       each.count,
       each.posted,
       each.items.map(({ item, shard, seq, at }) => [item, shard, seq, at] as const),
-      [...each.seen].map(([value, { item, at }]) => [value, item, at] as const),
+      [...each.seen].map(([value, { item, at, bytes }]) => [value, item, at, bytes] as const),
     ])
   }
 
@@ -134,7 +134,7 @@ export class Receivers implements Part {
         count,
         posted,
         items: items.map(([item, shard, seq, at]) => ({ item, shard, seq, at })),
-        seen: new Map(seen.map(([value, item, at]) => [value, { item, at }])),
+        seen: new Map(seen.map(([value, item, at, bytes = 0]) => [value, { item, at, bytes }])),
       })
   }
 
@@ -181,7 +181,7 @@ export class Receivers implements Part {
   }
 
   #arrived({ at, facts }: Act, { shard, seq, change }: ActPlace): void {
-    const { receiver: id, item, dedupe } = facts as ItemFacts
+    const { receiver: id, item, dedupe, body } = facts as ItemFacts
     const receiver = this.#byId.get(id)!
     receiver.count = item
     receiver.items.push({ item, shard, seq, at })
@@ -193,7 +193,7 @@ export class Receivers implements Part {
     if (dedupe !== '') {
       // Moved to the end: the map is in order of time.
       receiver.seen.delete(dedupe)
-      receiver.seen.set(dedupe, { item, at })
+      receiver.seen.set(dedupe, { item, at, bytes: body.length })
     }
     this.#core.changes.add('receiver.item', { position: change, room: nowhere, slot: nowhere, subject: id, at })
   }

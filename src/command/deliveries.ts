@@ -125,8 +125,9 @@ export class Deliveries {
     this.#options.actors.write(ownLetter('receiver.deliver', owner, args), (answer) => {
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(fromActor(answer.refusal))
-      const { item, duplicate } = answer.reply as { item: number; duplicate?: true }
-      const data = { item, bytes: body.length, ...(duplicate === undefined ? {} : { duplicate }) }
+      // Of a duplicate these are the bytes of what is kept, not of what came now.
+      const { item, bytes, duplicate } = answer.reply as { item: number; bytes: number; duplicate?: true }
+      const data = { item, bytes, ...(duplicate === undefined ? {} : { duplicate }) }
       respond(readReply({ ok: true, json: JSON.stringify(data) }))
       if (door.post && duplicate === undefined) this.#options.post({ receiver, owner, room, label, item })
     })

@@ -59,7 +59,8 @@ const ItemSchema = Type.Object(
 export const receiverCreate: Operation = {
   name: 'receiver.create',
   group: 'receivers',
-  summary: 'Make a receive URL: what is POSTed or PUT there is kept for you, and posted into `room` if you wish.',
+  summary:
+    'Make a receive URL: what is POSTed or PUT there is kept for you, and with `post` in `data` posted into `room` too.',
   kind: 'write',
   who: `${who}; \`room\` must be one that you may write in`,
   required: ['data'],
@@ -76,7 +77,8 @@ export const receiverCreate: Operation = {
       dedupe_header: Type.Optional(
         Type.String({
           pattern: '^[A-Za-z0-9-]{1,64}$',
-          description: 'header whose value names a delivery: the same value within 24 h is the same item',
+          description:
+            'header whose value names a delivery: the same value within 24 h is the same item. Without it nothing is: for Standard Webhooks name webhook-id',
         }),
       ),
       hmac_secret: Type.Optional(

@@ -143,6 +143,8 @@ describe('a delivery', () => {
     expect(both.map(({ data }) => data.item)).toEqual([2, 2, 2])
     expect(both.filter(({ data }) => data.duplicate !== true)).toHaveLength(1)
     expect((await named('one')).data).toEqual({ item: 1, bytes: 11, duplicate: true })
+    const other = await mail.deliver(url, 'another, longer body', { 'x-delivery-name': 'one' })
+    expect(other.data).toEqual({ item: 1, bytes: 11, duplicate: true })
     await mail.again((board) => board.kill())
     expect((await named('two')).data).toMatchObject({ item: 2, duplicate: true })
     // Too long to name anything, and no name at all: kept each time.

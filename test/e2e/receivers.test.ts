@@ -89,6 +89,7 @@ describe('making one', () => {
     await mail.client.command(owner, { operation: 'room.policy.set', room: 'quiet', data: '{"write":"owner"}' })
     await mail.client.command(owner, { operation: 'room.create', room: 'secret-in', visibility: 'private' })
     expect(await mail.create(ada, { post: true })).toMatchObject({ status: 400, code: 'missing_field', field: 'room' })
+    expect(await mail.create(ada, {}, { room: 'lobby' })).toMatchObject({ code: 'invalid_field', field: 'room' })
     expect(await mail.create(ada, { post: true }, { room: 'no-such-room' })).toMatchObject({
       status: 400,
       code: 'not_found',

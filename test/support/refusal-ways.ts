@@ -1,5 +1,6 @@
 /** How to be refused: for every operation and every code that it declares, a command that gets this answer. */
 import { operationByName } from '../../src/operations/index.ts'
+import type { World } from './operation-setups.ts'
 import {
   asIs,
   byAnother,
@@ -24,6 +25,10 @@ import {
   unsigned,
   type Way,
 } from './refused.ts'
+
+/** Somebody wants what is delivered posted into this room. */
+const receiverInto = (world: World, room: string) =>
+  send(world, 'receiver.create', world.someone(), { room, data: '{"schema":1,"post":true}' })
 
 /** By the name of the operation, by code. */
 export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
@@ -223,6 +228,10 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   'conversation.respond': {
     ...byRotatedOrSuspended('conversation.respond'),
     not_found: asIs('conversation.respond'),
+    wrong_state: async (world) => {
+      const { opener, room } = await world.conversation()
+      return send(world, 'conversation.respond', opener, { room })
+    },
     private_room: byAnother('conversation.respond'),
   },
   'conversations.list': { unsigned: unsigned('conversations.list'), key_rotated: byOldKey('conversations.list') },
@@ -236,9 +245,9 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     wrong_state: (world) => send(world, 'room.read_token', world.someone(), { room: 'lobby' }),
   },
   'receiver.create': {
-    not_found: inNoRoom('receiver.create'),
-    private_room: outside('receiver.create'),
-    room_write_restricted: inPolicy('receiver.create', { write: 'members' }),
+    not_found: (world) => receiverInto(world, 'no-such-room'),
+    private_room: async (world) => receiverInto(world, (await world.privateRoom()).room),
+    room_write_restricted: async (world) => receiverInto(world, (await underPolicy(world, { write: 'members' })).room),
     wrong_state: async (world) => {
       const signer = world.someone()
       for (let n = 0; n < 8; n++) await world.receiver(signer)

@@ -81,6 +81,12 @@ function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
   const { hmac_secret: secret = '', allow_from: allowed = [], post = false } = data
   if (post && !hasRoom)
     return refusal('missing_field', 'with "post" each item is posted into a room: name it as room', 'room')
+  if (!post && hasRoom)
+    return refusal(
+      'invalid_field',
+      'room is where items are posted: set "post" to true in data, or leave room out',
+      'room',
+    )
   if (secret !== '' && !/^[\x20-\x7e]*$/.test(secret))
     return refusal('invalid_field', '"hmac_secret" must be printable ASCII', 'data')
   if (secret !== '' && webhookKey(secret) === undefined)

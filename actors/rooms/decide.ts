@@ -183,6 +183,12 @@ const setPolicy = inRoom((room, { state, now }, letter) => {
         'data',
       )
   }
+  if (room.visibility === 'private' && (set.front_page === true || set.archive === true))
+    return refuse(
+      'invalid_field',
+      'a private room is on no first page and in no archive: front_page and archive stay false',
+      'data',
+    )
   const policy: Policy = { ...state.rules.policyOf(room.name), ...set }
   return act(letter, now, { facts: { policy }, isPublic: room.visibility === 'public' })
 })

@@ -49,6 +49,10 @@ export const openPolicy: Policy = {
   archive: true,
 }
 
+/** What holds of any policy in a private room: nothing of it is in public. */
+export const unseen = { front_page: false, archive: false } as const
+export const privatePolicy: Policy = { ...openPolicy, ...unseen }
+
 export function isClosed({ closed, closes_at }: Policy, now: number): boolean {
   return closed || (closes_at !== 0 && closes_at <= now)
 }
@@ -100,30 +104,32 @@ export function objection(policy: Policy, candidate: Candidate, standing: Standi
       `posts of this room live ${policy.ttl_max} s at most: set ttl to 1 to ${policy.ttl_max}`,
       'ttl',
     ]
+  // Nobody is to work for a post that he may not write.
+  const barred = candidate.isEdit ? undefined : rightObjection(policy, candidate, standing.room)
+  if (barred !== undefined) return barred
   if (candidate.proofBits < policy.proof_bits)
     return ['proof_required', proofWanted('this room', policy.proof_bits), 'proof']
-  if (candidate.isEdit) return undefined
-  return (candidate.isReply ? replyObjection : threadObjection)(policy, candidate, standing)
+  return candidate.isEdit ? undefined : countObjection(policy, candidate, standing)
 }
 
-function threadObjection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
-  const { room } = standing
-  const { author, operator } = candidate
+function rightObjection(policy: Policy, candidate: Candidate, room: Room): Objection | undefined {
+  return (candidate.isReply ? replyObjection : threadObjection)(policy, candidate, room)
+}
+
+function threadObjection(policy: Policy, { author, operator }: Candidate, room: Room): Objection | undefined {
   const isOwner = mayOwn(room, author, operator)
   if (policy.write === 'owner' && !isOwner)
     return ['room_write_restricted', 'only the owner of this room begins threads in it', 'room']
   if (policy.write === 'members' && !isOwner && !room.members.has(author))
     return ['room_write_restricted', 'only members begin threads in this room: see room.join', 'room']
-  return countObjection(policy, candidate, standing)
+  return undefined
 }
 
-function replyObjection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
-  const { room } = standing
-  const { author, operator } = candidate
+function replyObjection(policy: Policy, { author, operator }: Candidate, room: Room): Objection | undefined {
   if (policy.reply === 'none') return ['room_reply_restricted', 'this room takes no replies', 'reply_to']
   if (policy.reply === 'members' && !mayOwn(room, author, operator) && !room.members.has(author))
     return ['room_reply_restricted', 'only members reply in this room: see room.join', 'reply_to']
-  return countObjection(policy, candidate, standing)
+  return undefined
 }
 
 function countObjection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {

@@ -8,7 +8,7 @@ import type { Room } from '../board.ts'
 import type { Core } from '../core.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
-import { openPolicy, type Policy } from './policy.ts'
+import { openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
 
 export type Invite = {
   /** 32 hex: id of the command that made it. */
@@ -82,7 +82,10 @@ export class Rules implements Part {
     'room.owner.transfer': (act) => this.#transfer(act),
     'room.invite.create': (act) => this.#invite(act),
     'room.invite.accept': (act) => this.#accept(act),
-    'room.policy.set': (act) => void this.#policies.set(act.room, act.facts.policy as Policy),
+    'room.policy.set': (act) => {
+      const policy = act.facts.policy as Policy
+      this.#policies.set(act.room, this.#isPrivate(act.room) ? { ...policy, ...unseen } : policy)
+    },
     report: (act, place) => this.#report(act, place),
     'report.resolve': (act, place) => this.#settle(act, place),
   }
@@ -102,7 +105,7 @@ export class Rules implements Part {
   }
 
   policyOf(room: string): Policy {
-    return this.#policies.get(room) ?? openPolicy
+    return this.#policies.get(room) ?? (this.#isPrivate(room) ? privatePolicy : openPolicy)
   }
 
   /** Invites that are good at this time. */
@@ -172,6 +175,10 @@ export class Rules implements Part {
       const end = settled === null ? undefined : { shard: settled[0]!, seq: settled[1]! }
       this.#keepReport({ id, event, room, by, at, shard, seq, settled: end })
     }
+  }
+
+  #isPrivate(room: string): boolean {
+    return this.#core.board.rooms.get(room)?.visibility === 'private'
   }
 
   #room({ room }: Act): Room {

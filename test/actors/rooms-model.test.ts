@@ -206,6 +206,7 @@ class Model {
       const isSmall = JSON.stringify(step.set) === '{"front_page":false}'
       const moderates = role === 'moderator' || (by === operator && !this.isPrivate)
       if (!isOwner && !(isSmall && moderates)) return 'forbidden'
+      if (this.isPrivate && (step.set.front_page === true || step.set.archive === true)) return 'invalid_field'
       this.policy = { ...this.policy, ...step.set }
       return 'ok'
     }
@@ -277,12 +278,12 @@ class Model {
     const isReply = reply && this.posts.length > 0
     if (policy.closed || (policy.closes_at > 0 && policy.closes_at <= now)) return 'wrong_state'
     if (policy.ttl_max > 0 && (ttl === 0 || ttl > policy.ttl_max)) return 'invalid_field'
-    if (proofBits < policy.proof_bits) return 'proof_required'
     const isMember = this.isOwner(by) || this.role(by) !== 'none'
     if (!isReply && policy.write === 'owner' && !this.isOwner(by)) return 'room_write_restricted'
     if (!isReply && policy.write === 'members' && !isMember) return 'room_write_restricted'
     if (isReply && policy.reply === 'none') return 'room_reply_restricted'
     if (isReply && policy.reply === 'members' && !isMember) return 'room_reply_restricted'
+    if (proofBits < policy.proof_bits) return 'proof_required'
     if (policy.max_events > 0 && this.posts.length >= policy.max_events) return 'wrong_state'
     const own = this.posts.filter((post) => post.by === by)
     const isExempt = this.owner === by || this.roles.get(by) === 'moderator' || (by === operator && !this.isPrivate)
@@ -351,7 +352,8 @@ test('a room decides what its model says, and packs and replays to the same stat
       const { board, rules } = subject.state
       const made = board.rooms.get(room)!
       expect(people.map(({ id }) => roleOf(made, id))).toEqual(people.map((_, n) => model.role(n)))
-      expect(rules.policyOf(room)).toEqual(model.policy)
+      const seen = model.isPrivate ? { ...model.policy, front_page: false, archive: false } : model.policy
+      expect(rules.policyOf(room)).toEqual(seen)
       expect(rules.openInvites(room, subject.now).length).toBe(
         model.invites.filter(({ ends }) => ends > subject.now).length,
       )

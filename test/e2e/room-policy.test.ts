@@ -50,6 +50,15 @@ describe('policy', () => {
     archive: true,
   }
 
+  test('a private room is on no first page and in no archive', async () => {
+    await make('inner', { visibility: 'private' })
+    const unseen = { ...defaults, front_page: false, archive: false }
+    expect((await roomOf(owner, 'inner')).policy).toEqual(unseen)
+    for (const key of ['front_page', 'archive'])
+      expect(told(await setPolicy('inner', { [key]: true }))).toBe('400 invalid_field data')
+    expect(dataOf(await setPolicy('inner', { rules: 'r', archive: false })).policy).toEqual({ ...unseen, rules: 'r' })
+  })
+
   test('a key left out keeps its value; unknown keys, no keys and wrong values are refused', async () => {
     await make('law')
     expect(await run(stranger, { operation: 'room.policy.get', room: 'law' })).toEqual({
@@ -191,6 +200,8 @@ describe('policy', () => {
     for (const short of [solveProof(signed.sha256, 4)!, solveProof(other, 8)!, 'nonsense'])
       expect(told(await withProof(short)), short).toBe('400 proof_required proof')
     expect(told(await withProof(solveProof(signed.sha256, 8)!))).toBe('200 ok')
+    await setPolicy('brief', { write: 'members' })
+    expect(told(await client.post(stranger, { room: 'brief', text: 'x' }))).toBe('403 room_write_restricted room')
   })
 })
 

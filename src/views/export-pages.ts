@@ -142,8 +142,8 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
   const rotation = state.people.rotations[at.rotation]
   if (rotation?.change === position) {
     const isOutside = !isWithin(rotation.at, filter) || at.given > 0
-    // Whoever reads one room alone needs them too: they say whose the keys are.
-    return isOutside ? [] : [rotationLine(context, rotation)]
+    // Whoever reads one room alone needs those of its authors too: they say whose the keys are.
+    return isOutside || !hasLine(context, rotation.identity, filter) ? [] : [rotationLine(context, rotation)]
   }
   const change = state.changes.at(at.row)
   if (!change.kind.startsWith('event.') || !isWithin(change.at, filter)) return []
@@ -158,6 +158,21 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
     )
     .slice(at.given)
     .map((slot) => exportLine(context, slot))
+}
+
+/** Has this identity written anything that an export of the room has? */
+function hasLine({ state }: ExportContext, identity: string, { room, ...times }: ExportFilter): boolean {
+  if (room === undefined) return true
+  const { board, marks } = state
+  const number = board.rooms.get(room)!.number
+  const own = board.authors.get(identity)?.events
+  for (let position = 0; position < (own?.length ?? 0); position++) {
+    const slot = own!.at(position)
+    if (board.events.room[slot] !== number || !isForArchive(state, slot)) continue
+    // What was hidden, restored or redacted later has a line there too.
+    if (isWithin(board.events.at[slot]!, times) || marks.changedAt(slot) > 0) return true
+  }
+  return false
 }
 
 function isWithin(at: number, { since, until }: ExportFilter): boolean {

@@ -163,6 +163,20 @@ describe('rotation', () => {
       expect((await identity(target)).id).toBe(ada.id)
   })
 
+  test('the export of a room has the rotations of those who wrote there, and no others', async () => {
+    await client.post(person('who never rotates'), { room: 'elsewhere', text: 'x' })
+    const rotationsIn = async (query: string) =>
+      (await client.get(`/v1/export${query}`)).text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { type: string; identity?: string })
+        .filter(({ type }) => type === 'rotation')
+        .map(({ identity }) => identity)
+    expect(await rotationsIn('')).toContain(ada.id)
+    expect(await rotationsIn('?room=lobby')).toContain(ada.id)
+    expect(await rotationsIn('?room=elsewhere')).toEqual([])
+  })
+
   test('the same rotation again is a repetition', async () => {
     const again = await client.send(retry.body)
     expect(again.data).toMatchObject({ identity: { id: ada.id }, receipt: { event_id: retry.id, duplicate: true } })

@@ -80,6 +80,14 @@ const write: Decider = (situation, letter) => {
   if (base > latest)
     return refuse('invalid_field', `base_version is ${base}, and the newest version is ${latest}`, 'data')
   const text = signedText(letter.by.signed)
+  // Two who made the same change from an older version agree: that is a merge. Who has seen the newest one says nothing new.
+  const isSame = base === latest && (title === '' || title === doc.title) && text === textOf(situation, doc, latest)
+  if (isSame)
+    return refuse(
+      'invalid_field',
+      `text is that of version ${latest}, the newest, already: there is nothing to write`,
+      'text',
+    )
   const merged = base === latest ? undefined : mergedText(situation, doc, base, text)
   if (merged === null || (merged !== undefined && Buffer.byteLength(merged.text) > limits.bytes))
     return conflict(situation, doc, base)

@@ -79,9 +79,12 @@ describe('one writer', () => {
     expect(told(await write(doc.id, 2, 'y'))).toBe('400 invalid_field data')
     expect(told(await write(doc.id, 0, 'y'))).toBe('400 invalid_field data')
     expect(told(await write(nothing, 1, 'y'))).toBe('400 not_found target')
+    expect(told(await write(doc.id, 1, 'x'))).toBe('400 invalid_field text')
+    expect(told(await write(doc.id, 1, 'x', ada, { title: 'Another' }))).toBe('200 ok')
+    expect(told(await write(doc.id, 2, 'x', ada, { title: 'Another' }))).toBe('400 invalid_field text')
     expect(told(await write(doc.id, 1, 'y', eve))).toBe('403 forbidden target')
     expect(told(await readBy(undefined, nothing))).toBe('400 not_found target')
-    expect(told(await readBy(undefined, doc.id, 2))).toBe('400 not_found data')
+    expect(told(await readBy(undefined, doc.id, 3))).toBe('400 not_found data')
     expect(told(await readBy(undefined, 'lobby'))).toBe('400 invalid_field target')
     expect(told(await client.command(ada, createFields('x', { room: 'nowhere' })))).toBe('400 not_found room')
     expect(told(await client.command(ada, createFields('x', { visibility: 'private' })))).toBe(

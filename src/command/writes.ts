@@ -17,6 +17,7 @@ import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
+import { receiptJson } from './receipt.ts'
 import { fromActor, type Respond, refused, type Verified } from './reply.ts'
 import type { Throttle } from './throttle.ts'
 
@@ -378,29 +379,7 @@ function given(value: Command[keyof Command], fallback: string): string {
   return typeof value === 'string' && value !== '' ? value : fallback
 }
 
-let lastHead: Head | undefined
-let lastHeadJson = ''
-
-/** `"tree_size":…,"checkpoint":…` of a head; one head covers a whole batch, so its text is made once. */
-function headJson(head: Head): string {
-  if (head !== lastHead) {
-    lastHead = head
-    lastHeadJson = `"tree_size":${head.size},"checkpoint":${JSON.stringify(head.checkpoint)}`
-  }
-  return lastHeadJson
-}
-
 /** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
 function shaOf(verified: Verified, { reply }: Accepted): string {
   return (reply as { sha?: string }).sha ?? verified.sha.toString('hex')
-}
-
-function receiptJson(
-  sha: string,
-  facts: { at: number; leaf: number | undefined; head: Head | undefined; duplicate?: boolean },
-): string {
-  const log =
-    facts.leaf === undefined || facts.head === undefined ? '' : `,"log_index":${facts.leaf},${headJson(facts.head)}`
-  const duplicate = facts.duplicate === true ? ',"duplicate":true' : ''
-  return `{"event_id":"${sha.slice(0, 32)}","command_sha256":"${sha}","accepted_at":${facts.at}${duplicate}${log}}`
 }

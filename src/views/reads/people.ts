@@ -23,6 +23,8 @@ export const peopleReads: Reads = {
     withIdentity(context, request, (author) => ok({ identity: identityView(context.state, author) })),
   'identity.events': (context, request) =>
     withIdentity(context, request, ({ id }) => {
+      // Public ones alone, its own too: who was let go of a private room reads nothing of it by having written there.
+      if (context.visibility === 'private') return { ok: false, absent: unknown }
       const args = { ...request.args, target: id }
       return eventsReads['events.list']!(context, { ...request, op: 'events.list', args })
     }),

@@ -38,8 +38,15 @@ export type BlobFacts = {
   readonly is_image: boolean
 }
 
-/** What `blob.delete` decided. `file`: the file that nobody needs any more, '' while another blob of the room has the same bytes. */
-export type DeletedFacts = { readonly target: string; readonly reason: string; readonly file: string }
+/** What `blob.delete` decided. */
+export type DeletedFacts = {
+  readonly target: string
+  readonly reason: string
+  /** The file that nobody needs any more, '' while another blob of the room has the same bytes. */
+  readonly file: string
+  /** It was not who put it. */
+  readonly moderated?: true
+}
 
 /** A blob as a reader sees it; of a deleted one its name and type are gone, `url` is absent in private rooms. */
 export type BlobView = {

@@ -1,7 +1,7 @@
 /** Decisions over blobs: pure functions of the state; who signed was settled before. */
 import { act } from '../act.ts'
 import { fileObjection } from '../rooms/additions.ts'
-import { mayModerate, mayWrite } from '../rooms/roles.ts'
+import { isOwnersAlone, mayModerate, mayWrite, ownersAlone } from '../rooms/roles.ts'
 import { type Decider, refuse } from '../write.ts'
 import type { BlobFacts, DeletedFacts } from './blobs.ts'
 
@@ -39,7 +39,13 @@ const remove: Decider = ({ state, board, now }, letter) => {
   if (blob.deleted !== undefined) return refuse('not_found', `blob ${target} was deleted before`, 'target')
   if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
     return refuse('forbidden', 'only who put a file, or a moderator of its room, may delete it', 'target')
-  const facts: DeletedFacts = { target, reason, file: state.blobs.hasTwin(blob) ? '' : blob.sha256 }
+  if (isOwnersAlone(room, blob.author, letter)) return refuse('forbidden', ownersAlone, 'target')
+  const facts: DeletedFacts = {
+    target,
+    reason,
+    file: state.blobs.hasTwin(blob) ? '' : blob.sha256,
+    ...(blob.author === letter.author ? {} : { moderated: true }),
+  }
   return act(letter, now, { facts, isPublic: room.visibility === 'public' })
 }
 

@@ -8,8 +8,8 @@ import { hash } from 'node:crypto'
 import { act } from '../act.ts'
 import type { Room } from '../board.ts'
 import { type Act, commandSha, RecordType } from '../record.ts'
-import { documentObjection } from '../rooms/additions.ts'
-import { mayModerate, mayWrite } from '../rooms/roles.ts'
+import { documentObjection, editObjection } from '../rooms/additions.ts'
+import { isOwnersAlone, mayModerate, mayWrite, ownersAlone } from '../rooms/roles.ts'
 import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import {
   type Doc,
@@ -66,8 +66,11 @@ const write: Decider = (situation, letter) => {
   if (doc === undefined || !maySee(situation, doc, letter)) return unknown(target)
   if (doc.isDeleted) return refuse('not_found', `document ${target} was deleted`, 'target')
   const room = situation.board.rooms.get(doc.actor)
-  const objection = room === undefined ? undefined : objectionOf(situation, letter, room)
-  if (objection !== undefined) return objection
+  const objection =
+    room === undefined
+      ? undefined
+      : editObjection(situation.state.rules.policyOf(room.name), room, letter, { maker: doc.owner, now: situation.now })
+  if (objection !== undefined) return refuse(...objection)
   if (room === undefined && doc.owner !== letter.author)
     return refuse('forbidden', 'only the owner of this document writes it: it is in no room', 'target')
   const latest = doc.places.length
@@ -109,12 +112,11 @@ const remove: Decider = (situation, letter) => {
   if (doc.isDeleted) return refuse('not_found', `document ${target} was deleted`, 'target')
   const room = situation.board.rooms.get(doc.actor)
   const { author, operator } = letter
-  const mayRemove =
-    doc.owner === author ||
-    (room === undefined ? operator && isListed(doc.visibility) : mayModerate(room, author, operator))
+  const mayRemove = doc.owner === author || (room === undefined ? operator : mayModerate(room, author, operator))
   if (!mayRemove)
     return refuse('forbidden', 'only who made a document, or a moderator of its room, may delete it', 'target')
-  const facts: DocDeletedFacts = { target, reason }
+  if (room !== undefined && isOwnersAlone(room, doc.owner, letter)) return refuse('forbidden', ownersAlone, 'target')
+  const facts: DocDeletedFacts = { target, reason, ...(doc.owner === author ? {} : { moderated: true }) }
   return act(letter, situation.now, { facts, isPublic: isListed(doc.visibility) })
 }
 

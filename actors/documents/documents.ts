@@ -51,7 +51,8 @@ export type Merged = {
   readonly onto_version: number
 }
 
-export type DocDeletedFacts = { readonly target: string; readonly reason: string }
+/** `moderated`: it was not its maker who deleted it. */
+export type DocDeletedFacts = { readonly target: string; readonly reason: string; readonly moderated?: true }
 
 /** A version as its record has it. */
 export type Version = {

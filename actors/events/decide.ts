@@ -4,7 +4,7 @@ import type { Room } from '../board.ts'
 import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
 import { isScreened } from '../rooms/policy.ts'
-import { isOfBoard, mayModerate, mayWrite } from '../rooms/roles.ts'
+import { isOfBoard, isOwnersAlone, mayModerate, mayWrite, ownersAlone } from '../rooms/roles.ts'
 import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
@@ -49,10 +49,8 @@ function powerOver(
     return refuse('forbidden', `only ${who} may do this`, 'event_id')
   if (room.owner === letter.author) return 'room'
   if (!room.moderators.has(letter.author)) return 'operator'
-  if (author !== room.owner) return 'room'
-  return letter.operator
-    ? 'operator'
-    : refuse('forbidden', 'a moderator does not touch what the owner of the room wrote', 'event_id')
+  if (isOwnersAlone(room, author, letter)) return refuse('forbidden', ownersAlone, 'event_id')
+  return author === room.owner ? 'operator' : 'room'
 }
 
 const hide = about((subject, { state, now }, letter) => {

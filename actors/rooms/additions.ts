@@ -1,18 +1,30 @@
 /**
  * What the policy of a room says of what people add beside posts: files and documents.
  *
- * A document is written by who may begin a thread. A file is put by who may begin a thread or reply, since either may carry it.
+ * A document is made by who may begin a thread, and written on by its maker and by whoever has a role in the room. A file is put by who may begin a thread or reply, since either may carry it.
  * Numbers that a policy sets for posts do not count these.
  */
 import type { Room } from '../board.ts'
 import { isClosed, type Objection, type Policy } from './policy.ts'
-import { mayOwn, mayWrite } from './roles.ts'
+import { mayOwn, mayWrite, roleOf } from './roles.ts'
 
 export type Adding = { readonly author: string; readonly operator: boolean }
 
-/** Why this identity may not write documents of the room, or undefined. */
+/** Why this identity may not make documents in the room, or undefined. */
 export function documentObjection(policy: Policy, room: Room, adding: Adding, now: number): Objection | undefined {
   return beforeAll(policy, room, adding, now) ?? (mayBegin(policy, room, adding) ? undefined : restricted)
+}
+
+/** Why this identity may not write a document of the room that `maker` made, or undefined. */
+export function editObjection(
+  policy: Policy,
+  room: Room,
+  adding: Adding,
+  { maker, now }: { readonly maker: string; readonly now: number },
+): Objection | undefined {
+  const { author, operator } = adding
+  const isEditor = author === maker || roleOf(room, author) !== 'none' || mayOwn(room, author, operator)
+  return beforeAll(policy, room, adding, now) ?? (isEditor ? undefined : notEditor)
 }
 
 /** Why this identity may not put files into the room, or undefined. */
@@ -22,6 +34,12 @@ export function fileObjection(policy: Policy, room: Room, adding: Adding, now: n
 }
 
 const restricted: Objection = ['room_write_restricted', 'the policy of this room does not let you add to it', 'room']
+
+const notEditor: Objection = [
+  'room_write_restricted',
+  'only who made this document and members of its room write it: see room.join',
+  'target',
+]
 
 function beforeAll(policy: Policy, room: Room, { author }: Adding, now: number): Objection | undefined {
   if (!mayWrite(room, author)) return ['private_room', 'this room is private: only its members read and write', 'room']

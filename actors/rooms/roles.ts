@@ -31,6 +31,18 @@ export function mayModerate(room: Room, author: string, operator: boolean): bool
   return room.owner === author || room.moderators.has(author) || (operator && room.visibility === 'public')
 }
 
+export const ownersAlone = 'a moderator does not touch what the owner of the room made'
+
+/** What a moderator who is no operator leaves alone: what the owner of the room made. */
+export function isOwnersAlone(
+  room: Room,
+  maker: string,
+  { author, operator }: { readonly author: string; readonly operator: boolean },
+): boolean {
+  const isPublicOperator = operator && room.visibility === 'public'
+  return maker === room.owner && author !== room.owner && room.moderators.has(author) && !isPublicOperator
+}
+
 /** The board itself wrote this letter (src/command/voice.ts). */
 export function isOfBoard({ via }: { readonly via: string }): boolean {
   return via === 'board'

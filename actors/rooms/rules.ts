@@ -50,6 +50,8 @@ const logged: ReadonlySet<string> = new Set([
   'room.restore',
   'event.redact',
 ])
+/** Shown where it was not the maker who did it: he deletes his own without a word. */
+const loggedOfOthers: ReadonlySet<string> = new Set(['blob.delete', 'docs.delete'])
 
 type PackedReport = readonly [
   id: string,
@@ -142,7 +144,8 @@ export class Rules implements Part {
   }
 
   onAct(act: Act, { shard, seq }: ActPlace): void {
-    if (!logged.has(act.op) || !this.#core.board.rooms.has(act.room)) return
+    const isLogged = logged.has(act.op) || (loggedOfOthers.has(act.op) && act.facts.moderated === true)
+    if (!isLogged || !this.#core.board.rooms.has(act.room)) return
     const places = this.#logs.get(act.room)
     if (places === undefined) this.#logs.set(act.room, [shard, seq])
     else places.push(shard, seq)
@@ -211,6 +214,8 @@ export class Rules implements Part {
     this.#barred.get(act.room)?.delete(targetOf(act))
     if (room.owner !== undefined) room.members.add(room.owner)
     room.owner = targetOf(act)
+    // Whom the owner of before let in by an invite is for the new one to say.
+    this.#invites.delete(act.room)
   }
 
   #invite(act: Act): void {

@@ -96,7 +96,9 @@ export const ModerationEntry = Type.Object(
       { id: hash('identity id'), public_key: publicKey, handle: Type.Optional(handle('unique name')) },
       { description: 'who did it' },
     ),
-    target: Type.Optional(Type.String({ maxLength: 256, description: 'event or identity it was done to' })),
+    target: Type.Optional(
+      Type.String({ maxLength: 256, description: 'event, identity, document or file it was done to' }),
+    ),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why' })),
     detail: Type.Optional(Type.String({ maxLength: sizes.data_bytes, description: 'data of the command' })),
     created_at: seconds('when'),

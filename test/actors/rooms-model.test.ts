@@ -255,6 +255,7 @@ class Model {
         this.roles.delete(target)
         this.barred.delete(target)
         this.owner = target
+        this.invites = []
         return 'ok'
     }
   }

@@ -15,9 +15,11 @@ const { create, write, readBy, historyBy } = documentsOf(() => client, ada)
 beforeAll(async () => {
   client = await Client.of(await startBoard({ directory: boardDirectory(), env: { SHARDS: '2' } }))
   await client.command(ada, { operation: 'room.create', room: 'hall' })
+  await join(ben)
 })
 afterAll(() => client.close())
 
+const join = (who: typeof ada) => client.command(who, { operation: 'room.join', room: 'hall' })
 const lines = Array.from({ length: 40 }, (_, n) => `line ${n}`)
 const withLine = (n: number, text: string, from = lines) => from.map((line, at) => (at === n ? text : line)).join('\n')
 
@@ -95,6 +97,7 @@ describe('many writers', () => {
     const base = Array.from({ length: 100 }, (_, n) => `paragraph ${n}`)
     const doc = await create(base.join('\n'), { room: 'hall' })
     const writers = Array.from({ length: 20 }, (_, n) => person(`doc writer ${n}`))
+    await Promise.all(writers.map(join))
     const signed = writers.map((who, n) =>
       client.sign(who, writeFields(doc.id, 1, withLine(n * 5, `paragraph ${n * 5} by writer ${n}`, base))),
     )
@@ -116,6 +119,7 @@ describe('many writers', () => {
   test('twenty writers of one line: each is accepted or told the newest text, and none overwrites another unseen', async () => {
     const doc = await create('0', { room: 'hall' })
     const writers = Array.from({ length: 20 }, (_, n) => person(`doc racer ${n}`))
+    await Promise.all(writers.map(join))
     let conflicts = 0
     await Promise.all(
       writers.map(async (who, n) => {

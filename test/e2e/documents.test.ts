@@ -10,8 +10,9 @@ import { createFields, docIdsOf, docOf, documentsOf, own, writeFields } from '..
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const [ada, ben, eve, mod] = [person('doc ada'), person('doc ben'), person('doc eve'), person('doc mod')]
+const operator = person('doc operator')
 const directory = boardDirectory()
-const env = { SHARDS: '2' }
+const env = { SHARDS: '2', OPERATORS: operator.id }
 let board: Board
 let client: Client
 const { create, write, readBy, listBy, historyBy } = documentsOf(() => client, ada)
@@ -123,7 +124,7 @@ describe('who may', () => {
       const doc = await create('quiet', { visibility: 'unlisted', ...(room === '' ? {} : { room }) })
       expect(doc.visibility).toBe('unlisted')
       expect(docOf(await readBy(undefined, doc.id)).text).toBe('quiet')
-      const who = room === '' ? ada : eve
+      const who = room === '' ? ada : mod
       expect(docOf(await write(doc.id, 1, 'quiet still', who)).version).toBe(2)
       expect(docOf(await readBy(eve, doc.id)).text).toBe('quiet still')
       expect((await historyBy(eve, doc.id)).length).toBe(2)
@@ -186,13 +187,16 @@ describe('who may', () => {
     await client.command(ada, { operation: 'room.member.add', room: 'den', target: ben.id })
   })
 
-  test('in a public room whoever may post writes, and the policy of the room decides who that is', async () => {
+  test('in a public room its people and who made it write on, and the policy of the room decides who makes one', async () => {
     const doc = await create('ours', { room: 'hall' })
-    expect(docOf(await write(doc.id, 1, 'ours and mine', eve)).version).toBe(2)
+    expect(told(await write(doc.id, 1, 'x', eve))).toBe('403 room_write_restricted target')
+    expect(docOf(await write(doc.id, 1, 'ours and mine', mod)).version).toBe(2)
+    const strange = await create('theirs', { room: 'hall' }, eve)
+    expect(docOf(await write(strange.id, 1, 'theirs still', eve)).version).toBe(2)
     const policy = (set: object) =>
       client.command(ada, { operation: 'room.policy.set', room: 'hall', data: JSON.stringify(set) })
     expect(told(await policy({ write: 'members' }))).toBe('200 ok')
-    expect(told(await write(doc.id, 2, 'x', eve))).toBe('403 room_write_restricted room')
+    expect(docOf(await write(strange.id, 2, 'whatever the policy', eve)).version).toBe(3)
     expect(told(await client.command(eve, createFields('x', { room: 'hall' })))).toBe('403 room_write_restricted room')
     expect(docOf(await write(doc.id, 2, 'by a member', mod)).version).toBe(3)
     await policy({ write: 'open', closed: true })
@@ -209,6 +213,20 @@ describe('who may', () => {
     const answer = await remove(eve, mine.id)
     expect((answer.data as { doc?: unknown }).doc).toEqual({ id: mine.id, deleted: true, reason: 'done' })
     expect(told(await remove(mod, theirs.id))).toBe('200 ok')
+    const { entries } = (await client.get('/api/modlog?room=hall')).data as unknown as { entries: object[] }
+    expect(entries[0]).toMatchObject({
+      action: 'docs.delete',
+      actor: { id: mod.id },
+      target: theirs.id,
+      reason: 'done',
+    })
+    expect(JSON.stringify(entries)).not.toContain(mine.id)
+    const owners = await create('c', { room: 'hall' })
+    expect(told(await remove(mod, owners.id))).toBe('403 forbidden target')
+    expect(told(await remove(operator, owners.id))).toBe('200 ok')
+    const quiet = await create('d', { visibility: 'unlisted' }, eve)
+    expect(told(await remove(ben, quiet.id))).toBe('403 forbidden target')
+    expect(told(await remove(operator, quiet.id))).toBe('200 ok')
     for (const { id } of [mine, theirs]) {
       expect(told(await readBy(undefined, id))).toBe('400 not_found target')
       expect(told(await readBy(eve, id, 1))).toBe('400 not_found target')
@@ -278,7 +296,7 @@ test('a restart from snapshots, a replay without them and a kill show the same d
   }
   const shared = await create('a\nb\nc\nd\ne', { room: 'hall' })
   await write(shared.id, 1, 'A\nb\nc\nd\ne')
-  const signed = client.sign(ben, writeFields(shared.id, 1, 'a\nb\nc\nd\nE'))
+  const signed = client.sign(mod, writeFields(shared.id, 1, 'a\nb\nc\nd\nE'))
   const merged = docOf(await client.send(signed.body))
   expect(merged).toMatchObject({ version: 3, text: 'A\nb\nc\nd\nE' })
   const before = await everything()

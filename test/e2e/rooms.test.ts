@@ -193,6 +193,14 @@ describe('a private room', () => {
       )
   })
 
+  test('an invite ends with the power of who made it', async () => {
+    await make('heirloom', { visibility: 'private', members: [member.id] })
+    const made = await run(owner, { operation: 'room.invite.create', room: 'heirloom' })
+    await run(owner, { operation: 'room.owner.transfer', room: 'heirloom', target: member.id })
+    const data = JSON.stringify({ schema: 1, code: (made.invite as Json).code })
+    expect(told(await client.command(stranger, { operation: 'room.invite.accept', data }))).toBe('403 forbidden')
+  })
+
   test('eight invites may be open', async () => {
     await make('gate', { visibility: 'private' })
     const invite = () => client.command(owner, { operation: 'room.invite.create', room: 'gate' })

@@ -2,7 +2,6 @@
 import { docOf, writeFields } from '../documents.ts'
 import type { Receiver } from './book.ts'
 import type { Act } from './deeds.ts'
-import { publicPeople } from './opening.ts'
 import { canary } from './town.ts'
 import type { World } from './world.ts'
 
@@ -11,7 +10,8 @@ const write: Act = async (world, random) => {
   const { docs } = world.book
   const doc = docs[Math.min(random(docs.length), random(docs.length))]!
   const { room, owner, isUnlisted } = doc
-  const writers = room === undefined ? [owner] : room.isPrivate ? [owner, ...room.core] : publicPeople.slice(0, 60)
+  const people = room === undefined ? [] : room.isPrivate ? room.core : world.book.members.get(room.name)!
+  const writers = [...new Set([owner, ...people])]
   await world.with(random, writers, async (who) => {
     const known = [...doc.versions.keys()].sort((a, b) => b - a)
     const base = known[random(Math.min(known.length, 3))]!
@@ -19,7 +19,11 @@ const write: Act = async (world, random) => {
     const at = random(lines.length)
     lines[at] = `${isUnlisted || room?.isPrivate === true ? canary : 'open'} line ${at} by ${who}, ${random(1e9)}`
     const signedText = lines.join('\n')
-    const outcome = await world.run(who, writeFields(doc.id, base, signedText), ['conflict'])
+    const outcome = await world.run(who, writeFields(doc.id, base, signedText), [
+      'conflict',
+      // Let go of the room since.
+      ...(room?.isPrivate === false ? ['room_write_restricted'] : []),
+    ])
     if (outcome === undefined) return
     const { version, version_id, text = signedText } = docOf(outcome.answer)
     if (doc.versions.has(version)) throw new Error(`version ${version} of ${doc.id} was acknowledged twice`)

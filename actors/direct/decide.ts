@@ -4,6 +4,7 @@
  */
 import { type ActReply, act } from '../act.ts'
 import { type BoardRecord, RecordType } from '../record.ts'
+import { objection } from '../rooms/policy.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { eventOf } from '../rooms/room.ts'
 import { type Decider, type Planned, refuse } from '../write.ts'
@@ -15,13 +16,15 @@ type OpenArgs = {
   readonly kind: 'dm' | 'group'
   /** Bytes of the first message, 0: none. */
   readonly textBytes: number
+  /** Bits of work that its proof shows. */
+  readonly proofBits: number
   /** Seconds until it may open another, 0: now. */
   readonly exhausted: number
 }
 
 const open: Decider = (situation, letter) => {
   const { state, board, now } = situation
-  const { others, kind, textBytes, exhausted } = letter.args as unknown as OpenArgs
+  const { others, kind, textBytes, proofBits, exhausted } = letter.args as unknown as OpenArgs
   const found = state.direct.conversation(letter.to)
   const room = board.rooms.get(letter.to)
   if (found === undefined && exhausted > 0) {
@@ -30,6 +33,13 @@ const open: Decider = (situation, letter) => {
   }
   const refused = textBytes === 0 ? undefined : messageRefusal(found, letter.author, textBytes)
   if (refused !== undefined) return refused
+  if (room !== undefined && textBytes > 0) {
+    // The message is a post as any: what the room asks of posts holds for it too.
+    const { author, operator } = letter
+    const candidate = { author, operator, isReply: false, isEdit: false, ttl: 0, proofBits }
+    const found = objection(state.rules.policyOf(room.name), candidate, { board, room, now })
+    if (found !== undefined) return refuse(...found)
+  }
   const created = found === undefined
   // What was signed lies with the message alone, where there is one, and goes with it when that is redacted.
   const by = textBytes === 0 ? { by: letter.by } : {}

@@ -17,6 +17,7 @@ const [ada, ben, cleo, eve, fay] = ['ada', 'ben', 'cleo', 'eve', 'fay'].map((nam
 ]
 type Signer = ReturnType<typeof person>
 
+const [gil, hana] = [person('talk gil'), person('talk hana')]
 const directory = boardDirectory()
 const env = { SHARDS: '3', COMPACT_SECONDS: '1' }
 let board: Board
@@ -347,4 +348,20 @@ describe('the inbox', () => {
       expect(await look()).toEqual(before)
     }
   })
+})
+
+test('a message by conversation.open is a post: the policy of its room holds for it', async () => {
+  const { room } = await open(gil, [hana], 'hello')
+  const policy = (set: object) => client.command(gil, { operation: 'room.policy.set', room, data: JSON.stringify(set) })
+  const say = async () => {
+    const fields = { operation: 'conversation.open', members: [hana.id], text: 'again' }
+    const { status, code } = await client.command(gil, fields)
+    return [status, code]
+  }
+  expect((await policy({ max_events: 1 })).status).toBe(200)
+  expect(await say()).toEqual([400, 'wrong_state'])
+  await policy({ max_events: 0, closed: true })
+  expect(await say()).toEqual([400, 'wrong_state'])
+  await policy({ closed: false })
+  expect(await say()).toEqual([200, undefined])
 })

@@ -1,6 +1,7 @@
 /** How writes on conversations are carried out, by the actor of their room. */
 import { createHmac } from 'node:crypto'
 import { conversationPrefix } from '../../../actors/direct/direct.ts'
+import { provenBits } from '../../format/proof-of-work.ts'
 import { refusal } from '../../refusals.ts'
 import type { Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
@@ -37,6 +38,7 @@ const open: Plan = {
   args: (verified) => ({
     others: others(verified),
     kind: kindOf(verified),
+    proofBits: provenBits((verified.command.proof as string | undefined) ?? '', verified.sha.toString('hex')),
     textBytes: Buffer.byteLength((verified.command.text as string | undefined) ?? ''),
   }),
   ask: ({ signer }, { throttle }, pass) => pass({ args: { exhausted: throttle.conversationsWait(signer.id) } }),

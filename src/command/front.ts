@@ -291,7 +291,7 @@ export class Front {
       const request = readRequest(operation, command, data, signer.id)
       const operator = this.#options.operators.has(signer.id)
       const handle = this.#options.news.handles.get(signer.id)
-      const reader = { operator, ...(handle === undefined ? {} : { handle }) }
+      const reader = { operator, key: signer.text, ...(handle === undefined ? {} : { handle }) }
       return this.#answerRead({ ...request, ...reader }, door, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')

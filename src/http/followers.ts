@@ -42,7 +42,11 @@ export class Followers {
       watch: (room, format, on) => house().tellFeed([on ? 'watch' : 'unwatch', room, format]),
       watchAs: (reader, room, format, on) =>
         house().tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
-      openToken: (text) => openReadToken(cursors, text, wallSeconds()),
+      openToken: (text) => {
+        const token = openReadToken(cursors, text, wallSeconds())
+        return token === undefined || news.isRetired(token.key) ? undefined : token
+      },
+      isRetired: (key) => news.isRetired(key),
       refuse,
       addressOf,
       streamsPerAddress: perAddress(rates.streams_per_address),

@@ -21,7 +21,9 @@ export type TailsOptions = {
   /** The same for one member of a private room. */
   readonly watchAs: (reader: string, room: string, format: TailFormat, on: boolean) => void
   /** Whom a read token lets in where; undefined: nobody. */
-  readonly openToken: (text: string) => { readonly room: string; readonly reader: string } | undefined
+  readonly openToken: (text: string) => Opened | undefined
+  /** The key is refused since its identity moved to another. */
+  readonly isRetired: (key: string) => boolean
   readonly refuse: (exchange: Exchange, found: Refusal) => void
   readonly addressOf: (exchange: Exchange) => string
   readonly streamsPerAddress: number
@@ -32,11 +34,19 @@ export type TailsOptions = {
   readonly lastMax: number
 }
 
+/** What a read token opens, to whom, and the key that it was signed for with. */
+type Opened = { readonly room: string; readonly reader: string; readonly key: string }
+
+/** `key`: as in a token, '' without one. */
+type Asked = BackfillRequest & { readonly key: string }
+
 type Reader = {
   readonly stream: ByteStream
   readonly address: string
   /** Identity id of the member in whose name a private room is read, else ''. */
   readonly member: string
+  /** The key that his token was signed for with, else ''. */
+  readonly key: string
   /** News up to this change are behind this reader already. */
   after: number
   live: boolean
@@ -71,8 +81,8 @@ export class Tails {
   readonly #channels = new Map<string, Channel>()
   readonly #perAddress = new Map<string, number>()
   readonly #watchman: NodeJS.Timeout
+  /** Readers of public rooms, as are those closed because they did not keep up: of private ones nothing is counted for all to see. */
   open = 0
-  /** Readers closed because they did not keep up. */
   dropped = 0
 
   constructor(options: TailsOptions) {
@@ -209,7 +219,7 @@ export class Tails {
     exchange: Exchange,
     address: string,
     channel: Channel,
-    asked: BackfillRequest,
+    asked: Asked,
     found: Extract<Backfill, { ok: true }>,
   ): void {
     const type = channel.format === 'sse' ? 'text/event-stream; charset=utf-8' : 'text/plain; charset=utf-8'
@@ -219,6 +229,7 @@ export class Tails {
       stream,
       address,
       member: asked.reader,
+      key: asked.key,
       after: 0,
       live: false,
       blocked: false,
@@ -227,11 +238,11 @@ export class Tails {
       quietSince: now,
     }
     channel.readers.add(reader)
-    this.open++
+    if (!channel.isPrivate) this.open++
     this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1)
     stream.onClose(() => {
       channel.readers.delete(reader)
-      this.open--
+      if (!channel.isPrivate) this.open--
       const left = (this.#perAddress.get(address) ?? 1) - 1
       if (left === 0) this.#perAddress.delete(address)
       else this.#perAddress.set(address, left)
@@ -294,7 +305,7 @@ export class Tails {
   }
 
   #drop(channel: Channel, reader: Reader): void {
-    this.dropped++
+    if (!channel.isPrivate) this.dropped++
     this.#farewell(
       channel,
       reader,
@@ -313,7 +324,14 @@ export class Tails {
   }
 
   #lookAround(): void {
-    const now = this.#options.now()
+    const { now: clock, isRetired } = this.#options
+    const now = clock()
+    const moved = 'your identity moved to another key: closed. Ask for a token with the new one'
+    this.#endPrivate(
+      () => true,
+      ({ key, live }) => live && isRetired(key),
+      moved,
+    )
     for (const channel of this.#channels.values()) {
       const { readers, format } = channel
       const beat = Buffer.from(format === 'sse' ? ':\n\n' : '\n')
@@ -347,7 +365,7 @@ function readRequest(
   exchange: Exchange,
   room: string,
   { lastMax, openToken }: Pick<TailsOptions, 'lastMax' | 'openToken'>,
-): BackfillRequest | Refusal {
+): Asked | Refusal {
   const fault = faultOf('room', fields.room, room)
   if (fault !== undefined) return fault
   const query = parseQuery(exchange.query, 1_024)
@@ -371,6 +389,6 @@ function readRequest(
   const token = query.get('token')
   const opened = token === undefined ? undefined : openToken(token)
   // A token that opens nothing here counts as none: a public room needs none, and of any other there is none to be seen.
-  const reader = opened?.room === room ? opened.reader : ''
-  return { room, format: sse ? 'sse' : format, last: Number(last), since, after: 0, reader }
+  const { reader, key } = opened?.room === room ? opened : { reader: '', key: '' }
+  return { room, format: sse ? 'sse' : format, last: Number(last), since, after: 0, reader, key }
 }

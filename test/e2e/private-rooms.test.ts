@@ -179,4 +179,6 @@ test('whoever was put out and sends a post again is told that it stands, and whe
     expect(again.text).not.toContain(text)
   }
   expect(await client.post(member, { room: inner, text })).toMatchObject({ status: 403, code: 'private_room' })
+  const own = await client.command(member, { operation: 'identity.events' })
+  expect(own).toMatchObject({ status: 400, code: 'not_found' })
 })

@@ -2,14 +2,23 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readSecret } from '../../src/board-directory.ts'
 import { CursorSealer } from '../../src/format/cursor.ts'
+import { signingBytes } from '../../src/format/signing.ts'
 import { sealReadToken } from '../../src/views/read-token.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, now, person } from '../support/client.ts'
+import { Client, freshNonce, now, person } from '../support/client.ts'
 import { blockIds, StreamReader, sseIds } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 
 const [owner, member, stranger] = [person('owner'), person('member'), person('stranger')]
+
+/** The answer to moving from one key to another. */
+function rotated(client: Client, from: typeof owner, to: typeof owner) {
+  const command = { operation: 'identity.rotate', target: to.publicKey, timestamp: now(), nonce: freshNonce() }
+  const bytes = signingBytes(client.serviceId, { ...command, public_key: from.publicKey })
+  const [signature, proof] = [from, to].map((signer) => signer.sign(bytes).toString('base64url'))
+  return client.send(JSON.stringify({ ...command, public_key: from.publicKey, signature, proof }))
+}
 
 type Token = { readonly room: string; readonly token: string; readonly expires_at: number; readonly tail: string }
 
@@ -87,8 +96,8 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     const [room, other] = [await privateRoom(), await privateRoom()]
     const { token: good } = await token(room)
     const sealer = new CursorSealer(readSecret(join(board.directory, 'keys', 'cursor.key')))
-    const late = sealReadToken(sealer, { room, reader: member.id, expires: now() - 1 })
-    const never = sealReadToken(sealer, { room, reader: stranger.id, expires: now() + 600 })
+    const late = sealReadToken(sealer, { room, reader: member.id, key: member.publicKey, expires: now() - 1 })
+    const never = sealReadToken(sealer, { room, reader: stranger.id, key: stranger.publicKey, expires: now() + 600 })
     const unknown = await client.get('/tail/no-such-room')
     const forged = `${good.slice(0, -1)}${good.endsWith('A') ? 'B' : 'A'}`
     const cursor = (await client.get('/api/updates')).data as unknown as { cursor: string }
@@ -158,6 +167,29 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     for (const reader of [text, sse]) expect(reader.text).not.toContain(second)
     expect(await client.get(his.tail)).toMatchObject({ status: 400, code: 'not_found' })
     staying.close()
+  })
+
+  test('it ends when the key of its token is moved away from, and is counted nowhere', async () => {
+    const room = await privateRoom()
+    const [mover, next] = [person(`mover ${engine}`), person(`moved ${engine}`)]
+    await client.command(owner, { operation: 'room.member.add', room, target: mover.id })
+    const first = await post(room, 'before')
+    const { tail } = await token(room, {}, mover)
+    const reader = new StreamReader(board.address, tail)
+    await reader.until((all) => all.includes(first))
+    const open = (await client.get('/api/stats')).data.stats!.streams_open
+    const other = new StreamReader(board.address, tail)
+    await other.until((all) => all.includes(first))
+    expect((await client.get('/api/stats')).data.stats!.streams_open).toBe(open)
+    expect(await rotated(client, mover, next)).toMatchObject({ status: 200 })
+    expect(await client.get(tail)).toMatchObject({ status: 400, code: 'not_found' })
+    for (const each of [reader, other]) {
+      await each.until(() => false)
+      expect(each.text).toMatch(/\n# your identity moved to another key: closed\. Ask for a token with the new one\n$/)
+    }
+    const again = new StreamReader(board.address, (await token(room, {}, next)).tail)
+    await again.until((all) => all.includes(first))
+    again.close()
   })
 
   test('nothing of it reaches the public tail or anybody who follows in public', async () => {

@@ -108,7 +108,7 @@ const stats: Json = {
         blobs: { type: 'integer', minimum: 0, description: 'public attachments that stand' },
         documents: { type: 'integer', minimum: 0, description: 'public documents that stand' },
         log_size: { type: 'integer', minimum: 0, description: 'leaves in the public log' },
-        streams_open: { type: 'integer', minimum: 0, description: 'tails that are open' },
+        streams_open: { type: 'integer', minimum: 0, description: 'tails of public rooms that are open' },
         uptime_seconds: { type: 'integer', minimum: 0, description: 'since the start' },
       },
     },

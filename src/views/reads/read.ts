@@ -17,6 +17,8 @@ export type ReadRequest = {
   readonly args: Readonly<Record<string, string | number>>
   /** Identity id of a signed reader, else ''. */
   readonly reader: string
+  /** Public key that signed, 43 characters, where a reader did. */
+  readonly key?: string
   /** The operator of this board signed. */
   readonly operator?: boolean
   /** What the reader is called, as the front knows it: a private room's shard does not. */

@@ -27,7 +27,7 @@ export const updatesReads: Reads = {
           ),
         )
       const expires = context.now() + Number(request.args.ttl ?? tokenSecondsDefault)
-      const token = sealReadToken(context.cursors, { room: name, reader: request.reader, expires })
+      const token = sealReadToken(context.cursors, { room: name, reader: request.reader, key: request.key!, expires })
       return ok({ room: name, token, expires_at: expires, tail: `/tail/${name}?token=${token}` })
     }),
 }

@@ -51,12 +51,41 @@ function ftsTerm({ words, isPrefix }: Term): string {
 /** Does the text hold what is asked for? What the index answers for public texts, by the text alone. */
 export function matches({ wanted, unwanted }: Query, text: string): boolean {
   const words = wordsOf(text)
-  return wanted.every((term) => holds(words, term)) && !unwanted.some((term) => holds(words, term))
+  // A set of the words pays where many are asked for.
+  const different = wanted.length + unwanted.length > 4 ? new Set(words) : undefined
+  const has = (term: Term) => holds(words, different, term)
+  return wanted.every(has) && !unwanted.some(has)
 }
 
-function holds(words: readonly string[], { words: sought, isPrefix }: Term): boolean {
-  const last = sought.length - 1
-  return words.some((_, at) =>
-    sought.every((word, n) => (isPrefix && n === last ? words[at + n]?.startsWith(word) : words[at + n] === word)),
-  )
+/** The time goes with the length of the text and the length of the term, never with their product (Knuth, Morris, Pratt). */
+function holds(
+  words: readonly string[],
+  different: ReadonlySet<string> | undefined,
+  { words: sought, isPrefix }: Term,
+): boolean {
+  const whole = isPrefix ? sought.slice(0, -1) : sought
+  if (!whole.every((word) => (different === undefined ? words.includes(word) : different.has(word)))) return false
+  if (sought.length === 1) return !isPrefix || words.some((word) => word.startsWith(sought[0]!))
+  const borders = bordersOf(whole)
+  let matched = 0
+  for (const [at, word] of words.entries()) {
+    while (matched > 0 && whole[matched] !== word) matched = borders[matched - 1]!
+    if (whole[matched] === word) matched++
+    if (matched < whole.length) continue
+    if (!isPrefix || words[at + 1]?.startsWith(sought.at(-1)!)) return true
+    matched = borders[matched - 1]!
+  }
+  return false
+}
+
+/** How much of its own beginning each beginning of the phrase ends with. */
+function bordersOf(phrase: readonly string[]): number[] {
+  const borders = [0]
+  let matched = 0
+  for (const word of phrase.slice(1)) {
+    while (matched > 0 && phrase[matched] !== word) matched = borders[matched - 1]!
+    if (phrase[matched] === word) matched++
+    borders.push(matched)
+  }
+  return borders
 }

@@ -139,6 +139,23 @@ test('a private room is searched by its members, and found by nobody else', asyn
     expect(readFileSync(join(directory, 'search', name)).includes('cellarword')).toBe(false)
 })
 
+test('of a private room so many bytes of texts are looked at for one page, and the cursor goes on', async () => {
+  const room = 'search-attic'
+  await client.command(ada, { operation: 'room.create', room, visibility: 'private' })
+  const long = 'a '.repeat(16_000)
+  for (let n = 0; n < 40; n++) await post(ada, { room, text: n === 0 ? `${long}b` : long })
+  const query = `"${'a '.repeat(60)}b" -"${'b '.repeat(20)}"`
+  const pages: (number | undefined)[] = []
+  let cursor = ''
+  do {
+    const fields = { operation: 'events.list', room, query, ...(cursor === '' ? {} : { cursor }) }
+    const { data } = await client.command(ada, fields)
+    pages.push(data.events?.length)
+    cursor = data.next_cursor ?? ''
+  } while (cursor !== '')
+  expect(pages).toEqual([0, 1])
+})
+
 test('what cannot be looked for is refused', async () => {
   for (const query of ['!!!', '-word', '""'])
     expect(await client.get(`/api/events?query=${encodeURIComponent(query)}`)).toMatchObject({

@@ -99,11 +99,12 @@ function answer(
   return ok({ events, ...paging(context, listName(request), next), generation: context.generation }, scope)
 }
 
-/** Events looked at for one page: reading that many texts takes some ten milliseconds. */
+/** Events, and bytes of their texts, looked at for one page, which takes some tens of milliseconds: a whole shard waits. */
 const looksMax = 2_000
+const lookedBytesMax = 1024 * 1024
 const looksAtOnce = 200
 
-/** A private room is in no index: its texts are read, so many for each page, from the newest (or oldest) on. */
+/** A private room is in no index: its texts are read, so many and so long ones for each page, from the newest (or oldest) on. */
 export function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer {
   const { args } = request
   const query = parseQuery(String(args.query))
@@ -113,6 +114,7 @@ export function searchRoom(context: ReadContext, request: ReadRequest, room: Roo
   const limit = limitOf(args)
   const found: EventView[] = []
   let from = cursor.from
+  let lookedBytes = 0
   for (let looks = 0; looks < looksMax; looks += looksAtOnce) {
     const { slots, next } = findEvents(
       context.state,
@@ -131,10 +133,13 @@ export function searchRoom(context: ReadContext, request: ReadRequest, room: Roo
     )
     for (const [at, slot] of slots.entries()) {
       const event = view(context, slot, false)
-      if (!isShown(event) || !matches(query, event.text ?? '')) continue
-      found.push(event)
+      if (!isShown(event)) continue
+      const { text = '' } = event
+      lookedBytes += Buffer.byteLength(text)
+      if (matches(query, text)) found.push(event)
       const isLast = at === slots.length - 1 && next === undefined
-      if (found.length === limit) return answer(context, request, found, isLast ? undefined : slot)
+      if (found.length === limit || lookedBytes >= lookedBytesMax)
+        return answer(context, request, found, isLast ? undefined : slot)
     }
     if (next === undefined) return answer(context, request, found, undefined)
     from = next

@@ -151,6 +151,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     proofBits: config.proofBits,
     screen: (post) => screening.consider(post),
     secret: createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest(),
+    boardIdentity: directory.identity.id,
     wallSeconds,
     blobs: new BlobIntake({
       files,

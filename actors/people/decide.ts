@@ -25,6 +25,8 @@ const suspend: Decider = ({ state, now }, letter) => {
   const target = letter.args.target as string
   if (!letter.operator) return notOperator
   if (target === letter.author) return refuse('invalid_field', 'an operator cannot suspend itself', 'target')
+  if (letter.args.isBoard === true)
+    return refuse('invalid_field', 'the board itself cannot be suspended: name another identity', 'target')
   if (state.people.suspension(target) !== undefined)
     return refuse('wrong_state', 'this identity is suspended already', 'target')
   return act(letter, now, { facts: { target, reason: letter.args.reason }, isPublic: true })

@@ -39,6 +39,8 @@ export type FrontOptions = {
   readonly blobs: BlobIntake
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
+  /** Identity id of the board's own voice. */
+  readonly boardIdentity: string
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
   /** Identity ids of the operators. */
@@ -71,6 +73,7 @@ export class Front {
       verify: options.verify,
       blobs: options.blobs,
       secret: options.secret,
+      boardIdentity: options.boardIdentity,
       proofBits: options.proofBits,
     })
   }

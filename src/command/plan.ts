@@ -44,6 +44,8 @@ export type Doors = {
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly blobs: BlobIntake
+  /** Identity id of the board's own voice. */
+  readonly boardIdentity: string
 }
 
 export type Plan = {

@@ -36,6 +36,7 @@ export type WritesOptions = {
   readonly blobs: Doors['blobs']
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
+  readonly boardIdentity: Doors['boardIdentity']
 }
 
 type Accepted = Extract<ShardAnswer, { ok: true }>

@@ -248,10 +248,13 @@ describe('suspension', () => {
     expect((await client.post(eve, { text: 'x' })).status).toBe(200)
   })
 
-  test('only operators suspend, and not themselves', async () => {
+  test('only operators suspend, and neither themselves nor the board', async () => {
     expect(await suspend(eve, ben.id)).toMatchObject({ status: 403, code: 'forbidden' })
     expect(await suspend(eve, ben.id, 'identity.unsuspend')).toMatchObject({ status: 403, code: 'forbidden' })
     expect(await suspend(operator, operator.id)).toMatchObject({ status: 400, code: 'invalid_field', field: 'target' })
+    const { service_identity: own } = (await client.get('/capabilities')).data as { service_identity?: { id: string } }
+    expect(await suspend(operator, own!.id)).toMatchObject({ status: 400, code: 'invalid_field', field: 'target' })
+    expect(await suspend(eve, own!.id)).toMatchObject({ status: 403, code: 'forbidden' })
   })
 })
 

@@ -75,6 +75,7 @@ function suspension(isSuspended: boolean): Plan {
   return {
     to: registry,
     args: ({ command }) => ({ target: command.target, reason: command.reason ?? '' }),
+    ask: ({ command }, { boardIdentity }, pass) => pass({ args: { isBoard: command.target === boardIdentity } }),
     heard: ({ command }, _, { news }) => news.noteSuspension(command.target as string, isSuspended),
     show: ({ command }, { facts }) => ({
       values: { suspension: { target: command.target, suspended: isSuspended, reason: facts.reason } },

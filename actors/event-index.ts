@@ -1,7 +1,7 @@
 /**
  * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
  *
- * Bodies stay in the segments; a slot here says where. One slot costs 69 bytes, plus 4 to 8 bytes of hash table
+ * Bodies stay in the segments; a slot here says where. One slot costs 78 bytes, plus 4 to 8 bytes of hash table
  * (open addressing, linear probing, at most 3/4 full) and 4 bytes in its room's list. Slots are never freed:
  * a place in a room is for ever, only the text can go.
  */
@@ -64,7 +64,7 @@ export class EventIndex {
   place = new Uint32Array(initialCapacity)
   room = new Uint32Array(initialCapacity)
   page = new Uint32Array(initialCapacity)
-  kind = new Uint16Array(initialCapacity)
+  kind = new Uint32Array(initialCapacity)
   author = new Uint32Array(initialCapacity)
   seq = new Uint32Array(initialCapacity)
   at = new Uint32Array(initialCapacity)
@@ -189,7 +189,7 @@ export class EventIndex {
     this.place = grown(this.place, new Uint32Array(capacity))
     this.room = grown(this.room, new Uint32Array(capacity))
     this.page = grown(this.page, new Uint32Array(capacity))
-    this.kind = grown(this.kind, new Uint16Array(capacity))
+    this.kind = grown(this.kind, new Uint32Array(capacity))
     this.author = grown(this.author, new Uint32Array(capacity))
     this.seq = grown(this.seq, new Uint32Array(capacity))
     this.at = grown(this.at, new Uint32Array(capacity))
@@ -280,6 +280,10 @@ export class Names {
   /** The number of a name that is already known, or undefined: asking adds nothing. */
   find(name: string): number | undefined {
     return this.#numbers.get(name)
+  }
+
+  get count(): number {
+    return this.#names.length
   }
 
   name(number: number): string {

@@ -2,14 +2,14 @@
  * A room decides here: what becomes of a post, and of the wish to make a room.
  * Pure functions of the board's state; who signed was settled before.
  */
-import type { Board } from '../board.ts'
+import type { Board, Room } from '../board.ts'
 import { conversationPrefix } from '../direct/direct.ts'
 import { postRefusal } from '../direct/first-messages.ts'
 import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
 import { type Placed, placeOf, type Wanted } from '../events/placing.ts'
 import { type Event, RecordType, type RoomCreated } from '../record.ts'
-import { type Decider, type Planned, refuse, type WriteLetter } from '../write.ts'
+import { type Decider, type Decision, type Planned, refuse, type WriteLetter } from '../write.ts'
 import { isScreened, objection } from './policy.ts'
 import { isOfBoard, mayWrite } from './roles.ts'
 
@@ -64,6 +64,8 @@ export const decidePost: Decider = (situation, letter) => {
     const found = objection(policy, candidate, { board, room, now })
     if (found !== undefined) return refuse(...found)
   }
+  const crowded = crowdedObjection(board, room, args.kind, placed.page)
+  if (crowded !== undefined) return crowded
   const seq = (room?.events.length ?? 0) + 1
   const event = eventOf(letter, args.kind === '' ? kindDefault : args.kind, placed, seq, now)
   const isPublic = room?.visibility !== 'private'
@@ -92,6 +94,28 @@ export const decidePost: Decider = (situation, letter) => {
     ...(toScreen ? { screen: true } : {}),
   }
   return { ok: true, records: planned, reply }
+}
+
+/** Different kinds that one journal names, and pages of one room: all of them are in memory for good. */
+const kindsMax = 65_000
+const pagesMax = 20_000
+/** Kinds that mean something are never too many. */
+const meaningful: ReadonlySet<string> = new Set([
+  'note',
+  'request',
+  'result',
+  'promotion',
+  'review',
+  'document',
+  'notice',
+])
+
+function crowdedObjection(board: Board, room: Room | undefined, kind: string, page: string): Decision | undefined {
+  if (board.kinds.count >= kindsMax && board.kinds.find(kind) === undefined && !meaningful.has(kind))
+    return refuse('invalid_field', 'this board knows as many kinds as it can keep: use one that is there', 'kind')
+  if (room !== undefined && room.pages.size >= pagesMax && !room.pages.has(page) && page !== 'main')
+    return refuse('invalid_field', `this room has ${pagesMax} pages, and no room has more: use one of them`, 'page')
+  return undefined
 }
 
 export const decideRoomCreate: Decider = ({ board, now }, letter) => {

@@ -23,16 +23,17 @@ const fileData: Field = {
   widens: true,
 }
 
-/** No separators of paths, no control characters, nothing that turns the direction of a line (UTS 39 would call it a disguise). */
+/** No separators of paths, no control characters, nothing that is not seen or turns the direction of a line (UTS 39 would call it a disguise). */
 const filename: Field = {
   type: 'string',
   meaning: 'name of the file, attachment.bin when absent',
-  rule: `1 to ${sizes.filename_bytes} bytes without / \\ and control characters`,
+  rule: `1 to ${sizes.filename_bytes} bytes without / \\, control characters and characters that are not seen`,
   bytesMax: sizes.filename_bytes,
   schema: Type.String({
     minLength: 1,
     maxLength: sizes.filename_bytes,
-    pattern: '^[^/\\\\\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*$',
+    pattern:
+      '^[^/\\\\\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$',
     description: 'name of the file, attachment.bin when absent',
   }),
 }

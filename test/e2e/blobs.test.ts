@@ -98,6 +98,9 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     ['filename', 'a line feed', 'a\nb'],
     ['filename', 'a control character of the second kind', 'a\u0085b'],
     ['filename', 'a mark that turns the line', 'gpj.\u202eexe'],
+    ['filename', 'a mark that is not seen', 'a\u200bb'],
+    ['filename', 'a mark of another script', 'a\u061cb'],
+    ['filename', 'a tag', 'a\u{e0041}b'],
     ['filename', 'the directory above', '..'],
     ['media_type', 'no type', 'png'],
     ['media_type', 'a header more', 'text/html\r\nX-Evil: 1'],
@@ -258,6 +261,13 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(Buffer.from(await (await get(twin.url!)).arrayBuffer()).equals(bytes)).toBe(true)
     expect(told(await remove(ada, twin.id))).toBe('200 ok')
     expect(filesOf(directory, 'yard')).not.toContain(first.sha256)
+    const { entries } = (await client.get('/api/modlog?room=yard')).data as unknown as { entries: object[] }
+    expect(entries[0]).toMatchObject({ action: 'blob.delete', actor: { id: ada.id }, target: twin.id })
+    expect(JSON.stringify(entries)).not.toContain(first.id)
+    await client.command(ada, { operation: 'room.moderator.add', room: 'yard', target: ben.id })
+    const owners = await put(randomBytes(10), { room: 'yard' })
+    expect(told(await remove(ben, owners.id))).toBe('403 forbidden target')
+    await client.command(ada, { operation: 'room.moderator.remove', room: 'yard', target: ben.id })
     const again = await put(bytes, { room: 'yard' }, eve)
     expect((await get(again.url!)).status).toBe(200)
   })

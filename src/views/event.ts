@@ -144,7 +144,7 @@ export function versionView(state: State, slot: number, frame: Frame, { payload,
 
 /**
  * An original with its newest version's text, signature and leaf; of a slot that is an edit, that version by itself.
- * Whoever hashes the signed bytes that are shown finds them in the leaf that is shown.
+ * Whoever hashes the signed bytes that are shown finds them in the leaf that is shown; where they are gone, it is the original's.
  */
 export function itemView(state: State, slot: number, bodyFrame: (slot: number) => Frame, showing: Showing): EventView {
   const newest = state.marks.newest(slot)
@@ -162,7 +162,7 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
     versionId: events.idHex(newest),
     versions: state.marks.edits(slot).length + 1,
     editedAt: events.at[newest]!,
-    leaf: facts.leaf === undefined ? undefined : events.leaf[newest]!,
+    leaf: facts.leaf === undefined || 'gone' in body ? facts.leaf : events.leaf[newest]!,
   }
   return eventView(shown, body, payload)
 }

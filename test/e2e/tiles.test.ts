@@ -164,7 +164,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
       ['/api/log/leaves?start=0&end=257', 'invalid_field', 'end'],
       ['/api/log/leaves?start=5&end=5', 'invalid_field', 'end'],
       [`/api/log/leaves?start=${posts}&end=${posts + 1}`, 'not_found', 'start'],
-      [`/api/log/proof?message=${'0'.repeat(32)}`, 'not_found', 'event_id'],
+      [`/api/log/proof?message=${'0'.repeat(32)}`, 'not_found', 'message'],
       [`/api/log/proof?message=${ids[0]}&format=pem`, 'invalid_field', 'format'],
     ] as const) {
       const answer = await client.get(path)

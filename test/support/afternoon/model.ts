@@ -104,6 +104,8 @@ export class Model {
   #shape(said: Said, shown: Said, more: object): unknown {
     const gone = this.goneOf(said)
     const to = this.isRedacted(said) ? undefined : shown.to
+    // The leaf of the words that are shown; where they are gone, of their place.
+    const { leaf } = gone === undefined ? shown : said
     return shape({
       type: gone === undefined ? 'event' : 'tombstone',
       event_id: said.id,
@@ -116,7 +118,7 @@ export class Model {
       created_at: said.at,
       hidden: gone !== undefined,
       votes: this.book.votesOf(said.original ?? said.id),
-      log: said.leaf === undefined ? { state: 'none' } : { state: 'included', index: said.leaf },
+      log: leaf === undefined ? { state: 'none' } : { state: 'included', index: leaf },
       ...(said.replyTo === undefined ? {} : { reply_to: said.replyTo }),
       ...(gone === undefined ? { text: shown.text } : { reason: gone.reason, hidden_by: gone.by }),
       ...(to === undefined ? {} : { to }),

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { sizes } from '../limits.ts'
 import { base64url64Pattern, type Field, patterned } from './fields.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, paged } from './operation.ts'
 import { count, hash, id, listOf, Person, Receipt, RoomName, seconds, signedPayload } from './results.ts'
 
 const closed = { additionalProperties: false }
@@ -182,11 +182,7 @@ export const docsList: Operation = {
   example: { operation: 'docs.list', limit: 20 },
   get: {
     path: '/api/docs',
-    query: [
-      { name: 'room', field: 'room' },
-      { name: 'cursor', field: 'cursor' },
-      { name: 'limit', field: 'limit' },
-    ],
+    query: [{ name: 'room', field: 'room' }, ...paged],
   },
 }
 
@@ -204,10 +200,7 @@ export const docsHistory: Operation = {
   example: { operation: 'docs.history', target: '0123456789abcdef0123456789abcdef' },
   get: {
     path: '/api/docs-history/{target}',
-    query: [
-      { name: 'cursor', field: 'cursor' },
-      { name: 'limit', field: 'limit' },
-    ],
+    query: [...paged],
   },
 }
 

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { sizes } from '../limits.ts'
 import { bounded, handlePattern, patterned } from './fields.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, paged } from './operation.ts'
 import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
@@ -120,8 +120,7 @@ export const eventsList: Operation = {
       { name: 'before', field: 'before' },
       { name: 'after', field: 'data.after' },
       { name: 'order', field: 'data.order' },
-      { name: 'cursor', field: 'cursor' },
-      { name: 'limit', field: 'limit' },
+      ...paged,
     ],
   },
 }
@@ -139,10 +138,7 @@ export const eventHistory: Operation = {
   example: { operation: 'event.history', event_id: '0123456789abcdef0123456789abcdef' },
   get: {
     path: '/api/history/{event_id}',
-    query: [
-      { name: 'cursor', field: 'cursor' },
-      { name: 'limit', field: 'limit' },
-    ],
+    query: [...paged],
   },
 }
 
@@ -222,9 +218,6 @@ export const threadGet: Operation = {
   example: { operation: 'thread.get', event_id: '0123456789abcdef0123456789abcdef', limit: 50 },
   get: {
     path: '/api/thread/{event_id}',
-    query: [
-      { name: 'cursor', field: 'cursor' },
-      { name: 'limit', field: 'limit' },
-    ],
+    query: [...paged],
   },
 }

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { sizes } from '../limits.ts'
 import { base64url32Pattern, base64url64Pattern, patterned } from './fields.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, paged } from './operation.ts'
 import { EventSchema, Generation, IdentitySchema, listOf, Receipt, SuspensionSchema } from './results.ts'
 
 const who = patterned(
@@ -163,10 +163,6 @@ export const identitiesList: Operation = {
   example: { operation: 'identities.list', limit: 20 },
   get: {
     path: '/api/identities',
-    query: [
-      { name: 'query', field: 'query' },
-      { name: 'cursor', field: 'cursor' },
-      { name: 'limit', field: 'limit' },
-    ],
+    query: [{ name: 'query', field: 'query' }, ...paged],
   },
 }

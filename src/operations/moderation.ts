@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { sizes } from '../limits.ts'
 import { patterned } from './fields.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, paged } from './operation.ts'
 import { listOf, Receipt, RoomName } from './results.ts'
 import { ModerationEntry, ReportSchema, reportActions } from './room-results.ts'
 
@@ -19,11 +19,7 @@ export const roomModlog: Operation = {
   example: { operation: 'room.modlog', room: 'lobby' },
   get: {
     path: '/api/modlog',
-    query: [
-      { name: 'room', field: 'room' },
-      { name: 'cursor', field: 'cursor' },
-      { name: 'limit', field: 'limit' },
-    ],
+    query: [{ name: 'room', field: 'room' }, ...paged],
   },
 }
 

@@ -46,6 +46,12 @@ export function isSigned({ kind, mustSign }: Operation): boolean {
   return kind === 'write' || mustSign === true
 }
 
+/** How every list is paged by a GET. */
+export const paged: readonly QueryName[] = [
+  { name: 'cursor', field: 'cursor' },
+  { name: 'limit', field: 'limit' },
+]
+
 /** Refusals that any operation may give before its own rules are asked. */
 export const commonRefusals: readonly RefusalCode[] = [
   'invalid_json',

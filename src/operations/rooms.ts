@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { sizes } from '../limits.ts'
 import { bounded, integer, patterned } from './fields.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, paged } from './operation.ts'
 import { listOf, PageSchema, Receipt, RoomName } from './results.ts'
 import { InviteSchema, MemberSchema, PolicySchema, policyKeys, RoleChange, RoomSchema } from './room-results.ts'
 
@@ -14,10 +14,6 @@ const whom = {
   target: patterned('^[0-9a-f]{64}$', 'whom it is about', 'an identity id of 64 lowercase hex characters'),
 }
 const room = { name: 'room', field: 'room' } as const
-const paged = [
-  { name: 'cursor', field: 'cursor' },
-  { name: 'limit', field: 'limit' },
-] as const
 /** What every write into a room may answer. */
 const ofRooms = ['not_found', 'private_room'] as const
 

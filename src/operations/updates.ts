@@ -4,7 +4,7 @@ import { versionsMax } from '../../actors/events/marks.ts'
 import { sizes } from '../limits.ts'
 import { updateKinds } from '../views/updates.ts'
 import { patterned } from './fields.ts'
-import type { Operation } from './operation.ts'
+import { type Operation, paged } from './operation.ts'
 import { EventSchema, Generation, RoomName } from './results.ts'
 
 const closed = { additionalProperties: false }
@@ -78,8 +78,7 @@ export const updatesGet: Operation = {
       { name: 'wait', field: 'data.wait' },
       { name: 'room', field: 'data.rooms' },
       { name: 'kinds', field: 'data.kinds' },
-      { name: 'cursor', field: 'cursor' },
-      { name: 'limit', field: 'limit' },
+      ...paged,
     ],
   },
 }

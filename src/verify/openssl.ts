@@ -5,13 +5,11 @@
  * rule's middle part. It imports any 32 bytes as a key without complaint, small order and
  * non-canonical ones too, and takes R = identity; both are refused here before it is asked.
  */
-import { createPublicKey, type KeyObject, verify as opensslVerify } from 'node:crypto'
+import { type KeyObject, verify as opensslVerify } from 'node:crypto'
+import { publicKeyOf } from '../../storage/ed25519.ts'
 import { type Ed25519Backend, isIdentityR, publicKeyBytes, signatureBytes } from './backend.ts'
 import { KeyCache } from './key-cache.ts'
 import { isKeyPoint } from './noble.ts'
-
-/** SubjectPublicKeyInfo of an Ed25519 key up to its 32 raw bytes (RFC 8410, section 4). */
-const spkiPrefix = Buffer.from('302a300506032b6570032100', 'hex')
 
 type Examined = { readonly key: KeyObject | undefined }
 
@@ -30,6 +28,5 @@ export function createOpensslBackend(): Ed25519Backend {
 }
 
 function examine(publicKey: Uint8Array): Examined {
-  if (!isKeyPoint(publicKey)) return { key: undefined }
-  return { key: createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: 'der', type: 'spki' }) }
+  return { key: isKeyPoint(publicKey) ? publicKeyOf(publicKey) : undefined }
 }

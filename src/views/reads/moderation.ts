@@ -2,8 +2,9 @@
  * Reads on moderation: the log of a room, and what was reported. Memory says where a signed record lies; who, what and why
  * comes out of the record itself.
  */
-import { type Act, fromFrame, RecordType, type Signed } from '../../../actors/record.ts'
+import { type Act, frameKey, fromFrame, RecordType, type Signed } from '../../../actors/record.ts'
 import type { Kept, Report } from '../../../actors/rooms/rules.ts'
+import type { Frame } from '../../../storage/journal.ts'
 import { refusal } from '../../refusals.ts'
 import type { Screened } from '../../screening/screening.ts'
 import { eventOf } from '../event.ts'
@@ -32,8 +33,12 @@ type SignedAct = Act & { readonly by: Signed }
 type Said = Readonly<Record<'event_id' | 'target' | 'reason' | 'data' | 'text' | 'kind', string | undefined>>
 
 function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
-  const record = fromFrame(context.frame(shard, seq))
-  if (record.type !== RecordType.act || record.by === undefined) throw new Error(`record ${seq} is no signed act`)
+  return actOf(context.frame(shard, seq))
+}
+
+function actOf(frame: Frame): SignedAct {
+  const record = fromFrame(frame)
+  if (record.type !== RecordType.act || record.by === undefined) throw new Error(`record ${frame.seq} is no signed act`)
   return record as SignedAct
 }
 
@@ -57,7 +62,8 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
 }
 
 function entryView(context: ReadContext, room: string, seq: number, kept: Kept) {
-  const { op, author, at, by } = actAt(context, kept)
+  const frame = context.frame(kept.shard, kept.seq)
+  const { op, author, at, by } = actOf(frame)
   const { event_id, target = event_id, reason, data } = saidIn(by)
   const actor = Buffer.from(author).toString('hex')
   const handle = context.board.authors.get(actor)?.handle
@@ -70,7 +76,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
     ...(reason === undefined ? {} : { reason }),
     ...(data === undefined || data === '' ? {} : { detail: data }),
     created_at: at,
-    event_id: context.frame(kept.shard, kept.seq).payload.toString('hex', 0, 16),
+    event_id: frameKey(frame).toString('hex'),
     signature: base64url(by.sig),
     signed_payload: Buffer.from(by.signed).toString('utf8'),
   }

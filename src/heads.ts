@@ -37,14 +37,12 @@ export class Heads {
   readonly witness: Witness | undefined
   readonly #mark: MarkKeeper
   readonly #round: WitnessRound
-  readonly #isWitnessed: boolean
   #rollback: RolledBack | undefined
 
   constructor(options: HeadsOptions) {
     const policy = options.witnessPolicy === '' ? undefined : readPolicy('WITNESS_POLICY', options.witnessPolicy)
     const lines = policy?.text.split('\n').filter((line) => /^\s*(witness|group|quorum)\s/.test(line))
     this.policyLines = `${(lines ?? ['quorum none']).join('\n')}\n`
-    this.#isWitnessed = policy?.parsed.witnesses.some(({ url }) => url !== undefined) === true
     this.witness = openWitness(options)
     this.#mark = new MarkKeeper(options.markFile, options.vkey)
     this.#round = new WitnessRound({
@@ -72,7 +70,7 @@ export class Heads {
 
   /** The newest head that went through the witness round, with the lines of those who signed it; without witnesses, `newest`. */
   published(newest: Head): string {
-    return this.#isWitnessed ? this.#round.published : newest.checkpoint
+    return this.#round.isAlone ? newest.checkpoint : this.#round.published
   }
 
   async close(newest: Head): Promise<void> {

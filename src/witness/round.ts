@@ -54,6 +54,11 @@ export class WitnessRound {
     )
   }
 
+  /** Nobody is asked: there is nothing to wait for, and nothing to add to a head. */
+  get isAlone(): boolean {
+    return this.#witnesses.length === 0
+  }
+
   /** The checkpoint to serve: cosigned where witnesses have answered. */
   get published(): string {
     return this.#published
@@ -62,8 +67,7 @@ export class WitnessRound {
   /** A new durable head; it is offered when the round before is over. */
   note(checkpoint: string): void {
     this.#newest = checkpoint
-    if (this.#witnesses.length === 0) this.#published = checkpoint
-    else this.#schedule()
+    if (!this.isAlone) this.#schedule()
   }
 
   /** One round now, for the start: resolves when every witness has answered or had its time. */

@@ -10,7 +10,7 @@
  */
 import { Chain } from './chain.ts'
 import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
-import { DiskFull, makeDirectory, type OpenFile, openFile, removeFile, syncDirectory, writeAtomic } from './disk.ts'
+import { DiskFull, type OpenFile, openFile, removeFile, syncDirectory, writeAtomic } from './disk.ts'
 import {
   encodeFrame,
   FRAME_BYTES_LIMIT,
@@ -98,9 +98,8 @@ export class Journal {
    */
   static open(options: JournalOptions): Journal {
     const report = options.report ?? (() => {})
-    makeDirectory(options.directory)
-    removeUnfinished(options.directory)
     const recovered = recover({ directory: options.directory, openFile: options.openFile ?? openFile, report })
+    removeUnfinished(options.directory)
     const journal = new Journal(options, recovered)
     try {
       journal.#sealed.checkIndexes()

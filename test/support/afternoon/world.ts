@@ -58,7 +58,7 @@ export class World {
 
   /** A text that is nowhere else, with what texts of strangers may hold. */
   text(random: Random, { isPrivate }: Pick<Room, 'isPrivate'>): string {
-    const mark = `mk${this.#texts++}q`
+    const mark = `mk${String(this.#texts++).padStart(8, '0')}q`
     const named = random(12) === 0 ? ` @${handleOf(1 + random(39))} ` : ''
     const filler = fillers[random(fillers.length)]!.repeat(1 + random(random(20) === 0 ? 120 : 8))
     return `${isPrivate ? canary : 'open'} ${mark}${named} ${filler}${mark}`

@@ -9,9 +9,16 @@
 #   chromium                    a browser, for the pages that check proofs themselves
 #   sigsum-go                   a C2SP witness (from bookworm-backports)
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
+#   package.json beside this    MCP clients and conformance, x402 and MPP: programs from npm
 #
-# Debian bookworm's own packages, through apt, as root. Safe to run again.
+# Debian bookworm's own packages, through apt, as root; those of npm into node_modules beside this. Safe to run again.
 set -eu
+cd "$(dirname "$0")"
+
+if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
+  echo "peers: installing those from npm"
+  npm ci --ignore-scripts --no-audit --no-fund
+fi
 
 packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium cadaver curl"
 

@@ -190,6 +190,18 @@ test('every dependency has an exact version, and the lock file names no address'
   expect(read('package-lock.json')).not.toContain('"resolved"')
 })
 
+test('the house stands on packages that package.json names', () => {
+  const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
+  const wrong = faults((file) => {
+    const stranger = importsOf(file).find((target) => {
+      const [, name = ''] = /^((?:@[^/]+\/)?[^/]+)/.exec(target) ?? []
+      return !/^(src|actors|storage)$/.test(name) && !target.startsWith('node:') && !Object.hasOwn(dependencies, name)
+    })
+    return stranger === undefined ? undefined : `${file} imports ${stranger}: add it to the dependencies, or do without`
+  })
+  expect(wrong).toEqual([])
+})
+
 test('the top level holds what the plan of the house names', () => {
   const known = new Set([
     'package.json',

@@ -3,7 +3,6 @@
  * whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
  */
 
-import { Compile, type Validator } from 'typebox/compile'
 import { printable } from '../format/printable.ts'
 import type { SignableCommand } from '../format/signing.ts'
 import { parseStrictText } from '../format/strict-json.ts'
@@ -11,6 +10,7 @@ import { sizes } from '../limits.ts'
 import { checkOf, envelope, type Field, type FieldName, fields } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
+import { type Check, compile } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { dataFault } from './data-fault.ts'
 import { nearest } from './nearest.ts'
@@ -77,19 +77,19 @@ export function checkOperation(
   return data.ok ? { ok: true, value: { operation, data: data.value } } : data
 }
 
-const dataValidators = new Map<Operation, Validator>()
+const dataChecks = new Map<Operation, Check>()
 
 function checkData(operation: Operation, text: string | undefined): Checked<Readonly<Record<string, unknown>>> {
   if (operation.data === undefined || text === undefined || text === '') return { ok: true, value: {} }
   const parsed = parseStrictText(text)
   if (!parsed.ok) return bad(refusal('invalid_field', `data must hold JSON text: ${parsed.message}`, 'data'))
-  let validator = dataValidators.get(operation)
-  if (validator === undefined) {
-    validator = Compile(operation.data) as Validator
-    dataValidators.set(operation, validator)
+  let check = dataChecks.get(operation)
+  if (check === undefined) {
+    check = compile(operation.data)
+    dataChecks.set(operation, check)
   }
-  if (!validator.Check(parsed.value)) {
-    const message = dataFault(operation, parsed.value, validator.Errors(parsed.value))
+  if (!check(parsed.value)) {
+    const message = dataFault(operation, parsed.value, check.errors ?? [])
     return bad(refusal('invalid_field', message, 'data'))
   }
   return { ok: true, value: parsed.value as Record<string, unknown> }

@@ -1,9 +1,10 @@
 /** Blobs: files that posts carry. Put first, then named by posts of the same room. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { type Field, patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { count, hash, id, Receipt, RoomName, seconds } from './results.ts'
+import { Type } from './schema.ts'
 
 const token = "[A-Za-z0-9!#$&^_.+'*|~-]{1,64}"
 const blobId = patterned('^[0-9a-f]{32}$', 'the blob', 'a blob id of 32 lowercase hex characters')

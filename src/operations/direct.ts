@@ -1,9 +1,10 @@
 /** Direct: conversations of two or more, and what speaks to you. All of it signed: it is yours alone. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { ConversationSchema, InboxItemSchema, listOf, Receipt } from './results.ts'
+import { Type } from './schema.ts'
 
 const closed = { additionalProperties: false }
 const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'

@@ -1,9 +1,10 @@
 /** Documents: texts with versions, written by one or by all who may write in a room. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { base64url64Pattern, type Field, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { count, hash, id, listOf, Person, Receipt, RoomName, seconds, signedPayload } from './results.ts'
+import { Type } from './schema.ts'
 
 const closed = { additionalProperties: false }
 const readers = 'anyone for public documents, who has the id for unlisted ones, members for those of private rooms'

@@ -1,9 +1,10 @@
 /** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { bounded, handlePattern, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
+import { Type } from './schema.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
 const closed = { additionalProperties: false }

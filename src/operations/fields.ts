@@ -2,9 +2,9 @@
  * The fields of a command: each declared once, as JSON Schema, with the sentence that a caller reads when it is wrong.
  * Schemas check and never rewrite: what was signed is what is stored.
  */
-import { type TSchema, Type } from 'typebox'
-import { Compile } from 'typebox/compile'
+
 import { sizes } from '../limits.ts'
+import { compile, type Schema, Type } from './schema.ts'
 
 export type FieldName =
   | 'operation'
@@ -41,7 +41,7 @@ export type Field = {
   readonly type: 'string' | 'integer' | 'array'
   /** What it is for, in a few words. */
   readonly meaning: string
-  readonly schema: TSchema
+  readonly schema: Schema
   /** What is right, to follow "must be". */
   readonly rule: string
   /** UTF-8 bytes; JSON Schema can only count characters. */
@@ -154,8 +154,7 @@ const compiled = new Map<Field, Compiled>()
 export function checkOf(field: Field): Compiled {
   const known = compiled.get(field)
   if (known !== undefined) return known
-  const validator = Compile(field.schema)
-  const made = { field, check: (value: unknown) => validator.Check(value) }
+  const made = { field, check: compile(field.schema) }
   compiled.set(field, made)
   return made
 }

@@ -1,9 +1,10 @@
 /** Identities: keys that act. An identity exists from its first accepted command on; a handle is its name for people. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { base64url32Pattern, base64url64Pattern, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { EventSchema, Generation, IdentitySchema, listOf, Receipt, SuspensionSchema } from './results.ts'
+import { Type } from './schema.ts'
 
 const who = patterned(
   '^([0-9a-f]{64}|[a-z0-9][a-z0-9_-]{1,31}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',

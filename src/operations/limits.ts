@@ -1,6 +1,7 @@
 /** Limits as they stand for one caller. What they are for everybody is at /capabilities. */
-import { Type } from 'typebox'
+
 import type { Operation } from './operation.ts'
+import { Type } from './schema.ts'
 
 const safe = Number.MAX_SAFE_INTEGER
 const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })

@@ -1,7 +1,8 @@
 /** The public log: its newest signed head, and proofs against it. */
-import { Type } from 'typebox'
+
 import type { Operation } from './operation.ts'
 import { Checkpoint, Consistency, Leaves, leavesMax, Proof } from './results.ts'
+import { Type } from './schema.ts'
 
 export const logCheckpoint: Operation = {
   name: 'log.checkpoint',

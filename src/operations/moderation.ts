@@ -1,10 +1,11 @@
 /** Moderation: what those who run a room did, and what was reported to the operator of the board. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { listOf, Receipt, RoomName } from './results.ts'
 import { ModerationEntry, ReportSchema, reportActions } from './room-results.ts'
+import { Type } from './schema.ts'
 
 export const roomModlog: Operation = {
   name: 'room.modlog',

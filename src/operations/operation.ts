@@ -1,9 +1,10 @@
 /**
  * What an operation is: one declaration that feeds the validator, /capabilities, /openapi.json and the docs.
  */
-import type { TSchema } from 'typebox'
+
 import type { RefusalCode } from '../refusals.ts'
 import { type Field, type FieldName, fields } from './fields.ts'
+import type { Schema } from './schema.ts'
 
 export type Operation = {
   readonly name: string
@@ -22,10 +23,10 @@ export type Operation = {
   /** Narrower rules than the general one of a field. */
   readonly narrowed?: Partial<Record<FieldName, Field>>
   /** Closed schema of the JSON inside `data`. */
-  readonly data?: TSchema
+  readonly data?: Schema
   readonly refusals: readonly RefusalCode[]
   /** Schema of `data` in the answer. */
-  readonly result: TSchema
+  readonly result: Schema
   /** The command's own fields, as a caller would send them. */
   readonly example: { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
   /** Public reads that plain GET answers too. */

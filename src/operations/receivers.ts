@@ -1,9 +1,10 @@
 /** Receive URLs: addresses where other services deliver, and whose items only their maker reads. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { count, id, listOf, Receipt, seconds, slug } from './results.ts'
+import { Type } from './schema.ts'
 
 const closed = { additionalProperties: false }
 const who = 'any key, for its own receive URLs'

@@ -2,9 +2,10 @@
  * Shapes of what comes back: schemas shared by the results of operations. A `title` is the name of the shape in
  * /openapi.json. Open by intent (a reader must expect further keys), bounded in every string and list.
  */
-import { type TSchema, Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { base64url32Pattern, base64url64Pattern, handlePattern } from './fields.ts'
+import { type Schema, Type } from './schema.ts'
 
 const safe = Number.MAX_SAFE_INTEGER
 export const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
@@ -188,7 +189,7 @@ const paging = {
 }
 
 /** One page of a list called `name`. */
-export const listOf = (name: string, item: TSchema, more: Readonly<Record<string, TSchema>> = {}) =>
+export const listOf = (name: string, item: Schema, more: Readonly<Record<string, Schema>> = {}) =>
   Type.Object({ ...more, [name]: Type.Array(item, { maxItems: sizes.page_maximum }), ...paging })
 
 /** What a list of events says beside them. */

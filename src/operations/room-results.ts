@@ -1,8 +1,9 @@
 /** Shapes of rooms as they come back: roles, policy, invites, the moderation log, reports. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { base64url64Pattern } from './fields.ts'
 import { count, handle, hash, id, publicKey, Receipt, seconds, signedPayload, slug } from './results.ts'
+import { Type } from './schema.ts'
 
 const choice = <Word extends string>(words: readonly Word[], description: string) =>
   Type.Union(

@@ -1,10 +1,11 @@
 /** Rooms: where events stand, public ones for everybody, private ones for their members; who runs them, and by what rules. */
-import { Type } from 'typebox'
+
 import { sizes } from '../limits.ts'
 import { bounded, integer, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { listOf, PageSchema, Receipt, RoomName } from './results.ts'
 import { InviteSchema, MemberSchema, PolicySchema, policyKeys, RoleChange, RoomSchema } from './room-results.ts'
+import { Type } from './schema.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
 const theOwner = 'the owner of the room; of a room without one, the operator of the board'
@@ -214,7 +215,7 @@ export const roomPolicySet: Operation = {
   who: `${theOwner}; a moderator may set {"front_page":false}`,
   required: ['room', 'data'],
   optional: [],
-  data: Type.Partial(Type.Object(policyKeys), { additionalProperties: false }),
+  data: Type.Partial(policyKeys, { additionalProperties: false }),
   refusals: [...ofRooms, 'forbidden'],
   result: Type.Object({ room: RoomName, policy: PolicySchema, receipt: Receipt }),
   example: { operation: 'room.policy.set', room: 'workshop', data: '{"write":"members","promotion":"moderate"}' },

@@ -1,11 +1,12 @@
 /** Following: what is new, corrections for copies, and the token that opens a private room's tail. */
-import { Type } from 'typebox'
+
 import { versionsMax } from '../../actors/events/marks.ts'
 import { sizes } from '../limits.ts'
 import { updateKinds } from '../views/updates.ts'
 import { patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { EventSchema, Generation, RoomName } from './results.ts'
+import { Type } from './schema.ts'
 
 const closed = { additionalProperties: false }
 const safe = Number.MAX_SAFE_INTEGER

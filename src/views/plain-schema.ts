@@ -2,7 +2,7 @@
  * The schemas of the declarations as plain JSON Schema (2020-12), for documents that people and programs read:
  * choices become `enum`, and shapes that bear a title are written once and referred to.
  */
-import type { TSchema } from 'typebox'
+import type { Schema } from '../operations/schema.ts'
 
 export type Json = { readonly [key: string]: unknown }
 
@@ -31,7 +31,7 @@ export class Shapes {
 }
 
 /** `shapes`: where titled shapes go; without it they are written in place. */
-export function plainSchema(schema: TSchema, shapes?: Shapes): Json {
+export function plainSchema(schema: Schema, shapes?: Shapes): Json {
   return plain(schema as unknown as Json, shapes) as Json
 }
 

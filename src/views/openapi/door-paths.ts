@@ -1,7 +1,8 @@
 /** Doors of another kind: a command inside a URL, deliveries to receive URLs, and what programs read first. */
-import { Type } from 'typebox'
+
 import { sizes } from '../../limits.ts'
 import { count, id } from '../../operations/results.ts'
+import { Type } from '../../operations/schema.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused, success } from './responses.ts'

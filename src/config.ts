@@ -39,6 +39,8 @@ export type Config = {
   readonly compactSeconds: number
   /** Letters that may wait in a shard; the other queues inside follow from it. */
   readonly queueMax: number
+  /** Outgoing calls may reach this machine and go over plain http: tests only. */
+  readonly loopback: boolean
 }
 
 export class BadConfig extends Error {
@@ -118,6 +120,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     compactSeconds: number('COMPACT_SECONDS', 60, 1, 86_400),
     segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
     queueMax: number('QUEUE_MAX', queueDefault, 1, 65_536),
+    loopback: choice('BROADSIDE_LOOPBACK', ['', '1'] as const, '') === '1',
   })
 }
 

@@ -1,0 +1,91 @@
+/**
+ * Where a request goes: an address as somebody gave it, checked and turned into a host, a port and the IP addresses that
+ * the connection may use. The rules:
+ * - https only, and no name and password in it; http only where loopback is allowed, and then to loopback alone;
+ * - port 443 or one that ordinary services take (1024 and up, without those that browsers refuse);
+ * - every address of the name must be one we may connect to: one bad address refuses all of them.
+ */
+import { Resolver } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { isLoopback, mayConnect } from './addresses.ts'
+
+export type Address = { readonly address: string; readonly family: 4 | 6 }
+export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>
+
+export type Target = {
+  readonly url: URL
+  /** Without brackets: what the certificate must name. */
+  readonly host: string
+  readonly port: number
+  readonly secure: boolean
+}
+
+export const urlBytesMax = 2_048
+
+/** Ports from 1024 on that belong to other protocols (the list of the Fetch standard). */
+const foreignPorts = new Set([
+  1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080,
+])
+
+/** A sentence that says why nothing is ever sent to this address, judged without asking any name server. */
+export function addressFault(address: string, loopback: boolean): string | undefined {
+  const target = parseTarget(address, loopback)
+  return typeof target === 'string' ? target : undefined
+}
+
+/** A text: why not. */
+export function parseTarget(address: string, loopback: boolean): Target | string {
+  if (Buffer.byteLength(address) > urlBytesMax) return `an address has at most ${urlBytesMax} bytes`
+  if (!URL.canParse(address)) return 'it is no absolute URL'
+  const url = new URL(address)
+  const secure = url.protocol === 'https:'
+  if (!secure && !(loopback && url.protocol === 'http:')) return 'only https:// addresses are called'
+  if (url.username !== '' || url.password !== '') return 'an address carries no name and password'
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (host === '' || host.length > 253 || host.endsWith('.')) return 'its host is no plain name'
+  const port = Number(url.port || (secure ? 443 : 80))
+  const portIsFine = port === 443 || (!secure && port === 80) || (port >= 1024 && !foreignPorts.has(port))
+  if (!portIsFine) return `port ${port} is not called: use 443 or one from 1024 on that no other protocol owns`
+  if (isIP(host) !== 0 && !mayConnect(host, loopback)) return 'its host is not on the public Internet'
+  return { url, host, port, secure }
+}
+
+/** Why a name leads nowhere: `blocked` is ours to refuse, `refused` is that nobody is there. */
+export class NoAddress extends Error {
+  readonly failure: 'blocked' | 'refused'
+
+  constructor(failure: 'blocked' | 'refused', message: string) {
+    super(message)
+    this.failure = failure
+  }
+}
+
+/** Resolves a name once; the connection is made to what this returns and to nothing else. */
+export async function vettedAddresses(
+  target: Target,
+  { loopback, resolve, signal }: { loopback: boolean; resolve: Resolve; signal: AbortSignal },
+): Promise<Address[]> {
+  const found = isIP(target.host) === 0 ? await resolve(target.host, signal) : [target.host]
+  if (found.length === 0) throw new NoAddress('refused', 'its host has no address')
+  const bad = found.some((address) => !mayConnect(address, loopback) || (!target.secure && !isLoopback(address)))
+  if (bad) throw new NoAddress('blocked', 'its host is not on the public Internet')
+  return found.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 }))
+}
+
+/**
+ * Asks name servers itself (c-ares), not the system's resolver: that one runs on the few threads that file work needs too,
+ * where a handful of names that never answer would stop everything else.
+ */
+export async function resolveName(name: string, signal: AbortSignal): Promise<readonly string[]> {
+  // RFC 6761: such a name is loopback, whoever is asked.
+  if (name === 'localhost' || name.endsWith('.localhost')) return ['127.0.0.1', '::1']
+  const resolver = new Resolver({ timeout: 2_000, tries: 2 })
+  const cancel = () => resolver.cancel()
+  signal.addEventListener('abort', cancel, { once: true })
+  try {
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}

@@ -5,13 +5,26 @@ import type { Decision, WriteLetter } from './write.ts'
 export type ActReply = { readonly at: number; readonly isPublic: boolean; readonly facts: Facts }
 
 /**
- * `isPublic`: the act takes its place in the order of everything public. `entry`: its bytes in the public log, if it is a leaf.
+ * `isPublic`: the act takes its place in the order of everything public. `entry`: its bytes in the public log, if it is a leaf;
+ * `entries`: the same of one that is several leaves.
  * `op`: when the record is called otherwise than the operation.
  */
 export function act(
   letter: WriteLetter,
   now: number,
-  { facts, isPublic, entry, op = letter.op }: { facts: Facts; isPublic: boolean; entry?: Uint8Array; op?: string },
+  {
+    facts,
+    isPublic,
+    entry,
+    entries = entry === undefined ? [] : [entry],
+    op = letter.op,
+  }: {
+    facts: Facts
+    isPublic: boolean
+    entry?: Uint8Array
+    entries?: readonly Uint8Array[]
+    op?: string
+  },
 ): Decision {
   const record: Act = {
     type: RecordType.act,
@@ -23,6 +36,6 @@ export function act(
     by: letter.by,
   }
   const reply: ActReply = { at: now, isPublic, facts }
-  const planned = { record, key: letter.id, isPublic, ...(entry === undefined ? {} : { entry }) }
+  const planned = { record, key: letter.id, isPublic, entries }
   return { ok: true, records: [planned], reply }
 }

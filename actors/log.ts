@@ -22,7 +22,7 @@
  */
 import type { Frame, Journal, JournalReader, NewFrame } from '../storage/journal.ts'
 import type { TreeWriter } from '../storage/tree.ts'
-import { frameEntry, LEAF, PUBLIC } from './record.ts'
+import { frameEntries, PUBLIC } from './record.ts'
 import type { Head } from './shard.ts'
 
 export const logFrameType = 1
@@ -198,7 +198,7 @@ export class Log {
         last = frame.seq
         if ((frame.flags & PUBLIC) === 0) continue
         changes++
-        if ((frame.flags & LEAF) !== 0) batch.add(frameEntry(frame), this.#options.leafHash)
+        for (const entry of frameEntries(frame)) batch.add(entry, this.#options.leafHash)
         if (batch.full) break
       }
       batch.range({ shard, first, last, changes, leaves: batch.leaves - leavesBefore })

@@ -4,9 +4,9 @@
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
 import { decodeLogFrame } from './log.ts'
-import { LEAF, PUBLIC } from './record.ts'
+import { leavesOf, PUBLIC } from './record.ts'
 
-/** `leaf` is 0xffff_ffff where a record has none. */
+/** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */
 export type PublicRecord = {
   readonly frame: Frame
   readonly shard: number
@@ -28,10 +28,10 @@ export function* publicRecords(logFrame: Frame, shards: readonly JournalReader[]
     reader.advance(last)
     for (const frame of reader.scan(first, last)) {
       if ((frame.flags & PUBLIC) === 0) continue
-      const hasLeaf = (frame.flags & LEAF) !== 0
-      yield { frame, shard, change, leaf: hasLeaf ? leaf : noLeaf }
+      const leaves = leavesOf(frame)
+      yield { frame, shard, change, leaf: leaves > 0 ? leaf : noLeaf }
       change++
-      if (hasLeaf) leaf++
+      leaf += leaves
     }
   }
 }

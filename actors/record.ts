@@ -7,7 +7,7 @@
  * |---|---|
  * | 16    | key: first 16 bytes of the SHA-256 of the signing bytes of the command that caused it (its event id) |
  * | 2     | n = length of the log entry, 0 when the record has no leaf in the public log |
- * | n     | the log entry, the exact ASCII bytes that the log hashes (see entry.ts) |
+ * | n     | the log entry, the exact ASCII bytes that the log hashes (see entry.ts); with the flag LEAVES several of them, each behind its length (u16 big-endian) |
  * | rest  | body: one msgpack map, self-describing, names as in the types below |
  *
  * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
@@ -19,6 +19,8 @@ import { type Frame, type NewFrame, STUB } from '../storage/journal.ts'
 /** Frame flags of this floor (storage uses 0x80 and 0x40). */
 export const PUBLIC = 0x01
 export const LEAF = 0x02
+/** With LEAF: one decision that is several leaves, all in one frame, so that a crash keeps all of them or none. */
+const LEAVES = 0x04
 const KEYED = 0x80
 
 export const RecordType = { roomCreated: 1, event: 2, handleClaimed: 3, act: 4 } as const
@@ -133,25 +135,37 @@ export type BoardRecord = RoomCreated | Event | HandleClaimed | Act
 /** Journal name of the registry: no room can be called so. */
 export const registryName = '@registry'
 
+const nothing = Buffer.alloc(0)
 const encoder = new Packr({ useRecords: false, variableMapSize: true })
 const decoder = new Unpackr({ useRecords: false })
 
-/** Encodes a record; `key` is 16 bytes, `entry` the log entry or undefined. */
+/** Encodes a record; `key` is 16 bytes, `entries` are its leaves in the public log, 64 KiB in all at most. */
 export function toFrame(
   record: BoardRecord,
   key: Uint8Array,
   isPublic: boolean,
-  entry: Uint8Array | undefined,
+  entries: readonly Uint8Array[],
 ): NewFrame {
   const { type, ...body } = record
   const packed = encoder.pack(body)
-  const entryLength = entry?.length ?? 0
-  const payload = Buffer.allocUnsafe(18 + entryLength + packed.length)
+  const block = entries.length > 1 ? bundleOf(entries) : (entries[0] ?? nothing)
+  const payload = Buffer.allocUnsafe(18 + block.length + packed.length)
   payload.set(key, 0)
-  payload.writeUInt16LE(entryLength, 16)
-  if (entry !== undefined) payload.set(entry, 18)
-  payload.set(packed, 18 + entryLength)
-  return { type, flags: KEYED | (isPublic ? PUBLIC : 0) | (entryLength > 0 ? LEAF : 0), payload }
+  payload.writeUInt16LE(block.length, 16)
+  payload.set(block, 18)
+  payload.set(packed, 18 + block.length)
+  const leaves = entries.length === 0 ? 0 : entries.length === 1 ? LEAF : LEAF | LEAVES
+  return { type, flags: KEYED | (isPublic ? PUBLIC : 0) | leaves, payload }
+}
+
+function bundleOf(entries: readonly Uint8Array[]): Buffer {
+  return Buffer.concat(
+    entries.flatMap((entry) => {
+      const length = Buffer.allocUnsafe(2)
+      length.writeUInt16BE(entry.length)
+      return [length, entry]
+    }),
+  )
 }
 
 export function frameKey(frame: Frame): Buffer {
@@ -159,8 +173,32 @@ export function frameKey(frame: Frame): Buffer {
   return frame.payload.subarray(at, at + 16)
 }
 
-/** The log entry inside a frame with the LEAF flag, as a view. */
+/** The log entry inside a frame with the LEAF flag, the first of them where there are several, as a view. */
 export function frameEntry(frame: Frame): Buffer {
+  return frameEntries(frame)[0]!
+}
+
+/** All log entries inside a frame, in their order, as views. */
+export function frameEntries(frame: Frame): Buffer[] {
+  if ((frame.flags & LEAF) === 0) return []
+  const block = entryBlock(frame)
+  if ((frame.flags & LEAVES) === 0) return [block]
+  const entries: Buffer[] = []
+  for (let at = 0; at < block.length; ) {
+    const end = at + 2 + block.readUInt16BE(at)
+    entries.push(block.subarray(at + 2, end))
+    at = end
+  }
+  return entries
+}
+
+/** How many leaves of the public log a frame is. */
+export function leavesOf(frame: Frame): number {
+  const one = (frame.flags & LEAF) === 0 ? 0 : 1
+  return (frame.flags & LEAVES) === 0 ? one : frameEntries(frame).length
+}
+
+function entryBlock(frame: Frame): Buffer {
   const at = keyAt(frame)
   return frame.payload.subarray(at + 18, at + 18 + frame.payload.readUInt16LE(at + 16))
 }
@@ -185,15 +223,14 @@ export function isStub(frame: Frame): boolean {
  */
 export function stubOfEvent(frame: Frame): Buffer {
   const { type, by, ...event } = fromFrame(frame) as Event
-  const none = Buffer.alloc(0)
-  const cut: Cut = { at: 0, file: none, sha: commandSha(by) }
-  const body = encoder.pack({ ...event, by: { key: by.key, sig: none, signed: none, cut } })
-  const entry = frameEntry(frame)
-  const kept = Buffer.allocUnsafe(6 + entry.length + body.length)
-  kept.writeUInt16LE(entry.length, 0)
-  kept.set(entry, 2)
-  kept.writeUInt32LE(body.length, 2 + entry.length)
-  kept.set(body, 6 + entry.length)
+  const cut: Cut = { at: 0, file: nothing, sha: commandSha(by) }
+  const body = encoder.pack({ ...event, by: { key: by.key, sig: nothing, signed: nothing, cut } })
+  const block = entryBlock(frame)
+  const kept = Buffer.allocUnsafe(6 + block.length + body.length)
+  kept.writeUInt16LE(block.length, 0)
+  kept.set(block, 2)
+  kept.writeUInt32LE(body.length, 2 + block.length)
+  kept.set(body, 6 + block.length)
   return kept
 }
 

@@ -12,7 +12,7 @@ import { createHash } from 'node:crypto'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import type { Board } from './board.ts'
 import { Mailbox } from './kernel/mailbox.ts'
-import { frameKey, fromFrame, LEAF, PUBLIC, RecordType, type RoomCreated, registryName, toFrame } from './record.ts'
+import { frameKey, fromFrame, leavesOf, PUBLIC, RecordType, type RoomCreated, registryName, toFrame } from './record.ts'
 import { State } from './state.ts'
 import {
   Acceptance,
@@ -76,7 +76,7 @@ export type Answer = (answer: ShardAnswer, head?: Head) => void
 type PackedShard = readonly [now: number, acceptance: PackedAcceptance]
 type Letter = { readonly write: WriteLetter; readonly answer: Answer }
 type Waiting = { readonly seq: number; readonly give: (change: number, leaf: number | undefined, head: Head) => void }
-type Unconfirmed = { readonly seq: number; readonly leaf: boolean }
+type Unconfirmed = { readonly seq: number; readonly leaves: number }
 
 export class Shard {
   readonly state: State
@@ -147,13 +147,13 @@ export class Shard {
     let leaf = confirmation.firstLeaf
     let waiting = 0
     let covered = 0
-    for (const { seq, leaf: hasLeaf } of this.#unconfirmed) {
+    for (const { seq, leaves } of this.#unconfirmed) {
       if (seq > through) break
       covered++
       while (waiting < this.#waiting.length && this.#waiting[waiting]!.seq === seq)
-        this.#waiting[waiting++]!.give(change, hasLeaf ? leaf : undefined, head)
+        this.#waiting[waiting++]!.give(change, leaves > 0 ? leaf : undefined, head)
       change++
-      if (hasLeaf) leaf++
+      leaf += leaves
     }
     this.#unconfirmed.splice(0, covered)
     this.#waiting.splice(0, waiting)
@@ -162,8 +162,8 @@ export class Shard {
   /** The log covers `through` already; what this journal has behind that is confirmed as any other. */
   resume(through: number): void {
     this.#unconfirmed = []
-    for (const { seq, flags } of this.#options.journal.scan(through + 1)) {
-      if ((flags & PUBLIC) !== 0) this.#unconfirmed.push({ seq, leaf: (flags & LEAF) !== 0 })
+    for (const frame of this.#options.journal.scan(through + 1)) {
+      if ((frame.flags & PUBLIC) !== 0) this.#unconfirmed.push({ seq: frame.seq, leaves: leavesOf(frame) })
     }
   }
 
@@ -203,11 +203,11 @@ export class Shard {
     let last = 0
     decision.records.forEach((planned, index) => {
       const seq = base + index
-      this.#frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entry))
+      this.#frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entries ?? []))
       this.state.apply(planned.record, planned.key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
       if (planned.record.type === RecordType.act) this.#acted.add(planned.record.room)
       if (!planned.isPublic) return
-      this.#unconfirmed.push({ seq, leaf: planned.entry !== undefined })
+      this.#unconfirmed.push({ seq, leaves: planned.entries?.length ?? 0 })
       last = seq
     })
     const newest = decision.records.at(-1)
@@ -267,7 +267,7 @@ export class Shard {
       const at = this.#options.wallSeconds()
       const record: RoomCreated = { type: RecordType.roomCreated, room, at, visibility: 'public' }
       const key = createHash('sha256').update(`first room ${room}`).digest().subarray(0, 16)
-      const seq = this.#options.journal.append([toFrame(record, key, true, undefined)])
+      const seq = this.#options.journal.append([toFrame(record, key, true, [])])
       this.state.apply(record, key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
     }
   }

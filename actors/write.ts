@@ -49,7 +49,8 @@ export type Planned = {
   readonly record: BoardRecord
   readonly key: Uint8Array
   readonly isPublic: boolean
-  readonly entry?: Uint8Array
+  /** Its leaves in the public log. */
+  readonly entries?: readonly Uint8Array[]
 }
 
 export type Decision =

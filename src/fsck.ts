@@ -9,6 +9,7 @@ import { parseEntry } from '../actors/entry.ts'
 import { decodeLogFrame, entriesOf, type LogFrame } from '../actors/log.ts'
 import {
   commandSha,
+  frameEntries,
   frameEntry,
   frameKey,
   fromFrame,
@@ -186,7 +187,7 @@ class LogCheck {
       for (const frame of last < first ? [] : reader.scan(first, last)) {
         this.#record(frame, shard)
         if ((frame.flags & PUBLIC) !== 0) found++
-        if ((frame.flags & LEAF) !== 0) entries.push(Buffer.from(frameEntry(frame)))
+        for (const entry of frameEntries(frame)) entries.push(Buffer.from(entry))
       }
       if (found !== changes)
         this.#damage(where, `it counts ${changes} changes of shard ${shard}, the journal has ${found}`)

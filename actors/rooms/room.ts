@@ -81,7 +81,7 @@ export const decidePost: Decider = (situation, letter) => {
     record: event,
     key: letter.id,
     isPublic,
-    ...(isPublic ? { entry: entryOf(letter, hexId, seq, now) } : {}),
+    ...(isPublic ? { entries: [entryOf(letter, hexId, seq, now)] } : {}),
   })
   const toScreen = room !== undefined && !isOfBoard(letter) && isScreened(policy, room, author, operator)
   const reply: PostReply = {

@@ -1,0 +1,83 @@
+/**
+ * Ledger entries: what the public log says of credits, one leaf for each posting (spec-work.md, "In the public log").
+ *
+ *   broadside/entry@v1
+ *   kind ledger
+ *   event <work id, or ->
+ *   room <room, or ->
+ *   seq <gap-free count of public postings, from 1>
+ *   time <Unix seconds>
+ *   command <64 hex of the command that caused it; zeros where the board did>
+ *   transfer <32 hex: the name of this posting, nobody else's>
+ *   type hold|post|void|direct
+ *   code <what it was for>
+ *   debit <account>
+ *   credit <account>
+ *   amount <whole credits>
+ *
+ * A hold is resolved once, by a post of some of it (the rest goes back) or by a void; what was posted lies in escrow and leaves
+ * it by direct postings of the same decision. Postings of simulated works move no credits and are no entries.
+ */
+import { entryFirstLine, parseEntry } from './entry.ts'
+
+export type PostingType = 'hold' | 'post' | 'void' | 'direct'
+
+/** One movement of credits. Accounts: `user:<identity id>`, `escrow`, `fees`, `mint`, `rewards`. */
+export type LedgerPosting = {
+  readonly type: PostingType
+  readonly code: string | number
+  readonly debit: string
+  readonly credit: string
+  readonly amount: number
+  /** 32 hex. */
+  readonly transfer: string
+}
+
+/** What the postings of one decision have in common. */
+export type LedgerCause = {
+  /** Id of the work, `-`: none. */
+  readonly event: string
+  /** `-`: none. */
+  readonly room: string
+  readonly time: number
+  /** 64 hex. */
+  readonly command: string
+}
+
+/** Who is named where no command caused a posting. */
+export const noCommand = '0'.repeat(64)
+
+/** One entry for each posting, numbered from `firstSeq`. */
+export function ledgerEntries(postings: readonly LedgerPosting[], firstSeq: number, cause: LedgerCause): Buffer[] {
+  const { event, room, time, command } = cause
+  return postings.map(({ transfer, type, code, debit, credit, amount }, n) =>
+    Buffer.from(
+      `${entryFirstLine}\nkind ledger\nevent ${event}\nroom ${room}\nseq ${firstSeq + n}\ntime ${time}\ncommand ${command}\n` +
+        `transfer ${transfer}\ntype ${type}\ncode ${code}\ndebit ${debit}\ncredit ${credit}\namount ${amount}\n`,
+      'latin1',
+    ),
+  )
+}
+
+/** A ledger entry as `GET /v1/export?stream=ledger` shows it. */
+export type LedgerLine = LedgerCause & LedgerPosting & { readonly seq: number }
+
+const lines = ['event', 'room', 'command', 'transfer', 'type', 'code', 'debit', 'credit'] as const
+
+/** The fields of an entry of kind ledger, undefined when the bytes are another entry or none. */
+export function parseLedgerEntry(bytes: Uint8Array): LedgerLine | undefined {
+  const fields = parseEntry(bytes)
+  if (fields?.get('kind') !== 'ledger') return undefined
+  const [seq, time, amount] = ['seq', 'time', 'amount'].map((name) => wholeNumber(fields.get(name)))
+  if (seq === undefined || time === undefined || amount === undefined) return undefined
+  if (lines.some((name) => fields.get(name) === undefined)) return undefined
+  const text = Object.fromEntries(lines.map((name) => [name, fields.get(name)!])) as Record<
+    (typeof lines)[number],
+    string
+  >
+  return { ...text, type: text.type as PostingType, seq, time, amount }
+}
+
+function wholeNumber(text: string | undefined): number | undefined {
+  return text !== undefined && /^(0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : undefined
+}

@@ -58,6 +58,42 @@ const sizeDefaults = {
   updates_rooms: 64,
   /** Longest life of a token that opens a private room's tail. */
   read_token_seconds: 3_600,
+  work_title_characters: 120,
+  work_capabilities: 16,
+  /** Sums of a whole board stay far below what a number holds exactly. */
+  work_reward_maximum: 1_000_000_000,
+  /** From its making to its deadline: a result has to be submitted before. */
+  work_deadline_seconds: 604_800,
+  work_claim_minimum: 900,
+  work_claim_maximum: 172_800,
+  work_claim_default: 86_400,
+  /** Nobody claims a work, or wishes it open again, so shortly before its deadline. */
+  work_claim_margin: 900,
+  work_renewals: 3,
+  work_review_window: 259_200,
+  work_review_window_minimum: 3_600,
+  work_review_window_maximum: 604_800,
+  work_revisions: 2,
+  work_revision_window: 86_400,
+  work_dispute_window: 172_800,
+  work_arbitration_window: 604_800,
+  /** How long a worker has to confirm what was in flight when a backup was restored. */
+  work_recovery_window: 259_200,
+  /** Before a worker may claim a work again that he left. */
+  work_reclaim_cooldown: 3_600,
+  /** Claims of one work that may run out, for one worker. */
+  work_lapses: 2,
+  work_reason_characters: 20,
+  /** Of the reward, in hundredths of a percent, rounded down. */
+  work_fee_basis_points: 100,
+  /** Of the reward, in percent, and one credit at least. */
+  work_bond_percent: 10,
+  credit_transfer_cost: 1,
+  credit_welcome: 100,
+  credit_review_reward: 100,
+  credit_review_rewards_per_subject: 5,
+  /** What the pool for tool reviews begins with. */
+  credit_rewards_pool: 5_000,
 } as const
 
 /** How far an operator may raise what may be changed at all: beyond it queues, frames or typed arrays would be too small. */
@@ -87,6 +123,26 @@ const ceilings = {
   updates_wait_seconds: 300,
   updates_rooms: 512,
   read_token_seconds: 86_400,
+  work_title_characters: 400,
+  work_capabilities: 64,
+  work_claim_maximum: 604_800,
+  work_claim_default: 604_800,
+  work_renewals: 100,
+  work_review_window: 604_800,
+  work_revisions: 20,
+  work_revision_window: 604_800,
+  work_dispute_window: 2_592_000,
+  work_arbitration_window: 2_592_000,
+  work_recovery_window: 2_592_000,
+  work_reclaim_cooldown: 604_800,
+  work_lapses: 100,
+  work_fee_basis_points: 5_000,
+  work_bond_percent: 100,
+  credit_transfer_cost: 1_000_000,
+  credit_welcome: 1_000_000,
+  credit_review_reward: 1_000_000,
+  credit_review_rewards_per_subject: 1_000,
+  credit_rewards_pool: 1_000_000_000,
 } as const
 
 export const sizes = settledSizes(sizeDefaults, ceilings)
@@ -107,6 +163,12 @@ const rateDefaults = {
   new_conversations_per_identity_per_day: 100,
   /** All attachments that one identity has put and not deleted. */
   blob_bytes_per_identity: 256 * 1024 * 1024,
+  /** Works that one identity has claimed, or has in revision, at a time. */
+  work_live_claims: 3,
+  /** Works that one identity has asked for and that are not settled. */
+  work_live_holds: 32,
+  welcome_grants_per_network_per_day: 10,
+  welcome_grants_per_board: 1_000,
 } as const
 
 export const rates = settledRates(rateDefaults)

@@ -112,7 +112,7 @@ export const fields: Readonly<Record<FieldName, Field>> = {
   },
   members: listOf(identityPattern, sizes.members, 'who is let in', 'identity ids of 64 lowercase hex characters'),
   target: bounded(256, 'whom or what it is about'),
-  amount: integer(1, safe, 'reserved: it has its place in the signing order, and no operation takes it'),
+  amount: integer(1, safe, 'how much: credits, or the fence of a claim'),
   ttl: integer(1, sizes.ttl_maximum, 'life of the text in seconds; without it, for ever'),
   event_id: patterned(idPattern, 'an event', eventId),
   cursor: patterned('^[A-Za-z0-9_-]{1,512}$', 'next_cursor of the page before', 'a cursor as this list gave it'),

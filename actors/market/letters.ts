@@ -1,0 +1,210 @@
+/**
+ * What is said to the market, and what it writes down. Types alone; the contract in words stands at the head of market.ts.
+ *
+ * Commands of people arrive as letters of their own operation. What the house says by itself has names that no operation has,
+ * and no nonce: a repetition of it is recognised by its content.
+ */
+import type { TransitionName } from './table.ts'
+import type { Changing, Eligibility, Fixed, Terms, WorkState } from './work.ts'
+
+/** Name of the one actor that decides over credits and works. */
+export const marketName = '@market'
+
+/** Counts that one identity may have at a time; Infinity where the operator has lifted them. */
+export type MarketLimits = { readonly claims: number; readonly holds: number }
+
+/** How the signer stands to the work's room, as its shard says; absent where nobody was asked. */
+export type Standing = {
+  /** May read the room. */
+  readonly reads: boolean
+  /** May reply there now, by its policy. */
+  readonly replies: boolean
+  /** Owner or moderator of it, or the operator where it is public. */
+  readonly moderates: boolean
+}
+
+/** A result as the room has bound it: a visible signed reply to the request, in its room. */
+export type Bound = {
+  /** 32 hex. */
+  readonly id: string
+  /** Identity id. */
+  readonly author: string
+  /** 32 hex: the work, or a version of its request. */
+  readonly reply_to: string
+  readonly sha256: string
+  /** Why it cannot be a result; the market refuses with it once the fence is good. */
+  readonly fault?: {
+    readonly code: string
+    readonly message: string
+    readonly field?: string
+  }
+}
+
+/** Args of every command about a work, as the plan gives them. Absent: nothing said. */
+export type WorkArgs = {
+  readonly work: string
+  readonly generation: string
+  /** `amount` of the command: a fence, or an added reward. */
+  readonly amount: number
+  readonly reason: string
+  readonly ttl: number
+  readonly limits: MarketLimits
+  readonly standing?: Standing
+  readonly bound?: Bound
+  readonly version_id?: string
+  readonly result_sha256?: string
+  readonly accept_changed?: boolean
+  readonly percent?: number
+}
+
+/** Args of `work.create`: the reservation. */
+export type ReserveArgs = {
+  readonly work: string
+  readonly generation: string
+  readonly amount: number
+  readonly title: string
+  readonly capabilities: readonly string[]
+  readonly eligibility: Eligibility
+  readonly simulated: boolean
+  readonly room: string
+  /** Identity id; '' = the requester. */
+  readonly reviewer: string
+  /** Its public key; '' = nobody knows it. */
+  readonly reviewer_key: string
+  readonly terms: Terms
+  readonly limits: MarketLimits
+}
+
+/** `work.open`: the room has taken the request. */
+export type OpenArgs = {
+  readonly work: string
+  readonly generation: string
+  readonly room: string
+  readonly is_public: boolean
+  /** First 32 hex of the command that made the newest version of the request. */
+  readonly version: string
+  readonly versions: number
+}
+/** `work.void`: the room has refused it; the hold goes back, and a retry of the command hears this refusal again. */
+export type VoidArgs = {
+  readonly work: string
+  readonly refusal: {
+    readonly code: string
+    readonly message: string
+    readonly field?: string
+  }
+}
+/** `work.edited`: the room has taken a new version, or refused it. `edit`: id of the work.edit command. */
+export type EditedArgs = {
+  readonly work: string
+  readonly generation: string
+  readonly edit: string
+  readonly taken: boolean
+}
+/** `work.observe`: what became of a marked event. `n` counts the words of the room about this work, from 1; one heard is not heard again. */
+export type ObserveArgs = {
+  readonly work: string
+  readonly n: number
+  readonly event: 'request' | 'result'
+  readonly change: 'edited' | 'hidden' | 'restored' | 'redacted'
+  /** `author`: who wrote it took it away or changed it himself; `other`: a moderator, the operator, screening. */
+  readonly by: 'author' | 'other'
+  /** Of a result that was edited: its hash now. */
+  readonly sha256?: string
+}
+/** `work.tick`: what is due takes effect. Answers {written, next}: works written, and when the next is due (0: none is known). */
+export type TickArgs = {
+  readonly generation: string
+  readonly works_max: number
+}
+export type TickReply = {
+  readonly written: number
+  readonly next: number
+  readonly at: number
+}
+/** `market.begin`: said at every start, before anybody is answered. Funds the rewards at the very first. */
+export type BeginArgs = {
+  readonly generation: string
+  readonly rewards: number
+}
+/** `credit.welcome`: `network` is a keyed hash of the client's network and the day. Limits Infinity: lifted. */
+export type WelcomeArgs = {
+  readonly identity: string
+  readonly network: string
+  readonly amount: number
+  readonly network_max: number
+  readonly board_max: number
+}
+/** Answer of `credit.welcome` and `credit.reward`: what was given; 0 with why not. Never a refusal. */
+export type GivenReply = {
+  readonly given: number
+  readonly why: '' | 'already' | 'network' | 'board' | 'subject' | 'empty'
+}
+/** `credit.reward`: about a review of `subject` by `reviewer` (identity id). Once for both, at most `subject_max` a subject. */
+export type RewardArgs = {
+  readonly subject: string
+  readonly reviewer: string
+  readonly amount: number
+  readonly subject_max: number
+}
+
+/** One movement of credits. Immutable; a hold is resolved exactly once, by a post or a void that names it. */
+export type Posting = {
+  /** 32 hex of SHA-256(work id or identity, transition, n). */
+  readonly id: string
+  /** 1 = credits, 2 = simulated. */
+  readonly ledger: 1 | 2
+  readonly type: 'hold' | 'post' | 'void' | 'direct'
+  readonly code: number
+  /** `user:<id>`, `escrow`, `fees`, `mint`, `rewards`. */
+  readonly debit: string
+  readonly credit: string
+  /** Integer, at least 1. */
+  readonly amount: number
+  /** When it took effect, which may lie before the record that says so. */
+  readonly at: number
+  /** Of a post or void: the hold it resolves. */
+  readonly hold?: string
+  /** Number among all public postings, from 1 without gaps; absent: it is in no log. */
+  readonly seq?: number
+}
+
+/** One transition of a work, as it is written down. */
+export type Step = {
+  readonly transition: TransitionName
+  readonly at: number
+  /** After it. */
+  readonly state: WorkState
+  readonly fence: number
+  readonly reason?: string
+  readonly set: Partial<Changing>
+  readonly postings: readonly Posting[]
+}
+
+/** Facts of every act that moves a work. */
+export type StepFacts = {
+  readonly work: string
+  readonly steps: readonly Step[]
+}
+/** Facts of `work.open`: all that a reader needs who never saw the reservation. `reserved`: number of its record in the journal. */
+export type OpenFacts = StepFacts & {
+  readonly fixed: Fixed
+  readonly begun: Changing
+  readonly reserved: number
+}
+/** Facts of `work.create`, which nobody but the market sees. */
+export type ReserveFacts = {
+  readonly work: string
+  readonly fixed: Omit<Fixed, 'is_public'>
+  readonly begun: Changing
+  readonly postings: readonly Posting[]
+}
+/** Facts of what moves credits and no work. */
+export type CreditFacts = { readonly postings: readonly Posting[] } & Readonly<Record<string, unknown>>
+/** Facts of `ledger.entry`: the leaf of one public posting beside the first of its act. `at_seq`: number of that act's record. */
+export type EntryFacts = {
+  readonly seq: number
+  readonly posting: Posting
+  readonly work: string
+  readonly room: string
+}

@@ -1,0 +1,186 @@
+/**
+ * A work (bounty) as the market keeps it: the fields of its record, and what its clocks need. `interface.md` has the record that
+ * readers see; src/views/work.ts makes it from this.
+ */
+
+export const workStates = [
+  'open',
+  'claimed',
+  'submitted',
+  'revision',
+  'rejected',
+  'disputed',
+  'accepted',
+  'refunded',
+  'split',
+  'cancelled',
+  'expired',
+  'recovery_required',
+] as const
+export type WorkState = (typeof workStates)[number]
+
+/** A work in one of these never changes again, and its money is settled. */
+export const finalStates: ReadonlySet<WorkState> = new Set(['accepted', 'refunded', 'split', 'cancelled', 'expired'])
+
+/** Work that somebody was in the middle of: after a backup was restored, its worker has to say that it still stands. */
+export const inFlight: ReadonlySet<WorkState> = new Set(['claimed', 'submitted', 'revision'])
+
+export type Eligibility = 'open' | 'first_work'
+
+/** Seconds and counts that a work runs by. They are fixed when it is made: a change of configuration moves no running clock. */
+export type Terms = {
+  readonly review_window: number
+  readonly revision_window: number
+  readonly dispute_window: number
+  readonly arbitration_window: number
+  readonly recovery_window: number
+  readonly reclaim_cooldown: number
+  readonly claim_margin: number
+  readonly renewals: number
+  readonly revisions: number
+  readonly lapses: number
+}
+
+export type RewardReason = 'accepted' | 'reviewer_silent' | 'ruled' | 'conceded' | 'rejected' | 'cancelled' | 'expired'
+export type RewardState = 'held' | 'paid' | 'released' | 'split'
+
+/** What the room said of the result when it was bound, and what became of it since. */
+export type Result = {
+  /** 32 hex of the reply that is the result. */
+  readonly id: string
+  /** Fixed at submit. */
+  readonly sha256: string
+  /** As it is now. */
+  readonly current: string
+  /** The worker took it away itself. */
+  readonly missing: boolean
+  /** Its text can be read now. */
+  readonly available: boolean
+}
+
+/** Who left a work: when its cooldown began, and how often a claim of his ran out. */
+export type Left = { readonly at: number; readonly lapses: number }
+
+/** Everything that a transition may change. `''`, 0 and null: nothing. */
+export type Changing = {
+  state: WorkState
+  /** Recovery epoch in which it was last written. */
+  generation: string
+  amount: number
+  fee: number
+  /** Live grant: 0 while nobody holds the work. */
+  fence: number
+  /** Number of the newest grant, never less than before. */
+  fence_counter: number
+  /** Identity id. */
+  worker: string
+  /** Its public key, 43 characters. */
+  worker_key: string
+  claimed_at: number
+  claim_expires_at: number
+  renewals: number
+  /** The version of the request that the worker has claimed. */
+  pinned: string
+  result: Result | null
+  submitted_at: number
+  review_due: number
+  revisions: number
+  dispute_due: number
+  arbitration_due: number
+  /** The requester wishes to have it open again when the worker does not dispute. */
+  reopen: boolean
+  /** Version of the request (32 hex), and how many there are. */
+  version: string
+  versions: number
+  /** Id (32 hex) of a work.edit that the room has not answered yet. */
+  editing: string
+  /** Transfer that holds the reward and the fee, and the one that holds the worker's bond. */
+  hold: string
+  bond: string
+  bond_amount: number
+  reward_state: RewardState
+  reward_reason: RewardReason | ''
+  /** The worker's share in percent, where it was ruled. */
+  percent: number
+  settled_at: number
+  /** By worker. */
+  left: Readonly<Record<string, Left>>
+  /** Number of the newest word from the room about the marked events. */
+  observed: number
+}
+
+/** What is settled when a work is made. */
+export type Fixed = {
+  /** 32 hex: the event id of its request. */
+  readonly id: string
+  readonly room: string
+  readonly is_public: boolean
+  readonly title: string
+  readonly capabilities: readonly string[]
+  readonly simulated: boolean
+  readonly eligibility: Eligibility
+  /** Identity ids and public keys. */
+  readonly requester: string
+  readonly requester_key: string
+  readonly reviewer: string
+  readonly reviewer_key: string
+  readonly terms: Terms
+  readonly created_at: number
+  readonly deadline: number
+  readonly held_at: number
+}
+
+export interface Work extends Fixed, Changing {
+  updated_at: number
+  /** Transitions so far; the place of each in the deciding journal. */
+  steps: number
+  readonly shard: number
+  readonly places: number[]
+}
+
+/** What a work begins as. */
+export function untouched(version: string, generation: string, amount: number, fee: number, hold: string): Changing {
+  return {
+    state: 'open',
+    generation,
+    amount,
+    fee,
+    fence: 0,
+    fence_counter: 0,
+    worker: '',
+    worker_key: '',
+    claimed_at: 0,
+    claim_expires_at: 0,
+    renewals: 0,
+    pinned: '',
+    result: null,
+    submitted_at: 0,
+    review_due: 0,
+    revisions: 0,
+    dispute_due: 0,
+    arbitration_due: 0,
+    reopen: false,
+    version,
+    versions: 1,
+    editing: '',
+    hold,
+    bond: '',
+    bond_amount: 0,
+    reward_state: 'held',
+    reward_reason: '',
+    percent: 0,
+    settled_at: 0,
+    left: {},
+    observed: 0,
+  }
+}
+
+/** The result as it was submitted, and not changed or taken away by its worker since. */
+export function isIntact({ result }: Pick<Work, 'result'>): boolean {
+  return result !== null && !result.missing && result.current === result.sha256
+}
+
+/** Identities that a work concerns by name. */
+export function partiesOf({ requester, reviewer, worker }: Work): readonly string[] {
+  return [...new Set(worker === '' ? [requester, reviewer] : [requester, reviewer, worker])]
+}

@@ -1,0 +1,107 @@
+/** Credits: whole numbers that works are paid with, moved by double entry. */
+import { Type } from 'typebox'
+import { sizes } from '../limits.ts'
+import { type Field, integer, patterned } from './fields.ts'
+import type { Operation } from './operation.ts'
+import { count, listOf, Receipt } from './results.ts'
+import { CreditEntry } from './work-results.ts'
+
+const identity = '0123456789abcdef'.repeat(4)
+const group = 'credits'
+const credits = integer(1, sizes.work_reward_maximum, 'credits')
+const account: Field = patterned(
+  '^([0-9a-f]{64}|mint|rewards|fees|escrow)$',
+  'whose account',
+  'an identity id of 64 lowercase hex characters, or mint, rewards, fees or escrow',
+)
+const held = count('in escrow for works that are not settled, and bonds')
+
+const Balance = Type.Object(
+  {
+    available: count('credits that can be spent'),
+    held,
+    simulated: Type.Object({ held }, { description: 'of works that are practice' }),
+  },
+  { title: 'Balance' },
+)
+
+export const creditBalance: Operation = {
+  name: 'credit.balance',
+  group,
+  summary: 'What you have: free, and held for works.',
+  kind: 'read',
+  mustSign: true,
+  who: 'anyone, for itself; operators, of anybody',
+  required: [],
+  optional: ['target'],
+  narrowed: { target: account },
+  refusals: ['unsigned', 'key_rotated', 'forbidden'],
+  result: Balance,
+  example: { operation: 'credit.balance' },
+}
+
+export const creditHistory: Operation = {
+  name: 'credit.history',
+  group,
+  summary: 'Every movement of your credits, newest first. Anybody reads those of `mint` and `rewards`.',
+  kind: 'read',
+  who: 'anyone, for itself, `mint` and `rewards`; operators, of anybody',
+  required: [],
+  optional: ['target', 'cursor', 'limit'],
+  narrowed: { target: account },
+  refusals: ['unsigned', 'forbidden'],
+  result: listOf('entries', CreditEntry),
+  example: { operation: 'credit.history', target: 'mint' },
+  get: {
+    path: '/api/credits',
+    query: [
+      { name: 'target', field: 'target' },
+      { name: 'cursor', field: 'cursor' },
+      { name: 'limit', field: 'limit' },
+    ],
+  },
+}
+
+const Moved = Type.Object({
+  transfers: Type.Array(CreditEntry, { maxItems: 4 }),
+  balance: Balance,
+  receipt: Receipt,
+})
+
+export const creditTransfer: Operation = {
+  name: 'credit.transfer',
+  group,
+  summary: `Give credits to another identity. It costs ${sizes.credit_transfer_cost} credit on top.`,
+  kind: 'write',
+  who: 'any key that has the credits',
+  required: ['target', 'amount'],
+  optional: ['reason'],
+  narrowed: {
+    target: patterned('^[0-9a-f]{64}$', 'who gets them', 'an identity id of 64 lowercase hex characters'),
+    amount: credits,
+  },
+  refusals: ['not_found', 'insufficient_credits'],
+  result: Moved,
+  example: { operation: 'credit.transfer', target: identity, amount: 5 },
+}
+
+export const creditGrant: Operation = {
+  name: 'credit.grant',
+  group,
+  summary: 'Make new credits for an identity, or for the pool that tool reviews are rewarded from (`rewards`).',
+  kind: 'write',
+  who: 'operators of this board',
+  required: ['target', 'amount'],
+  optional: ['reason'],
+  narrowed: {
+    target: patterned(
+      '^([0-9a-f]{64}|rewards)$',
+      'who gets them',
+      'an identity id of 64 lowercase hex characters, or rewards',
+    ),
+    amount: credits,
+  },
+  refusals: ['forbidden'],
+  result: Moved,
+  example: { operation: 'credit.grant', target: 'rewards', amount: 1_000 },
+}

@@ -201,10 +201,3 @@ export type ReserveFacts = {
 }
 /** Facts of what moves credits and no work. */
 export type CreditFacts = { readonly postings: readonly Posting[] } & Readonly<Record<string, unknown>>
-/** Facts of `ledger.entry`: the leaf of one public posting beside the first of its act. `at_seq`: number of that act's record. */
-export type EntryFacts = {
-  readonly seq: number
-  readonly posting: Posting
-  readonly work: string
-  readonly room: string
-}

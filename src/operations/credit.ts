@@ -1,9 +1,9 @@
 /** Credits: whole numbers that works are paid with, moved by double entry. */
-import { Type } from 'typebox'
 import { sizes } from '../limits.ts'
 import { type Field, integer, patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { count, listOf, Receipt } from './results.ts'
+import { Type } from './schema.ts'
 import { CreditEntry } from './work-results.ts'
 
 const identity = '0123456789abcdef'.repeat(4)

@@ -1,9 +1,9 @@
 /** Shapes of works and their histories, as readers get them. `interface.md` of the service has the record. */
-import { Type } from 'typebox'
 import { workStates } from '../../actors/market/work.ts'
 import { sizes } from '../limits.ts'
 import { base64url64Pattern } from './fields.ts'
 import { count, handle, hash, id, publicKey, RoomName, seconds, signedPayload, slug } from './results.ts'
+import { Type } from './schema.ts'
 
 export const WorkState = Type.Union(
   workStates.map((state) => Type.Literal(state)),

@@ -1,10 +1,10 @@
 /** Works: bounties with their reward in escrow, from request to verdict. */
-import { Type } from 'typebox'
 import { workStates } from '../../actors/market/work.ts'
 import { sizes } from '../limits.ts'
 import { type Field, integer, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { hash, id, listOf, Receipt, slug } from './results.ts'
+import { Type } from './schema.ts'
 import { TransitionSchema, WorkSchema } from './work-results.ts'
 
 const closed = { additionalProperties: false }

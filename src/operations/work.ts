@@ -1,17 +1,15 @@
 /** Works: bounties with their reward in escrow, from request to verdict. */
-import { workStates } from '../../actors/market/work.ts'
 import { sizes } from '../limits.ts'
 import { type Field, integer, patterned } from './fields.ts'
-import { type Operation, paged } from './operation.ts'
-import { hash, id, listOf, Receipt, slug } from './results.ts'
+import type { Operation } from './operation.ts'
+import { hash, id, Receipt, slug } from './results.ts'
 import { Type } from './schema.ts'
-import { TransitionSchema, WorkSchema } from './work-results.ts'
+import { WorkSchema } from './work-results.ts'
 
 const closed = { additionalProperties: false }
 const schema = { schema: Type.Literal(1) }
 const workId = '0123456789abcdef'.repeat(2)
 const group = 'work'
-const readers = 'anyone for public rooms, members for private ones'
 
 const event_id = patterned('^[0-9a-f]{32}$', 'the work', 'a work id of 32 lowercase hex characters')
 const fence = integer(1, Number.MAX_SAFE_INTEGER, 'the fence that your claim was given')
@@ -360,99 +358,4 @@ export const workRule: Operation = {
     reason: 'Two of the three reports fit.',
     data: '{"schema":1,"percent":66}',
   },
-}
-
-export const workGet: Operation = {
-  name: 'work.get',
-  group,
-  summary: 'Read one work as it stands now, with the public record of its requester and worker.',
-  kind: 'read',
-  who: readers,
-  required: ['event_id'],
-  optional: [],
-  narrowed: { event_id },
-  refusals: ['not_found', 'private_room'],
-  result: Type.Object({ work: WorkSchema }),
-  example: { operation: 'work.get', event_id: workId },
-  get: { path: '/api/work/{event_id}', query: [] },
-}
-
-export const workList: Operation = {
-  name: 'work.list',
-  aliases: ['works.list'],
-  group,
-  summary:
-    'List works, newest first: of a `room`, in a state (`kind`), with words in title or tags (`query`), of an identity (`target`). Without `room` and `target` simulated works are left out.',
-  kind: 'read',
-  who: readers,
-  required: [],
-  optional: ['room', 'kind', 'query', 'target', 'cursor', 'limit', 'data'],
-  narrowed: {
-    kind: {
-      type: 'string',
-      meaning: 'only works in this state',
-      rule: `one of ${workStates.join(', ')}`,
-      schema: Type.Union(
-        workStates.map((state) => Type.Literal(state)),
-        { description: 'only works in this state' },
-      ),
-    },
-    target: patterned(
-      '^[0-9a-f]{64}$',
-      'requester, worker or reviewer',
-      'an identity id of 64 lowercase hex characters',
-    ),
-  },
-  data: Type.Object(
-    {
-      ...schema,
-      eligible_for: Type.Optional(hash('only open works that this identity may claim')),
-      capability: Type.Optional(slug('only works with this tag')),
-      min_reward: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: sizes.work_reward_maximum,
-          description: 'only works that pay so much',
-        }),
-      ),
-      sort: Type.Optional(
-        Type.Union([Type.Literal('new'), Type.Literal('reward'), Type.Literal('deadline')], {
-          description: 'newest (default), highest reward, or nearest deadline first',
-        }),
-      ),
-    },
-    closed,
-  ),
-  refusals: ['not_found', 'private_room'],
-  result: listOf('works', WorkSchema),
-  example: { operation: 'work.list', kind: 'open', limit: 20 },
-  get: {
-    path: '/api/works',
-    query: [
-      { name: 'room', field: 'room' },
-      { name: 'kind', field: 'kind' },
-      { name: 'query', field: 'query' },
-      { name: 'target', field: 'target' },
-      { name: 'eligible_for', field: 'data.eligible_for' },
-      { name: 'capability', field: 'data.capability' },
-      { name: 'min_reward', field: 'data.min_reward' },
-      { name: 'sort', field: 'data.sort' },
-      ...paged,
-    ],
-  },
-}
-
-export const workHistory: Operation = {
-  name: 'work.history',
-  group,
-  summary: 'Every transition of a work, oldest first, with who signed it and what moved in the ledger.',
-  kind: 'read',
-  who: readers,
-  required: ['event_id'],
-  optional: ['cursor', 'limit'],
-  narrowed: { event_id },
-  refusals: ['not_found', 'private_room'],
-  result: listOf('transitions', TransitionSchema, { work_id: id('the work') }),
-  example: { operation: 'work.history', event_id: workId },
-  get: { path: '/api/work/{event_id}/history', query: [...paged] },
 }

@@ -27,6 +27,7 @@ import { blobDoor, sweepBlobs } from './http/blobs.ts'
 import { clientAddress } from './http/client-address.ts'
 import { compatDoor } from './http/compat.ts'
 import { documentPaths } from './http/documents.ts'
+import { embedDoors } from './http/embed.ts'
 import { handleExport } from './http/export.ts'
 import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
@@ -230,6 +231,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     more: {
       ...documentPaths(described),
       ...pageDoors({ front, address }),
+      ...embedDoors(address),
       ...logDoors({
         origin: directory.facts.origin,
         vkey: facts.vkey,

@@ -1,0 +1,38 @@
+/**
+ * The script that shows a room on anybody's page, and what its bytes hash to, so that a page can pin them
+ * (W3C Subresource Integrity).
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { etagOf } from './answers.ts'
+import type { Header } from './port.ts'
+import type { RouteHandler } from './routes.ts'
+
+const script = readFileSync(new URL('../pages/assets/embed-v1.js', import.meta.url))
+
+/** The `integrity` attribute of the script element. */
+export const embedIntegrity = `sha384-${createHash('sha384').update(script).digest('base64')}`
+
+export function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
+  const facts = { url: `${address}/embed/v1.js`, integrity: embedIntegrity, bytes: script.length }
+  return {
+    '/embed/v1.js': fixed('text/javascript; charset=utf-8', script),
+    '/embed/v1.json': fixed('application/json; charset=utf-8', Buffer.from(JSON.stringify({ ok: true, data: facts }))),
+  }
+}
+
+function fixed(type: string, body: Buffer): RouteHandler {
+  const etag = etagOf(body)
+  const headers: readonly Header[] = [
+    ['content-type', type],
+    ['etag', etag],
+    ['cache-control', 'public, max-age=300, stale-while-revalidate=86400'],
+    ['access-control-allow-origin', '*'],
+    ['cross-origin-resource-policy', 'cross-origin'],
+    ['x-content-type-options', 'nosniff'],
+  ]
+  return (exchange) => {
+    if (exchange.header('if-none-match') === etag) exchange.reply(304, headers, '')
+    else exchange.reply(200, headers, body)
+  }
+}

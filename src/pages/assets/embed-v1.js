@@ -1,0 +1,155 @@
+/**
+ * A live room on anybody's page:
+ *
+ *   <script src="https://BOARD/embed/v1.js" data-room="lobby" async></script>
+ *
+ * data-room   name of a public room (needed)
+ * data-page   only this page of the room
+ * data-limit  posts shown, 1 to 100; 20 when left out
+ * data-theme  light or dark; as the reader's system when left out
+ *
+ * All of it stands in a shadow root behind the script element. Texts are written by strangers: they become text nodes and
+ * nothing else, and characters that hide or turn text are shown by their numbers. The style is a constructed sheet, so that a
+ * page whose policy forbids inline styles needs no exception; it only has to allow this board in script-src and connect-src.
+ */
+;(() => {
+  const script = document.currentScript
+  if (!script) return
+  const board = new URL(script.src).origin
+  const { room = '', page = '', theme = '' } = script.dataset
+  const asked = Math.trunc(Number(script.dataset.limit ?? 20))
+  const limit = Math.min(100, Math.max(1, Number.isNaN(asked) ? 20 : asked))
+
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(`
+    :host { display: block; color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; --ink: #1c2024; --soft: #60646c;
+      --line: #d9d9e0; --paper: #fff; --link: #0b5cad }
+    @media (prefers-color-scheme: dark) { :host { --ink: #edeef0; --soft: #b0b4ba; --line: #3a3f47; --paper: #18191b; --link: #8ec8ff } }
+    :host([data-theme=light]) { color-scheme: light; --ink: #1c2024; --soft: #60646c; --line: #d9d9e0; --paper: #fff; --link: #0b5cad }
+    :host([data-theme=dark]) { color-scheme: dark; --ink: #edeef0; --soft: #b0b4ba; --line: #3a3f47; --paper: #18191b; --link: #8ec8ff }
+    section { border: 1px solid var(--line); border-radius: 8px; background: var(--paper); color: var(--ink); overflow: hidden }
+    header, footer { display: flex; gap: 1em; justify-content: space-between; padding: .5em .9em; color: var(--soft); font-size: .87em }
+    header { border-bottom: 1px solid var(--line) } header b { color: var(--ink) }
+    footer { border-top: 1px solid var(--line) }
+    ol { list-style: none; margin: 0; padding: 0; max-height: 28em; overflow-y: auto }
+    li { padding: .6em .9em } li + li { border-top: 1px solid var(--line) }
+    .about { display: flex; flex-wrap: wrap; gap: 0 .7em; color: var(--soft); font-size: .87em }
+    .author { color: var(--ink); font-weight: 600 }
+    p { margin: .1em 0 0; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext }
+    .gone { color: var(--soft); font-style: italic }
+    a { color: var(--link); text-decoration: none } a:hover { text-decoration: underline }
+    a:focus-visible, ol:focus-visible { outline: 2px solid var(--link); outline-offset: -2px }
+  `)
+
+  /** An element with these attributes, around text or elements. */
+  const make = (name, attributes, ...inside) => {
+    const element = document.createElement(name)
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
+    element.append(...inside)
+    return element
+  }
+  const link = (path, ...inside) =>
+    make('a', { href: board + path, target: '_blank', rel: 'nofollow noopener noreferrer' }, ...inside)
+  const visible = (text) =>
+    text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) =>
+      '\n\t\u200d'.includes(char) ? char : `\\u{${char.codePointAt(0).toString(16)}}`,
+    )
+
+  const host = make('div', theme === '' ? {} : { 'data-theme': theme })
+  const root = host.attachShadow({ mode: 'open' })
+  root.adoptedStyleSheets = [sheet]
+  const state = make('span', { role: 'status' }, 'connecting')
+  const where = page === '' ? room : `${room} / ${page}`
+  const list = make('ol', { tabindex: '0', role: 'log', 'aria-label': `Posts in ${where}` })
+  root.append(
+    make(
+      'section',
+      { 'aria-label': `Room ${where}` },
+      make('header', {}, make('b', {}, `#${where}`), state),
+      list,
+      make('footer', {}, link(`/room/${encodeURIComponent(room)}`, 'Open the room'), 'each post signed and provable'),
+    ),
+  )
+  script.after(host)
+
+  /** What is shown of each post, by its id and by the ids of its newer versions. */
+  const shown = new Map()
+  let newest = ''
+
+  const fill = (post, event) => {
+    const gone = typeof event.text !== 'string'
+    post.text.textContent = gone ? `(${event.reason ?? 'gone'})` : visible(event.text)
+    post.text.className = gone ? 'gone' : ''
+  }
+
+  const show = (event) => {
+    const known = shown.get(event.supersedes ?? event.event_id) ?? shown.get(event.event_id)
+    if (event.supersedes) {
+      // A version of something that is not shown any more is no post of its own.
+      if (!known) return
+      shown.set(event.event_id, known)
+      known.edited.hidden = false
+      return fill(known, event)
+    }
+    if (known || (page !== '' && event.page !== page)) return
+    const { author, created_at: at, event_id: id } = event
+    const time = new Date(at * 1000)
+    const edited = make('span', { hidden: '' }, 'edited')
+    const text = make('p', {})
+    const about = make(
+      'div',
+      { class: 'about' },
+      make('span', { class: 'author', title: author.id }, visible(author.handle ?? author.id.slice(0, 8))),
+      link(`/e/${id}`, make('time', { datetime: time.toISOString() }, time.toLocaleString())),
+      edited,
+      link(`/e/${id}/proof`, 'proof'),
+    )
+    const item = make('li', {}, about, text)
+    const post = { item, text, edited, seq: event.seq }
+    fill(post, event)
+    shown.set(id, post)
+    const posts = [...new Set(shown.values())].filter(({ item: other }) => other.parentNode === list)
+    const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40
+    const next = posts.filter(({ seq }) => seq > post.seq).sort((a, b) => a.seq - b.seq)[0]
+    list.insertBefore(item, next ? next.item : null)
+    while (list.children.length > limit) list.firstChild.remove()
+    for (const [name, { item: other }] of shown) if (other.parentNode !== list) shown.delete(name)
+    if (atEnd) list.scrollTop = list.scrollHeight
+  }
+
+  /** The posts of a page may lie far behind the newest of the room. */
+  const past = async () => {
+    const query = new URLSearchParams({ room, page, limit })
+    const answer = await fetch(`${board}/api/events?${query}`, { credentials: 'omit', referrerPolicy: 'no-referrer' })
+    if (answer.ok) for (const event of (await answer.json()).data.events) show(event)
+  }
+
+  let pause = 1_000
+  const follow = () => {
+    const from = newest === '' ? `last=${limit}` : `since=${newest}`
+    const stream = new EventSource(`${board}/tail/${encodeURIComponent(room)}?${from}`)
+    stream.onopen = () => {
+      pause = 1_000
+      state.textContent = 'live'
+      if (page !== '') past().catch(() => {})
+    }
+    stream.onmessage = ({ data, lastEventId }) => {
+      newest = lastEventId
+      show(JSON.parse(data))
+    }
+    stream.addEventListener('revision', ({ data }) => {
+      const event = JSON.parse(data)
+      const post = shown.get(event.event_id)
+      if (post) fill(post, event)
+    })
+    stream.onerror = () => {
+      state.textContent = 'connecting'
+      // The browser comes back by itself after a cut connection, but not after an answer that was no stream.
+      if (stream.readyState !== EventSource.CLOSED) return
+      state.textContent = newest === '' && shown.size === 0 ? 'this room cannot be read here' : 'connecting'
+      setTimeout(follow, pause)
+      pause = Math.min(60_000, pause * 2)
+    }
+  }
+  follow()
+})()

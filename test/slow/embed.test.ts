@@ -1,0 +1,152 @@
+/** A room on a page that is not the board's, whose policy allows nothing but the board's script and its streams. */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const ada = person('ada')
+const directory = boardDirectory()
+let board: Board
+let client: Client
+let foreign: Server
+let address: string
+let integrity: string
+
+beforeAll(async () => {
+  board = await startBoard({ directory })
+  client = await Client.of(board)
+  integrity = (JSON.parse((await client.get('/embed/v1.json')).text) as { data: { integrity: string } }).data.integrity
+  foreign = createServer((request, response) => {
+    const attributes = decodeURIComponent(new URL(request.url!, 'http://x').search.slice(1))
+    response.writeHead(200, {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': `default-src 'none'; script-src ${board.address}; connect-src ${board.address}; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
+    })
+    response.end(`<!doctype html><html lang="en"><title>Elsewhere</title><h1>Elsewhere</h1>
+<script src="${board.address}/embed/v1.js" integrity="${integrity}" crossorigin="anonymous" ${attributes} async></script><p>after</p></html>`)
+  })
+  await new Promise<void>((done) => foreign.listen(0, '127.0.0.1', done))
+  address = `http://127.0.0.1:${(foreign.address() as AddressInfo).port}/?`
+})
+afterAll(() => {
+  client.close()
+  foreign.closeAllConnections()
+  foreign.close()
+})
+
+/** What the browser has that Node has not. */
+type Styled = { getComputedStyle(element: unknown): { backgroundColor: string } }
+
+const texts = (page: Page) => page.locator('li p').allTextContents()
+
+test('the script is small, pinned by its hash, and may be loaded and cached anywhere', async () => {
+  const { headers, text } = await client.get('/embed/v1.js')
+  expect(headers['content-type']).toBe('text/javascript; charset=utf-8')
+  expect(headers['access-control-allow-origin']).toBe('*')
+  expect(headers['cross-origin-resource-policy']).toBe('cross-origin')
+  expect(gzipSync(text).length).toBeLessThan(6 * 1024)
+  expect((await client.get('/embed/v1.js', { 'if-none-match': headers.etag! })).status).toBe(304)
+})
+
+describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missingBrowser)}`, () => {
+  test('the newest posts stand there, and what is posted, edited, redacted and said over a restart, once and in order', async () => {
+    await client.command(ada, { operation: 'room.create', room: 'square' })
+    for (let n = 0; n < 5; n++) await client.post(ada, { room: 'square', text: `before ${n}` })
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${address}data-room="square" data-limit="3"`)
+    await expect.poll(() => texts(page)).toEqual(['before 2', 'before 3', 'before 4'])
+
+    const first = (await client.post(ada, { room: 'square', text: 'live 0' })).data.event_id!
+    for (let n = 1; n < 30; n++) await client.post(ada, { room: 'square', text: `live ${n}` })
+    await expect.poll(() => texts(page)).toEqual(['live 27', 'live 28', 'live 29'])
+
+    const last = (await client.post(ada, { room: 'square', text: 'to be changed' })).data.event_id!
+    await client.post(ada, { room: 'square', text: 'changed', data: JSON.stringify({ schema: 1, supersedes: last }) })
+    await expect.poll(() => texts(page)).toEqual(['live 28', 'live 29', 'changed'])
+    await client.command(ada, { operation: 'event.redact', event_id: last, reason: 'second thoughts' })
+    await client.command(ada, { operation: 'event.redact', event_id: first, reason: 'not shown any more' })
+    await expect.poll(() => texts(page)).toEqual(['live 28', 'live 29', '(second thoughts)'])
+
+    const port = board.port
+    await board.kill()
+    client.close()
+    board = await startBoard({ directory, port })
+    client = await Client.of(board)
+    await client.post(ada, { room: 'square', text: 'after the kill' })
+    await expect
+      .poll(() => texts(page), { timeout: 20_000 })
+      .toEqual(['live 29', '(second thoughts)', 'after the kill'])
+    // A cut connection is said in the console by the browser itself.
+    expect(complaints.filter((each) => !each.includes('net::ERR_'))).toEqual([])
+    await page.context().close()
+  })
+
+  test('only one page of a room, however far behind', async () => {
+    await client.post(ada, { room: 'square', page: 'plans', text: 'a plan' })
+    for (let n = 0; n < 5; n++) await client.post(ada, { room: 'square', text: `noise ${n}` })
+    const page = await openPage()
+    await page.goto(`${address}data-room="square" data-page="plans" data-limit="2"`)
+    await expect.poll(() => texts(page)).toEqual(['a plan'])
+    await client.post(ada, { room: 'square', text: 'more noise' })
+    await client.post(ada, { room: 'square', page: 'plans', text: 'a better plan' })
+    await expect.poll(() => texts(page)).toEqual(['a plan', 'a better plan'])
+    await page.context().close()
+  })
+
+  test('hostile texts are letters: no script, no markup, no turned text', async () => {
+    const hostile = [
+      '<img src=x onerror=alert(1)><script>alert(2)</script>',
+      '</style><style>*{display:none}</style>javascript:alert(3)',
+      'a\u202ebackwards\u2066 and \u0007 bell \u200b',
+    ]
+    for (const text of hostile) await client.post(ada, { room: 'square', text })
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).origin))
+    await page.goto(`${address}data-room="square" data-limit="3"`)
+    await expect
+      .poll(() => texts(page))
+      .toEqual([hostile[0], hostile[1], 'a\\u{202e}backwards\\u{2066} and \\u{7} bell \\u{200b}'])
+    expect(await page.locator('img, script:not([data-room])').count()).toBe(0)
+    expect([...new Set(asked)].sort()).toEqual([new URL(address).origin, board.address].sort())
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('light and dark follow the reader, or what the page says', async () => {
+    const paper = (page: Page) =>
+      page
+        .locator('section')
+        .evaluate((section) => (globalThis as unknown as Styled).getComputedStyle(section).backgroundColor)
+    for (const [scheme, theme, colour] of [
+      ['light', '', 'rgb(255, 255, 255)'],
+      ['dark', '', 'rgb(24, 25, 27)'],
+      ['light', 'data-theme="dark"', 'rgb(24, 25, 27)'],
+      ['dark', 'data-theme="light"', 'rgb(255, 255, 255)'],
+    ] as const) {
+      const page = await openPage({ colorScheme: scheme })
+      await page.goto(`${address}data-room="square" ${theme}`)
+      await expect.poll(() => paper(page)).toBe(colour)
+      await page.context().close()
+    }
+  })
+
+  test('a room that cannot be read is said to be so', async () => {
+    await client.command(ada, { operation: 'room.create', room: 'behind-doors', visibility: 'private' })
+    for (const room of ['behind-doors', 'nowhere-at-all']) {
+      const page = await openPage()
+      await page.goto(`${address}data-room="${room}"`)
+      await expect.poll(() => page.locator('[role=status]').textContent()).toBe('this room cannot be read here')
+      await page.context().close()
+    }
+  })
+})

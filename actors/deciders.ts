@@ -8,6 +8,7 @@ import { decideClaim, decideRegister } from './people/registry.ts'
 import { receiversDeciders } from './receivers/decide.ts'
 import { rulesDeciders } from './rooms/decide.ts'
 import { decidePost, decideRoomCreate } from './rooms/room.ts'
+import { toolsDeciders } from './tools/decide.ts'
 import type { Decider } from './write.ts'
 
 export const deciders: Readonly<Record<string, Decider>> = {
@@ -22,4 +23,5 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...documentsDeciders,
   ...blobsDeciders,
   ...receiversDeciders,
+  ...toolsDeciders,
 }

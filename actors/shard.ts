@@ -12,7 +12,19 @@ import { createHash } from 'node:crypto'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import type { Board } from './board.ts'
 import { Mailbox } from './kernel/mailbox.ts'
-import { frameKey, fromFrame, leavesOf, PUBLIC, RecordType, type RoomCreated, registryName, toFrame } from './record.ts'
+import {
+  type Act,
+  type BoardRecord,
+  frameKey,
+  fromFrame,
+  leavesOf,
+  PUBLIC,
+  RecordType,
+  type RoomCreated,
+  registryName,
+  toFrame,
+} from './record.ts'
+import { openPolicy, type Policy } from './rooms/policy.ts'
 import { State } from './state.ts'
 import {
   Acceptance,
@@ -46,12 +58,15 @@ export type ShardOptions = {
    */
   readonly afterTurn: (seq: number, acted: ReadonlySet<string>) => void
   /** Rooms that every board has. */
-  readonly firstRooms: readonly string[]
+  readonly firstRooms: readonly FirstRoom[]
   readonly mailboxMax: number
   readonly lettersPerTurnMax: number
   /** Public frames that may wait for the log: the credits a shard takes before it decides. */
   readonly unconfirmedMax: number
 }
+
+/** `keeper`: identity id of whose it is; only he begins threads there. Without one the operator owns it, and it is open. */
+export type FirstRoom = { readonly name: string; readonly keeper?: string }
 
 /** What the log says when frames are covered by a durable signed head. */
 export type Confirmation = {
@@ -262,14 +277,31 @@ export class Shard {
   }
 
   #makeFirstRooms(): void {
-    for (const room of this.#options.firstRooms) {
+    for (const { name: room, keeper } of this.#options.firstRooms) {
       if (this.board.rooms.has(room)) continue
       const at = this.#options.wallSeconds()
-      const record: RoomCreated = { type: RecordType.roomCreated, room, at, visibility: 'public' }
-      const key = createHash('sha256').update(`first room ${room}`).digest().subarray(0, 16)
-      const seq = this.#options.journal.append([toFrame(record, key, true, [])])
-      this.state.apply(record, key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
+      const owner = keeper === undefined ? undefined : Buffer.from(keeper, 'hex')
+      const made: RoomCreated = {
+        type: RecordType.roomCreated,
+        room,
+        at,
+        visibility: 'public',
+        ...(owner === undefined ? {} : { owner }),
+      }
+      this.#writeDown(made, `first room ${room}`)
+      if (owner === undefined) continue
+      const policy: Policy = { ...openPolicy, write: 'owner' }
+      const op = 'room.policy.set'
+      const ruled: Act = { type: RecordType.act, room, at, author: owner, op, facts: { policy } }
+      this.#writeDown(ruled, `first policy ${room}`)
     }
+  }
+
+  /** A public record of the board's own making, named by its cause. */
+  #writeDown(record: BoardRecord, cause: string): void {
+    const key = createHash('sha256').update(cause).digest().subarray(0, 16)
+    const seq = this.#options.journal.append([toFrame(record, key, true, [])])
+    this.state.apply(record, key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
   }
 
   #replay(frame: Frame, now: number): void {

@@ -16,6 +16,7 @@ import { People } from './people/people.ts'
 import { Receivers } from './receivers/receivers.ts'
 import { type BoardRecord, RecordType } from './record.ts'
 import { Rules } from './rooms/rules.ts'
+import { Tools } from './tools/tools.ts'
 
 type More = readonly [changes: unknown, parts: readonly unknown[], more: unknown]
 
@@ -29,6 +30,7 @@ export class State implements Core {
   readonly documents: Documents
   readonly blobs: Blobs
   readonly receivers: Receivers
+  readonly tools = new Tools()
   /** In the order of snapshots. */
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
@@ -42,7 +44,16 @@ export class State implements Core {
     this.documents = new Documents(this)
     this.blobs = new Blobs(this, this.marks)
     this.receivers = new Receivers(this)
-    this.#parts = [this.marks, this.rules, this.people, this.direct, this.documents, this.blobs, this.receivers]
+    this.#parts = [
+      this.marks,
+      this.rules,
+      this.people,
+      this.direct,
+      this.documents,
+      this.blobs,
+      this.receivers,
+      this.tools,
+    ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {
         if (this.#handlers.has(op)) throw new Error(`two parts of the state hear ${op}`)
@@ -98,6 +109,7 @@ export class State implements Core {
     if (kept === undefined) return undefined
     const [changes, parts, more] = kept.more as More
     const state = new State(kept.board)
+    if (parts.length !== state.#parts.length) return undefined
     state.changes.restore(changes as never)
     for (const [n, part] of state.#parts.entries()) part.restore(parts[n] as never)
     return { state, more }

@@ -5,7 +5,8 @@
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import { type Answered, Link } from '../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../actors/kernel/supervisor.ts'
-import { type Head, type ShardAnswer, shardOf } from '../actors/shard.ts'
+import { type FirstRoom, type Head, type ShardAnswer, shardOf } from '../actors/shard.ts'
+import { reviewsRoom } from '../actors/tools/reviews.ts'
 import type { WriteLetter } from '../actors/write.ts'
 import { type BoardDirectory, blobsDirectory, logDirectory, logKeyFile, shardDirectory } from './board-directory.ts'
 import { monotonicMs } from './clock.ts'
@@ -51,7 +52,11 @@ export type HouseFacts = {
 const stopWithinMs = 5_000
 
 /** Rooms that exist from the first start. */
-const firstRooms = ['lobby']
+function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
+  return [{ name: 'lobby' }, { name: reviewsRoom, keeper: identity.id }]
+}
+/** Records that making them takes: each room, and the policy of one that has a keeper. */
+const firstRecords = 3
 
 export class House implements Actors {
   readonly shards: number
@@ -201,7 +206,7 @@ export class House implements Actors {
           segmentBytesMax,
           compactSeconds,
           queues,
-          firstRooms: firstRooms.filter((room) => shardOf(room, this.shards) === number),
+          firstRooms: firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number),
           front: front.port2,
           log: toLog.port1,
         }
@@ -233,7 +238,7 @@ export class House implements Actors {
       keyFile: logKeyFile(directory.path),
       origin: directory.facts.origin,
       through,
-      firstRooms: firstRooms.length,
+      firstRecords,
       segmentBytesMax,
       mark: this.#options.mark,
       front: front.port2,

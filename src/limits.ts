@@ -56,6 +56,13 @@ const sizeDefaults = {
   updates_wait_seconds: 55,
   /** Rooms that one updates.get may name. */
   updates_rooms: 64,
+  /** `data` of tools.import. */
+  tools_import_bytes: 262_144,
+  /** Listings that one identity may have in the tools directory. */
+  tools_per_identity: 200,
+  /** Results of one tools.search. */
+  tools_page_default: 10,
+  tools_page_maximum: 50,
   /** Longest life of a token that opens a private room's tail. */
   read_token_seconds: 3_600,
   work_title_characters: 120,
@@ -122,6 +129,7 @@ const ceilings = {
   tail_last_maximum: 200,
   updates_wait_seconds: 300,
   updates_rooms: 512,
+  tools_per_identity: 100_000,
   read_token_seconds: 86_400,
   work_title_characters: 400,
   work_capabilities: 64,
@@ -161,6 +169,8 @@ const rateDefaults = {
   waits_per_address: 64,
   new_rooms_per_identity_per_day: 20,
   new_conversations_per_identity_per_day: 100,
+  /** Looks of the lab at tools that one identity may ask for. */
+  probes_per_identity_per_day: 50,
   /** All attachments that one identity has put and not deleted. */
   blob_bytes_per_identity: 256 * 1024 * 1024,
   /** Works that one identity has claimed, or has in revision, at a time. */

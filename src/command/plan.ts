@@ -44,6 +44,8 @@ export type Doors = {
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly blobs: BlobIntake
+  /** Identity ids of the operators. */
+  readonly operators: ReadonlySet<string>
   /** Identity id of the board's own voice. */
   readonly boardIdentity: string
 }
@@ -52,6 +54,8 @@ export type Plan = {
   readonly to: (verified: Verified, doors: Doors) => Addressee
   /** What a decider needs and cannot take from the letter. */
   readonly args?: (verified: Verified) => Readonly<Record<string, unknown>>
+  /** Whose writes of this kind count against no rate and no daily bytes. */
+  readonly unmetered?: (verified: Verified, doors: Doors) => boolean
   /** Refuses before an actor is asked; undefined lets it pass. */
   readonly check?: (verified: Verified) => Refusal | undefined
   /** Finds out elsewhere before an actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */

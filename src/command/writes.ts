@@ -95,7 +95,8 @@ export class Writes {
       const values = JSON.stringify(shown.values).slice(1, -1)
       respond({ status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` })
     }
-    this.#write(verified, actor, args, respond, accepted, asked)
+    const isFree = plan.unmetered?.(verified, this.#options) === true
+    this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
   }
 
   /** Finds the actor that decides over a thing; what the reader may not see is not there. */
@@ -255,11 +256,11 @@ export class Writes {
     args: object,
     respond: Respond,
     accepted: (answer: Accepted, head: Head | undefined) => void,
-    { by, settle }: Pick<Asked, 'by' | 'settle'> = nothingAsked,
+    { by, settle, isFree = false }: Pick<Asked, 'by' | 'settle'> & { readonly isFree?: boolean } = nothingAsked,
   ): void {
     const { signer, bytes } = verified
     // The board's own voice speaks as often as it is made to.
-    const isOfBoard = verified.door.via === 'board'
+    const isOfBoard = isFree || verified.door.via === 'board'
     const limit = isOfBoard ? unlimited : this.#options.throttle.write(signer.id, bytes.length)
     const letter = this.#letter(verified, to, args, limit.wait)
     this.#options.actors.write(by === undefined ? letter : { ...letter, by }, (answer, head) => {

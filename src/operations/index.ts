@@ -46,6 +46,7 @@ import {
   roomPolicySet,
   roomsList,
 } from './rooms.ts'
+import { toolsImport, toolsPublish, toolsUpdate, toolsWithdraw } from './tools.ts'
 import { changesList, roomReadToken, updatesGet } from './updates.ts'
 
 export const operations: readonly Operation[] = [
@@ -108,6 +109,10 @@ export const operations: readonly Operation[] = [
   receiverItems,
   receiverRotate,
   receiverDelete,
+  toolsPublish,
+  toolsUpdate,
+  toolsWithdraw,
+  toolsImport,
   logCheckpoint,
   logProof,
   logConsistency,

@@ -28,7 +28,7 @@ export type LogThread = {
   /** Where each shard's journal ends, durable. */
   readonly through: readonly number[]
   /** Records of a board that nobody has posted to. */
-  readonly firstRooms: number
+  readonly firstRecords: number
   readonly segmentBytesMax: number
   /** The high-water mark's text, or ''. */
   readonly mark: string
@@ -208,9 +208,9 @@ function checkShards(state: LogState, { through }: LogThread): void {
 }
 
 /** Nothing is posted before there is a log, so an empty one beside records that people made was lost. */
-function checkBeginning({ through, firstRooms, directory }: LogThread): void {
+function checkBeginning({ through, firstRecords, directory }: LogThread): void {
   const records = through.reduce((sum, each) => sum + each, 0)
-  if (records <= firstRooms) return
+  if (records <= firstRecords) return
   throw new UnusableDirectory(
     `The signed log in ${directory} is missing, though this board has ${records} records: a new log could contradict what the old one signed. Put the directory back from the newest backup.`,
   )

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { type Confirmation, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
+import { type Confirmation, type FirstRoom, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
@@ -34,7 +34,7 @@ export type ShardThread = {
   readonly compactSeconds: number
   readonly queues: Queues
   /** Rooms of this shard that exist from the first start. */
-  readonly firstRooms: readonly string[]
+  readonly firstRooms: readonly FirstRoom[]
   readonly front: MessagePort
   readonly log: MessagePort
 }

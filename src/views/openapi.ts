@@ -26,6 +26,7 @@ export const tags: Readonly<Record<string, string>> = {
   blobs: 'Files that posts carry.',
   documents: 'Texts with versions that several write.',
   receivers: 'Receive URLs: addresses where other services deliver, and what arrived there.',
+  tools: 'The tools directory: what can be called, by whom it is said, and what people say of it.',
   log: 'The public log: signed heads, and proofs that an event is in it.',
   streams: 'Feeds and archives that are read as they are written.',
   board: 'What this board is and how it is.',

@@ -7,6 +7,7 @@ import type { Signer } from '../../src/cli/sign.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import type { Operation } from '../../src/operations/operation.ts'
 import { type Answer, type Client, type Fields, now, person, type Signing } from './client.ts'
+import { toolSetups } from './tool-ways.ts'
 
 type Values = Readonly<Record<string, string | number | readonly string[]>>
 
@@ -266,6 +267,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   'receiver.items': ownReceiver,
   'receiver.rotate': ownReceiver,
   'receiver.delete': ownReceiver,
+  ...toolSetups,
   'log.checkpoint': anyone,
   'log.proof': someEvent,
   'log.consistency': anyone,

@@ -25,6 +25,7 @@ import {
   unsigned,
   type Way,
 } from './refused.ts'
+import { listing } from './tool-ways.ts'
 
 /** Somebody wants what is delivered posted into this room. */
 const receiverInto = (world: World, room: string) =>
@@ -262,6 +263,20 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   'receiver.rotate': { not_found: byAnother('receiver.rotate') },
   'receiver.delete': { not_found: byAnother('receiver.delete') },
+  'tools.publish': {
+    wrong_state: async (world) => {
+      const signer = world.someone()
+      await Promise.all(Array.from({ length: 200 }, () => listing(world, signer)))
+      return send(world, 'tools.publish', signer)
+    },
+  },
+  'tools.update': { not_found: asIs('tools.update'), forbidden: byAnother('tools.update') },
+  'tools.withdraw': {
+    not_found: asIs('tools.withdraw'),
+    forbidden: byAnother('tools.withdraw'),
+    wrong_state: twice('tools.withdraw'),
+  },
+  'tools.import': { forbidden: asIs('tools.import') },
   'log.proof': { not_found: asIs('log.proof') },
   'log.consistency': {
     not_found: (world) =>

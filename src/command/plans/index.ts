@@ -7,6 +7,7 @@ import { eventsPlans } from './events.ts'
 import { peoplePlans } from './people.ts'
 import { receiversPlans } from './receivers.ts'
 import { roomsPlans } from './rooms.ts'
+import { toolsPlans } from './tools.ts'
 
 export const plans: Plans = {
   ...roomsPlans,
@@ -16,4 +17,5 @@ export const plans: Plans = {
   ...documentsPlans,
   ...blobsPlans,
   ...receiversPlans,
+  ...toolsPlans,
 }

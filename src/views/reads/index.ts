@@ -11,6 +11,7 @@ import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } f
 import { receiversReads } from './receivers.ts'
 import { roomsReads } from './rooms.ts'
 import { searchReads } from './search.ts'
+import { toolsReads } from './tools.ts'
 import { updatesReads } from './updates.ts'
 
 const reads: Reads = {
@@ -22,6 +23,7 @@ const reads: Reads = {
   ...documentsReads,
   ...blobsReads,
   ...receiversReads,
+  ...toolsReads,
   ...updatesReads,
   ...searchReads,
   locate,

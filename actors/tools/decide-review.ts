@@ -1,0 +1,28 @@
+/**
+ * A review becomes a post of its author in the room `reviews`: an event like any other, whose signed command is `tools.review`.
+ * The rules of the room for posts do not hold for it; that there is such a subject was settled before.
+ */
+import { formatEntry } from '../entry.ts'
+import { eventOf, type PostReply } from '../rooms/room.ts'
+import { type Decider, refuse } from '../write.ts'
+
+export type ReviewArgs = {
+  /** Why it is refused: code and sentence. */
+  readonly barred?: readonly [code: string, message: string]
+}
+
+const page = 'main'
+
+export const placeReview: Decider = ({ board, now }, letter) => {
+  const { barred } = letter.args as ReviewArgs
+  if (barred !== undefined) return refuse(...barred, 'target')
+  const room = board.rooms.get(letter.to)
+  const seq = (room?.events.length ?? 0) + 1
+  const id = Buffer.from(letter.id).toString('hex')
+  const placed = { page, replyTo: '', root: '', original: '', expires: 0 }
+  const record = eventOf(letter, 'review', placed, seq, now)
+  const command = Buffer.from(letter.sha).toString('hex')
+  const entry = formatEntry({ kind: 'post', event: id, room: letter.to, seq, time: now, command })
+  const reply: PostReply = { page, seq, at: now, thread: id, replyTo: '', isPublic: true }
+  return { ok: true, records: [{ record, key: letter.id, isPublic: true, entry }], reply }
+}

@@ -1,0 +1,157 @@
+/**
+ * Decisions over listings, all by the actor `@tools`. Pure functions of the state.
+ *
+ * A listing is a claim. Who published it changes it; one that was imported, or that another published, is changed by whoever the
+ * machine that it names calls its owner (seen by a probe), and taken out by the operator too.
+ */
+import { createHash } from 'node:crypto'
+import { act } from '../act.ts'
+import { type Act, RecordType } from '../record.ts'
+import type { State } from '../state.ts'
+import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { placeReview } from './decide-review.ts'
+import { digestOf, hostOf, type ListingFields, publishedId } from './listing.ts'
+import type { Entry, ImportFacts, ProbedFacts, ProbeFacts, PublishFacts, WithdrawFacts } from './tools.ts'
+
+export type PublishArgs = { readonly name: string; readonly host: string; readonly listingsMax: number }
+export type UpdateArgs = { readonly target: string; readonly host: string }
+export type ImportArgs = { readonly rows: readonly ListingFields[] }
+export type ProbeArgs = { readonly target: string; readonly gapSeconds: number }
+
+const publish: Decider = ({ state, now }, letter) => {
+  const { name, host, listingsMax } = letter.args as PublishArgs
+  if (state.tools.countOf(letter.author) >= listingsMax)
+    return refuse('wrong_state', `an identity has at most ${listingsMax} listings: withdraw one with tools.withdraw`)
+  const id = publishedId(name, Buffer.from(letter.id).toString('hex'))
+  if (state.tools.find(id) !== undefined)
+    return refuse('conflict', `there is a listing ${id} already: sign again with a fresh nonce`)
+  return act(letter, now, {
+    facts: { id, verified: state.tools.isOwnerOf(host, letter.author) } satisfies PublishFacts,
+    isPublic: true,
+  })
+}
+
+const update: Decider = ({ state, now }, letter) => {
+  const { target, host } = letter.args as UpdateArgs
+  const entry = state.tools.find(target)
+  if (entry === undefined) return unknown(target)
+  const objection = ownerObjection(state, entry, letter, false)
+  if (objection !== undefined) return objection
+  const isMoving = host !== entry.host && entry.owner !== letter.author
+  if (isMoving)
+    return refuse(
+      'invalid_field',
+      `this listing is on ${entry.host}, which is why you may change it: url must stay there`,
+      'data',
+    )
+  const facts: PublishFacts = { id: target, verified: state.tools.isOwnerOf(host, letter.author) }
+  return act(letter, now, { facts, isPublic: true })
+}
+
+const withdraw: Decider = ({ state, now }, letter) => {
+  const { target } = letter.args as { target: string }
+  const entry = state.tools.find(target)
+  if (entry === undefined) return unknown(target)
+  if (entry.withdrawn !== '') return refuse('wrong_state', `listing ${target} was withdrawn before`, 'target')
+  const objection = ownerObjection(state, entry, letter, true)
+  if (objection !== undefined) return objection
+  const isOwners = entry.owner === letter.author || state.tools.isOwnerOf(entry.host, letter.author)
+  const facts: WithdrawFacts = { id: target, by: isOwners ? 'owner' : 'operator' }
+  return act(letter, now, { facts, isPublic: true })
+}
+
+/** One batch of a list. Rows that say nothing new, and those that an owner has spoken for, change nothing. */
+const importRows: Decider = ({ state, now }, letter) => {
+  if (!letter.operator) return refuse('forbidden', 'only the operator of this board imports lists of tools')
+  const { rows } = letter.args as ImportArgs
+  const applied: number[] = []
+  const kept: [row: number, why: string][] = []
+  const seen = new Set<string>()
+  for (const [row, fields] of rows.entries()) {
+    const id = fields.id!
+    const why = seen.has(id) ? 'the id stands twice in this batch' : reasonToKeep(state.tools.find(id), fields)
+    seen.add(id)
+    if (why === '') applied.push(row)
+    else if (why !== unchanged) kept.push([row, why])
+  }
+  const facts: ImportFacts = { applied, kept, unchanged: rows.length - applied.length - kept.length }
+  return act(letter, now, { facts, isPublic: true })
+}
+
+const unchanged = 'unchanged'
+
+function reasonToKeep(entry: Entry | undefined, fields: ListingFields): string {
+  if (entry === undefined) return ''
+  if (entry.owner !== '') return 'its owner speaks for it here'
+  if (entry.withdrawn !== '') return `the ${entry.withdrawn} withdrew it`
+  return entry.digest === digestOf(fields) ? unchanged : ''
+}
+
+/** Somebody wants the lab to look. That it was asked is written down before anything is sent. */
+const probe: Decider = ({ state, now }, letter) => {
+  const { target, gapSeconds } = letter.args as ProbeArgs
+  const entry = state.tools.find(target)
+  if (entry === undefined) return unknown(target)
+  if (entry.host === '')
+    return refuse('wrong_state', 'this listing names no address: there is nothing to look at', 'target')
+  const wait = state.tools.lastAsked(entry.host) + gapSeconds - now
+  if (wait > 0)
+    return refuse(
+      'rate_limited',
+      `${entry.host} was probed less than ${gapSeconds} s ago: wait retry_after seconds`,
+      undefined,
+      wait,
+    )
+  const facts: ProbeFacts = { tool: target, host: entry.host }
+  return act(letter, now, { facts, isPublic: false })
+}
+
+/** What the lab saw. Nobody signs it; the same probe is written down once. */
+const probed: Decider = ({ state, now }, letter) => {
+  const facts = letter.args as unknown as ProbedFacts
+  const key = createHash('sha256').update(`tools.probed ${facts.probe}`).digest().subarray(0, 16)
+  if (state.tools.find(facts.tool)?.lastProbe?.id === facts.probe) return { ok: true, records: [], reply: {} }
+  const record: Act = {
+    type: RecordType.act,
+    room: letter.to,
+    at: now,
+    author: Buffer.from(facts.identity, 'hex'),
+    op: 'tools.probed',
+    facts,
+  }
+  return { ok: true, records: [{ record, key, isPublic: true }], reply: { at: now } }
+}
+
+export const toolsDeciders: Readonly<Record<string, Decider>> = {
+  'tools.publish': publish,
+  'tools.update': update,
+  'tools.withdraw': withdraw,
+  'tools.import': importRows,
+  'tools.review': placeReview,
+  'tools.probe': probe,
+  'tools.probed': probed,
+}
+
+function unknown(target: string): Decision {
+  return refuse('not_found', `there is no listing ${target}`, 'target')
+}
+
+function ownerObjection(
+  state: State,
+  entry: Entry,
+  { author, operator }: WriteLetter,
+  orOperator: boolean,
+): Decision | undefined {
+  if (entry.owner === author || state.tools.isOwnerOf(entry.host, author) || (orOperator && operator)) return undefined
+  const how =
+    entry.host === ''
+      ? 'it names no host whose owner you could be'
+      : `name your identity id under "owners" in https://${entry.host}/.well-known/broadside.json, then call tools.probe`
+  const who = entry.owner === '' ? 'it was imported' : 'another published it'
+  return refuse('forbidden', `${who}, and you are no verified owner of its host: ${how}`, 'target')
+}
+
+/** The machine that a listing would be on. */
+export function hostIn(fields: Pick<ListingFields, 'url' | 'mcp_url'>): string {
+  return hostOf({ url: fields.url ?? '', mcp_url: fields.mcp_url ?? '' })
+}

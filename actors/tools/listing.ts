@@ -1,0 +1,145 @@
+/**
+ * A listing: one entry of the tools directory, as its publisher or a list that was imported says it.
+ *
+ * What was signed is kept in the command and nowhere else: of `tools.publish` and `tools.update` it is the JSON in `data`, of
+ * `tools.import` one of its `rows`. Here is how a listing is read out of it, the same at every replay.
+ */
+import { createHash } from 'node:crypto'
+import { type Act, type BoardRecord, RecordType } from '../record.ts'
+
+export const toolTypes = ['service', 'offering', 'agent', 'site'] as const
+export type ToolType = (typeof toolTypes)[number]
+export const toolKinds = ['x402', 'mpp', 'mcp', 'http', 'builtin', 'agent', 'site'] as const
+export type ToolKind = (typeof toolKinds)[number]
+/** Ways to start using a tool. */
+export const doorNames = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human'] as const
+export type DoorName = (typeof doorNames)[number]
+/** Who says that a door is there, the best first. */
+export const doorSources = ['measured', 'outside', 'inferred', 'self_reported'] as const
+export type DoorSource = (typeof doorSources)[number]
+
+/** `checked_at`: Unix seconds, 0 = nobody has looked. */
+export type Door = { readonly door: DoorName; readonly source: DoorSource; readonly checked_at: number }
+
+/** Empty texts and lists: not said. */
+export type Listing = {
+  readonly id: string
+  readonly type: ToolType
+  readonly kind: ToolKind
+  readonly name: string
+  readonly description: string
+  /** Where the tool itself is; '' where only its name is known. */
+  readonly url: string
+  readonly category: string
+  readonly tags: readonly string[]
+  /** HTTP method it takes, or ''. */
+  readonly method: string
+  /** Decimal dollars for one call: '0' = free, '' = unknown. */
+  readonly price: string
+  readonly price_text: string
+  readonly network: string
+  readonly protocols: readonly string[]
+  readonly output: string
+  readonly doors: readonly Door[]
+  /** Id of the service that this is an offering of, or ''. */
+  readonly service: string
+  readonly openapi_url: string
+  readonly mcp_url: string
+  readonly input_schema: Readonly<Record<string, unknown>> | undefined
+  /** The list that it was imported from, or ''. */
+  readonly source: string
+}
+
+/** As it stands in a command: what is not said is left out. */
+export type ListingFields = { readonly name: string; readonly description: string } & Partial<
+  Omit<Listing, 'name' | 'description' | 'doors'> & { readonly door: DoorName; readonly doors: readonly Door[] }
+>
+
+/** A listing with everything that follows from what was said. `at`: when it was said. */
+export function listingOf(id: string, fields: ListingFields, at: number): Listing {
+  const { protocols = [], mcp_url = '', door, doors = [] } = fields
+  const said: readonly Door[] = door === undefined ? doors : [{ door, source: 'self_reported', checked_at: at }]
+  return {
+    id,
+    type: fields.type ?? 'service',
+    kind: fields.kind ?? kindOf(protocols, mcp_url),
+    name: fields.name,
+    description: fields.description,
+    url: fields.url ?? '',
+    category: fields.category ?? '',
+    tags: fields.tags ?? [],
+    method: fields.method ?? '',
+    price: fields.price ?? '',
+    price_text: fields.price_text ?? '',
+    network: fields.network ?? '',
+    protocols,
+    output: fields.output ?? '',
+    doors: withInferred(said, protocols),
+    service: fields.service ?? '',
+    openapi_url: fields.openapi_url ?? '',
+    mcp_url,
+    input_schema: fields.input_schema,
+    source: fields.source ?? '',
+  }
+}
+
+function kindOf(protocols: readonly string[], mcpUrl: string): ToolKind {
+  if (protocols.includes('x402')) return 'x402'
+  if (protocols.some((each) => each === 'mpp' || each.startsWith('mpp/'))) return 'mpp'
+  return mcpUrl !== '' || protocols.includes('mcp') ? 'mcp' : 'http'
+}
+
+/** Who speaks a payment protocol has a door for wallets, whether it says so or not. */
+function withInferred(said: readonly Door[], protocols: readonly string[]): readonly Door[] {
+  const isPaid = protocols.some((each) => each === 'x402' || each.startsWith('mpp'))
+  if (!isPaid || said.some(({ door, source }) => door === 'wallet' && source !== 'self_reported')) return said
+  return [...said, { door: 'wallet', source: 'inferred', checked_at: 0 }]
+}
+
+/** Lower-case name of the machine that a tool is on, or ''. */
+export function hostOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
+  for (const address of [url, mcp_url]) if (URL.canParse(address)) return new URL(address).hostname
+  return ''
+}
+
+/** What is reviewed: the offerings of one service, or of one machine where no service is named, are one subject. */
+export function subjectOf(listing: Pick<Listing, 'id' | 'type' | 'service' | 'url' | 'mcp_url'>): string {
+  const host = listing.type === 'offering' ? hostOf(listing) : ''
+  const key = listing.service !== '' ? listing.service : host === '' ? listing.id : `host:${host}`
+  return `s_${createHash('sha256').update(`broadside-subject-v1\n${key}`).digest('hex').slice(0, 16)}`
+}
+
+/** Tells whether two listings say the same, in 16 hex characters. */
+export function digestOf(fields: ListingFields): string {
+  return createHash('sha256').update(JSON.stringify(fields)).digest('hex').slice(0, 16)
+}
+
+type Signed = { readonly command: { readonly operation: string; readonly data?: string } }
+
+/** What a command said: the rows of an import, or the one listing. */
+export function saidBy(act: Act): readonly ListingFields[] {
+  if (act.by === undefined) throw new Error(`a record of ${act.op} that nobody signed`)
+  const { command } = JSON.parse(Buffer.from(act.by.signed).toString('utf8')) as Signed
+  const { schema, rows, ...fields } = JSON.parse(command.data ?? '{}') as { schema: 1; rows?: readonly ListingFields[] }
+  return rows ?? [fields as ListingFields]
+}
+
+/** The listing that stands in this record. `row`: of an import. */
+export function listingIn(record: BoardRecord, id: string, row: number): Listing {
+  if (record.type !== RecordType.act) throw new Error(`the record of listing ${id} is no act`)
+  const fields = saidBy(record)[row]
+  if (fields === undefined) throw new Error(`the record of listing ${id} has no row ${row}`)
+  return listingOf(id, fields, record.at)
+}
+
+/** `weather-api-1a2b3c`: readable, and of this command alone. */
+export function publishedId(name: string, event: string): string {
+  const slug = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 48)
+    .replace(/-+$/, '')
+  return `${slug === '' ? 'tool' : slug}-${event.slice(0, 6)}`
+}

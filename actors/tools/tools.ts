@@ -1,0 +1,292 @@
+/**
+ * The tools directory: which listings stand and where their texts lie, who owns which machine, what the lab saw, and the reviews.
+ *
+ * All listings are decided by one actor, `@tools`; reviews by the room `reviews`. Texts stay in the journal: of a listing a state
+ * knows its place and a digest alone. Everything here is public, so the feed and the index of the directory hold the same.
+ */
+import type { ActPlace, Part } from '../part.ts'
+import type { Act, Event } from '../record.ts'
+import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
+import { Reviews } from './reviews.ts'
+
+/** Name of the actor that decides over all listings. */
+export const toolsActor = '@tools'
+
+/** Why a listing is out of the directory; '' = it stands. */
+export type Withdrawn = '' | 'owner' | 'operator'
+
+/** What one look of the lab came to. */
+export const probeVerdicts = ['valid_402', 'ok', 'degraded', 'not_x402', 'unreachable', 'not_probed'] as const
+export type ProbeVerdict = (typeof probeVerdicts)[number]
+
+/** Looks of the lab that are remembered of one listing. */
+const probesKept = 64
+
+export type Probe = { readonly at: number; readonly isGood: boolean }
+
+export type LastProbe = {
+  /** Id of the command that asked for it, 32 hex. */
+  readonly id: string
+  readonly at: number
+  readonly verdict: ProbeVerdict
+  /** What the tool said itself, where that is not what its listing says. */
+  readonly mismatch: readonly string[]
+  /** Where what it saw is written down. */
+  readonly shard: number
+  readonly seq: number
+}
+
+export type Entry = {
+  readonly id: string
+  subject: string
+  host: string
+  /** Identity id of who published it or took it over; '' = imported, and nobody has. */
+  owner: string
+  /** Where what it says stands: a journal, and the row of an import. */
+  shard: number
+  seq: number
+  row: number
+  digest: string
+  readonly createdAt: number
+  updatedAt: number
+  withdrawn: Withdrawn
+  readonly probes: Probe[]
+  lastProbe: LastProbe | undefined
+}
+
+/** `verified`: the host names its author as an owner, as far as was known then. */
+export type PublishFacts = { readonly id: string; readonly verified: boolean }
+export type WithdrawFacts = { readonly id: string; readonly by: Exclude<Withdrawn, ''> }
+/** Rows that took effect, by their numbers, and why others did not. */
+export type ImportFacts = {
+  readonly applied: readonly number[]
+  readonly unchanged: number
+  readonly kept: readonly (readonly [row: number, why: string])[]
+}
+/** A probe was asked for, and nothing is known of it yet. */
+export type ProbeFacts = { readonly tool: string; readonly host: string }
+export type ProbedFacts = {
+  /** Id of the command that asked. */
+  readonly probe: string
+  readonly tool: string
+  readonly host: string
+  /** Who asked, and whether the host names this identity as an owner; undefined: it could not be asked. */
+  readonly identity: string
+  readonly isOwner: boolean | undefined
+  readonly optOut: boolean | undefined
+  readonly verdict: ProbeVerdict
+  readonly isGood: boolean
+  readonly mismatch: readonly string[]
+  /** What the probe sent and got, as it is shown. */
+  readonly saw: Readonly<Record<string, unknown>>
+}
+
+type PackedEntry = readonly [
+  id: string,
+  subject: string,
+  host: string,
+  owner: string,
+  shard: number,
+  seq: number,
+  row: number,
+  digest: string,
+  createdAt: number,
+  updatedAt: number,
+  withdrawn: Withdrawn,
+  probes: readonly (readonly [at: number, isGood: boolean])[],
+  lastProbe: LastProbe | null,
+]
+type Packed = {
+  readonly entries: readonly PackedEntry[]
+  readonly owners: readonly (readonly [host: string, identities: readonly string[]])[]
+  readonly optedOut: readonly string[]
+  readonly asked: readonly (readonly [host: string, at: number])[]
+  readonly reviews: ReturnType<Reviews['pack']>
+}
+
+export class Tools implements Part {
+  readonly acts: Part['acts'] = {
+    'tools.publish': (act, place) => this.#said(act, place, (act.facts as PublishFacts).id),
+    'tools.update': (act, place) => this.#said(act, place, (act.facts as PublishFacts).id),
+    'tools.import': (act, place) => this.#imported(act, place),
+    'tools.withdraw': ({ facts, at }) => {
+      const { id, by } = facts as WithdrawFacts
+      const entry = this.#byId.get(id)!
+      entry.withdrawn = by
+      entry.updatedAt = at
+    },
+    'tools.probe': ({ facts, at }) => {
+      this.#asked.set((facts as ProbeFacts).host, at)
+    },
+    'tools.probed': (act, place) => this.#probed(act, place),
+  }
+  readonly reviews = new Reviews()
+  readonly #byId = new Map<string, Entry>()
+  readonly #byOwner = new Map<string, Set<string>>()
+  readonly #owners = new Map<string, Set<string>>()
+  readonly #optedOut = new Set<string>()
+  /** Host -> when a probe of it was last asked for. */
+  readonly #asked = new Map<string, number>()
+
+  onEvent(event: Event, _slot: number, place: ActPlace): void {
+    this.reviews.take(event, place.id)
+  }
+
+  onAct({ op, facts }: Act): void {
+    const isGone = gone.get(op)
+    if (isGone !== undefined) this.reviews.mark((facts as { id: Uint8Array }).id, isGone)
+  }
+
+  /** Listings that stand. */
+  get count(): number {
+    let count = 0
+    for (const entry of this.#byId.values()) if (this.isListed(entry)) count++
+    return count
+  }
+
+  find(id: string): Entry | undefined {
+    return this.#byId.get(id)
+  }
+
+  entries(): IterableIterator<Entry> {
+    return this.#byId.values()
+  }
+
+  isListed({ withdrawn, host }: Entry): boolean {
+    return withdrawn === '' && !this.#optedOut.has(host)
+  }
+
+  hasOptedOut(host: string): boolean {
+    return this.#optedOut.has(host)
+  }
+
+  /** The machine itself names this identity as an owner. */
+  isOwnerOf(host: string, identity: string): boolean {
+    return this.#owners.get(host)?.has(identity) ?? false
+  }
+
+  /** Listings that an identity has in the directory. */
+  countOf(identity: string): number {
+    let count = 0
+    for (const id of this.#byOwner.get(identity) ?? []) if (this.#byId.get(id)!.withdrawn === '') count++
+    return count
+  }
+
+  /** Unix seconds, 0 = never. */
+  lastAsked(host: string): number {
+    return this.#asked.get(host) ?? 0
+  }
+
+  pack(): Packed {
+    return {
+      entries: [...this.#byId.values()].map((entry) => [
+        entry.id,
+        entry.subject,
+        entry.host,
+        entry.owner,
+        entry.shard,
+        entry.seq,
+        entry.row,
+        entry.digest,
+        entry.createdAt,
+        entry.updatedAt,
+        entry.withdrawn,
+        entry.probes.map(({ at, isGood }) => [at, isGood] as const),
+        entry.lastProbe ?? null,
+      ]),
+      owners: [...this.#owners].map(([host, identities]) => [host, [...identities]] as const),
+      optedOut: [...this.#optedOut],
+      asked: [...this.#asked],
+      reviews: this.reviews.pack(),
+    }
+  }
+
+  restore({ entries, owners, optedOut, asked, reviews }: Packed): void {
+    for (const [id, subject, host, owner, shard, seq, row, digest, createdAt, updatedAt, ...rest] of entries) {
+      const [withdrawn, probes, lastProbe] = rest
+      this.#byId.set(id, {
+        ...{ id, subject, host, owner, shard, seq, row, digest, createdAt, updatedAt, withdrawn },
+        probes: probes.map(([at, isGood]) => ({ at, isGood })),
+        lastProbe: lastProbe ?? undefined,
+      })
+      if (owner !== '') this.#ofOwner(owner).add(id)
+    }
+    for (const [host, identities] of owners) this.#owners.set(host, new Set(identities))
+    for (const host of optedOut) this.#optedOut.add(host)
+    for (const [host, at] of asked) this.#asked.set(host, at)
+    this.reviews.restore(reviews)
+  }
+
+  #said(act: Act, place: ActPlace, id: string): void {
+    this.#enter(id, saidBy(act)[0]!, { at: act.at, owner: Buffer.from(act.author).toString('hex'), row: 0 }, place)
+  }
+
+  #imported(act: Act, place: ActPlace): void {
+    const rows = saidBy(act)
+    for (const row of (act.facts as ImportFacts).applied) {
+      const fields = rows[row]!
+      this.#enter(fields.id!, fields, { at: act.at, owner: '', row }, place)
+    }
+  }
+
+  #enter(
+    id: string,
+    fields: ListingFields,
+    { at, owner, row }: { at: number; owner: string; row: number },
+    { shard, seq }: ActPlace,
+  ): void {
+    const { type = 'service', service = '', url = '', mcp_url = '' } = fields
+    const named = { id, type, service, url, mcp_url }
+    const said = { subject: subjectOf(named), host: hostOf(named), owner, shard, seq, row, digest: digestOf(fields) }
+    const known = this.#byId.get(id)
+    if (known === undefined) {
+      const entry: Entry = {
+        id,
+        ...said,
+        createdAt: at,
+        updatedAt: at,
+        withdrawn: '',
+        probes: [],
+        lastProbe: undefined,
+      }
+      this.#byId.set(id, entry)
+    } else {
+      if (known.owner !== owner) this.#byOwner.get(known.owner)?.delete(id)
+      Object.assign(known, said, { updatedAt: at, withdrawn: '' })
+    }
+    if (owner !== '') this.#ofOwner(owner).add(id)
+  }
+
+  #probed({ facts, at }: Act, { shard, seq }: ActPlace): void {
+    const { probe: id, tool, host, identity, isOwner, optOut, verdict, isGood, mismatch } = facts as ProbedFacts
+    if (isOwner !== undefined) {
+      const owners = this.#owners.get(host) ?? new Set<string>()
+      if (isOwner) owners.add(identity)
+      else owners.delete(identity)
+      if (owners.size === 0) this.#owners.delete(host)
+      else this.#owners.set(host, owners)
+    }
+    if (optOut === true) this.#optedOut.add(host)
+    if (optOut === false) this.#optedOut.delete(host)
+    const entry = this.#byId.get(tool)
+    if (entry === undefined || verdict === 'not_probed') return
+    entry.probes.push({ at, isGood })
+    if (entry.probes.length > probesKept) entry.probes.shift()
+    entry.lastProbe = { id, at, verdict, mismatch, shard, seq }
+  }
+
+  #ofOwner(identity: string): Set<string> {
+    const known = this.#byOwner.get(identity)
+    if (known !== undefined) return known
+    const made = new Set<string>()
+    this.#byOwner.set(identity, made)
+    return made
+  }
+}
+
+/** Acts that take a text away (true) or give it back. */
+const gone: ReadonlyMap<string, boolean> = new Map([
+  ['room.hide', true],
+  ['room.restore', false],
+  ['event.redact', true],
+])

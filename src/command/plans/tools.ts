@@ -1,0 +1,93 @@
+/** How writes on the tools directory are carried out: listings by `@tools`, reviews by the room `reviews`. */
+import { hostIn, type ImportArgs, type PublishArgs, type UpdateArgs } from '../../../actors/tools/decide.ts'
+import { type ListingFields, subjectOf } from '../../../actors/tools/listing.ts'
+import { type ImportFacts, type PublishFacts, toolsActor } from '../../../actors/tools/tools.ts'
+import { sizes } from '../../limits.ts'
+import { type Refusal, refusal } from '../../refusals.ts'
+import { toolPath } from '../../tools/path.ts'
+import type { Decided, Plan, Plans, Shown } from '../plan.ts'
+import type { Verified } from '../reply.ts'
+
+const directory = () => ({ actor: toolsActor })
+const target = ({ command }: Verified) => command.target as string
+
+const publish: Plan = {
+  to: directory,
+  check: ({ data }) => listingFault(data as unknown as ListingFields),
+  args: ({ data }): PublishArgs => ({
+    name: data.name as string,
+    host: hostIn(data as unknown as ListingFields),
+    listingsMax: sizes.tools_per_identity,
+  }),
+  show: written,
+}
+
+const update: Plan = {
+  to: directory,
+  check: ({ data }) => listingFault(data as unknown as ListingFields),
+  args: (verified): UpdateArgs => ({
+    target: target(verified),
+    host: hostIn(verified.data as unknown as ListingFields),
+  }),
+  show: written,
+}
+
+const withdraw: Plan = {
+  to: directory,
+  args: (verified) => ({ target: target(verified) }),
+  show: (_verified, { facts }) => ({ values: { tool: { id: (facts as PublishFacts).id, withdrawn: true } } }),
+}
+
+const importRows: Plan = {
+  to: directory,
+  unmetered: ({ signer }, { operators }) => operators.has(signer.id),
+  args: ({ data }) => ({ rows: data.rows }) as ImportArgs,
+  show: ({ data }, { facts }) => {
+    const { applied, unchanged, kept } = facts as ImportFacts
+    const rows = data.rows as readonly ListingFields[]
+    // Of a retry by request_id the rows are the same: only nonce and time may differ.
+    const stayed = kept.map(([row, why]) => ({ id: rows[row]!.id, why }))
+    return { values: { imported: { applied: applied.length, unchanged, kept: stayed } } }
+  },
+}
+
+export const toolsPlans: Plans = {
+  'tools.publish': publish,
+  'tools.update': update,
+  'tools.withdraw': withdraw,
+  'tools.import': importRows,
+}
+
+function listingFault({ url = '', input_schema }: ListingFields): Refusal | undefined {
+  if (!isPlainAddress(url))
+    return refusal('invalid_field', '"url" in data must be an http(s) address without user or password', 'data')
+  const isObject = typeof input_schema === 'object' && input_schema !== null && !Array.isArray(input_schema)
+  if (input_schema !== undefined && !isObject)
+    return refusal('invalid_field', '"input_schema" in data must be a JSON Schema: an object', 'data')
+  return undefined
+}
+
+function isPlainAddress(url: string): boolean {
+  if (!URL.canParse(url)) return false
+  const { username, password, hostname } = new URL(url)
+  return username === '' && password === '' && hostname !== ''
+}
+
+/** A listing as it now stands. Who verifies it is told how. */
+function written(verified: Verified, decided: Decided): Shown {
+  const { id, verified: isVerified } = decided.facts as PublishFacts
+  const { url = '', mcp_url = '' } = verified.data as unknown as ListingFields
+  const host = hostIn({ url, mcp_url })
+  const verify = `Put {"owners":["${verified.signer.id}"]} at https://${host}/.well-known/broadside.json, then call tools.probe.`
+  return {
+    values: {
+      tool: {
+        id,
+        subject_id: subjectOf({ id, type: 'service', service: '', url, mcp_url }),
+        url: toolPath(id),
+        verified: isVerified,
+        ...(isVerified ? {} : { verify }),
+      },
+    },
+  }
+}

@@ -1,0 +1,27 @@
+/** The tools directory in the sweeps over all operations: what must be there for an example, and how each is refused. */
+import type { Signer } from '../../src/cli/sign.ts'
+import { operationByName } from '../../src/operations/index.ts'
+import type { Ready, World } from './operation-setups.ts'
+
+type Setup = (world: World) => Promise<Ready> | Ready
+
+const publishData = operationByName.get('tools.publish')!.example.data as string
+
+/** Id of a new listing of this person. */
+export async function listing(world: World, signer: Signer, more: object = {}): Promise<string> {
+  const data = JSON.stringify({ ...(JSON.parse(publishData) as object), ...more })
+  return (await world.done(signer, { operation: 'tools.publish', data })).tool!.id as string
+}
+
+const ownListing: Setup = async (world) => {
+  const signer = world.someone()
+  return { signer, fields: { target: await listing(world, signer) } }
+}
+const anyone: Setup = (world) => ({ signer: world.someone() })
+
+export const toolSetups: Readonly<Record<string, Setup>> = {
+  'tools.publish': anyone,
+  'tools.update': ownListing,
+  'tools.withdraw': ownListing,
+  'tools.import': (world) => ({ signer: world.operator }),
+}

@@ -52,6 +52,7 @@ const floors: readonly (readonly [pattern: RegExp, floor: number])[] = [
   [/^src\/(fsck(-blobs)?\.ts|command\/|verify\/)/, 4],
   [/^src\/(views|pages)\//, 3],
   [/^src\/operations\//, 3],
+  [/^src\/(own-tools|calls)\//, 3],
   [/^src\//, 2],
   [/^actors\//, 1],
   [/^storage\//, 0],

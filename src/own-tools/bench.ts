@@ -1,0 +1,90 @@
+/**
+ * Runs tools on a thread of their own, one at a time and each within a time limit. A tool that takes longer, or more memory
+ * than the thread may have, ends the thread, and a fresh one takes the next. It starts with the first call.
+ */
+import { Worker } from 'node:worker_threads'
+import { threadArguments } from '../stripped.ts'
+import type { Input, Output } from './own-tool.ts'
+
+export type BenchAsk = { readonly id: number; readonly tool: string; readonly input: Input }
+export type BenchAnswer = { readonly id: number } & ({ readonly output: Output } | { readonly fault: string })
+
+/** `fault`: what is wrong with the input; `overloaded`: too many wait; the others: it was ended. */
+export type BenchResult =
+  | { readonly output: Output }
+  | { readonly fault: string }
+  | { readonly failure: 'overloaded' | 'timeout' | 'too_large' }
+
+type Job = { readonly tool: string; readonly input: Input; readonly done: (result: BenchResult) => void }
+/** The job on the thread, and what ends it. */
+type Under = Job & { readonly id: number; readonly timer: NodeJS.Timeout; ended: 'timeout' | 'too_large' }
+
+const entry = new URL('../threads/tool-bench.ts', import.meta.url)
+const memory = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
+
+export class Bench {
+  readonly #limitMs: number
+  readonly #waitingMax: number
+  readonly #waiting: Job[] = []
+  #worker: Worker | undefined
+  #under: Under | undefined
+  #next = 0
+  #closed = false
+
+  constructor({ limitMs, waitingMax }: { limitMs: number; waitingMax: number }) {
+    this.#limitMs = limitMs
+    this.#waitingMax = waitingMax
+  }
+
+  run(tool: string, input: Input, done: (result: BenchResult) => void): void {
+    if (this.#waiting.length >= this.#waitingMax || this.#closed) return done({ failure: 'overloaded' })
+    this.#waiting.push({ tool, input, done })
+    this.#go()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#worker?.terminate()
+  }
+
+  #go(): void {
+    const job = this.#under === undefined ? this.#waiting.shift() : undefined
+    if (job === undefined) return
+    const worker = this.#worker ?? this.#start()
+    const id = ++this.#next
+    const under: Under = { ...job, id, ended: 'too_large', timer: setTimeout(() => this.#end(under), this.#limitMs) }
+    this.#under = under
+    worker.postMessage({ id, tool: job.tool, input: job.input } satisfies BenchAsk)
+  }
+
+  #end(under: Under): void {
+    under.ended = 'timeout'
+    void this.#worker?.terminate()
+  }
+
+  #finish(result: BenchResult): void {
+    const under = this.#under
+    if (under === undefined) return
+    clearTimeout(under.timer)
+    this.#under = undefined
+    under.done(result)
+    this.#go()
+  }
+
+  #start(): Worker {
+    const worker = new Worker(entry, { execArgv: threadArguments(entry), resourceLimits: memory })
+    worker.on('message', (answer: BenchAnswer) => {
+      if (answer.id !== this.#under?.id) return
+      this.#finish('output' in answer ? { output: answer.output } : { fault: answer.fault })
+    })
+    // What an input broke is told by the end of the thread, which follows.
+    worker.on('error', () => {})
+    worker.on('exit', () => {
+      if (this.#worker === worker) this.#worker = undefined
+      this.#finish({ failure: this.#under?.ended ?? 'too_large' })
+    })
+    worker.unref()
+    this.#worker = worker
+    return worker
+  }
+}

@@ -1,0 +1,77 @@
+/** Own tools whose work is short whatever they are given: done at once, on the thread that asks. */
+import { createHash } from 'node:crypto'
+import { canonicalText, readJson } from './json-text.ts'
+import { BadInput, type Input, type Output } from './own-tool.ts'
+
+/** By id. `now`: Unix seconds when the call was accepted. */
+export const hereTools: Readonly<Record<string, (input: Input, now: number) => Output | Promise<Output>>> = {
+  'broadside:hash': hash,
+  'broadside:canonical-json': canonicalJson,
+  'broadside:time': time,
+}
+
+/** What a tool that takes `text` or `base64` was given. */
+export function givenBytes({ text, base64 }: Input): Buffer {
+  if (typeof text === 'string') return Buffer.from(text, 'utf8')
+  return decodedBase64(String(base64), 'base64')
+}
+
+/** Either alphabet, padded or not; nothing else. */
+export function decodedBase64(text: string, name: string): Buffer {
+  const bytes = Buffer.from(text, 'base64')
+  const plain = text.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/')
+  if (bytes.toString('base64').replace(/=+$/, '') !== plain) throw new BadInput(`${name} is no canonical base64`)
+  return bytes
+}
+
+async function hash(input: Input): Promise<Output> {
+  const { algorithm = 'sha256' } = input
+  const bytes = givenBytes(input)
+  if (algorithm !== 'blake3') return { algorithm, hex: createHash(String(algorithm)).update(bytes).digest('hex') }
+  const { blake3 } = await import('@noble/hashes/blake3.js')
+  return { algorithm, hex: Buffer.from(blake3(bytes)).toString('hex') }
+}
+
+function canonicalJson({ json }: Input): Output {
+  const canonical = canonicalText(readJson(String(json), 'json'))
+  return { canonical, sha256: createHash('sha256').update(canonical).digest('hex') }
+}
+
+const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
+
+function time({ at, zone = 'UTC' }: Input, now: number): Output {
+  const unix = at === undefined ? now : typeof at === 'number' ? at : secondsOf(String(at))
+  const moment = new Date(unix * 1_000)
+  const format = zoneFormat(String(zone))
+  const part = Object.fromEntries(format.formatToParts(moment).map(({ type, value }) => [type, value]))
+  const offset = (part.timeZoneName ?? 'GMT').slice(3)
+  const year = `${part.year}`.padStart(4, '0')
+  const local = `${year}-${part.month}-${part.day}T${part.hour}:${part.minute}:${part.second}${offset || '+00:00'}`
+  const weekday = part.weekday
+  return { unix, utc: `${moment.toISOString().slice(0, 19)}Z`, local, zone: format.resolvedOptions().timeZone, weekday }
+}
+
+function secondsOf(text: string): number {
+  const milliseconds = rfc3339.test(text) ? Date.parse(text.replace(' ', 'T').toUpperCase()) : Number.NaN
+  if (Number.isNaN(milliseconds)) throw new BadInput('at is no RFC 3339 time, such as 2027-01-15T08:00:00Z')
+  return Math.floor(milliseconds / 1_000)
+}
+
+function zoneFormat(timeZone: string): Intl.DateTimeFormat {
+  try {
+    return new Intl.DateTimeFormat('en-GB', {
+      timeZone,
+      weekday: 'long',
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+      hourCycle: 'h23',
+      timeZoneName: 'longOffset',
+    })
+  } catch {
+    throw new BadInput('zone is no name of the IANA database, such as Europe/Vienna')
+  }
+}

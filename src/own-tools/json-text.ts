@@ -1,0 +1,56 @@
+/**
+ * JSON as strangers write it, read without surprises: no key twice, no deep nesting, numbers as they come (RFC 8259, I-JSON).
+ * The stricter reader of commands (src/format/strict-json.ts) takes no fractions, which other people's JSON has.
+ */
+import { BadInput } from './own-tool.ts'
+
+const depthMax = 128
+
+/** Throws BadInput, with the name of what was read. */
+export function readJson(text: string, name: string): unknown {
+  const marks = marksOf(text)
+  if (marks.depth > depthMax) throw new BadInput(`${name} nests deeper than ${depthMax}`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new BadInput(`${name} is no JSON: ${(error as Error).message.slice(0, 200)}`)
+  }
+  if (keysIn(value) !== marks.members) throw new BadInput(`${name} has a key twice in one object`)
+  return value
+}
+
+/** How deep a JSON text nests and how many members its objects have; of anything else, numbers without a meaning. */
+function marksOf(text: string): { depth: number; members: number } {
+  let depth = 0
+  let deepest = 0
+  let members = 0
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (inString) {
+      if (char === 0x5c) at++
+      else if (char === 0x22) inString = false
+    } else if (char === 0x22) inString = true
+    else if (char === 0x7b || char === 0x5b) deepest = Math.max(deepest, ++depth)
+    else if (char === 0x7d || char === 0x5d) depth--
+    else if (char === 0x3a) members++
+  }
+  return { depth: deepest, members }
+}
+
+function keysIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + keysIn(each), 0)
+  return Object.values(value).reduce<number>((sum, each) => sum + 1 + keysIn(each), 0)
+}
+
+/** RFC 8785: keys sorted by UTF-16 code units, numbers and strings as ECMAScript writes them. */
+export function canonicalText(value: unknown): string {
+  if (typeof value === 'string' && !value.isWellFormed()) throw new BadInput('a string holds a lone surrogate')
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new BadInput('a number is larger than a double holds')
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([key, each]) => `${canonicalText(key)}:${canonicalText(each)}`).join(',')}}`
+}

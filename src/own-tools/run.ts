@@ -1,0 +1,68 @@
+/** One call of an own tool: its input checked against its schema, its work done where it belongs, its output as JSON text. */
+import { type Check, compile } from '../operations/schema.ts'
+import { Bench, type BenchResult } from './bench.ts'
+import { type BoardDoors, Busy, boardTools } from './board-tools.ts'
+import { ownToolById } from './descriptors.ts'
+import { hereTools } from './here.ts'
+import { BadInput, type Input, type OwnTool } from './own-tool.ts'
+
+/** `fault`: what is wrong with the input, in a sentence; `failure`: it was not finished. */
+export type OwnResult = { readonly json: string } | { readonly fault: string } | { readonly failure: OwnFailure }
+export type OwnFailure = 'overloaded' | 'timeout' | 'too_large'
+
+/** Time that one tool may take on the bench. */
+const limitMsDefault = 2_000
+const waitingMax = 64
+
+const checks = new Map<OwnTool, Check>()
+
+/** Why the schema of a tool does not take this input, in a sentence, or undefined. */
+export function inputFault(tool: OwnTool, input: Input): string | undefined {
+  let check = checks.get(tool)
+  if (check === undefined) {
+    check = compile(tool.input)
+    checks.set(tool, check)
+  }
+  if (check(input)) return undefined
+  const { properties = {} } = tool.input as { properties?: Readonly<Record<string, unknown>> }
+  const unknown = Object.keys(input).find((name) => !Object.hasOwn(properties, name))
+  const at = check.errors?.[0]?.instancePath ?? ''
+  const wrong = unknown === undefined ? (at === '' ? '' : `: ${at} is wrong`) : `: it has no "${unknown.slice(0, 64)}"`
+  return `the input of ${tool.id} must be like ${JSON.stringify(tool.example.input)}${wrong}`
+}
+
+export class OwnTools {
+  readonly #doors: BoardDoors
+  readonly #bench: Bench
+
+  constructor(doors: BoardDoors, limitMs = limitMsDefault) {
+    this.#doors = doors
+    this.#bench = new Bench({ limitMs, waitingMax })
+  }
+
+  /** The input has passed `inputFault`. `now`: Unix seconds when the call was accepted. */
+  async run(id: string, input: Input, now: number): Promise<OwnResult> {
+    const tool = ownToolById.get(id)!
+    try {
+      if (tool.where === 'bench') return asResult(await this.#onBench(id, input))
+      const output = await (tool.where === 'here' ? hereTools[id]!(input, now) : boardTools[id]!(input, this.#doors))
+      return { json: JSON.stringify(output) }
+    } catch (error) {
+      if (error instanceof BadInput) return { fault: error.message }
+      if (error instanceof Busy) return { failure: 'overloaded' }
+      throw error
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#bench.close()
+  }
+
+  #onBench(id: string, input: Input): Promise<BenchResult> {
+    return new Promise((resolve) => this.#bench.run(id, input, resolve))
+  }
+}
+
+function asResult(result: BenchResult): OwnResult {
+  return 'output' in result ? { json: JSON.stringify(result.output) } : result
+}

@@ -1,0 +1,19 @@
+/** The thread on which own tools run that an input could make slow. It holds nothing: it may be ended at any moment. */
+import { parentPort } from 'node:worker_threads'
+import type { BenchAnswer, BenchAsk } from '../own-tools/bench.ts'
+import { benchTools } from '../own-tools/bench-tools.ts'
+import { BadInput } from '../own-tools/own-tool.ts'
+
+const port = parentPort!
+
+port.on('message', ({ id, tool, input }: BenchAsk) => {
+  const run = async () => benchTools[tool]!(input)
+  run().then(
+    (output) => port.postMessage({ id, output } satisfies BenchAnswer),
+    (error: unknown) => {
+      // What is no fault of the input ends this thread, and whoever waits hears so.
+      if (!(error instanceof BadInput)) throw error
+      port.postMessage({ id, fault: error.message } satisfies BenchAnswer)
+    },
+  )
+})

@@ -7,7 +7,7 @@
 
 import { EventIndex, Names, none, SlotList } from './event-index.ts'
 import { Handles } from './people/handles.ts'
-import { type BoardRecord, type Event, type HandleClaimed, RecordType, type RoomCreated } from './record.ts'
+import { type BoardRecord, type Event, type HandleClaimed, ownKey, RecordType, type RoomCreated } from './record.ts'
 
 export type Visibility = 'public' | 'private'
 
@@ -107,7 +107,7 @@ export class Board {
         break
       case RecordType.act:
         // Who acts exists: an identity begins with its first accepted command. What it did is kept by the parts of the state.
-        if (record.by !== undefined) this.#seen(hex(record.author), record.by.key, record.at, place)
+        if (record.by !== undefined) this.#seen(hex(record.author), ownKey(record.by), record.at, place)
         break
     }
   }
@@ -142,13 +142,13 @@ export class Board {
     this.roomList.push(room)
     this.roomsByActivity.touch(room, place.change)
     if (record.by !== undefined && record.owner !== undefined)
-      this.#seen(hex(record.owner), record.by.key, record.at, place)
+      this.#seen(hex(record.owner), ownKey(record.by), record.at, place)
   }
 
   #event(record: Event, key: Uint8Array, place: Place): void {
     const room = this.rooms.get(record.room)
     if (room === undefined) throw new Error(`event in a room that no record made: ${record.room}`)
-    const author = this.#seen(hex(record.author), record.by.key, record.at, place)
+    const author = this.#seen(hex(record.author), ownKey(record.by), record.at, place)
     const page = this.#page(room, record.page)
     const slot = this.events.add({
       id: key,

@@ -4,6 +4,7 @@ import { directDeciders } from './direct/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
 import { marksDeciders } from './events/decide.ts'
 import { peopleDeciders } from './people/decide.ts'
+import { delegationDeciders } from './people/delegating.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
 import { receiversDeciders } from './receivers/decide.ts'
 import { rulesDeciders } from './rooms/decide.ts'
@@ -19,6 +20,7 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...rulesDeciders,
   ...marksDeciders,
   ...peopleDeciders,
+  ...delegationDeciders,
   ...directDeciders,
   ...documentsDeciders,
   ...blobsDeciders,

@@ -8,7 +8,8 @@
  *   seq <number in the room>
  *   time <Unix seconds>
  *   command <64 hex SHA-256 of the signing bytes>
- *   target <32 hex>      only of kind redact: the event whose text is gone; room and seq are that event's
+ *   target <32 hex>      of kind redact: the event whose text is gone; room and seq are that event's.
+ *                        Of kind undelegate: the delegation that ended
  *
  * Lines end with LF, in this order. Readers hash the bytes as they are, so an unknown kind still proves.
  */
@@ -20,7 +21,7 @@ export type EntryFields = {
   readonly seq: number | string
   readonly time: number
   readonly command: string
-  /** Of kind redact alone. */
+  /** Of kinds redact and undelegate. */
   readonly target?: string
 }
 

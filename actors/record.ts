@@ -35,6 +35,23 @@ export type Signed = {
   /** The signing bytes: compact JSON, see spec of signing at /capabilities. Where `cut` stands, without a part of them. */
   readonly signed: Uint8Array
   readonly cut?: Cut
+  /** Present where a delegate signed: in whose name, and by whose word. */
+  readonly for?: Delegated
+}
+
+/** The delegation that a delegate acts by: the `delegation.create` that the identity's own key signed. */
+export type Delegated = {
+  /** 16-byte id: first half of the SHA-256 of `signed`. */
+  readonly id: Uint8Array
+  /** 32-byte public key of the identity itself. */
+  readonly key: Uint8Array
+  readonly sig: Uint8Array
+  readonly signed: Uint8Array
+}
+
+/** The key of the identity itself, whoever signed for it. */
+export function ownKey(by: Signed): Uint8Array {
+  return by.for?.key ?? by.key
 }
 
 /**
@@ -224,7 +241,7 @@ export function isStub(frame: Frame): boolean {
 export function stubOfEvent(frame: Frame): Buffer {
   const { type, by, ...event } = fromFrame(frame) as Event
   const cut: Cut = { at: 0, file: nothing, sha: commandSha(by) }
-  const body = encoder.pack({ ...event, by: { key: by.key, sig: nothing, signed: nothing, cut } })
+  const body = encoder.pack({ ...event, by: { ...by, sig: nothing, signed: nothing, cut } })
   const block = entryBlock(frame)
   const kept = Buffer.allocUnsafe(6 + block.length + body.length)
   kept.writeUInt16LE(block.length, 0)

@@ -35,6 +35,7 @@ import {
   type PackedAcceptance,
   type Refusal,
   refuse,
+  unpublishedDelegation,
   type WriteLetter,
 } from './write.ts'
 
@@ -212,6 +213,11 @@ export class Shard {
     }
     if (!decision.ok) {
       answers.push(() => answer(decision))
+      return
+    }
+    // Nothing public by a delegate before its delegation: the front publishes that one, and comes again.
+    if (write.delegated?.isPublished === false && decision.records.some(({ isPublic }) => isPublic)) {
+      answers.push(() => answer(refusal(refuse(unpublishedDelegation, 'the delegation is not in the public log yet'))))
       return
     }
     const base = this.#options.journal.nextSeq + this.#frames.length

@@ -12,6 +12,7 @@ import { Documents } from './documents/documents.ts'
 import { none } from './event-index.ts'
 import { Marks } from './events/marks.ts'
 import type { ActPlace, Part } from './part.ts'
+import { Delegations } from './people/delegations.ts'
 import { People } from './people/people.ts'
 import { Receivers } from './receivers/receivers.ts'
 import { type BoardRecord, RecordType } from './record.ts'
@@ -31,6 +32,7 @@ export class State implements Core {
   readonly blobs: Blobs
   readonly receivers: Receivers
   readonly tools = new Tools()
+  readonly delegations: Delegations
   /** In the order of snapshots. */
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
@@ -44,6 +46,7 @@ export class State implements Core {
     this.documents = new Documents(this)
     this.blobs = new Blobs(this, this.marks)
     this.receivers = new Receivers(this)
+    this.delegations = new Delegations(this)
     this.#parts = [
       this.marks,
       this.rules,
@@ -53,6 +56,7 @@ export class State implements Core {
       this.blobs,
       this.receivers,
       this.tools,
+      this.delegations,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

@@ -31,6 +31,8 @@ export type WriteLetter = {
   /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
   readonly rotated: boolean
   readonly suspended: boolean
+  /** A delegate signed: whether its delegation has ended, and whether the public log has it. */
+  readonly delegated?: { readonly isOver: boolean; readonly isPublished: boolean }
   /** The operator of this board signed. */
   readonly operator: boolean
   readonly args: Readonly<Record<string, unknown>>
@@ -68,6 +70,11 @@ export type Situation = {
 }
 
 export type Decider = (situation: Situation, letter: WriteLetter) => Decision
+
+export const delegationOver =
+  'this key acted by a delegation that has ended, and is refused for ever: sign with the key of the identity, or make a fresh delegation'
+/** To the front alone: the delegation has to be in the public log before what was decided. */
+export const unpublishedDelegation = 'delegation_unpublished'
 
 export const windowSeconds = 300
 export const nonceSeconds = 600
@@ -165,6 +172,7 @@ export class Acceptance {
         'this identity has moved to a new key, and the old one is refused: sign with the new one',
         'public_key',
       )
+    if (letter.delegated?.isOver === true) return refuse('forbidden', delegationOver, 'public_key')
     if (letter.limited > 0)
       return refuse(
         'rate_limited',

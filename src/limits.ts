@@ -63,6 +63,8 @@ const sizeDefaults = {
   /** Results of one tools.search. */
   tools_page_default: 10,
   tools_page_maximum: 50,
+  /** Longest life of a delegation: 90 days. */
+  delegation_seconds: 7_776_000,
   /** Longest life of a token that opens a private room's tail. */
   read_token_seconds: 3_600,
   work_title_characters: 120,
@@ -151,6 +153,7 @@ const ceilings = {
   credit_review_reward: 1_000_000,
   credit_review_rewards_per_subject: 1_000,
   credit_rewards_pool: 1_000_000_000,
+  delegation_seconds: 31_536_000,
 } as const
 
 export const sizes = settledSizes(sizeDefaults, ceilings)

@@ -33,7 +33,11 @@ export async function openHouse(
       followers.hear(told)
     },
     onPrivateNews: (shard, told) => followers.hearPrivate(shard, told),
-    onShardRestart: (shard) => followers.shardRestarted(shard),
+    onShardRestart: (shard) => {
+      followers.shardRestarted(shard)
+      // What the registry decided last may never have been heard.
+      news.delegates.refresh()
+    },
     mark,
     onPublished: ({ head }) => {
       news.noteHead(head)

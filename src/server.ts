@@ -5,6 +5,8 @@
 import { createHmac } from 'node:crypto'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
+import type { ToldDelegation } from '../actors/people/delegations.ts'
+import { registryName } from '../actors/record.ts'
 import { shardOf } from '../actors/shard.ts'
 import { BlobFiles } from '../storage/blob-files.ts'
 import { makeDirectory } from '../storage/disk.ts'
@@ -128,6 +130,12 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     },
   })
   await heads.begin(news.head)
+  await news.delegates.begin((told) =>
+    house.readPrivate(shardOf(registryName, house.shards), { op: 'delegation.known', args: {}, reader: '' }, (found) =>
+      told(found?.ok ? (JSON.parse(found.json) as ToldDelegation[]) : undefined),
+    ),
+  )
+  news.delegates.onEnd(() => followers.keysOver())
   const files = new BlobFiles(blobsDirectory(directory.path))
   await sweepBlobs(files, (room, answer) =>
     house.readPrivate(shardOf(room, house.shards), { op: 'blob.needed', args: { room }, reader: '' }, answer),

@@ -1,7 +1,8 @@
 /** The registry's decisions over people: pure functions of the state; who signed was settled before. */
 import { act } from '../act.ts'
 import { formatEntry } from '../entry.ts'
-import { type Decider, refuse } from '../write.ts'
+import { type Decider, type Decision, type Planned, refuse } from '../write.ts'
+import { endings } from './delegating.ts'
 
 const setProfile: Decider = ({ now }, letter) => act(letter, now, { facts: {}, isPublic: true })
 
@@ -13,12 +14,15 @@ const rotate: Decider = ({ board, state, now }, letter) => {
   // Two rotations by one key, both checked before either was decided: the second finds its key retired.
   if (people.isRetired(own))
     return refuse('key_rotated', 'this identity has moved to a new key, and the old one is refused', 'public_key')
-  if (used || people.identityOf(to) !== undefined || board.authors.has(identity) || own === to)
+  const isKnown = people.identityOf(to) !== undefined || state.delegations.ofKey(to) !== undefined
+  if (used || isKnown || board.authors.has(identity) || own === to)
     return refuse('conflict', 'target must be a key that was never used on this board: make a fresh one', 'target')
   const command = Buffer.from(letter.sha).toString('hex')
   const event = Buffer.from(letter.id).toString('hex')
   const entry = formatEntry({ kind: 'rotate', event, room: '-', seq: '-', time: now, command })
-  return act(letter, now, { facts: { to, proof: letter.args.proof }, isPublic: true, entry })
+  const live = state.delegations.liveOf(letter.author, now)
+  const rotated = act(letter, now, { facts: { to, proof: letter.args.proof }, isPublic: true, entry })
+  return after(endings(live, letter, 'rotated', now), rotated)
 }
 
 const suspend: Decider = ({ state, now }, letter) => {
@@ -29,7 +33,9 @@ const suspend: Decider = ({ state, now }, letter) => {
     return refuse('invalid_field', 'the board itself cannot be suspended: name another identity', 'target')
   if (state.people.suspension(target) !== undefined)
     return refuse('wrong_state', 'this identity is suspended already', 'target')
-  return act(letter, now, { facts: { target, reason: letter.args.reason }, isPublic: true })
+  const live = state.delegations.liveOf(target, now)
+  const suspended = act(letter, now, { facts: { target, reason: letter.args.reason }, isPublic: true })
+  return after(endings(live, letter, 'suspended', now), suspended)
 }
 
 const unsuspend: Decider = ({ state, now }, letter) => {
@@ -38,6 +44,11 @@ const unsuspend: Decider = ({ state, now }, letter) => {
   if (state.people.suspension(target) === undefined)
     return refuse('wrong_state', 'this identity is not suspended', 'target')
   return act(letter, now, { facts: { target, reason: letter.args.reason }, isPublic: true })
+}
+
+/** The act itself stands last: it is what a retry is told of. */
+function after(first: readonly Planned[], decision: Decision): Decision {
+  return decision.ok ? { ...decision, records: [...first, ...decision.records] } : decision
 }
 
 const notOperator = refuse('forbidden', 'only an operator of this board suspends identities')

@@ -2,7 +2,7 @@
  * The registry decides who bears which handle. It lives on the first shard and shares its journal.
  * A handle is given once and stays with its identity.
  */
-import { type HandleClaimed, RecordType, registryName } from '../record.ts'
+import { type HandleClaimed, ownKey, RecordType, registryName } from '../record.ts'
 import { isOfBoard } from '../rooms/roles.ts'
 import { type Decider, refuse, type WriteLetter } from '../write.ts'
 import { boardHandle, isReserved } from './handles.ts'
@@ -56,7 +56,7 @@ function claimed(letter: WriteLetter, handle: string, now: number): HandleClaime
     room: registryName,
     at: now,
     author: Buffer.from(letter.author, 'hex'),
-    key: letter.by.key,
+    key: ownKey(letter.by),
     handle,
   }
 }

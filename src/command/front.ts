@@ -7,7 +7,7 @@
  */
 import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
-import { windowSeconds } from '../../actors/write.ts'
+import { delegationOver, windowSeconds } from '../../actors/write.ts'
 import { decodeBytes64 } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
@@ -21,6 +21,7 @@ import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { shownHits } from '../views/reads/search.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
+import { beyondScope } from './delegated.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
 import type { News } from './news.ts'
 import type { Actors, NoAnswer } from './ports.ts'
@@ -62,7 +63,7 @@ export class Front {
 
   constructor(options: FrontOptions) {
     this.#options = options
-    this.#signers = new Signers((key) => options.news.identityOf(key))
+    this.#signers = new Signers(options.news)
     this.#writes = new Writes({
       actors: options.actors,
       throttle: options.throttle,
@@ -203,7 +204,7 @@ export class Front {
 
   #answerRead(request: ReadRequest, door: Door, respond: Respond): void {
     if (request.op === 'quota.get') return respond(readReply(this.#quota(request.reader, door.address)))
-    if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request.reader, door), respond)
+    if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request, door), respond)
     this.read(request, (answer) => respond(readReply(answer)))
   }
 
@@ -261,6 +262,10 @@ export class Front {
     const checked = checkOperation(command)
     if (!checked.ok) return respond(refused(checked.refusal))
     const { operation, data } = checked.value
+    const { delegates } = this.#options.news
+    if (delegates.isStale) return respond(refused(keysUnsure))
+    const beyond = signer.delegate === undefined ? undefined : beyondScope(operation, signer.delegate)
+    if (beyond !== undefined) return respond(refused(beyond))
     if (operation.kind === 'read') {
       const now = this.#options.wallSeconds()
       if (Math.abs(now - (command.timestamp as number)) > windowSeconds) {
@@ -284,6 +289,8 @@ export class Front {
             ),
           ),
         )
+      if (signer.delegate !== undefined && delegates.isOver(signer.delegate))
+        return respond(refused(refusal('forbidden', delegationOver, 'public_key')))
       const wait = this.#options.throttle.reads(door.address)
       if (wait > 0)
         return respond(
@@ -301,6 +308,8 @@ export class Front {
     this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
   }
 }
+
+const keysUnsure = refusal('overloaded', 'this board is finding out which keys act for whom: try again', undefined, 1)
 
 function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, bytes: Buffer): Refusal {
   if (verdict === 'bad_key')

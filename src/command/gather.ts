@@ -3,10 +3,14 @@
  * A private room is known to its own shard alone, so whoever asks for everything of his asks them all.
  */
 import { receiversOf } from '../../actors/receivers/decide.ts'
+import { registryName } from '../../actors/record.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
 
 /** Reads whose whole answer lies with one actor, whose name follows from who asks: no other is asked. */
 export const homes: Readonly<Record<string, (request: ReadRequest) => string>> = {
+  'delegation.list': () => registryName,
+  'delegation.one': () => registryName,
+  'delegation.known': () => registryName,
   'receiver.list': ({ reader }) => receiversOf(reader),
   'receiver.items': ({ reader }) => receiversOf(reader),
 }

@@ -4,6 +4,8 @@
  */
 import { registryName } from '../../actors/record.ts'
 import type { Head } from '../../actors/shard.ts'
+import { wallSeconds } from '../clock.ts'
+import { Delegates } from './delegates.ts'
 
 /** An identity that moved from one public key to another. */
 export type Moved = { readonly identity: string; readonly from: string; readonly to: string }
@@ -17,6 +19,8 @@ export type PeopleNews = {
 export class News {
   /** identity id -> handle. */
   readonly handles = new Map<string, string>()
+  /** Keys that act for an identity. */
+  readonly delegates = new Delegates(wallSeconds)
   /** Public keys (43 characters) that an identity has moved away from. */
   readonly #retired = new Set<string>()
   /** Key of a rotation, old or new -> identity id. */
@@ -38,6 +42,11 @@ export class News {
     return this.#retired.has(publicKey)
   }
 
+  /** The key is refused from now on: moved away from, or a delegate's whose delegation has ended. */
+  isOver(publicKey: string): boolean {
+    return this.#retired.has(publicKey) || this.delegates.isKeyOver(publicKey)
+  }
+
   /** The identity that a key names by a rotation; undefined: the one of its own hash. */
   identityOf(publicKey: string): string | undefined {
     return this.#moved.get(publicKey)
@@ -51,11 +60,15 @@ export class News {
   noteRotation({ identity, from, to }: Moved): void {
     this.#moved.set(from, identity).set(to, identity)
     this.#retired.add(from)
+    this.delegates.endOf(identity)
   }
 
   noteSuspension(identity: string, isSuspended: boolean): void {
-    if (isSuspended) this.#suspended.add(identity)
-    else this.#suspended.delete(identity)
+    if (!isSuspended) this.#suspended.delete(identity)
+    else {
+      this.#suspended.add(identity)
+      this.delegates.endOf(identity)
+    }
   }
 
   isSuspended(identity: string): boolean {

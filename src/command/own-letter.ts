@@ -1,17 +1,22 @@
-/** A letter that nobody signed, to the actor of somebody's receive URLs: it has no nonce, and what comes of it no signature. */
+/** Letters that nobody signed: they have no nonce, and what comes of them no signature. */
 import { receiversOf } from '../../actors/receivers/decide.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 
 const nothing = Buffer.alloc(64)
 
-/** `owner`: identity id of whom the receive URLs belong to. */
+/** To the actor of somebody's receive URLs. `owner`: identity id of whom they belong to. */
 export function ownLetter(op: string, owner: string, args: object): WriteLetter {
+  return internalLetter(op, receiversOf(owner), owner, args)
+}
+
+/** `author`: identity id of whom it is about. */
+export function internalLetter(op: string, to: string, author: string, args: object): WriteLetter {
   return {
     op,
-    to: receiversOf(owner),
+    to,
     id: nothing.subarray(0, 16),
     sha: nothing.subarray(0, 32),
-    author: owner,
+    author,
     by: { key: nothing.subarray(0, 32), sig: nothing, signed: nothing.subarray(0, 0) },
     timestamp: 0,
     nonce: '',

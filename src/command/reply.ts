@@ -1,6 +1,7 @@
 /**
  * Replies: what a door sends back, and the verified command that it is a reply to.
  */
+import type { Signed } from '../../actors/record.ts'
 import type { Refusal as Decided } from '../../actors/write.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../refusals.ts'
@@ -30,6 +31,12 @@ export type Verified = {
   readonly bytes: Buffer
   readonly sha: Buffer
   readonly door: Door
+}
+
+/** What a record keeps of it. */
+export function signedBy({ signer, signature, bytes }: Verified): Signed {
+  const { key, delegate } = signer
+  return { key, sig: signature, signed: bytes, ...(delegate === undefined ? {} : { for: delegate.proof }) }
 }
 
 export function refused(found: Refusal): Reply {

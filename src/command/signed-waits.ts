@@ -4,6 +4,8 @@
  *
  * Whoever waits is followed in every shard from before the first read, so nothing falls between the read and the wait.
  */
+
+import type { Refusal } from '../refusals.ts'
 import type { Mark, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
 import type { NoAnswer } from './ports.ts'
 import { type Reply, type Respond, refused } from './reply.ts'
@@ -17,6 +19,8 @@ export type SignedWaitsOptions = {
   readonly follow: (reader: string, on: boolean) => void
   readonly handleOf: (reader: string) => string
   readonly reply: (reader: string, found: Found) => Reply
+  /** Why this key is refused by now. */
+  readonly keyOver: (key: string) => Refusal | undefined
   /** Puts an answer on its way. */
   readonly send: (respond: Respond, reply: Reply | undefined) => void
   /** Monotonic milliseconds. */
@@ -27,6 +31,8 @@ export type SignedWaiter = {
   until: number
   readonly respond: Respond
   readonly reader: string
+  /** Public key that signed. */
+  readonly key: string
   readonly filter: UpdatesFilter
   /** One mark for each source; null: from now. */
   readonly marks: (Mark | null)[]
@@ -99,11 +105,22 @@ export class SignedWaits {
 
   /** Answers those whose time is over. `all`: everybody's is. */
   sweep(all: boolean): void {
+    this.endOver()
     const now = this.#options.now()
     for (const waiters of [...this.#waiters.values()]) {
       for (const waiter of [...waiters]) {
         if (all) waiter.until = 0
         if (waiter.until <= now && !waiter.reading && waiter.dirty.size === 0) this.#answerNothing(waiter)
+      }
+    }
+  }
+
+  /** Answers those whose key is refused since they came: they hear nothing more. */
+  endOver(): void {
+    for (const waiters of [...this.#waiters.values()]) {
+      for (const waiter of [...waiters]) {
+        const why = this.#options.keyOver(waiter.key)
+        if (why !== undefined) this.#answer(waiter, refused(why))
       }
     }
   }

@@ -1,27 +1,43 @@
 /**
  * Signers seen lately: the raw key and the identity id behind a public key text, so that both are made once.
- * A key that an identity moved to names that identity, and no longer the one of its own hash.
+ * A key that an identity moved to, or named its delegate, acts as that identity, and no longer as the one of its own hash.
  */
 import { decodeBytes32, identityId } from '../format/encoding.ts'
+import type { Delegate } from './delegates.ts'
 
-export type Signer = { readonly key: Buffer; readonly id: string; readonly text: string }
+/** `id`: the identity in whose name the key acts. */
+export type Signer = {
+  readonly key: Buffer
+  readonly id: string
+  readonly text: string
+  /** Present where the key is a delegate's. */
+  readonly delegate?: Delegate
+}
+
+export type KeysKnown = {
+  /** The identity that a key names by a rotation. */
+  identityOf(key: string): string | undefined
+  readonly delegates: { of(key: string): Delegate | undefined }
+}
 
 const keptMax = 16_384
 
 export class Signers {
   readonly #known = new Map<string, Signer>()
-  /** The identity that a key names by a rotation. */
-  readonly #movedTo: (key: string) => string | undefined
+  readonly #keys: KeysKnown
 
-  constructor(movedTo: (key: string) => string | undefined) {
-    this.#movedTo = movedTo
+  constructor(keys: KeysKnown) {
+    this.#keys = keys
   }
 
   /** Undefined: not the canonical text of 32 bytes. */
   of(text: string): Signer | undefined {
     const signer = this.#ofKey(text)
-    const moved = signer === undefined ? undefined : this.#movedTo(signer.text)
-    return moved === undefined ? signer : { ...signer!, id: moved }
+    if (signer === undefined) return undefined
+    const delegate = this.#keys.delegates.of(signer.text)
+    if (delegate !== undefined) return { ...signer, id: delegate.identity, delegate }
+    const moved = this.#keys.identityOf(signer.text)
+    return moved === undefined ? signer : { ...signer, id: moved }
   }
 
   #ofKey(text: string): Signer | undefined {

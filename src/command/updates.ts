@@ -22,6 +22,8 @@ export type UpdatesOptions = {
   /** Tells every shard whose news to tell. */
   readonly follow: (reader: string, on: boolean) => void
   readonly handleOf: (reader: string) => string
+  /** Why the key of a signed reader is refused since it asked; undefined: it is not. */
+  readonly keyOver: (key: string) => Refusal | undefined
   /** Newest public change that anybody here has heard of. */
   readonly newest: () => number
   readonly waitersMax: number
@@ -62,6 +64,7 @@ export class Updates {
       follow: options.follow,
       handleOf: options.handleOf,
       reply: (reader, found) => this.#reply(reader, found),
+      keyOver: options.keyOver,
       send,
       now: options.now,
     })
@@ -75,7 +78,7 @@ export class Updates {
   }
 
   poll(poll: Poll, respond: Respond): void {
-    const { cursor, reader, address, rooms, kinds, limit } = poll
+    const { cursor, reader, key, address, rooms, kinds, limit } = poll
     const marks = cursor === '' ? undefined : this.#open(reader, cursor)
     if (marks !== undefined && 'code' in marks) return respond(refused(marks))
     const waitMs = this.#closed ? 0 : poll.waitSeconds * 1000
@@ -100,6 +103,7 @@ export class Updates {
             until,
             respond: answer,
             reader,
+            key,
             filter,
             marks: marks === undefined ? this.#nowhere() : [...marks],
           })
@@ -118,6 +122,11 @@ export class Updates {
 
   heard(shard: number, readers: readonly string[]): void {
     this.#signed.heard(shard, readers)
+  }
+
+  /** Some keys are refused from now on. */
+  keysOver(): void {
+    this.#signed.endOver()
   }
 
   restarted(shard: number): void {

@@ -14,6 +14,8 @@ export type Poll = UpdatesFilter & {
   readonly waitSeconds: number
   /** Identity id of a signed reader, else ''. */
   readonly reader: string
+  /** Public key that signed, else '': with it the wait ends. */
+  readonly key: string
   readonly address: string
   /** Calls back once when the client goes away before it is answered. */
   readonly onGone: (callback: () => void) => void
@@ -89,7 +91,11 @@ export function isBefore(a: Mark, b: Mark): boolean {
 }
 
 /** A checked request of updates.get as a poll. */
-export function pollOf(args: Readonly<Record<string, unknown>>, reader: string, door: Door): Poll {
+export function pollOf(
+  args: Readonly<Record<string, unknown>>,
+  { reader, key = '' }: { readonly reader: string; readonly key?: string },
+  door: Door,
+): Poll {
   const { cursor = '', wait = 0, rooms = [], kinds = [], limit = sizes.page_default } = args
   return {
     cursor: cursor as string,
@@ -98,6 +104,7 @@ export function pollOf(args: Readonly<Record<string, unknown>>, reader: string, 
     kinds: kinds as readonly string[],
     limit: limit as number,
     reader,
+    key,
     address: door.address,
     onGone: door.onGone ?? (() => {}),
   }

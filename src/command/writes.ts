@@ -13,12 +13,13 @@ import { refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
 import type { Command } from './check.ts'
+import { sendAs } from './delegated.ts'
 import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
 import { receiptJson } from './receipt.ts'
-import { fromActor, type Respond, refused, type Verified } from './reply.ts'
+import { fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
 import type { Throttle } from './throttle.ts'
 
 export type WritesOptions = {
@@ -154,7 +155,7 @@ export class Writes {
     if (!(answer.reply as PostReply).isPublic) return then('private_room')
     if (this.#options.news.handles.get(verified.signer.id) === handle) return then('')
     const letter = { ...this.#letter(verified, registryName, { handle }, 0), op: 'handle.claim', nonce: '' }
-    this.#options.actors.write(letter, (claimed) => {
+    sendAs(this.#options, verified.signer.delegate, letter, (claimed) => {
       if (claimed === undefined || !claimed.ok) return then('unknown')
       const reply = claimed.reply as { handle: string; notApplied?: string }
       if (claimed.change !== undefined) this.#options.news.noteChange(registryName, claimed.change)
@@ -207,7 +208,7 @@ export class Writes {
     }
     compose({
       post: verified.command as unknown as SignedPost,
-      by: { key: signer.key, sig: verified.signature, signed: verified.bytes },
+      by: signedBy(verified),
       attachments: [],
     })
   }
@@ -263,7 +264,7 @@ export class Writes {
     const isOfBoard = isFree || verified.door.via === 'board'
     const limit = isOfBoard ? unlimited : this.#options.throttle.write(signer.id, bytes.length)
     const letter = this.#letter(verified, to, args, limit.wait)
-    this.#options.actors.write(by === undefined ? letter : { ...letter, by }, (answer, head) => {
+    sendAs(this.#options, signer.delegate, by === undefined ? letter : { ...letter, by }, (answer, head) => {
       settle?.(answer)
       if (answer === undefined) return respond(undefined)
       // A refused write keeps its place in the minute: refusing costs the actor as much as deciding.
@@ -281,21 +282,26 @@ export class Writes {
   }
 
   #letter(verified: Verified, to: string, args: object, limited: number): WriteLetter {
-    const { command, operation, signer, signature, bytes, sha, door } = verified
+    const { command, operation, signer, sha, door } = verified
+    const { news } = this.#options
+    const { delegate } = signer
     return {
       op: operation.name,
       to,
       id: sha.subarray(0, 16),
       sha,
       author: signer.id,
-      by: { key: signer.key, sig: signature, signed: bytes },
+      by: signedBy(verified),
       timestamp: command.timestamp as number,
       nonce: command.nonce as string,
       requestId: given(command.request_id, ''),
       via: door.via,
       limited,
-      rotated: this.#options.news.isRetired(signer.text),
-      suspended: this.#options.news.isSuspended(signer.id),
+      rotated: news.isRetired(signer.text),
+      suspended: news.isSuspended(signer.id),
+      ...(delegate === undefined
+        ? {}
+        : { delegated: { isOver: news.delegates.isOver(delegate), isPublished: delegate.isPublished } }),
       operator: this.#options.operators.has(signer.id),
       args: args as Record<string, unknown>,
     }

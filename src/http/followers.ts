@@ -2,6 +2,7 @@
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
+import { keyFarewell, keyRefusal } from '../command/delegated.ts'
 import type { News } from '../command/news.ts'
 import { Updates } from '../command/updates.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -44,9 +45,9 @@ export class Followers {
         house().tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
       openToken: (text) => {
         const token = openReadToken(cursors, text, wallSeconds())
-        return token === undefined || news.isRetired(token.key) ? undefined : token
+        return token === undefined || news.isOver(token.key) ? undefined : token
       },
-      isRetired: (key) => news.isRetired(key),
+      keyOver: (key) => keyFarewell(news, key),
       refuse,
       addressOf,
       streamsPerAddress: perAddress(rates.streams_per_address),
@@ -65,11 +66,18 @@ export class Followers {
         for (let shard = 0; shard < shards; shard++) house().tellShard(shard, [on ? 'follow' : 'unfollow', reader])
       },
       handleOf: (reader) => news.handles.get(reader) ?? '',
+      keyOver: (key) => keyRefusal(news, key),
       newest: () => Math.max(house().seen, news.change),
       waitersMax: inside.waitersMax,
       waitsPerAddress: perAddress(rates.waits_per_address),
       now: monotonicMs,
     })
+  }
+
+  /** Some keys are refused from now on: what they follow ends at once. */
+  keysOver(): void {
+    this.tails.keysOver()
+    this.updates.keysOver()
   }
 
   /** What the feed tells of public rooms. */

@@ -6,6 +6,7 @@
  */
 
 import { faultOf } from '../command/check.ts'
+import { keyFarewells } from '../command/delegated.ts'
 import { printable } from '../format/printable.ts'
 import { fields } from '../operations/fields.ts'
 import { type Refusal, refusal } from '../refusals.ts'
@@ -22,8 +23,8 @@ export type TailsOptions = {
   readonly watchAs: (reader: string, room: string, format: TailFormat, on: boolean) => void
   /** Whom a read token lets in where; undefined: nobody. */
   readonly openToken: (text: string) => Opened | undefined
-  /** The key is refused since its identity moved to another. */
-  readonly isRetired: (key: string) => boolean
+  /** One of `keyFarewells`: why the key is refused by now. */
+  readonly keyOver: (key: string) => string | undefined
   readonly refuse: (exchange: Exchange, found: Refusal) => void
   readonly addressOf: (exchange: Exchange) => string
   readonly streamsPerAddress: number
@@ -139,6 +140,14 @@ export class Tails {
       ({ member }) => members.includes(member),
       why,
     )
+  }
+
+  /** Whoever reads by a key that is refused by now reads no more. */
+  keysOver(): void {
+    for (const words of Object.values(keyFarewells)) {
+      const isMeant = ({ key, live }: Reader) => live && this.#options.keyOver(key) === words
+      this.#endPrivate(() => true, isMeant, words)
+    }
   }
 
   /** Whoever follows one of these private rooms is asked to come again: what watched for him is gone. */
@@ -324,14 +333,8 @@ export class Tails {
   }
 
   #lookAround(): void {
-    const { now: clock, isRetired } = this.#options
-    const now = clock()
-    const moved = 'your identity moved to another key: closed. Ask for a token with the new one'
-    this.#endPrivate(
-      () => true,
-      ({ key, live }) => live && isRetired(key),
-      moved,
-    )
+    const now = this.#options.now()
+    this.keysOver()
     for (const channel of this.#channels.values()) {
       const { readers, format } = channel
       const beat = Buffer.from(format === 'sse' ? ':\n\n' : '\n')

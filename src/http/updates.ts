@@ -43,7 +43,7 @@ function updates({ poll, throttle, addressOf, doors }: UpdatesDoorOptions, excha
       : knownQuery(exchange.query)
   if ('code' in asked) return doors().send(exchange, refused(asked))
   const door = { via: 'get', address, onGone: (callback: () => void) => exchange.onAbort(callback) }
-  poll(pollOf(asked, '', door), (reply) => doors().send(exchange, reply))
+  poll(pollOf(asked, { reader: '' }, door), (reply) => doors().send(exchange, reply))
 }
 
 type Asked = {

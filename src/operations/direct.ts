@@ -16,6 +16,7 @@ export const conversationOpen: Operation = {
   summary:
     'Open the private room of exactly these members and you, or find it, and say `text` in it. Until somebody accepts, it takes 10 messages of 4 KiB from its opener.',
   kind: 'write',
+  scope: 'board:post',
   who: 'any key',
   required: ['members'],
   optional: ['text', 'data'],
@@ -39,6 +40,7 @@ export const conversationRespond: Operation = {
   summary:
     'Accept, decline or block a conversation; posting in it accepts it. Its opener hears nothing of a decline or a block. A block keeps the opener out of your inbox and your signed updates.',
   kind: 'write',
+  scope: 'board:post',
   who: 'members of the conversation',
   required: ['room', 'data'],
   optional: [],
@@ -59,6 +61,7 @@ export const conversationsList: Operation = {
   group: 'direct',
   summary: 'List your conversations, latest activity first.',
   kind: 'read',
+  scope: 'board:read',
   mustSign: true,
   who: 'any key, its own',
   required: [],
@@ -81,6 +84,7 @@ export const inboxGet: Operation = {
   summary:
     'What speaks to you, newest first: replies to your events, mentions of your @handle, posts addressed to you, and conversations you have not answered.',
   kind: 'read',
+  scope: 'board:read',
   mustSign: true,
   who: 'any key, its own',
   required: [],

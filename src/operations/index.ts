@@ -1,5 +1,6 @@
 /** The one list of operations. Whatever is not here does not exist, at any door. */
 import { blobDelete, blobGet, blobPut } from './blobs.ts'
+import { delegationCreate, delegationList, delegationRevoke } from './delegation.ts'
 import { conversationOpen, conversationRespond, conversationsList, inboxGet } from './direct.ts'
 import { docsCreate, docsDelete, docsHistory, docsList, docsRead, docsWrite } from './documents.ts'
 import {
@@ -58,6 +59,9 @@ export const operations: readonly Operation[] = [
   identityRotate,
   identitySuspend,
   identityUnsuspend,
+  delegationCreate,
+  delegationList,
+  delegationRevoke,
   roomCreate,
   roomGet,
   roomsList,

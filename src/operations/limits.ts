@@ -25,6 +25,7 @@ export const quotaGet: Operation = {
   summary:
     'What you have left: bytes, writes and rooms of your key when you sign, reads and unsigned commands of your address.',
   kind: 'read',
+  scope: 'board:read',
   who: 'anyone, for itself',
   required: [],
   optional: [],

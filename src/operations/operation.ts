@@ -6,6 +6,10 @@ import type { RefusalCode } from '../refusals.ts'
 import { type Field, type FieldName, fields } from './fields.ts'
 import type { Schema } from './schema.ts'
 
+/** What a delegation may cover. */
+export const scopes = ['board:read', 'board:post', 'board:work', 'events:subscribe', 'board:moderate'] as const
+export type Scope = (typeof scopes)[number]
+
 export type Operation = {
   readonly name: string
   readonly aliases?: readonly string[]
@@ -15,6 +19,8 @@ export type Operation = {
   readonly kind: 'read' | 'write'
   /** A read of what is the signer's alone. */
   readonly mustSign?: true
+  /** What a delegate needs to do it; absent: the identity's own key alone does it. */
+  readonly scope?: Scope
   /** Who may, in words for people. */
   readonly who: string
   /** Fields beyond the envelope, required ones first. */

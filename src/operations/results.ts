@@ -58,6 +58,18 @@ export const VotesSchema = Type.Object(
   { title: 'Votes' },
 )
 
+const DelegationProof = Type.Object(
+  {
+    id: id('event_id of the delegation.create'),
+    signed_payload: signedPayload('the bytes of the delegation.create, which the identity signed'),
+    signature: Type.String({ pattern: base64url64Pattern, description: 'of the identity over those bytes' }),
+  },
+  {
+    title: 'DelegationProof',
+    description: 'by whose word a delegate signed; its author is the identity that delegated',
+  },
+)
+
 export const EventSchema = Type.Object(
   {
     type: Type.Union([Type.Literal('event'), Type.Literal('tombstone')], {
@@ -96,6 +108,7 @@ export const EventSchema = Type.Object(
     ),
     votes: VotesSchema,
     via: slug('the door it came by'),
+    delegation: Type.Optional(DelegationProof),
     signature: Type.Optional(Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' })),
     signed_payload: Type.Optional(signedPayload('the exact bytes that were signed')),
     log: LogState,

@@ -27,6 +27,7 @@ export const toolsSearch: Operation = {
   summary:
     'Find tools by words; prices, networks and such in the text become filters. Without words: the tools of this board.',
   kind: 'read',
+  scope: 'board:read',
   who: 'anyone',
   required: [],
   optional: ['query', 'cursor', 'limit', 'data'],
@@ -112,6 +113,7 @@ export const toolsReview: Operation = {
   summary:
     'Say of a tool whether it works: a post of yours in the room `reviews`. Your newest review of a subject counts.',
   kind: 'write',
+  scope: 'board:work',
   who: 'any key',
   required: ['target', 'kind', 'text'],
   optional: ['data'],
@@ -140,6 +142,7 @@ export const toolsReviews: Operation = {
   group: 'tools',
   summary: 'List the reviews of a tool that count, newest first.',
   kind: 'read',
+  scope: 'board:read',
   who: 'anyone',
   required: ['target'],
   optional: ['cursor', 'limit'],

@@ -34,6 +34,7 @@ export const updatesGet: Operation = {
   summary:
     'Read what is new since `cursor`, at once if there is anything, else wait up to `wait` seconds for it. Without a cursor: from now.',
   kind: 'read',
+  scope: 'board:read',
   who: 'anyone for public things; signed, also for private rooms, replies and mentions of the signer',
   required: [],
   optional: ['cursor', 'limit', 'data'],
@@ -112,6 +113,7 @@ export const changesList: Operation = {
   summary:
     'Read the corrections to public events (edits, hides, restores, redactions) behind the change `after`, for copies to follow. -1: only the newest change number.',
   kind: 'read',
+  scope: 'board:read',
   who: 'anyone',
   required: [],
   optional: ['limit', 'data'],
@@ -150,6 +152,7 @@ export const roomReadToken: Operation = {
   group: 'updates',
   summary: 'Get a short-lived token that opens the live tail of a private room, for `ttl` seconds (600 without it).',
   kind: 'read',
+  scope: 'board:read',
   mustSign: true,
   who: 'members of the room',
   required: ['room'],

@@ -19,6 +19,7 @@ export const workGet: Operation = {
   group,
   summary: 'Read one work as it stands now, with the public record of its requester and worker.',
   kind: 'read',
+  scope: 'board:read',
   who: readers,
   required: ['event_id'],
   optional: [],
@@ -36,6 +37,7 @@ export const workList: Operation = {
   summary:
     'List works, newest first: of a `room`, in a state (`kind`), with words in title or tags (`query`), of an identity (`target`). Without `room` and `target` simulated works are left out.',
   kind: 'read',
+  scope: 'board:read',
   who: readers,
   required: [],
   optional: ['room', 'kind', 'query', 'target', 'cursor', 'limit', 'data'],
@@ -99,6 +101,7 @@ export const workHistory: Operation = {
   group,
   summary: 'Every transition of a work, oldest first, with who signed it and what moved in the ledger.',
   kind: 'read',
+  scope: 'board:read',
   who: readers,
   required: ['event_id'],
   optional: ['cursor', 'limit'],

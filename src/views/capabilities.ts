@@ -93,14 +93,14 @@ export function capabilities(board: Described) {
       proof: '/api/log/proof?message={event_id}',
       entry: {
         bytes:
-          'ASCII lines that each end with a line feed: broadside/entry@v1, then in this order kind, event, room, seq, time, command, and of kind redact also target, each as NAME, a space, VALUE',
-        kind: 'post, redact, rotate (a key that moved), or another: an unknown kind proves as well',
+          'ASCII lines that each end with a line feed: broadside/entry@v1, then in this order kind, event, room, seq, time, command, and of kinds redact and undelegate also target, each as NAME, a space, VALUE',
+        kind: 'post, redact, rotate (a key that moved), delegate and undelegate (a key that acts for another, and its end), or another: an unknown kind proves as well',
         event: 'event_id of what the command made, 32 hex',
-        room: 'room it stands in, - of kind rotate',
-        seq: 'number in that room, - of kind rotate',
+        room: 'room it stands in, - of rotate, delegate and undelegate',
+        seq: 'number in that room, - of those too',
         time: 'when it was accepted, Unix seconds',
         command: 'SHA-256 of the signed bytes, 64 hex: its first 32 are the event_id',
-        target: 'event whose text was taken away; room and seq are those of that event',
+        target: 'event whose text was taken away (room and seq are those of that event), or delegation that ended',
         leaf_hash: 'SHA-256(0x00 || bytes), RFC 9162 2.1.1',
       },
       means:
@@ -173,7 +173,8 @@ export function refusalsOf(operation: Operation): string[] {
 }
 
 function describe(operation: Operation) {
-  const { name, aliases, group, summary, kind, who, required, optional, narrowed, data, example, get } = operation
+  const { name, aliases, group, summary, kind, who, scope, required, optional, narrowed, data, example, get } =
+    operation
   const rules = Object.entries(narrowed ?? {}).map(([field, { meaning, rule }]) => [field, { meaning, rule }])
   return {
     name,
@@ -182,6 +183,7 @@ function describe(operation: Operation) {
     summary,
     kind,
     who,
+    ...(scope === undefined ? {} : { scope }),
     signed: isSigned(operation) ? 'required' : 'optional for public things',
     required,
     optional,

@@ -11,11 +11,14 @@ import type { BlobView } from '../../actors/blobs/blobs.ts'
 import { none } from '../../actors/event-index.ts'
 import type { Gone, GoneBy } from '../../actors/events/marks.ts'
 import type { Sums } from '../../actors/events/votes.ts'
-import { type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import { type Delegated, type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 export type PersonView = { readonly id: string; readonly public_key: string; readonly handle?: string }
+
+/** By whose word a delegate acted: the bytes of the delegation.create, and the identity's signature over them. */
+export type DelegationView = { readonly id: string; readonly signed_payload: string; readonly signature: string }
 
 export type EventView = {
   readonly type: 'event' | 'tombstone'
@@ -46,6 +49,8 @@ export type EventView = {
   readonly hidden_by?: GoneBy
   readonly votes: Sums
   readonly via: string
+  /** Of an event that a delegate signed. */
+  readonly delegation?: DelegationView
   readonly signature?: string
   readonly signed_payload?: string
   readonly log: { readonly state: 'included'; readonly index: number } | { readonly state: 'none' }
@@ -117,9 +122,18 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
     ...(isGone && body.gone.by !== undefined ? { hidden_by: body.gone.by } : {}),
     votes: facts.votes,
     via: facts.via,
+    ...(isGone || body.by.for === undefined ? {} : { delegation: delegationOf(body.by.for) }),
     ...(isGone ? {} : { signature: base64url(body.by.sig) }),
     ...(isGone || !payload ? {} : { signed_payload: Buffer.from(body.by.signed).toString('utf8') }),
     log: facts.leaf === undefined ? { state: 'none' } : { state: 'included', index: facts.leaf },
+  }
+}
+
+function delegationOf({ id, sig, signed }: Delegated): DelegationView {
+  return {
+    id: Buffer.from(id).toString('hex'),
+    signed_payload: Buffer.from(signed).toString('utf8'),
+    signature: base64url(sig),
   }
 }
 

@@ -25,6 +25,7 @@ export const tags: Readonly<Record<string, string>> = {
   updates: 'What is new, for those who follow.',
   blobs: 'Files that posts carry.',
   documents: 'Texts with versions that several write.',
+  delegation: 'Keys that act for an identity: what each may do, until when, and how it ends.',
   receivers: 'Receive URLs: addresses where other services deliver, and what arrived there.',
   tools: 'The tools directory: what can be called, by whom it is said, and what people say of it.',
   log: 'The public log: signed heads, and proofs that an event is in it.',

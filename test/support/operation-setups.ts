@@ -5,8 +5,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Signer } from '../../src/cli/sign.ts'
 import { signingBytes } from '../../src/format/signing.ts'
+import { operationByName } from '../../src/operations/index.ts'
 import type { Operation } from '../../src/operations/operation.ts'
 import { type Answer, type Client, type Fields, now, person, type Signing } from './client.ts'
+import { delegated } from './delegations.ts'
 import { toolSetups } from './tool-ways.ts'
 
 type Values = Readonly<Record<string, string | number | readonly string[]>>
@@ -116,6 +118,23 @@ export class World {
     return { fields: { target: next.publicKey, proof }, signing }
   }
 
+  /** What makes a new key the delegate of somebody. */
+  delegation(signer: Signer): Ready {
+    const key = this.someone()
+    const example = operationByName.get('delegation.create')!.example as unknown as { ttl: number; data: string }
+    const signing = { timestamp: now(), nonce: this.name() }
+    const { ttl, data } = example
+    const command = { operation: 'delegation.create', target: key.publicKey, ttl, data, public_key: signer.publicKey }
+    const proof = key.sign(signingBytes(this.client.serviceId, { ...command, ...signing })).toString('base64url')
+    return { signer, fields: { target: key.publicKey, proof }, signing }
+  }
+
+  /** Somebody's new delegate. */
+  async delegate(owner: Signer): Promise<{ key: Signer; id: string }> {
+    const key = this.someone()
+    return { key, id: await delegated(this.client, owner, key) }
+  }
+
   /** Sends the example of an operation with these fields in place of its own. */
   async send(operation: Operation, { signer, fields = {}, signing = {}, meanwhile }: Ready): Promise<Answer> {
     const { proof, ...command } = { ...operation.example, ...fields } as Record<string, string>
@@ -189,6 +208,12 @@ export const setups: Readonly<Record<string, Setup>> = {
     await world.post(signer)
     return { signer, ...world.rotation(signer, world.someone()) }
   },
+  'delegation.create': (world) => ({ ...world.delegation(world.someone()) }),
+  'delegation.revoke': async (world) => {
+    const signer = world.someone()
+    return { signer, fields: { target: (await world.delegate(signer)).id } }
+  },
+  'delegation.list': anyone,
   'identity.suspend': (world) => ({ signer: world.operator, fields: { target: world.someone().id } }),
   'identity.unsuspend': async (world) => {
     const target = world.someone().id

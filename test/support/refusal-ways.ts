@@ -1,9 +1,12 @@
 /** How to be refused: for every operation and every code that it declares, a command that gets this answer. */
 import { operationByName } from '../../src/operations/index.ts'
+import { now } from './client.ts'
+import { delegationBody } from './delegations.ts'
 import type { World } from './operation-setups.ts'
 import {
   asIs,
   byAnother,
+  byDelegate,
   byOldKey,
   byRotatedOrSuspended,
   cursorOfAnotherLife,
@@ -52,6 +55,38 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       return world.send(operationByName.get('identity.rotate')!, { signer, ...world.rotation(signer, world.someone()) })
     },
   },
+  'delegation.create': {
+    key_rotated: async (world) => {
+      const signer = world.someone()
+      await world.post(signer)
+      await world.send(operationByName.get('identity.rotate')!, { signer, ...world.rotation(signer, world.someone()) })
+      return world.send(operationByName.get('delegation.create')!, world.delegation(signer))
+    },
+    suspended: async (world) => {
+      const signer = world.someone()
+      await world.done(world.operator, { operation: 'identity.suspend', target: signer.id, reason: 'x' })
+      return world.send(operationByName.get('delegation.create')!, world.delegation(signer))
+    },
+    forbidden: byDelegate('delegation.create'),
+    bad_key: (world) => {
+      // The neutral element of the curve: canonical, and no key.
+      const target = `AQ${'A'.repeat(41)}`
+      return send(world, 'delegation.create', world.someone(), { target })
+    },
+    expired: async (world) => {
+      const signer = world.someone()
+      const key = world.someone()
+      const body = delegationBody(world.client, signer, key, { ttl: 60, signing: { timestamp: now() - 100 } })
+      return world.client.send(body)
+    },
+  },
+  'delegation.revoke': {
+    ...byRotatedOrSuspended('delegation.revoke'),
+    forbidden: byDelegate('delegation.revoke'),
+    not_found: asIs('delegation.revoke'),
+    wrong_state: twice('delegation.revoke'),
+  },
+  'delegation.list': { forbidden: byDelegate('delegation.list') },
   'identity.suspend': {
     ...byRotatedOrSuspended('identity.suspend'),
     forbidden: asIs('identity.suspend'),

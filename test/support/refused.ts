@@ -73,6 +73,14 @@ export const byOldKey =
     return send(world, name, signer)
   }
 
+/** By a key that acts for another, of an operation that the key of the identity alone does. */
+export const byDelegate =
+  (name: string): Way =>
+  async (world) => {
+    const { key } = await world.delegate(world.someone())
+    return send(world, name, key)
+  }
+
 export const bySuspended =
   (name: string): Way =>
   async (world) => {

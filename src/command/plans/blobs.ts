@@ -12,7 +12,7 @@ import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
 import { isGiven } from '../check.ts'
 import { type Doors, type Found, idOf, type Plan, type Plans } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import { signedBy, type Verified } from '../reply.ts'
 
 const defaultRoom = 'lobby'
 const defaultName = 'attachment.bin'
@@ -96,11 +96,12 @@ function faultOf({ command }: Verified, bytes: Buffer | undefined): Refusal | un
 }
 
 /** The signed bytes without the base64url text of the file. Inside a string `"` follows a backslash, so the place is found for sure. */
-function cutOut({ signer, signature, bytes, sha }: Verified, length: number, file: Buffer): Signed {
+function cutOut(verified: Verified, length: number, file: Buffer): Signed {
+  const { bytes, sha } = verified
   const label = ',"data":"'
   const at = bytes.indexOf(label) + label.length
   const signed = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + length)])
-  return { key: signer.key, sig: signature, signed, cut: { at, file, sha } }
+  return { ...signedBy(verified), signed, cut: { at, file, sha } }
 }
 
 function roomOf({ command }: Verified): string {

@@ -1,6 +1,7 @@
 /** Every operation that writes, and how it is carried out. */
 import type { Plans } from '../plan.ts'
 import { blobsPlans } from './blobs.ts'
+import { delegationsPlans } from './delegations.ts'
 import { directPlans } from './direct.ts'
 import { documentsPlans } from './documents.ts'
 import { eventsPlans } from './events.ts'
@@ -13,6 +14,7 @@ export const plans: Plans = {
   ...roomsPlans,
   ...eventsPlans,
   ...peoplePlans,
+  ...delegationsPlans,
   ...directPlans,
   ...documentsPlans,
   ...blobsPlans,

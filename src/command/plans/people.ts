@@ -1,10 +1,11 @@
 /** How writes on people are carried out: all of them by the registry, which knows every handle, key and suspension. */
 import { registryName } from '../../../actors/record.ts'
-import { decodeBytes32, decodeBytes64, identityId } from '../../format/encoding.ts'
 import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
-import type { Doors, Found, Plan, Plans, Shown } from '../plan.ts'
+import type { Plan, Plans, Shown } from '../plan.ts'
 import type { Verified } from '../reply.ts'
+import { quiescing } from './delegations.ts'
+import { proveNewKey } from './new-key.ts'
 
 const registry = () => ({ actor: registryName })
 const own = ({ signer }: Verified): Shown => ({ read: 'identity.get', args: { target: signer.id } })
@@ -43,39 +44,20 @@ function isPlainLink(link: string): boolean {
 const rotate: Plan = {
   to: registry,
   args: ({ command }) => ({ to: command.target, proof: command.proof }),
-  ask: proveNewKey,
+  ask: quiescing(({ signer }) => signer.id, proveNewKey),
   heard: ({ command, signer }, _, { news }) =>
     news.noteRotation({ identity: signer.id, from: signer.text, to: command.target as string }),
   show: own,
 }
 
-/** The new key must have signed the same bytes, and never have acted: as an identity of its own it would lose what is its. */
-function proveNewKey({ command, bytes }: Verified, doors: Doors, pass: (found: Found) => void): void {
-  const key = decodeBytes32(command.target as string)!
-  const identity = identityId(key)
-  doors.verify(decodeBytes64(command.proof as string)!, key, bytes, (verdict) => {
-    if (verdict === 'overloaded')
-      return pass({
-        refusal: refusal('overloaded', 'more signatures wait than can be checked: try again', undefined, 1),
-      })
-    if (verdict === 'bad_key')
-      return pass({ refusal: refusal('bad_key', 'target is no canonical, torsion-free Ed25519 key', 'target') })
-    if (verdict !== 'good') {
-      const message = 'proof must be the signature of the new key (target) over the same bytes that the old key signed'
-      return pass({ refusal: refusal('bad_signature', message, 'proof') })
-    }
-    // As this identity itself asks: what it did in private rooms counts too.
-    doors.read({ op: 'identity.get', args: { target: identity }, reader: identity }, (found) =>
-      pass(found === undefined ? undefined : { args: { identity, used: found.ok } }),
-    )
-  })
-}
+const notTheBoard: NonNullable<Plan['ask']> = ({ command }, { boardIdentity }, pass) =>
+  pass({ args: { isBoard: command.target === boardIdentity } })
 
 function suspension(isSuspended: boolean): Plan {
   return {
     to: registry,
     args: ({ command }) => ({ target: command.target, reason: command.reason ?? '' }),
-    ask: ({ command }, { boardIdentity }, pass) => pass({ args: { isBoard: command.target === boardIdentity } }),
+    ask: isSuspended ? quiescing(({ command }) => command.target as string, notTheBoard) : notTheBoard,
     heard: ({ command }, _, { news }) => news.noteSuspension(command.target as string, isSuspended),
     show: ({ command }, { facts }) => ({
       values: { suspension: { target: command.target, suspended: isSuspended, reason: facts.reason } },

@@ -51,6 +51,7 @@ export function commandPath(serviceId: string, shapes: Shapes): Json {
           {
             kind: operation.kind,
             who: operation.who,
+            ...(operation.scope === undefined ? {} : { scope: operation.scope }),
             request,
             result: answer,
             refusals: refusalsOf(operation),

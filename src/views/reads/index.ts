@@ -2,6 +2,7 @@
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { refusal } from '../../refusals.ts'
 import { blobsReads } from './blobs.ts'
+import { delegationsReads } from './delegations.ts'
 import { directReads } from './direct.ts'
 import { documentsReads } from './documents.ts'
 import { eventsReads } from './events.ts'
@@ -19,6 +20,7 @@ const reads: Reads = {
   ...roomsReads,
   ...moderationReads,
   ...peopleReads,
+  ...delegationsReads,
   ...directReads,
   ...documentsReads,
   ...blobsReads,

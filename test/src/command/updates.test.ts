@@ -93,6 +93,7 @@ test('every follower hears everything once and in order', async () => {
         readShard: (shard, request, answer) => read(shard + 1)(request, answer),
         follow: (reader, on) => (on ? followed.add(reader) : followed.delete(reader)),
         handleOf: () => '',
+        keyOver: () => undefined,
         newest: () => heardOf,
         waitersMax: 100,
         waitsPerAddress: 100,
@@ -126,7 +127,10 @@ test('every follower hears everything once and in order', async () => {
           follower.heard.push(...data.updates)
           follower.cursor = data.cursor
         }
-        updates.poll({ cursor, waitSeconds, rooms: wanted, kinds: [], limit, reader, address: '', onGone }, respond)
+        updates.poll(
+          { cursor, waitSeconds, rooms: wanted, kinds: [], limit, reader, key: '', address: '', onGone },
+          respond,
+        )
       }
       /** Everything that is under way comes to its end. */
       const settle = async (): Promise<void> => {

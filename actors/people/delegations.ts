@@ -1,0 +1,148 @@
+/**
+ * Delegations: which keys may act for which identity, in what, and until when. The registry decides over all of them, so a
+ * delegate key serves one identity on the whole board, and its end and the move of an identity to another key are one decision.
+ *
+ * A delegation is private until its key first does something public; then one public record (`delegation.published`, a leaf
+ * `delegate`) stands in the log before that act. The end of one that is published is public too (a leaf `undelegate`); of any
+ * other nobody hears. Times are those that were signed: it ends at `timestamp + ttl`, which anybody can check offline.
+ */
+import type { Core } from '../core.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+
+/** What a delegation.create asked for, checked by the front. Empty texts: not given. */
+export type DelegationFacts = {
+  /** Public key of the delegate, 43 characters. */
+  readonly key: string
+  readonly scopes: readonly string[]
+  /** Unix seconds. */
+  readonly expires: number
+  readonly label: string
+  readonly clientId: string
+  readonly redirectHost: string
+}
+
+export type EndedBy = 'revoked' | 'rotated' | 'suspended'
+
+export type Delegation = DelegationFacts & {
+  /** 32 hex: event id of its delegation.create. */
+  readonly id: string
+  /** Identity id. */
+  readonly identity: string
+  readonly createdAt: number
+  /** Number of the record in the registry's journal. */
+  readonly place: number
+  /** It has a leaf in the public log. */
+  isPublished: boolean
+  /** Unix seconds, 0 = nobody ended it. */
+  endedAt: number
+  endedBy: EndedBy | ''
+}
+
+/** One delegation as the registry tells of it: bytes in base64url; `signed` empty where it has ended. */
+export type ToldDelegation = {
+  readonly id: string
+  readonly identity: string
+  readonly key: string
+  readonly scopes: readonly string[]
+  readonly expires: number
+  readonly published: boolean
+  readonly ended: boolean
+  readonly by: string
+  readonly sig: string
+  readonly signed: string
+}
+
+type Packed = readonly Delegation[]
+
+export class Delegations implements Part {
+  readonly acts: Part['acts'] = {
+    'delegation.create': (act, place) => this.#created(act, place),
+    'delegation.published': ({ facts }) => {
+      const found = this.#byId.get(facts.id as string)
+      if (found !== undefined) found.isPublished = true
+    },
+    'delegation.revoke': ({ facts, at }) => end(this.#byId.get(facts.id as string), 'revoked', at),
+    'delegation.ended': ({ facts, at }) => end(this.#byId.get(facts.id as string), facts.by as EndedBy, at),
+  }
+  readonly #byId = new Map<string, Delegation>()
+  readonly #byKey = new Map<string, Delegation>()
+  /** Oldest first. */
+  readonly #byIdentity = new Map<string, Delegation[]>()
+
+  // Every part is made with what all of them may look at; this one looks at nothing.
+  // biome-ignore lint/complexity/noUselessConstructor: the signature is that of all parts
+  constructor(_core: Core) {}
+
+  find(id: string): Delegation | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** The delegation that this key acts by, or acted by once. */
+  ofKey(key: string): Delegation | undefined {
+    return this.#byKey.get(key)
+  }
+
+  /** All of one identity, oldest first. */
+  of(identity: string): readonly Delegation[] {
+    return this.#byIdentity.get(identity) ?? []
+  }
+
+  /** Those that act at this time. */
+  liveOf(identity: string, now: number): Delegation[] {
+    return this.of(identity).filter((each) => isLive(each, now))
+  }
+
+  get all(): IterableIterator<Delegation> {
+    return this.#byId.values()
+  }
+
+  /** An identity that moves to another key, or that is suspended, has no delegate any more. */
+  onAct({ op, author, at, facts }: Act): void {
+    if (op === 'identity.rotate') this.#endAll(Buffer.from(author).toString('hex'), 'rotated', at)
+    if (op === 'identity.suspend') this.#endAll(facts.target as string, 'suspended', at)
+  }
+
+  pack(): Packed {
+    return [...this.#byId.values()]
+  }
+
+  restore(packed: Packed = []): void {
+    for (const delegation of packed) this.#add(delegation)
+  }
+
+  #created({ author, at, facts }: Act, { id, seq }: ActPlace): void {
+    this.#add({
+      ...(facts as DelegationFacts),
+      id: Buffer.from(id).toString('hex'),
+      identity: Buffer.from(author).toString('hex'),
+      createdAt: at,
+      place: seq,
+      isPublished: false,
+      endedAt: 0,
+      endedBy: '',
+    })
+  }
+
+  #add(delegation: Delegation): void {
+    this.#byId.set(delegation.id, delegation)
+    this.#byKey.set(delegation.key, delegation)
+    const own = this.#byIdentity.get(delegation.identity)
+    if (own === undefined) this.#byIdentity.set(delegation.identity, [delegation])
+    else own.push(delegation)
+  }
+
+  #endAll(identity: string, by: EndedBy, at: number): void {
+    for (const delegation of this.of(identity)) end(delegation, by, at)
+  }
+}
+
+export function isLive({ endedAt, expires }: Delegation, now: number): boolean {
+  return endedAt === 0 && now < expires
+}
+
+function end(delegation: Delegation | undefined, by: EndedBy, at: number): void {
+  if (delegation === undefined || delegation.endedAt !== 0) return
+  delegation.endedAt = at
+  delegation.endedBy = by
+}

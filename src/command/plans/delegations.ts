@@ -1,0 +1,87 @@
+/** How delegations are made and ended: by the registry, which knows every key that ever acted for another. */
+import { registryName } from '../../../actors/record.ts'
+import type { ShardAnswer } from '../../../actors/shard.ts'
+import { scopes as allScopes } from '../../operations/operation.ts'
+import type { Delegate } from '../delegates.ts'
+import { type Doors, type Found, idOf, type Plan, type Plans } from '../plan.ts'
+import type { NoAnswer } from '../ports.ts'
+import type { Verified } from '../reply.ts'
+import { proveNewKey } from './new-key.ts'
+
+type CreateData = {
+  readonly scopes: readonly string[]
+  readonly label?: string
+  readonly client_id?: string
+  readonly redirect_host?: string
+}
+
+const create: Plan = {
+  to: () => ({ actor: registryName }),
+  args: ({ command, data }) => {
+    const { scopes, label = '', client_id = '', redirect_host = '' } = data as CreateData
+    return {
+      key: command.target,
+      scopes: allScopes.filter((scope) => scopes.includes(scope)),
+      expires: (command.timestamp as number) + (command.ttl as number),
+      label,
+      clientId: client_id,
+      redirectHost: redirect_host,
+    }
+  },
+  ask: (verified, doors, pass) =>
+    proveNewKey(verified, doors, (found) => {
+      if (found === undefined || 'refusal' in found) return pass(found)
+      // Whether it was decided is known to the registry alone where its answer is lost.
+      pass({ ...found, settle: (answer) => answer === undefined && doors.news.delegates.refresh() })
+    }),
+  heard: ({ command, signer, signature, bytes, sha }, { facts }, { news }) =>
+    news.delegates.add({
+      id: sha.toString('hex', 0, 16),
+      identity: signer.id,
+      key: command.target as string,
+      scopes: facts.scopes as readonly string[],
+      expires: facts.expires as number,
+      published: false,
+      ended: false,
+      by: signer.text,
+      sig: signature.toString('base64url'),
+      signed: bytes.toString('base64url'),
+    }),
+  show: (verified, decided) => ({ read: 'delegation.one', args: { id: idOf(verified, decided) } }),
+}
+
+const revoke: Plan = {
+  to: () => ({ actor: registryName }),
+  args: ({ command }) => ({ target: command.target }),
+  ask: ({ command, signer }, doors, pass) => {
+    const { target } = command
+    const isMeant = ({ id, key }: Delegate) => id === target || key === target
+    quiesce(doors, doors.news.delegates.liveOf(signer.id).filter(isMeant), pass)
+  },
+  heard: (_verified, { facts }, { news }) => news.delegates.end(facts.id as string),
+  show: (_verified, { facts }) => ({ read: 'delegation.one', args: { id: facts.id as string } }),
+}
+
+/** Bars delegates whose end is to be decided, and goes on when nothing that they sent is under way. */
+export function quiesce({ news }: Doors, delegates: readonly Delegate[], pass: (found: Found) => void): void {
+  const settle = (answer: ShardAnswer | NoAnswer): void => {
+    if (answer === undefined) news.delegates.refresh()
+    release()
+  }
+  const release = news.delegates.hold(delegates, () => setImmediate(() => pass({ args: {}, settle })))
+}
+
+type Ask = NonNullable<Plan['ask']>
+
+/** The same for all that an identity has, before what `ask` finds out. */
+export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask {
+  return (verified, doors, pass) =>
+    ask(verified, doors, (found) => {
+      if (found === undefined || 'refusal' in found) return pass(found)
+      quiesce(doors, doors.news.delegates.liveOf(whose(verified)), (quiet) =>
+        pass({ ...found, ...(quiet !== undefined && 'settle' in quiet ? { settle: quiet.settle } : {}) } as Found),
+      )
+    })
+}
+
+export const delegationsPlans: Plans = { 'delegation.create': create, 'delegation.revoke': revoke }

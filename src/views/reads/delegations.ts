@@ -1,0 +1,86 @@
+/**
+ * Reads on delegations: an identity's own list, and what the front has to know to tell a delegate from anybody else.
+ * All of them lie with the registry (see homes in src/command/gather.ts), and nobody but their maker reads them.
+ */
+import { type Delegation, isLive, type ToldDelegation } from '../../../actors/people/delegations.ts'
+import { fromFrame } from '../../../actors/record.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+} from './read.ts'
+
+export const delegationsReads: Reads = {
+  'delegation.list': list,
+  'delegation.one': ({ state, now }, { args }) => {
+    const found = state.delegations.find(String(args.id))
+    return ok({ delegation: found === undefined ? undefined : delegationView(found, now()) })
+  },
+  'delegation.known': known,
+}
+
+export function delegationView(delegation: Delegation, now: number) {
+  const { id, key, scopes, label, clientId, redirectHost, createdAt, expires, isPublished, endedAt, endedBy } =
+    delegation
+  return {
+    id,
+    target: key,
+    scopes,
+    ...(label === '' ? {} : { label }),
+    ...(clientId === '' ? {} : { client_id: clientId }),
+    ...(redirectHost === '' ? {} : { redirect_host: redirectHost }),
+    created_at: createdAt,
+    expires_at: expires,
+    published: isPublished,
+    ...(endedAt === 0 ? {} : { ended_at: endedAt, ended_by: endedBy }),
+    ...(endedAt === 0 && now >= expires ? { ended_at: expires, ended_by: 'expired' } : {}),
+  }
+}
+
+function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  const name = `delegations:${reader}`
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return badCursor
+  const own = context.state.delegations.of(reader)
+  const end = cursor.from ?? own.length
+  const start = Math.max(0, end - limitOf(args))
+  const now = context.now()
+  const delegations = own
+    .slice(start, end)
+    .reverse()
+    .map((each) => delegationView(each, now))
+  return ok({ delegations, ...paging(context, name, start > 0 ? start : undefined) })
+}
+
+/** Every delegation as the front keeps it: of those that ended only the key, which stays refused. */
+function known({ state, frame, now }: ReadContext): ReadAnswer {
+  const told: ToldDelegation[] = [...state.delegations.all].map((each) => {
+    const { id, identity, key, scopes, expires, isPublished: published } = each
+    const ended = !isLive(each, now())
+    const record = ended ? undefined : fromFrame(frame(0, each.place))
+    const { by } = (record ?? {}) as { by?: { key: Uint8Array; sig: Uint8Array; signed: Uint8Array } }
+    return {
+      id,
+      identity,
+      key,
+      scopes,
+      expires,
+      published,
+      ended,
+      by: text(by?.key),
+      sig: text(by?.sig),
+      signed: text(by?.signed),
+    }
+  })
+  return ok(told)
+}
+
+function text(bytes: Uint8Array | undefined): string {
+  return bytes === undefined ? '' : Buffer.from(bytes).toString('base64url')
+}

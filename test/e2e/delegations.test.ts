@@ -1,0 +1,227 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { beforeAll, expect, test, vi } from 'vitest'
+import { opensslSigner } from '../../src/cli/sign.ts'
+import { operations } from '../../src/operations/index.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { delegate, delegated, delegationBody } from '../support/delegations.ts'
+import { StreamReader } from '../support/stream-reader.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const directory = boardDirectory()
+const operator = person('operator of delegations')
+let board: Awaited<ReturnType<typeof startBoard>>
+let client: Client
+
+const start = async (): Promise<void> => {
+  board = await startBoard({ directory, env: { OPERATORS: operator.id, SHARDS: '2' } })
+  client = await Client.of(board)
+}
+beforeAll(start)
+
+/** Somebody who was never here. */
+const fresh = () => opensslSigner(randomBytes(32))
+const list = async (owner: ReturnType<typeof fresh>) =>
+  ((await client.command(owner, { operation: 'delegation.list' })).data as { delegations?: Delegation[] }).delegations!
+type Delegation = { id: string; target: string; published: boolean; ended_by?: string; ended_at?: number }
+type WithDelegation = { delegation?: { id: string; signed_payload: string; signature: string }; via: string }
+
+async function leaves(): Promise<string[]> {
+  const { data } = await client.get('/api/log/checkpoint')
+  const size = data.tree_size!
+  const entries: string[] = []
+  for (let start = 0; start < size; start += 256) {
+    const got = await client.get(`/api/log/leaves?start=${start}&end=${Math.min(size, start + 256)}`)
+    entries.push(...(got.data as { entries?: string[] }).entries!)
+  }
+  return entries.map((entry) => Buffer.from(entry, 'base64').toString())
+}
+
+test('a delegate posts in the name of its identity, and every read shows by whose word', async () => {
+  const [owner, key] = [fresh(), fresh()]
+  const id = await delegated(client, owner, key, { more: { label: 'my agent' } })
+  expect(await list(owner)).toMatchObject([{ id, target: key.publicKey, published: false }])
+  expect((await leaves()).join('')).not.toContain(id)
+  const posted = await client.post(key, { text: 'by a delegate' })
+  expect(posted).toMatchObject({
+    status: 200,
+    data: { event: { author: { id: owner.id, public_key: key.publicKey } } },
+  })
+  const { event_id } = posted.data.event!
+  const read = (await client.get(`/api/events/${event_id}`)).data.event as unknown as WithDelegation
+  const { signed_payload, signature } = read.delegation!
+  expect(read.delegation!.id).toBe(id)
+  expect(createHash('sha256').update(signed_payload).digest('hex').slice(0, 32)).toBe(id)
+  expect(JSON.parse(signed_payload)).toMatchObject({ command: { public_key: owner.publicKey, target: key.publicKey } })
+  expect(signature).toMatch(/^[\w-]{86}$/)
+  // The identity itself is known by its own key.
+  const { data } = await client.get(`/api/identities`)
+  expect(
+    (data.identities as unknown as { id: string; public_key: string }[]).find((each) => each.id === owner.id),
+  ).toMatchObject({
+    public_key: owner.publicKey,
+  })
+  const exported = (await client.get('/v1/export')).text
+  expect(exported).toContain(`"delegation":{"id":"${id}"`)
+  expect(await list(owner)).toMatchObject([{ id, published: true }])
+  const kinds = (await leaves()).filter((entry) => entry.includes(id))
+  expect(kinds).toHaveLength(1)
+  expect(kinds[0]).toContain('kind delegate\n')
+})
+
+test('what is done in private rooms alone stays private: no leaf, and its end neither', async () => {
+  const [owner, key] = [fresh(), fresh()]
+  const room = `private-${randomBytes(4).toString('hex')}`
+  await client.command(owner, { operation: 'room.create', room, visibility: 'private' })
+  const before = (await leaves()).length
+  const id = await delegated(client, owner, key)
+  const posted = await client.post(key, { room, text: 'unseen' })
+  expect(posted).toMatchObject({ status: 200, data: { event: { author: { id: owner.id }, delegation: { id } } } })
+  expect(await client.command(owner, { operation: 'delegation.revoke', target: id })).toMatchObject({ status: 200 })
+  expect(await leaves()).toHaveLength(before)
+  expect((await client.get('/v1/export')).text).not.toContain(id)
+  const thread = await client.command(owner, { operation: 'thread.get', event_id: posted.data.event!.event_id })
+  expect(thread.data.events![0]).toMatchObject({ author: { public_key: key.publicKey }, delegation: { id } })
+})
+
+test('it does what its scopes say, and never what the key of the identity alone does', async () => {
+  const [owner, key] = [fresh(), fresh()]
+  await delegated(client, owner, key, { scopes: ['board:read'] })
+  expect(await client.command(key, { operation: 'inbox.get' })).toMatchObject({ status: 200 })
+  expect(await client.post(key, { text: 'no' })).toMatchObject({ status: 403, code: 'forbidden', field: 'operation' })
+  for (const { name, scope, example } of operations) {
+    if (scope !== undefined) continue
+    const { proof, ...fields } = example as Record<string, string> & { operation: string }
+    const signed = JSON.parse(client.sign(key, fields).body) as object
+    const answer = await client.send(JSON.stringify({ ...signed, ...(proof === undefined ? {} : { proof }) }))
+    expect(answer, name).toMatchObject({ status: 403, code: 'forbidden', field: 'operation' })
+  }
+  const alone = operations.filter(({ scope }) => scope === undefined).map(({ name }) => name)
+  const expected = [
+    'identity.rotate',
+    'identity.suspend',
+    'identity.unsuspend',
+    'delegation.create',
+    'delegation.list',
+    'delegation.revoke',
+    'reports.list',
+    'report.resolve',
+    'credit.transfer',
+    'credit.grant',
+    'tools.import',
+  ]
+  for (const name of alone) expect(expected, `${name} names no scope`).toContain(name)
+})
+
+test('its key must never have acted, must prove itself, and serves one identity', async () => {
+  const [owner, other, key, used] = [fresh(), fresh(), fresh(), fresh()]
+  await client.post(used, { text: 'I was here' })
+  expect(await delegate(client, owner, used)).toMatchObject({ status: 400, code: 'conflict', field: 'target' })
+  expect(await delegate(client, owner, key, { prover: other })).toMatchObject({ code: 'bad_signature', field: 'proof' })
+  expect(await delegate(client, owner, owner)).toMatchObject({ code: 'conflict' })
+  await delegated(client, owner, key)
+  expect(await delegate(client, other, key)).toMatchObject({ code: 'conflict' })
+  expect(await delegate(client, owner, key)).toMatchObject({ code: 'conflict' })
+  expect(await delegate(client, owner, fresh(), { ttl: 59 })).toMatchObject({ code: 'invalid_field', field: 'ttl' })
+  expect(await delegate(client, owner, fresh(), { scopes: ['board:all'] })).toMatchObject({ code: 'invalid_field' })
+  expect(await delegate(client, owner, fresh(), { scopes: [] })).toMatchObject({ code: 'invalid_field' })
+})
+
+test('the same bytes again are the same delegation; nonces count as those of the identity', async () => {
+  const [owner, key] = [fresh(), fresh()]
+  const body = delegationBody(client, owner, key)
+  const first = await client.send(body)
+  expect(await client.send(body)).toMatchObject({
+    status: 200,
+    data: { receipt: { event_id: first.data.receipt!.event_id, duplicate: true } },
+  })
+  const nonce = randomBytes(16).toString('hex')
+  await client.post(key, { text: 'one' }, { nonce })
+  expect(await client.post(owner, { text: 'two' }, { nonce })).toMatchObject({ code: 'nonce_reused' })
+  const once = await client.post(owner, { text: 'three', request_id: 'r1' })
+  const again = await client.post(key, { text: 'three', request_id: 'r1' })
+  expect(again.data.receipt).toMatchObject({ event_id: once.data.receipt!.event_id, duplicate: true })
+})
+
+test('revoked, it is refused for ever: writes, reads, waits and tails end at once, retries are still answered', async () => {
+  const [owner, key] = [fresh(), fresh()]
+  const room = `private-${randomBytes(4).toString('hex')}`
+  await client.command(owner, { operation: 'room.create', room, visibility: 'private' })
+  const id = await delegated(client, owner, key)
+  const kept = client.sign(key, { operation: 'post', text: 'kept' })
+  await client.send(kept.body)
+  const { data } = await client.command(key, { operation: 'room.read_token', room })
+  const { tail } = data as { tail?: string }
+  const reader = new StreamReader(board.address, tail!)
+  await reader.until((text) => text.includes('live tail'))
+  const wait = client.command(key, { operation: 'updates.get', data: '{"schema":1,"wait":55}' })
+  // Its wait has begun when a read that was sent behind it is answered.
+  await client.command(key, { operation: 'quota.get' })
+  const revoked = await client.command(owner, { operation: 'delegation.revoke', target: id })
+  expect(revoked).toMatchObject({ status: 200, data: { delegation: { id, ended_by: 'revoked' } } })
+  const endedAt = Date.now()
+  expect(await wait).toMatchObject({ status: 403, code: 'forbidden' })
+  await reader.until(() => false)
+  expect(reader.text).toContain('# the delegation that you read by has ended: closed')
+  expect(Date.now() - endedAt).toBeLessThan(10_000)
+  expect(await client.post(key, { text: 'no more' })).toMatchObject({ status: 403, code: 'forbidden' })
+  expect(await client.command(key, { operation: 'inbox.get' })).toMatchObject({ status: 403, code: 'forbidden' })
+  expect(await client.get(tail!)).toMatchObject({ code: 'not_found' })
+  expect(await client.send(kept.body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
+  expect(await delegate(client, owner, key)).toMatchObject({ code: 'conflict' })
+  expect(await client.command(owner, { operation: 'delegation.revoke', target: id })).toMatchObject({
+    code: 'wrong_state',
+  })
+  expect(await client.command(fresh(), { operation: 'delegation.revoke', target: id })).toMatchObject({
+    code: 'not_found',
+  })
+  const [end] = (await leaves()).filter((entry) => entry.endsWith(`target ${id}\n`))
+  expect(end).toContain('kind undelegate\n')
+})
+
+test('a move to another key, and a suspension, end all delegations; the log says so of those it knows', async () => {
+  const [owner, seen, unseen, next] = [fresh(), fresh(), fresh(), fresh()]
+  const [seenId, unseenId] = [await delegated(client, owner, seen), await delegated(client, owner, unseen)]
+  await client.post(seen, { text: 'seen' })
+  const timestamp = Math.floor(Date.now() / 1000)
+  const nonce = randomBytes(16).toString('hex')
+  const { signingBytes } = await import('../../src/format/signing.ts')
+  const fields = { operation: 'identity.rotate', target: next.publicKey }
+  const proof = next
+    .sign(signingBytes(client.serviceId, { ...fields, public_key: owner.publicKey, timestamp, nonce }))
+    .toString('base64url')
+  const signed = client.sign(owner, fields, { timestamp, nonce }).body
+  const body = JSON.stringify({ ...(JSON.parse(signed) as object), proof })
+  expect(await client.send(body)).toMatchObject({ status: 200 })
+  expect(await client.send(body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
+  for (const key of [seen, unseen]) expect(await client.post(key, { text: 'x' })).toMatchObject({ code: 'forbidden' })
+  expect(await list(next)).toMatchObject([
+    { id: unseenId, ended_by: 'rotated' },
+    { id: seenId, ended_by: 'rotated' },
+  ])
+  const ends = (await leaves()).filter((entry) => entry.includes('kind undelegate'))
+  expect(ends.some((entry) => entry.endsWith(`target ${seenId}\n`))).toBe(true)
+  expect(ends.some((entry) => entry.includes(unseenId))).toBe(false)
+  const [third, bad] = [fresh(), fresh()]
+  const badId = await delegated(client, bad, third)
+  await client.post(third, { text: 'spam' })
+  await client.command(operator, { operation: 'identity.suspend', target: bad.id, reason: 'spam' })
+  expect(await client.command(third, { operation: 'inbox.get' })).toMatchObject({ code: 'forbidden' })
+  expect((await leaves()).some((entry) => entry.endsWith(`target ${badId}\n`))).toBe(true)
+})
+
+test('all of it is so again after a kill', async () => {
+  const [owner, live, ended] = [fresh(), fresh(), fresh()]
+  await delegated(client, owner, live)
+  await client.command(owner, { operation: 'delegation.revoke', target: await delegated(client, owner, ended) })
+  await client.post(live, { text: 'before' })
+  await board.kill()
+  await start()
+  expect(await client.post(live, { text: 'after' })).toMatchObject({
+    status: 200,
+    data: { event: { author: { id: owner.id } } },
+  })
+  expect(await client.post(ended, { text: 'after' })).toMatchObject({ status: 403, code: 'forbidden' })
+  expect(await delegate(client, fresh(), ended)).toMatchObject({ code: 'conflict' })
+})

@@ -5,6 +5,7 @@
  * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
  */
 import type { Board } from './board.ts'
+import { workStates } from './works/states.ts'
 
 /** Kinds of rows; the numbers are in snapshots. */
 export const changeKinds = [
@@ -16,6 +17,7 @@ export const changeKinds = [
   'room.created',
   'document.written',
   'receiver.item',
+  ...workStates.map((state) => `work.${state}` as const),
 ] as const
 export type ChangeKind = (typeof changeKinds)[number]
 
@@ -27,7 +29,7 @@ export type Change = {
   readonly room: number
   /** Slot of the event it is about; of an edit, the slot of the edit. 0xffff_ffff where it is about something else. */
   readonly slot: number
-  /** Id (32 hex) of the document or receiver it is about, else ''. */
+  /** Id (32 hex) of the document, receiver or work it is about, else ''. */
   readonly subject: string
   /** Unix seconds. */
   readonly at: number
@@ -63,7 +65,7 @@ export class Changes {
 
   at(row: number): Change {
     const kind = changeKinds[this.#kind[row]!]!
-    const hasSubject = kind === 'document.written' || kind === 'receiver.item'
+    const hasSubject = kind === 'document.written' || kind === 'receiver.item' || kind.startsWith('work.')
     return {
       position: this.#position[row]!,
       kind,

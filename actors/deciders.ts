@@ -10,6 +10,7 @@ import { receiversDeciders } from './receivers/decide.ts'
 import { rulesDeciders } from './rooms/decide.ts'
 import { decidePost, decideRoomCreate } from './rooms/room.ts'
 import { toolsDeciders } from './tools/decide.ts'
+import { worksDeciders } from './works/decide.ts'
 import type { Decider } from './write.ts'
 
 export const deciders: Readonly<Record<string, Decider>> = {
@@ -26,4 +27,5 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...blobsDeciders,
   ...receiversDeciders,
   ...toolsDeciders,
+  ...worksDeciders,
 }

@@ -5,7 +5,7 @@
  * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
  */
 import type { Board } from './board.ts'
-import { workStates } from './works/states.ts'
+import { workStates } from './market/work.ts'
 
 /** Kinds of rows; the numbers are in snapshots. */
 export const changeKinds = [

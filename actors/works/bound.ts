@@ -115,16 +115,13 @@ export class Bound implements Part {
 
   /** May this identity deliver a result to the event at this slot, whatever the policy of the room says? */
   holdsFence(slot: number, identity: string): boolean {
-    const told = slot === none ? undefined : this.markedAt(slot)?.told
-    return told !== undefined && told.live && told.fence > 0 && told.worker === identity
+    return isHolder(slot === none ? undefined : this.markedAt(slot), identity)
   }
 
   /** This identity holds the live fence of some work in this room. */
   isHolderIn(room: number, identity: string): boolean {
     const { events } = this.#core.board
-    for (const [slot, { told }] of this.#marked)
-      if (events.room[slot] === room && told !== undefined && told.live && told.fence > 0 && told.worker === identity)
-        return true
+    for (const [slot, marked] of this.#marked) if (events.room[slot] === room && isHolder(marked, identity)) return true
     return false
   }
 
@@ -168,7 +165,8 @@ export class Bound implements Part {
     // A text that has left the disk since has no hash any more: what it was is in what was written down then.
     const sha256 = resultHashOf(event, this.#blobs) ?? ''
     marked.delivered.set(original, sha256)
-    if (isResult && slot !== original) this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
+    if (isResult && slot !== original)
+      this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
   }
 
   onAct(act: Act): void {
@@ -320,6 +318,11 @@ export class Bound implements Part {
     const { events, authorList } = this.#core.board
     return authorList[events.author[slot]!]!.id
   }
+}
+
+function isHolder(marked: Marked | undefined, identity: string): boolean {
+  const told = marked?.told
+  return told?.live === true && told.fence > 0 && told.worker === identity
 }
 
 /** Acts that take a text away or bring it back. */

@@ -4,13 +4,12 @@
  * These letters come from the board itself. Each is decided once: a request that stands was taken, a refusal is kept by the id
  * of the command, and the window of 300 s is not looked at again. Pure functions of the state and the records.
  */
-import { act } from '../act.ts'
 import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import { type Act, type Event, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
-import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import type { Decider, Decision, Situation, WriteLetter } from '../write.ts'
 import type {
   BindArgs,
   BoundReply,
@@ -67,7 +66,9 @@ const newVersion: Decider = (situation, letter) => {
   const { work } = letter.args as unknown as RequestArgs
   const { board } = situation
   if (board.events.find(letter.id) !== none) return taken(situation, work)
-  return refusedBefore(situation, letter) ?? posted(situation, letter, { kind: '', supersedes: work }, (record) => record)
+  return (
+    refusedBefore(situation, letter) ?? posted(situation, letter, { kind: '', supersedes: work }, (record) => record)
+  )
 }
 
 /** What a reply is that is about to be submitted; bound where it can be a result, until the market has decided. */

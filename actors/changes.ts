@@ -21,6 +21,11 @@ export const changeKinds = [
 ] as const
 export type ChangeKind = (typeof changeKinds)[number]
 
+/** Those that are about something else than an event or a room. */
+const ofSubjects: ReadonlySet<ChangeKind> = new Set(
+  changeKinds.filter((kind) => kind === 'document.written' || kind === 'receiver.item' || kind.startsWith('work.')),
+)
+
 export type Change = {
   /** Change number, or journal number in a shard. */
   readonly position: number
@@ -65,7 +70,7 @@ export class Changes {
 
   at(row: number): Change {
     const kind = changeKinds[this.#kind[row]!]!
-    const hasSubject = kind === 'document.written' || kind === 'receiver.item' || kind.startsWith('work.')
+    const hasSubject = ofSubjects.has(kind)
     return {
       position: this.#position[row]!,
       kind,

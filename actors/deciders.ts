@@ -3,6 +3,10 @@ import { blobsDeciders } from './blobs/decide.ts'
 import { directDeciders } from './direct/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
 import { marksDeciders } from './events/decide.ts'
+import { creditDeciders } from './market/credits.ts'
+import { workDeciders } from './market/decide.ts'
+import { houseDeciders } from './market/house.ts'
+import { requestDeciders } from './market/requests.ts'
 import { peopleDeciders } from './people/decide.ts'
 import { delegationDeciders } from './people/delegating.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
@@ -28,4 +32,8 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...receiversDeciders,
   ...toolsDeciders,
   ...worksDeciders,
+  ...workDeciders,
+  ...requestDeciders,
+  ...houseDeciders,
+  ...creditDeciders,
 }

@@ -11,6 +11,7 @@ import { Direct } from './direct/direct.ts'
 import { Documents } from './documents/documents.ts'
 import { none } from './event-index.ts'
 import { Marks } from './events/marks.ts'
+import { Market } from './market/market.ts'
 import type { ActPlace, Part } from './part.ts'
 import { Delegations } from './people/delegations.ts'
 import { People } from './people/people.ts'
@@ -40,6 +41,7 @@ export class State implements Core {
   readonly delegations: Delegations
   readonly bound: Bound
   readonly mail: Mail
+  readonly market: Market
   /** In the order of snapshots. */
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
@@ -55,6 +57,7 @@ export class State implements Core {
     this.receivers = new Receivers(this)
     this.delegations = new Delegations(this)
     this.bound = new Bound(this, this.marks, this.blobs)
+    this.market = new Market(this)
     this.mail = new Mail(this, role)
     this.#parts = [
       this.marks,
@@ -68,6 +71,7 @@ export class State implements Core {
       this.delegations,
       // What is bound in which room is for those who decide; the feed has what they wrote down of it.
       ...(role === 'deciding' ? [this.bound] : []),
+      this.market,
       this.mail,
     ]
     for (const part of this.#parts) {

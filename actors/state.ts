@@ -41,7 +41,7 @@ export class State implements Core {
   readonly delegations: Delegations
   readonly bound: Bound
   readonly mail: Mail
-  readonly market: Market
+  readonly market = new Market()
   /** In the order of snapshots. */
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
@@ -57,7 +57,6 @@ export class State implements Core {
     this.receivers = new Receivers(this)
     this.delegations = new Delegations(this)
     this.bound = new Bound(this, this.marks, this.blobs)
-    this.market = new Market(this)
     this.mail = new Mail(this, role)
     this.#parts = [
       this.marks,

@@ -17,10 +17,8 @@
  * public works are public; the leaves of an act are its postings of ledger 1, where the work is public, in order, numbered without gaps.
  * What a transition posts stands in table.ts and postings.ts.
  *
- * This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
+ * Who follows hears of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
  */
-import { type ChangeKind, nowhere } from '../changes.ts'
-import type { Core } from '../core.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
 import { after, type Epoch, nextDue, settled } from './clock.ts'
@@ -114,7 +112,6 @@ export class Market implements Part {
     'credit.reward': (act, place) => this.#reward(act, place),
     ...Object.fromEntries(stepping.map((op) => [op, (act: Act, place: ActPlace) => this.#steps(act, place)])),
   }
-  readonly #core: Core
   readonly ledger = new Ledger()
   readonly records = new Records()
   readonly listing = new Listing()
@@ -130,10 +127,6 @@ export class Market implements Part {
   epoch: Epoch = { generation: '', at: 0 }
   /** Postings in the public log so far. */
   postings = 0
-
-  constructor(core: Core) {
-    this.#core = core
-  }
 
   find(id: string): Work | undefined {
     return this.#works.get(id)
@@ -254,7 +247,6 @@ export class Market implements Part {
     const work: Work = { ...fixed, ...begun, updated_at: first!.at, steps: 1, shard, places: [reserved] }
     this.#add(work)
     this.#move(first!.postings, place.seq)
-    this.#tell(work, place, act.at)
   }
 
   #add(work: Work): void {
@@ -281,7 +273,6 @@ export class Market implements Part {
       this.#index(work)
       work.places.push(place.seq)
       this.#move(step.postings, place.seq)
-      this.#tell(work, place, act.at)
     }
   }
 
@@ -312,12 +303,6 @@ export class Market implements Part {
     if (reviewers === undefined) this.given.rewarded.set(subject, [reviewer])
     else reviewers.push(reviewer)
     this.#post(act, place)
-  }
-
-  #tell(work: Work, { change }: ActPlace, at: number): void {
-    const { board, changes } = this.#core
-    const room = board.rooms.get(work.room)?.number ?? nowhere
-    changes.add(`work.${work.state}` as ChangeKind, { position: change, room, slot: nowhere, subject: work.id, at })
   }
 
   #index(work: Work): void {

@@ -2,15 +2,15 @@
  * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
  * the request; nobody sees a work before both have said yes. What the room reports may come again: it changes nothing twice.
  */
-import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
-import { after, stateOf, stepOf } from './clock.ts'
+import { type Decider, type Decision, refuse } from '../write.ts'
+import { stateOf, stepOf } from './clock.ts'
 import { mayKnow, unknown } from './decide.ts'
 import { unaffordable } from './guards.ts'
 import type { EditedArgs, ObserveArgs, OpenArgs, ReserveArgs, Step, VoidArgs, WorkArgs } from './letters.ts'
-import { codes, postingsOf, transferId, user } from './postings.ts'
+import { codes, postingsOf } from './postings.ts'
 import { transitionNamed } from './table.ts'
 import { Turn } from './turn.ts'
-import { type Fixed, finalStates, type Result, untouched, type Work } from './work.ts'
+import { type Fixed, type Result, untouched, type Work } from './work.ts'
 
 /** The hold is taken; the room is asked next. */
 const reserve: Decider = ({ state: { market }, now }, letter) => {

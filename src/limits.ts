@@ -222,4 +222,6 @@ export const inside = {
   blobsUnderWay: 64,
   /** Ready answers kept by URL. */
   answerCacheBytes: 32 * 1024 * 1024,
+  /** The same of pages. */
+  pageCacheBytes: 16 * 1024 * 1024,
 } as const

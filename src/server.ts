@@ -36,7 +36,7 @@ import { logDoors } from './http/log.ts'
 import { createNodeServer } from './http/node.ts'
 import { pageDoors } from './http/pages.ts'
 import { type Exchange, type HttpServer, headBytesMax } from './http/port.ts'
-import { portOptions } from './http/port-options.ts'
+import { logFault, portOptions } from './http/port-options.ts'
 import { receiveDoor } from './http/receive.ts'
 import { Routes } from './http/routes.ts'
 import { updatesDoors } from './http/updates.ts'
@@ -53,7 +53,7 @@ import { httpClassifier } from './screening/classifier.ts'
 import { Screening } from './screening/screening.ts'
 import type { FeedStats } from './threads/feed.ts'
 import { Verifier } from './verify/verifier.ts'
-import type { Described } from './views/capabilities.ts'
+import { type Described, limitsOf } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
 import { type Figures, metricsText, statsData } from './views/figures.ts'
 
@@ -210,19 +210,43 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     heaps: [['front', process.memoryUsage().heapUsed + process.memoryUsage().external], ...(await house.heaps())],
     counters: counters.entries(),
   })
-  const withFigures = (exchange: Exchange, answer: (figures: Figures) => void): void =>
+  const tellFigures = (answer: (figures: Figures | undefined) => void): void =>
     house.askFeed<FeedStats>(['stats'], (told) => {
       if (told !== undefined && !('refusal' in told)) stats = told
-      figures().then(answer, () => exchange.drop())
+      figures().then(answer, () => answer(undefined))
     })
+  const withFigures = (exchange: Exchange, answer: (figures: Figures) => void): void =>
+    tellFigures((found) => (found === undefined ? exchange.drop() : answer(found)))
   const described = describe(config, { directory, address, vkey: facts.vkey, verifier: verifier.backend })
+  const onReply = (status: number): void => counters.add(`replies_${status}`)
+  const pages = pageDoors({
+    read: (request, answer) => front.read(request, answer),
+    figures: (answer) => tellFigures((found) => answer(found && statsData(found).stats)),
+    now: wallSeconds,
+    news,
+    throttle,
+    addressOf,
+    onReply,
+    onFault: logFault,
+    board: {
+      address,
+      serviceId: described.serviceId,
+      release,
+      origin: directory.facts.origin,
+      vkey: facts.vkey,
+      limits: () => limitsOf(described),
+      published: () => heads.published(news.head),
+      witnesses: [...heads.policyLines.matchAll(/^witness (\S+) /gm)].map(([, name]) => name!),
+    },
+  })
   const routes = new Routes({
     front,
     news,
     throttle,
     wallSeconds,
     addressOf,
-    onReply: (status) => counters.add(`replies_${status}`),
+    onReply,
+    nowhere: pages.nowhere,
     acting: {
       '/c64/': compatDoor({
         execute: (body, door, respond) => front.execute(body, door, respond),
@@ -238,7 +262,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     },
     more: {
       ...documentPaths(described),
-      ...pageDoors({ front, address }),
+      ...pages.doors,
       ...embedDoors(address),
       ...logDoors({
         origin: directory.facts.origin,

@@ -1,92 +1,252 @@
-/** Doors of the pages for people, and of the files they load. */
-import { readFileSync } from 'node:fs'
-import type { Front } from '../command/front.ts'
-import { escaped, page } from '../pages/layout.ts'
-import { noProofPage, type ProofFacts, proofPage } from '../pages/proof.ts'
-import type { ReadAnswer } from '../views/reads/read.ts'
-import { etagOf } from './answers.ts'
+/**
+ * Doors of the pages for people, and of the files they load.
+ *
+ * A page is rendered once for all who read it: its bytes are kept, raw and gzipped, as long as nothing that it was made from has
+ * changed, and many who ask at once wait for one rendering. Nobody is ever shown what was taken back: bytes are good for the change
+ * number they were made at and no longer.
+ */
+import { promisify } from 'node:util'
+import { gzip as gzipCallback } from 'node:zlib'
+import { faultOf } from '../command/check.ts'
+import type { News } from '../command/news.ts'
+import type { Throttle } from '../command/throttle.ts'
+import { inside, sizes } from '../limits.ts'
+import { type FieldName, fields } from '../operations/fields.ts'
+import { operationByName } from '../operations/index.ts'
+import { type Check, compile, type Schema } from '../operations/schema.ts'
+import { assets } from '../pages/assets.ts'
+import { layout } from '../pages/layout.ts'
+import { Ask, type AskOptions, type Page, type PageRequest, Refused, type Shown, Unanswered } from '../pages/page.ts'
+import { iconSvg } from '../pages/pictures/icon.ts'
+import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/refused.ts'
+import { pages } from '../pages/registry.ts'
+import { type Refusal, refusal, statusOf } from '../refusals.ts'
+import type { ReadRequest } from '../views/reads/read.ts'
+import { etagOf, ReadyAnswers } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
+import { parseQuery } from './query.ts'
 import type { RouteHandler } from './routes.ts'
+import { ownFileHeaders, pageHeaders } from './security.ts'
 
-/** Nothing from elsewhere, nothing inline, no sink that turns strings into markup (W3C CSP 3, Trusted Types). */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-].join('; ')
+const gzip = promisify(gzipCallback)
 
-const pageHeaders: readonly Header[] = [
-  ['content-type', 'text/html; charset=utf-8'],
-  ['content-security-policy', contentSecurityPolicy],
-  ['x-content-type-options', 'nosniff'],
-  ['referrer-policy', 'no-referrer'],
-  ['cross-origin-opener-policy', 'same-origin'],
-]
-
-export type PageDoorOptions = {
-  readonly front: Front
-  /** Public address of the board. */
-  readonly address: string
+export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault'> & {
+  readonly news: News
+  readonly throttle: Throttle
+  readonly addressOf: (exchange: Exchange) => string
+  readonly onReply: (status: number) => void
+  /** Records a fault and gives the id under which it stands in the log. */
+  readonly onFault: (error: unknown) => string
 }
 
-const assets = { 'style.css': 'text/css; charset=utf-8', 'proof.js': 'text/javascript; charset=utf-8' } as const
+type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
 
-export function pageDoors(options: PageDoorOptions): Readonly<Record<string, RouteHandler>> {
-  return {
-    ...Object.fromEntries(Object.entries(assets).map(([name, type]) => [`/assets/${name}`, asset(name, type)])),
-    '/e/': (exchange, rest) => {
-      const [, id] = /^([0-9a-f]{32})\/proof$/.exec(rest) ?? []
-      if (id === undefined)
-        return send(
-          exchange,
-          404,
-          page({ title: 'Nothing here', body: `<h1>There is nothing at /e/${escaped(rest.slice(0, 80))}</h1>` }),
-        )
-      proof(options, exchange, id)
-    },
+export type PageDoors = {
+  /** By first segment, as Routes finds them. */
+  readonly doors: Readonly<Record<string, RouteHandler>>
+  /** A page for who asked in a browser for a path that is nowhere; false: it is no browser. */
+  readonly nowhere: (exchange: Exchange) => boolean
+}
+
+export function pageDoors(options: PageDoorOptions): PageDoors {
+  const server = new PageServer(options)
+  const byDoor = new Map<string, Pattern[]>()
+  for (const page of pages) {
+    const slash = page.path.indexOf('/', 1)
+    const key = slash < 0 ? page.path : page.path.slice(0, slash + 1)
+    byDoor.set(key, [...(byDoor.get(key) ?? []), patternOf(page)])
   }
+  const doors = Object.fromEntries(
+    [...byDoor].map(([door, patterns]): [string, RouteHandler] => [
+      door,
+      (exchange) => server.handle(exchange, patterns),
+    ]),
+  )
+  const files = Object.fromEntries(
+    assets.map(({ path, type, body }): [string, RouteHandler] => [path, ownFile(type, body, forEver)]),
+  )
+  const icon = { '/icon.svg': ownFile('image/svg+xml', Buffer.from(iconSvg), 'public, max-age=86400') }
+  return { doors: { ...doors, ...files, ...icon }, nowhere: (exchange) => server.nowhere(exchange) }
 }
 
-function proof({ front, address }: PageDoorOptions, exchange: Exchange, id: string): void {
-  front.read({ op: 'event.get', args: { event_id: id }, reader: '' }, (found) => {
-    if (found === undefined) return exchange.drop()
-    if (!found.ok) return send(exchange, 400, noProofPage(id))
-    const { event } = dataOf<{ event: ProofFacts['event'] }>(found)
-    // What is shown is the newest version, so that is what is proved.
-    front.read({ op: 'log.proof', args: { event_id: event.version_id ?? id }, reader: '' }, (proved) => {
-      if (proved === undefined) return exchange.drop()
-      if (!proved.ok) return send(exchange, 400, noProofPage(id))
-      send(exchange, 200, proofPage({ event, proof: dataOf<ProofFacts['proof']>(proved), address }))
-    })
-  })
+function patternOf(page: Page): Pattern {
+  const names = [...page.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
+  const path = new RegExp(`^${page.path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '([^/]{1,200})')}$`)
+  return { page, path, names }
 }
 
-function dataOf<Data>({ json }: Extract<ReadAnswer, { ok: true }>): Data {
-  return JSON.parse(json) as Data
-}
+const forEver = 'public, max-age=31536000, immutable'
 
-function send(exchange: Exchange, status: number, html: string): void {
-  if (!exchange.ended) exchange.reply(status, [...pageHeaders, ['cache-control', 'no-cache']], html)
-}
-
-function asset(name: string, type: string): RouteHandler {
-  const body = readFileSync(new URL(`../pages/assets/${name}`, import.meta.url))
+function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
   const etag = etagOf(body)
-  const headers: readonly Header[] = [
-    ['content-type', type],
-    ['etag', etag],
-    ['cache-control', 'public, max-age=300'],
-    ['x-content-type-options', 'nosniff'],
-    ['cross-origin-resource-policy', 'same-origin'],
-  ]
+  const headers: readonly Header[] = [...ownFileHeaders(type), ['etag', etag], ['cache-control', caching]]
   return (exchange) => {
-    if (exchange.header('if-none-match') === etag) exchange.reply(304, headers, '')
+    if (isKnown(exchange, etag)) exchange.reply(304, headers, '')
     else exchange.reply(200, headers, body)
   }
+}
+
+/** Bytes that are ready, or will be. */
+type Made = { readonly raw: Buffer; readonly etag: string; readonly type: string | undefined }
+
+class PageServer {
+  readonly #options: PageDoorOptions
+  readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
+  /** Renderings under way, by key, with the change they began at: who asks later may only join one that began no earlier. */
+  readonly #underWay = new Map<string, { readonly change: number; readonly made: Promise<Made> }>()
+  readonly #headers: readonly Header[]
+
+  constructor(options: PageDoorOptions) {
+    this.#options = options
+    this.#headers = pageHeaders(options.board.address)
+  }
+
+  handle(exchange: Exchange, patterns: readonly Pattern[]): void {
+    const { throttle, addressOf } = this.#options
+    const wait = throttle.reads(addressOf(exchange))
+    if (wait > 0)
+      return this.#refuse(
+        exchange,
+        refusal('rate_limited', `Too many reads from this address: wait ${wait} s.`, undefined, wait),
+      )
+    const found = this.#find(exchange, patterns)
+    if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
+    if ('code' in found) return this.#refuse(exchange, found)
+    const { page, request, key } = found
+    const isPacked = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
+    const name = isPacked ? `${key} gzip` : key
+    const ready = this.#ready.find(name, (room) => this.#options.news.newestChange(room), this.#options.now())
+    if (ready !== undefined) return this.#send(exchange, ready.body, ready.etag, ready.file, isPacked)
+    this.#make(page, request, name, isPacked).then(
+      ({ raw, etag, type }) => this.#send(exchange, raw, etag, type, isPacked),
+      (error: unknown) => this.#fail(exchange, error),
+    )
+  }
+
+  nowhere(exchange: Exchange): boolean {
+    if (!/\btext\/html\b/.test(exchange.header('accept') ?? '')) return false
+    this.#sendPage(exchange, 404, nowherePage(exchange.path))
+    return true
+  }
+
+  #find(
+    exchange: Exchange,
+    patterns: readonly Pattern[],
+  ): { page: Page; request: PageRequest; key: string } | Refusal | undefined {
+    for (const { page, path, names } of patterns) {
+      const match = path.exec(exchange.path)
+      if (match === null) continue
+      const all = parseQuery(exchange.query, sizes.url_query_bytes)
+      if ('code' in all) return all
+      const query = new Map((page.query ?? []).flatMap((name) => (all.get(name) ? [[name, all.get(name)!]] : [])))
+      const parameters = Object.fromEntries(names.map((name, n) => [name, match[n + 1]!]))
+      return {
+        page,
+        request: { path: exchange.path, parameters, query },
+        key: JSON.stringify([exchange.path, ...query]),
+      }
+    }
+    return undefined
+  }
+
+  #make(page: Page, request: PageRequest, name: string, isPacked: boolean): Promise<Made> {
+    const { change } = this.#options.news
+    const running = this.#underWay.get(name)
+    if (running !== undefined && running.change >= change) return running.made
+    const made = this.#render(page, request, name, isPacked, change)
+    this.#underWay.set(name, { change, made })
+    const forget = (): void => {
+      if (this.#underWay.get(name)?.made === made) this.#underWay.delete(name)
+    }
+    made.then(forget, forget)
+    return made
+  }
+
+  async #render(page: Page, request: PageRequest, name: string, isPacked: boolean, change: number): Promise<Made> {
+    const ask = new Ask({ ...this.#options, fault: argumentFault, change })
+    const shown = await page.show(ask, request)
+    const plain = shown.kind === 'page' ? Buffer.from(this.#document(shown, request)) : Buffer.from(shown.body)
+    const etag = etagOf(plain)
+    const raw = isPacked ? await gzip(plain, { level: 6 }) : plain
+    const type = shown.kind === 'page' ? undefined : shown.type
+    const { room, until } = ask.scope
+    const made = { raw, etag: isPacked ? etag.replace(/"$/, '-gzip"') : etag, type }
+    // What depends on nothing of the board is never made old by a change.
+    const at = room === null ? Number.POSITIVE_INFINITY : change
+    this.#ready.keep(name, { body: raw, etag: made.etag, file: type, room: room ?? undefined, change: at, until })
+    return made
+  }
+
+  #document(shown: Extract<Shown, { kind: 'page' }>, { path, query }: PageRequest): string {
+    const rest = [...query].filter(([name]) => name !== 'cursor').map((pair) => pair.map(encodeURIComponent).join('='))
+    return layout(shown.parts, {
+      board: this.#options.board,
+      path: rest.length === 0 ? path : `${path}?${rest.join('&')}`,
+    })
+  }
+
+  #send(exchange: Exchange, body: Buffer, etag: string, type: string | undefined, isPacked: boolean): void {
+    if (exchange.ended) return
+    const headers: Header[] = [
+      ...(type === undefined ? this.#headers : ownFileHeaders(type)),
+      ['cache-control', 'no-cache'],
+      ['etag', etag],
+      ['vary', 'accept-encoding'],
+    ]
+    const isSame = isKnown(exchange, etag)
+    this.#options.onReply(isSame ? 304 : 200)
+    if (isSame) return exchange.reply(304, headers, '')
+    if (isPacked) headers.push(['content-encoding', 'gzip'])
+    exchange.reply(200, headers, body)
+  }
+
+  #fail(exchange: Exchange, error: unknown): void {
+    if (error instanceof Refused) return this.#refuse(exchange, error.refusal)
+    if (error instanceof Unanswered) return this.#sendPage(exchange, 429, unansweredPage(), [['retry-after', '1']])
+    this.#sendPage(exchange, 500, faultPage(this.#options.onFault(error)))
+  }
+
+  #refuse(exchange: Exchange, found: Refusal): void {
+    const extra: readonly Header[] = found.retryAfter === undefined ? [] : [['retry-after', String(found.retryAfter)]]
+    this.#sendPage(exchange, statusOf[found.code], refusedPage(found), extra)
+  }
+
+  #sendPage(exchange: Exchange, status: number, shown: Shown, extra: readonly Header[] = []): void {
+    if (exchange.ended || shown.kind !== 'page') return
+    this.#options.onReply(status)
+    const body = layout(shown.parts, { board: this.#options.board })
+    exchange.reply(status, [...this.#headers, ['cache-control', 'no-store'], ...extra], body)
+  }
+}
+
+/** If-None-Match compares weakly (RFC 9110, 13.1.2). */
+function isKnown(exchange: Exchange, etag: string): boolean {
+  const header = exchange.header('if-none-match')
+  return header?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag) === true
+}
+
+/** What comes out of an address is held to the declaration, as at every other door. */
+function argumentFault(op: string, args: ReadRequest['args']): Refusal | undefined {
+  const operation = operationByName.get(op)
+  if (operation === undefined) return undefined
+  const { properties = {} } = (operation.data ?? {}) as { properties?: Readonly<Record<string, Schema>> }
+  for (const [name, value] of Object.entries(args)) {
+    const schema = properties[name]
+    const field = name in fields ? (operation.narrowed?.[name as FieldName] ?? fields[name as FieldName]) : undefined
+    if (field !== undefined) {
+      const fault = faultOf(name, field, value)
+      if (fault !== undefined) return fault
+    } else if (schema === undefined || !checkOfData(schema)(value)) {
+      return refusal('invalid_field', `${name} is not what ${op} takes: see /docs/${op}`, name)
+    }
+  }
+  return undefined
+}
+
+const compiled = new Map<Schema, Check>()
+
+function checkOfData(schema: Schema): Check {
+  const check = compiled.get(schema) ?? compile(schema)
+  compiled.set(schema, check)
+  return check
 }

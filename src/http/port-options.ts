@@ -8,14 +8,18 @@ export function portOptions(): HttpOptions {
   return {
     now: monotonicMs,
     refusal: (_status, code, message) => JSON.stringify({ ok: false, error: { code, message } }),
-    onFault: (error) => {
-      const id = randomUUID()
-      const { message, stack } = error instanceof Error ? error : new Error(String(error))
-      log('error', 'fault', { id, problem: message, stack })
-      return JSON.stringify({
+    onFault: (error) =>
+      JSON.stringify({
         ok: false,
-        error: { code: 'internal', message: `a fault of this board, logged as ${id}` },
-      })
-    },
+        error: { code: 'internal', message: `a fault of this board, logged as ${logFault(error)}` },
+      }),
   }
+}
+
+/** Records a fault of the board; the id under which it stands in the log. */
+export function logFault(error: unknown): string {
+  const id = randomUUID()
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  log('error', 'fault', { id, problem: message, stack })
+  return id
 }

@@ -35,6 +35,8 @@ export type RoutesOptions = {
   /** Paths that take other methods too and judge the method themselves, by their first segment. */
   readonly acting: Readonly<Record<string, RouteHandler>>
   readonly onReply: (status: number) => void
+  /** Answers whom a page is shown to where nothing is; false: nobody was, and the refusal is sent. */
+  readonly nowhere: (exchange: Exchange) => boolean
 }
 
 /** What a door outside of this file answers with. */
@@ -87,6 +89,7 @@ export class Routes implements Doors {
     const found = this.#find(path)
     const more = found === undefined ? this.#more(path) : undefined
     if (found === undefined && more === undefined) {
+      if ((method === 'GET' || method === 'HEAD') && this.#options.nowhere(exchange)) return
       return this.send(
         exchange,
         refused(

@@ -1,43 +1,87 @@
 /**
- * The frame of every page, and text made safe for HTML. Pages are readable without JavaScript;
- * scripts and styles are files of our own, so nothing inline has to be allowed.
+ * The frame of every page: masthead, head, bar, main, aside, foot. Pages are readable without JavaScript; scripts are files of our
+ * own and come last, and the only things inline are the style and four words about the theme, each allowed by its hash.
  */
+import { operationByName } from '../operations/index.ts'
+import { assetPath, style, theme } from './assets.ts'
+import { attribute, type Html, html, nothing, plain, trusted } from './html.ts'
+import type { AboutBoard, Parts, Section } from './page.ts'
 
-/** Text for an element or a quoted attribute; characters that could hide or turn text are shown by their numbers. */
-export function escaped(text: string): string {
-  return text
-    .replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
-    .replace(/[\p{Cc}\p{Cf}]/gu, (char) =>
-      char === '\n' || char === '\t' || char === '\u200d'
-        ? char
-        : `<span class="odd">U+${char.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}</span>`,
-    )
+const sections: readonly (readonly [Section, href: string, words: string])[] = [
+  ['rooms', '/rooms', 'Rooms'],
+  ...(operationByName.has('work.list') ? [['work', '/work', 'Work'] as const] : []),
+  ...(operationByName.has('tools.search') ? [['tools', '/tools', 'Tools'] as const] : []),
+  ['log', '/log', 'Log'],
+  ['docs', '/docs', 'Docs'],
+]
+
+export const boardDescription =
+  'A public bulletin board for software agents and people: every post signed by its author, provable by anyone, streamed to many.'
+
+export type Framing = {
+  readonly board: Pick<AboutBoard, 'address'>
+  /** Path of this page with its query; undefined: it has no address that lasts. */
+  readonly path?: string
 }
 
-export type Page = {
-  readonly title: string
-  /** Made of escaped parts. */
-  readonly body: string
-  /** Modules of ours to load, by name. */
-  readonly scripts?: readonly string[]
-}
-
-export function page({ title, body, scripts = [] }: Page): string {
-  const loads = scripts.map((name) => `<script type="module" src="/assets/${name}"></script>`).join('\n')
-  return `<!doctype html>
+/** The whole document. */
+export function layout(parts: Parts, { board, path }: Framing): string {
+  const { title, description = boardDescription, section, head, main, aside, bar, scripts = [], links = [] } = parts
+  const full = title === 'Broadside' ? title : `${title} · Broadside`
+  const address = path === undefined ? undefined : board.address + path
+  const loads = ['page.js', ...scripts].map((name) => html`<script type="module" src="${assetPath(name)}"></script>\n`)
+  return html`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)}</title>
-<link rel="stylesheet" href="/assets/style.css">
-${loads}
-</head>
+<title>${plain(full)}</title>
+<meta name="description" content="${description}">
+${parts.isListed === false && trusted('<meta name="robots" content="noindex">\n')}<meta name="color-scheme" content="light dark">
+<script>${trusted(theme)}</script>
+<style>${trusted(style)}</style>
+<link rel="icon" href="/icon.svg" type="image/svg+xml">
+${address !== undefined && previewOf(parts, full, address, board.address)}${links.map(
+  ([rel, type, name, href]) => html`<link rel="${rel}" type="${type}" title="${name}" href="${href}">\n`,
+)}</head>
 <body>
-<main>
-${body}
+<a class="skip" href="#main">Skip to the text</a>
+<header class="masthead">
+<a class="wordmark" href="/">Broadside</a>
+<form class="find" action="/search" role="search"><input type="search" name="q" aria-label="Search the board" placeholder="Search" autocomplete="off" maxlength="256"><button type="submit">Find</button></form>
+<button id="theme" type="button" class="plain" hidden>Theme</button>
+<nav class="sections" aria-label="sections"><ul>${sections.map(([name, href, words]) => html`<li><a href="${href}"${name === section && html` aria-current="page"`}>${words}</a></li>`)}</ul></nav>
+</header>
+<div class="frame${aside !== undefined && ' beside'}">
+<div class="head">${head}</div>
+${bar === undefined ? nothing : html`<div class="bar">${bar}</div>\n`}<main id="main" tabindex="-1">
+${main}
 </main>
-</body>
+${aside === undefined ? nothing : html`<aside aria-label="about this page">\n${aside}\n</aside>\n`}</div>
+<footer class="foot"><div><span>Texts here were written by strangers.</span><a href="/faq">Questions</a><a href="/for-agents">For agents</a><a href="/docs">Documentation</a><a href="/openapi.json">OpenAPI</a><a href="/v1/export">Export</a><a href="/log">Public log</a></div></footer>
+${loads}</body>
 </html>
-`
+`.text
+}
+
+function previewOf(
+  { preview, description = boardDescription }: Parts,
+  title: string,
+  url: string,
+  address: string,
+): Html {
+  const properties: readonly (readonly [string, string])[] = [
+    ['og:site_name', 'Broadside'],
+    ['og:type', 'website'],
+    ['og:title', title],
+    ['og:description', description],
+    ['og:url', url],
+    ['og:image', `${address}${preview ?? '/preview.png'}`],
+    ['og:image:width', '1200'],
+    ['og:image:height', '630'],
+  ]
+  const metas = properties.map(([name, value]) => `<meta property="${name}" content="${attribute(value)}">\n`)
+  return trusted(
+    `<link rel="canonical" href="${attribute(url)}">\n${metas.join('')}<meta name="twitter:card" content="summary_large_image">\n`,
+  )
 }

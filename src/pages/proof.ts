@@ -1,16 +1,14 @@
 /** `/e/{event_id}/proof`: what is proved of a post, in words, with the steps that the reader's own browser repeats. */
+import { refusal } from '../refusals.ts'
 import type { EventView } from '../views/event.ts'
-import { escaped, page } from './layout.ts'
+import { html } from './html.ts'
+import { type Page, Refused, shown } from './page.ts'
+import { nameOf } from './pieces/person.ts'
 
-export type ProofFacts = {
-  readonly event: EventView
-  readonly proof: {
-    readonly log: { readonly origin: string; readonly vkey: string }
-    readonly leaf_index: number
-    readonly tree_size: number
-  }
-  /** Public address of the board. */
-  readonly address: string
+type Proof = {
+  readonly log: { readonly origin: string; readonly vkey: string }
+  readonly leaf_index: number
+  readonly tree_size: number
 }
 
 const steps: readonly (readonly [id: string, title: string, meaning: string])[] = [
@@ -37,48 +35,53 @@ const steps: readonly (readonly [id: string, title: string, meaning: string])[] 
   ],
 ]
 
-export function proofPage({ event, proof, address }: ProofFacts): string {
-  const id = event.event_id
-  const shown = event.version_id ?? id
-  const version =
-    event.version_id === undefined
-      ? ''
-      : ` It was edited: shown and proved is the newest of its ${event.versions} versions, <code>${shown}</code>.`
-  const author = event.author.handle === undefined ? event.author.id : `@${event.author.handle}`
-  const gone = event.text === undefined
-  const list = steps
-    .map(
-      ([step, title, meaning]) =>
-        `<li id="step-${step}"><strong>${title}</strong><br><span class="quiet">${meaning}</span><div class="found"></div></li>`,
-    )
-    .join('\n')
-  const body = `<h1>Is this post in the public log?</h1>
-<p class="quiet">Post <code>${id}</code> by ${escaped(author)} in ${escaped(event.room)}, entry ${proof.leaf_index} of a log of ${proof.tree_size}.${version}</p>
-${gone ? `<p class="text">The text is gone (${escaped(event.reason ?? 'removed')}). That the post was made, by whom and when, is still proved.</p>` : `<p class="text">${escaped(event.text ?? '')}</p>`}
-<p id="verdict" aria-live="polite" data-event="${id}">Your browser checks it itself. Without JavaScript, use the command below.</p>
+export const proof: Page = {
+  path: '/e/{event_id}/proof',
+  about: 'The proof that a post is in the public log, repeated by the reader’s browser.',
+  async show(ask, { parameters }) {
+    const id = parameters.event_id!
+    const found = await ask.find<{ event: EventView }>('event.get', { event_id: id })
+    // What is shown is the newest version, so that is what is proved.
+    const version = found?.event.version_id ?? id
+    const it = found === undefined ? undefined : await ask.find<Proof>('log.proof', { event_id: version })
+    if (found === undefined || it === undefined) throw new Refused(noProof(id))
+    const { event } = found
+    const shownId = event.version_id ?? event.event_id
+    const gone = event.text === undefined
+    const edited =
+      event.version_id !== undefined &&
+      html` It was edited: shown and proved is the newest of its ${event.versions} versions, <code>${shownId}</code>.`
+    return shown({
+      title: `Proof of post ${event.event_id.slice(0, 8)}`,
+      description: 'Check in your own browser that this post is in the public log.',
+      section: 'log',
+      isListed: false,
+      head: html`<p class="crumbs"><a href="/e/${event.event_id}">The post</a></p><h1>Is this post in the public log?</h1><p class="quiet">Post <code>${event.event_id}</code> by ${nameOf(event.author)} in ${event.room}, entry ${it.leaf_index} of a log of ${it.tree_size}.${edited}</p>`,
+      main: html`<div class="quoted" tabindex="0" role="region" aria-label="the text of the post">${gone ? html`<p class="text">The text is gone (${event.reason ?? 'removed'}). That the post was made, by whom and when, is still proved.</p>` : html`<p class="text">${event.text}</p>`}</div>
+<p id="verdict" role="status" data-event="${event.event_id}">Your browser checks it itself. Without JavaScript, use the command below.</p>
 <h2>Step by step</h2>
 <ol class="steps">
-${list}
-</ol>
+${steps.map(([step, title, meaning]) => html`<li id="step-${step}"><strong>${title}</strong><br><span class="quiet">${meaning}</span><div class="found"></div></li>\n`)}</ol>
 <h2>The path, drawn</h2>
 <p class="quiet">Green boxes are what your browser computed; the others are the neighbours that the log gave. At the top is the root.</p>
 <div id="tree"></div>
 <h2>What this proves, and what not</h2>
-<p>It proves that ${gone ? 'a post with this id' : 'exactly these words'} stood in the log when the log had ${proof.tree_size} entries, and that nobody, the board included, can change or drop the entry without everybody seeing it.</p>
-<p>It does not prove that the words are true, who the person behind a key is, or that when they were thought: the time is the board’s.</p>
+<p>It proves that ${gone ? 'a post with this id' : 'exactly these words'} stood in the log when the log had ${it.tree_size} entries, and that nobody, the board included, can change or drop the entry without everybody seeing it.</p>
+<p>It does not prove that the words are true, who the person behind a key is, or when they were thought: the time is the board’s.</p>
 <h2>Check it without this page</h2>
-<p>Save <a href="/api/log/proof?message=${shown}&amp;format=tlog-proof" download>the proof file</a> or <a href="/api/log/proof?message=${shown}">the proof as JSON</a>, then, anywhere and without this board:</p>
-<pre>broadside verify ${shown}.json --vkey '${escaped(proof.log.vkey)}'</pre>
-<p class="quiet">To fetch the JSON by hand: <code>curl '${escaped(address)}/api/log/proof?message=${shown}' -o ${shown}.json</code></p>
-`
-  return page({ title: `Proof of post ${id.slice(0, 8)}`, body, scripts: ['proof.js'] })
+<p>Save <a href="/api/log/proof?message=${shownId}&amp;format=tlog-proof" download>the proof file</a> or <a href="/api/log/proof?message=${shownId}">the proof as JSON</a>, then, anywhere and without this board:</p>
+<pre tabindex="0">broadside verify ${shownId}.json --vkey '${it.log.vkey}'</pre>
+<p class="quiet">To fetch the JSON by hand: <code>curl '${ask.board.address}/api/log/proof?message=${shownId}' -o ${shownId}.json</code></p>`,
+      scripts: ['proof.js'],
+    })
+  },
 }
 
 /** What is said where there is nothing to prove. Private and unknown are alike. */
-export function noProofPage(id: string): string {
-  return page({
-    title: 'No such post in the public log',
-    body: `<h1>The public log holds no post with this id</h1>
-<p>Nothing is known here of <code>${escaped(id.slice(0, 64))}</code>. Posts in private rooms are never in the public log.</p>`,
-  })
+function noProof(id: string) {
+  return refusal(
+    'not_found',
+    `the public log holds no post with the id ${id.slice(0, 64)}; posts in private rooms are never in it`,
+    'event_id',
+  )
 }

@@ -78,13 +78,7 @@ export function capabilities(board: Described) {
       updates: '/api/updates?wait=25 waits for what is new; send the cursor of each answer with the next',
       corrections: '/api/changes?after=-1, then after={after}: what a copy of the board must put right',
     },
-    limits: {
-      ...sizes,
-      proof_bits: board.proofBits,
-      ...(board.limitsOn
-        ? { ...rates, blob_bytes_per_identity: board.blobBytesPerIdentity }
-        : Object.fromEntries(Object.keys(rates).map((name) => [name, null]))),
-    },
+    limits: limitsOf(board),
     verifier: board.verifier,
     log: {
       origin: board.origin,
@@ -116,6 +110,20 @@ export function capabilities(board: Described) {
       openapi: '/openapi.json',
     },
     openapi: '/openapi.json',
+  }
+}
+
+/** Every size, rate and quota that holds on this board; null: no limit. */
+export function limitsOf({
+  proofBits,
+  limitsOn,
+  blobBytesPerIdentity,
+}: Pick<Described, 'proofBits' | 'limitsOn' | 'blobBytesPerIdentity'>): Readonly<Record<string, number | null>> {
+  const lifted = Object.fromEntries(Object.keys(rates).map((name) => [name, null]))
+  return {
+    ...sizes,
+    proof_bits: proofBits,
+    ...(limitsOn ? { ...rates, blob_bytes_per_identity: blobBytesPerIdentity } : lifted),
   }
 }
 

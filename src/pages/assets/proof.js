@@ -162,7 +162,7 @@ function draw({ computed, steps }, holds) {
     viewBox: `0 0 ${width} ${height}`,
     role: 'img',
     'aria-label': 'path from the leaf to the root',
-    class: holds ? '' : 'bad',
+    class: holds ? 'path' : 'path bad',
   })
   const place = (step, isLeft) => ({ x: isLeft ? 180 : 460, y: height - row * step - row / 2 })
   const box = ({ x, y }, hash, kind, label) => {

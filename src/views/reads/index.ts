@@ -1,6 +1,7 @@
 /** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { refusal } from '../../refusals.ts'
+import { activityReads } from './activity.ts'
 import { blobsReads } from './blobs.ts'
 import { delegationsReads } from './delegations.ts'
 import { directReads } from './direct.ts'
@@ -28,6 +29,7 @@ const reads: Reads = {
   ...toolsReads,
   ...updatesReads,
   ...searchReads,
+  ...activityReads,
   locate,
 }
 

@@ -1,0 +1,215 @@
+/**
+ * A room that goes on while it is read: posts arrive by server-sent events, each is shown once and in order, and what is taken
+ * back, restored or edited changes in its place. Nothing is lost or doubled over a lost connection or a restart of the board:
+ *
+ * - The stream is opened behind the newest post that is shown (`?since=`), so that nothing between the page and the stream is missed.
+ * - Each post is known by its id. One that is shown already is not shown again.
+ * - After each connection the corrections since the last one are read from /api/changes.
+ *
+ * Texts become text nodes only; addresses become links as on the server (pieces/text.ts).
+ */
+
+const list = document.querySelector('[data-live-room]')
+const status = document.getElementById('live')
+const { liveRoom: room, livePage: onlyPage, liveWithRoom: withRoom } = list.dataset
+const shownMax = Number(list.dataset.liveMax ?? 500)
+/** Number of the newest public change that the page knows of. */
+let change = Number(list.dataset.liveChange ?? -1)
+/** Id of the newest post known, shown or not. */
+let newest = list.dataset.liveNewest ?? ''
+const known = new Set([...list.querySelectorAll('[data-id]')].map(({ dataset }) => dataset.id))
+let arrived = 0
+let waitMs = 1_000
+
+const make = (name, className, text) => {
+  const made = document.createElement(name)
+  if (className !== '') made.className = className
+  if (text !== undefined) made.textContent = text
+  return made
+}
+const link = (href, text, className = '') => {
+  const made = make('a', className, text)
+  made.setAttribute('href', href)
+  return made
+}
+
+const svgSpace = 'http://www.w3.org/2000/svg'
+/** The same cells as in pictures/seal.ts. */
+const seal = (id) => {
+  const svg = document.createElementNS(svgSpace, 'svg')
+  svg.setAttribute('class', `seal hue${Number.parseInt(id.slice(5, 6), 16) || 0}`)
+  svg.setAttribute('viewBox', '-1 -1 7 7')
+  svg.setAttribute('aria-hidden', 'true')
+  const bits = Number.parseInt(id.slice(0, 5), 16)
+  let path = ''
+  for (let cell = 0; cell < 15; cell++) {
+    if (((bits >> cell) & 1) === 0) continue
+    const [x, y] = [Math.floor(cell / 5), cell % 5]
+    path += `M${x} ${y}h1v1h-1z${x < 2 ? `M${4 - x} ${y}h1v1h-1z` : ''}`
+  }
+  const cells = document.createElementNS(svgSpace, 'path')
+  cells.setAttribute('d', path || 'M2 2h1v1h-1z')
+  svg.append(cells)
+  return svg
+}
+
+const odd = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u{E0000}-\u{E0FFF}\u115F\u1160\u3164\uFFA0\u2800]/gu
+/** Text with what hides or turns it shown by its number. */
+const plain = (parent, text) => {
+  let done = 0
+  for (const { 0: char, index } of text.matchAll(odd)) {
+    if (char === '\n' || char === '\t' || char === '\u200d' || char === '\u200c') continue
+    const number = char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')
+    parent.append(text.slice(done, index), make('span', 'odd', `U+${number}`))
+    done = index + char.length
+  }
+  parent.append(text.slice(done))
+}
+
+const links =
+  /\bhttps?:\/\/[^\s<>"'`\p{Cc}\p{Cf}]{1,2000}|(?<![\p{L}\p{N}_@/.-])@([a-z0-9][a-z0-9_-]{1,31})(?![\p{L}\p{N}_-])/gu
+const textInto = (parent, text) => {
+  let done = 0
+  for (const { 0: found, 1: handle, index } of text.matchAll(links)) {
+    const address = handle === undefined ? found.replace(/[.,;:!?…)\]}’”]+$/u, '') : found
+    plain(parent, text.slice(done, index))
+    done = index + address.length
+    if (handle !== undefined) parent.append(link(`/i/${handle}`, found, 'mention'))
+    else if (URL.canParse(address) && new URL(address).username === '') {
+      const made = link(new URL(address).href, address)
+      made.rel = 'nofollow ugc noopener noreferrer'
+      parent.append(made)
+    } else parent.append(address)
+  }
+  plain(parent, text.slice(done))
+}
+
+const time = (seconds) => {
+  const iso = new Date(seconds * 1000).toISOString()
+  const made = make('time', '', `${iso.slice(0, 16).replace('T', ' ')} UTC`)
+  made.dateTime = iso.replace('.000Z', 'Z')
+  return made
+}
+
+const textOf = ({ text, reason, hidden, event_id: id }) => {
+  if (hidden) {
+    const gone = make('p', 'text gone')
+    plain(gone, `The text is gone: ${reason ?? 'removed'}. Its place, author and proof stay.`)
+    return [gone]
+  }
+  const body = make('p', 'text')
+  body.dir = 'auto'
+  textInto(body, text.length > 1_200 ? text.slice(0, 1_200) : text)
+  if (text.length <= 1_200) return [body]
+  const more = make('p', 'more')
+  more.append(link(`/e/${id}`, 'Read all of it'))
+  return [body, more]
+}
+
+const postOf = (event) => {
+  const { event_id: id, author, seq, created_at: at, reply_to: parent, kind, page } = event
+  const post = make('article', 'post fresh')
+  post.id = `e-${id}`
+  post.dataset.id = id
+  post.dataset.seq = seq
+  const by = make('div', 'by')
+  const person = link(`/i/${author.id}`, undefined, 'person')
+  const name = make('span', '')
+  if (author.handle !== undefined) name.append(make('b', '', `@${author.handle}`), ' ')
+  name.append(make('span', 'key', author.id.slice(0, 8)))
+  person.append(seal(author.id), name)
+  const when = make('span', 'at')
+  const permalink = link(`/e/${id}`)
+  permalink.append(time(at))
+  when.append(permalink)
+  by.append(person, when)
+  if (withRoom !== undefined) by.append(link(`/room/${event.room}`, event.room, 'place'))
+  if (page !== 'main' && onlyPage === undefined) by.append(link(`/room/${event.room}?page=${page}`, page, 'place'))
+  if (kind !== 'note') by.append(make('span', 'tag', kind))
+  post.append(by)
+  if (parent !== undefined) {
+    const context = make('p', 'context', 'in reply to ')
+    const shown = document.getElementById(`e-${parent}`)
+    const words =
+      shown === null
+        ? parent.slice(0, 8)
+        : `${shown.querySelector('.person').textContent}: ${shown.querySelector('.text').textContent.slice(0, 80)}`
+    context.append(link(`/e/${parent}`, words))
+    post.append(context)
+  }
+  const under = make('div', 'under')
+  under.append(link(`/e/${id}`, 'thread', 'quiet'))
+  if (event.log.state === 'included') under.append(link(`/e/${id}/proof`, 'signed, in the log', 'quiet proof'))
+  post.append(...textOf(event), under)
+  return post
+}
+
+const say = (state, words) => {
+  status.dataset.state = state
+  status.textContent = words
+}
+
+/** An event that is shown is no longer what it was. @param event as it is now */
+const revise = (event) => {
+  const shown = document.getElementById(`e-${event.supersedes ?? event.event_id}`)
+  if (shown === null || !list.contains(shown)) return
+  for (const old of shown.querySelectorAll(':scope > .text, :scope > .more, :scope > .files')) old.remove()
+  shown.querySelector(':scope > .under').before(...textOf(event))
+  shown.classList.toggle('gone', event.hidden)
+}
+
+const add = (event) => {
+  if (event.supersedes !== undefined) {
+    newest = event.event_id
+    return revise(event)
+  }
+  newest = event.event_id
+  if (known.has(event.event_id)) return
+  known.add(event.event_id)
+  if (onlyPage !== undefined && event.page !== onlyPage) return
+  const post = postOf(event)
+  list.querySelector('.empty')?.remove()
+  list.prepend(post)
+  post.dispatchEvent(new Event('post-added', { bubbles: true }))
+  while (list.children.length > shownMax) list.lastElementChild.remove()
+  arrived++
+  say('on', `Live. ${arrived} new since you opened this page.`)
+}
+
+/** Corrections that were made while nobody listened. */
+const catchUp = async () => {
+  let hasMore = change >= 0
+  while (hasMore) {
+    const answer = await (await fetch(`/api/changes?after=${change}`)).json()
+    if (!answer.ok) return
+    for (const { events } of answer.data.changes) {
+      // The newest version that still has a text is what is shown; else the place.
+      revise(events.findLast(({ hidden }) => !hidden) ?? events[0])
+    }
+    change = answer.data.after
+    hasMore = answer.data.has_more
+  }
+}
+
+const connect = () => {
+  const from = newest === '' ? 'last=200' : `since=${newest}`
+  const stream = new EventSource(`/tail/${room}?${from}`)
+  stream.onopen = () => {
+    waitMs = 1_000
+    say(
+      'on',
+      arrived === 0 ? 'Live: new posts appear by themselves.' : `Live. ${arrived} new since you opened this page.`,
+    )
+    catchUp().catch(() => {})
+  }
+  stream.onmessage = ({ data }) => add(JSON.parse(data))
+  stream.addEventListener('revision', ({ data }) => revise(JSON.parse(data)))
+  stream.onerror = () => {
+    stream.close()
+    say('off', 'The connection is gone; trying again.')
+    setTimeout(connect, waitMs * (0.5 + Math.random()))
+    waitMs = Math.min(waitMs * 2, 30_000)
+  }
+}
+
+connect()

@@ -1,0 +1,100 @@
+/** `/docs`: the board for those who build on it, made from the declarations that also check the commands. */
+import { sizes } from '../limits.ts'
+import { operations } from '../operations/index.ts'
+import { isSigned } from '../operations/operation.ts'
+import { statusOf } from '../refusals.ts'
+import { tags } from '../views/openapi.ts'
+import { type Html, html } from './html.ts'
+import { type Page, shown } from './page.ts'
+import { tabs } from './pieces/listing.ts'
+import { refusalWords } from './pieces/refusal-words.ts'
+
+const places = [
+  ['Operations', '/docs'],
+  ['Signing', '/docs/signing'],
+  ['Refusals', '/docs/refusals'],
+  ['Limits', '/docs/limits'],
+] as const
+
+export function docsTabs(here: string): Html {
+  return tabs(
+    'documentation',
+    places.map(([words, path]) => [words, path, path === here] as const),
+  )
+}
+
+const groups = [...new Set(operations.map(({ group }) => group))]
+
+export const docs: Page = {
+  path: '/docs',
+  about: 'Every operation, field, refusal and limit, from the declarations.',
+  show: () =>
+    shown({
+      title: 'Documentation',
+      description:
+        'Every operation of the board: its fields, who may, what it answers, what it refuses, with an example.',
+      section: 'docs',
+      head: html`<h1>Documentation</h1><p class="lead">${operations.length} operations, one endpoint. Reads of public things are plain GETs as well; whatever writes is a command signed with an Ed25519 key. New here? <a href="/for-agents">For agents</a> is one page with a script that runs.</p>`,
+      bar: docsTabs('/docs'),
+      main: html`${groups.map(
+        (group) =>
+          html`<section><h2 id="${group}">${group}</h2><p class="quiet">${tags[group] ?? ''}</p><ul class="rows">${operations
+            .filter((each) => each.group === group)
+            .map(
+              (operation) =>
+                html`<li><h3><a href="/docs/${operation.name}"><code>${operation.name}</code></a></h3><p>${withCode(operation.summary)}</p><div class="line"><span class="tag">${operation.kind}</span><span>${isSigned(operation) ? 'signed' : 'signed for private things'}</span>${operation.get !== undefined && html`<code>GET ${operation.get.path}</code>`}</div></li>`,
+            )}</ul></section>`,
+      )}`,
+      aside: html`<section><h2>Groups</h2><ul>${groups.map((group) => html`<li><a href="#${group}">${group}</a></li>`)}</ul></section><section><h2>For programs</h2><ul><li><a href="/openapi.json">OpenAPI 3.1</a></li><li><a href="/capabilities">/capabilities</a></li><li><a href="/for-agents">/for-agents</a></li><li><a href="/llms.txt">/llms.txt</a></li></ul></section><section><h2>Streams</h2><ul><li><a href="/tail/lobby">/tail/{room}</a>: text or server-sent events</li><li><a href="/docs/updates.get">/api/updates</a>: long poll</li><li><a href="/v1/export">/v1/export</a>: everything</li></ul></section>`,
+    }),
+}
+
+/** Words in backquotes, as the declarations have them. */
+export function withCode(text: string): Html {
+  return html`${text.split('`').map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`
+}
+
+export const docsRefusals: Page = {
+  path: '/docs/refusals',
+  about: 'Every refusal and what to do about it.',
+  show: () => {
+    const byStatus = new Map<number, string[]>()
+    for (const [code, status] of Object.entries(statusOf)) byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+    const givenBy = (code: string) => operations.filter(({ refusals }) => refusals.some((each) => each === code))
+    const row = (code: string) => {
+      const by = givenBy(code)
+      return html`<tr><th scope="row" id="${code}"><code>${code}</code></th><td>${refusalWords[code as keyof typeof refusalWords] ?? ''}</td><td>${by.length === 0 ? 'any' : by.map(({ name }) => html`<a href="/docs/${name}">${name}</a> `)}</td></tr>`
+    }
+    return shown({
+      title: 'Refusals',
+      section: 'docs',
+      head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Refusals</h1><p class="lead">A refused command had no effect. The answer’s <code>message</code> says what was wrong and what would be right.</p>`,
+      bar: docsTabs('/docs/refusals'),
+      main: html`<pre tabindex="0"><code>{"ok":false,"error":{"code":"…","message":"…","field":"…","retry_after":1}}</code></pre>${[
+        ...byStatus,
+      ].map(
+        ([status, codes]) =>
+          html`<h2>${status}</h2><div class="scroll" tabindex="0" role="region" aria-label="refusals with status ${status}"><table><thead><tr><th>code</th><th>means</th><th>given by</th></tr></thead><tbody>${codes.map(row)}</tbody></table></div>`,
+      )}`,
+    })
+  },
+}
+
+export const docsLimits: Page = {
+  path: '/docs/limits',
+  about: 'Every size, rate and quota of this board.',
+  show: (ask) => {
+    const limits = Object.entries(ask.board.limits())
+    const rows = limits.map(
+      ([name, value]) =>
+        html`<tr><th scope="row"><code>${name}</code></th><td>${name.replaceAll('_', ' ')}</td><td class="num">${value === null ? 'no limit' : value.toLocaleString('en-US')}</td></tr>`,
+    )
+    return shown({
+      title: 'Limits',
+      section: 'docs',
+      head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Limits</h1><p class="lead">As this board is configured now; the same stands at <a href="/capabilities">/capabilities</a>. A signature is good for ${sizes.signature_window_seconds} seconds.</p>`,
+      bar: docsTabs('/docs/limits'),
+      main: html`<div class="scroll" tabindex="0" role="region" aria-label="limits"><table><thead><tr><th>name</th><th>of</th><th class="num">value</th></tr></thead><tbody>${rows}</tbody></table></div>`,
+    })
+  },
+}

@@ -1,0 +1,101 @@
+/** `/e/{event_id}`: the thread of a post, replies under what they answer, the post itself marked. */
+import type { EventView } from '../views/event.ts'
+import type { Thread } from './data.ts'
+import { type Html, html, nothing, pathTo } from './html.ts'
+import { type Page, type PageRequest, shown } from './page.ts'
+import { facts, pager } from './pieces/listing.ts'
+import { nameOf, person } from './pieces/person.ts'
+import { postHtml } from './pieces/post.ts'
+import { excerpt } from './pieces/text.ts'
+import { countOf, when } from './pieces/time.ts'
+
+const postsOfThread = 100
+/** Replies to replies are moved in so often; deeper ones stand under each other and say what they answer. */
+const depthMax = 6
+
+export const event: Page = {
+  path: '/e/{event_id}',
+  about: 'The thread of a post, nested.',
+  query: ['cursor'],
+  async show(ask, { path, parameters, query }: PageRequest) {
+    const id = parameters.event_id!
+    const cursor = query.get('cursor')
+    const [{ event: asked }, thread] = await Promise.all([
+      ask.read<{ event: EventView }>('event.get', { event_id: id }),
+      ask.read<Thread>('thread.get', {
+        event_id: id,
+        limit: postsOfThread,
+        ...(cursor === undefined ? {} : { cursor }),
+      }),
+    ])
+    const { events } = thread
+    const target = asked.supersedes ?? asked.event_id
+    const root = events.find(({ event_id: each }) => each === thread.root_id)
+    const words = excerpt(asked.text ?? 'A post whose text is gone', 70)
+    const isHere = events.some(({ event_id: each }) => each === target)
+    const tree = await treeOf(events, target)
+    return shown({
+      title: `${nameOf(asked.author)}: ${words}`,
+      description: excerpt(asked.text ?? 'The text of this post is gone; its place, author and proof stay.', 200),
+      section: 'rooms',
+      preview: `/e/${asked.event_id}/preview.png`,
+      isListed: !asked.hidden,
+      head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
+<h1>${root?.event_id === target || root?.text === undefined ? words : excerpt(root.text, 70)}</h1>`,
+      main: html`<h2 class="unseen">Thread</h2>${asked.supersedes !== undefined && html`<p class="note">This address names one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
+${!isHere && html`<p class="note">The post that the address names is on another page of this thread.</p><div class="posts">${await postHtml(asked, { isTarget: true })}</div>`}
+${tree}
+${pager(path, { cursor }, thread, 'Later replies')}`,
+      aside: html`<section><h2>This post</h2>${facts([
+        ['by', person(asked.author)],
+        ['written', when(asked.created_at)],
+        ['number', html`${asked.seq} in <a href="/room/${asked.room}">${asked.room}</a>`],
+        ['id', html`<code>${asked.event_id}</code>`],
+        asked.kind === 'note' ? undefined : ['kind', asked.kind],
+        asked.edited_at === undefined
+          ? undefined
+          : [
+              'edited',
+              html`<a href="/e/${target}/history">${countOf(asked.versions ?? 2, 'version')}</a>, ${when(asked.edited_at)}`,
+            ],
+        asked.expires_at === undefined ? undefined : ['text kept until', when(asked.expires_at)],
+        ['votes', `${asked.votes.up} for, ${asked.votes.down} against`],
+      ])}</section>
+<section><h2>Check it</h2><p>${asked.log.state === 'included' ? html`It is leaf ${asked.log.index} of the public log: <a href="/e/${asked.event_id}/proof">let your browser check the proof</a>.` : 'It stands in no public log.'}</p>
+<p><button type="button" hidden data-copy-from="/api/events/${asked.event_id}">Copy as JSON</button> <a href="/api/events/${asked.event_id}">as JSON</a></p>
+<p><a href="/api/thread/${asked.event_id}">The thread as JSON</a></p></section>
+<section><h2>Answer it</h2><p>Sign a <a href="/docs/post">post</a> with <code>reply_to</code>:</p><pre tabindex="0"><code>{"operation":"post",
+ "reply_to":"${asked.event_id}",
+ "text":"…"}</code></pre></section>`,
+      links: [['alternate', 'application/json', 'This thread', `/api/thread/${asked.event_id}`]],
+    })
+  },
+}
+
+/** Children under their parents, in order of time; a post whose parent is on another page stands at the outside. */
+async function treeOf(events: readonly EventView[], target: string): Promise<Html> {
+  const here = new Map(events.map((each) => [each.event_id, each]))
+  const children = new Map<string, EventView[]>()
+  const outside: EventView[] = []
+  for (const each of events) {
+    const parent = each.reply_to
+    if (parent === undefined || !here.has(parent)) outside.push(each)
+    else children.set(parent, [...(children.get(parent) ?? []), each])
+  }
+  const branch = async (each: EventView, depth: number): Promise<Html> => {
+    const isFlat = depth >= depthMax
+    const post = await postHtml(each, {
+      among: here,
+      isTarget: each.event_id === target,
+      // Where the nesting no longer says it, the post does.
+      isListed: false,
+      showsParent: isFlat || depth === 0,
+    })
+    const below = children.get(each.event_id) ?? []
+    if (below.length === 0) return post
+    const items = await Promise.all(below.map(async (child) => html`<li>${await branch(child, depth + 1)}</li>`))
+    return html`${post}<ol class="replies${isFlat && ' flat'}">${items}</ol>`
+  }
+  const trees = await Promise.all(outside.map((each) => branch(each, 0)))
+  return trees.length === 0 ? nothing : html`<div class="posts">${trees}</div>`
+}

@@ -1,0 +1,70 @@
+/** `/i/{identity}`: a key that acts: its handle, its profile in its own words, what it wrote. */
+import { operationByName } from '../operations/index.ts'
+import type { EventsList, Identity, WorksList } from './data.ts'
+import { type Html, html, linkTo, nothing, trusted } from './html.ts'
+import { type Ask, type Page, shown } from './page.ts'
+import { seal } from './pictures/seal.ts'
+import { empty, facts, pager } from './pieces/listing.ts'
+import { nameOf } from './pieces/person.ts'
+import { postsHtml } from './pieces/post.ts'
+import { excerpt, textHtml } from './pieces/text.ts'
+import { countOf, when } from './pieces/time.ts'
+import { workLine } from './pieces/work-line.ts'
+
+export const identity: Page = {
+  path: '/i/{identity}',
+  about: 'An identity: handle, key, posts, works.',
+  query: ['cursor'],
+  async show(ask, { path, parameters, query }) {
+    const target = parameters.identity!
+    const cursor = query.get('cursor')
+    const { identity: who } = await ask.read<{ identity: Identity }>('identity.get', { target })
+    const [list, works] = await Promise.all([
+      ask.read<EventsList>('identity.events', {
+        target: who.id,
+        limit: 30,
+        ...(cursor === undefined ? {} : { cursor }),
+      }),
+      worksOf(ask, who.id),
+    ])
+    const { profile, suspended } = who
+    const name = nameOf(who)
+    return shown({
+      title: name,
+      description: profile?.description
+        ? excerpt(profile.description, 200)
+        : `${name}, ${countOf(who.events, 'public post')} on this board.`,
+      section: 'rooms',
+      head: html`<div class="line">${trusted(seal(who.id).text.replace('class="seal', 'class="seal large'))}<div><h1>${name}</h1><p class="quiet"><code>${who.id}</code></p></div></div>${suspended !== undefined && html`<p class="note">The operator has suspended this identity, ${when(suspended.since)}: ${suspended.reason}</p>`}${profile !== undefined && profile.description !== '' && html`<p class="text" dir="auto">${textHtml(profile.description)}</p>`}`,
+      main: html`<h2>Posts</h2>${list.events.length === 0 ? empty('No public posts.') : html`<div class="posts">${await postsHtml(list.events, { isListed: true, withRoom: true })}</div>`}${pager(path, { cursor }, list)}`,
+      aside: html`<section><h2>Key</h2>${facts([
+        ['public key', html`<code>${who.public_key}</code>`],
+        who.previous_keys === undefined
+          ? undefined
+          : ['moved from', html`${who.previous_keys.map((key) => html`<code>${key}</code> `)}`],
+        ['first seen', when(who.created_at)],
+        ['last seen', when(who.last_seen)],
+        ['posts', countOf(who.events, 'public event')],
+      ])}</section>${profileOf(who)}${works}`,
+    })
+  },
+}
+
+function profileOf({ profile }: Identity): Html {
+  if (profile === undefined) return nothing
+  const { capabilities, links } = profile
+  const can =
+    capabilities.length > 0 &&
+    html`<section><h2>Says it can</h2><p class="line">${capabilities.map((each) => html`<span class="tag">${each}</span>`)}</p></section>`
+  const elsewhere =
+    links.length > 0 &&
+    html`<section><h2>Says it is also</h2><ul>${links.map((each) => html`<li>${linkTo(each, each)}</li>`)}</ul></section>`
+  return html`${can}${elsewhere}`
+}
+
+async function worksOf(ask: Ask, target: string): Promise<Html> {
+  if (!operationByName.has('work.list')) return nothing
+  const list = await ask.find<WorksList>('work.list', { target, limit: 10 })
+  if (list === undefined || list.works.length === 0) return nothing
+  return html`<section><h2>Works</h2><ul class="rows">${list.works.map((work) => html`<li>${workLine(work)}</li>`)}</ul></section>`
+}

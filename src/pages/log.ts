@@ -1,0 +1,78 @@
+/** `/log`: the public log: how large it is, what it signed last, how it grew, who watches it, and how anybody checks it. */
+import type { Activity } from '../views/reads/activity.ts'
+import { type Html, html } from './html.ts'
+import { type Page, shown } from './page.ts'
+import { growthPlot } from './pictures/growth.ts'
+import { facts } from './pieces/listing.ts'
+import { whole } from './pieces/time.ts'
+
+type Head = {
+  readonly origin: string
+  readonly vkey: string
+  readonly tree_size: number
+  readonly root_hash: string
+  readonly checkpoint: string
+}
+
+const day = 86_400
+
+export const log: Page = {
+  path: '/log',
+  about: 'The public log: size, newest checkpoint, growth, witnesses, how to check it.',
+  async show(ask) {
+    const [head, month] = await Promise.all([
+      ask.read<Head>('log.checkpoint'),
+      ask.read<Activity>('board.activity', { step: day / 4, bars: 120 }),
+    ])
+    const { origin, vkey, tree_size: size, root_hash: root } = head
+    // Cosignatures come a moment after the head, by no change of the board.
+    ask.nowFor(2)
+    const checkpoint = ask.board.published()
+    const prefix = origin.slice(origin.indexOf('/'))
+    return shown({
+      title: 'The public log',
+      description: `An append-only log of everything public here: ${whole(size)} entries, each provable, every head signed.`,
+      section: 'log',
+      head: html`<h1>The public log</h1><p class="lead">Whatever is public here is an entry of one append-only log. Its heads are signed, its proofs are those of RFC 9162, and anybody can hold the board to it with tools that are not the board’s.</p>`,
+      main: html`<dl class="numbers"><div><dt>entries</dt><dd>${whole(size)}</dd></div><div><dt>signatures on the newest head</dt><dd>${signaturesOf(checkpoint).length}</dd></div></dl>
+<h2>Growth</h2>${growthPlot(month)}
+<h2>The newest head</h2>
+<p>Three lines that the log states, and below them who signed them: first the log’s own key, then its witnesses.</p>
+<pre tabindex="0"><code>${checkpoint}</code></pre>
+${facts([
+  ['name', html`<code>${origin}</code>`],
+  ['size', whole(size)],
+  ['root', html`<code>${root}</code>`],
+])}
+${witnessesOf(ask.board.witnesses, checkpoint, origin)}
+<h2 id="check">Check it yourself</h2>
+<ol><li>Keep the log’s key, once. Whoever has it cannot be shown another history:<pre tabindex="0"><code>${vkey}</code></pre><p><button type="button" hidden data-copy="${vkey}">Copy the key</button></p></li>
+<li>Any post: open it and follow “signed, in the log”. Your browser repeats the proof, step by step, and remembers the key.</li>
+<li>All of it, offline, every signature and every leaf:<pre tabindex="0"><code>curl '${ask.board.address}/v1/export' -o board.jsonl
+broadside verify board.jsonl --vkey '${vkey}'</code></pre></li>
+<li>As a mirror that checks each step of its growth:<pre tabindex="0"><code>broadside mirror ${ask.board.address} copy</code></pre></li>
+<li>With any client of transparency logs: the tiles are those of C2SP <code>tlog-tiles</code> under <code>${prefix}/</code>.</li></ol>
+<h2>What it proves, and what not</h2>
+<p>That a post stood in the log when the log had a certain size, and that nothing before it was changed or dropped since. Not that its words are true, nor who is behind a key, nor what a private room holds: private rooms leave no trace here.</p>`,
+      aside: html`<section><h2>Read it</h2><ul><li><a href="${prefix}/checkpoint">newest checkpoint</a></li><li><a href="/log/vkey">the key</a></li><li><a href="/log/policy">policy of witnesses</a></li><li><a href="/api/log/checkpoint">checkpoint as JSON</a></li><li><a href="/v1/export">export with leaves</a></li></ul></section><section><h2>Operations</h2><ul>${['log.checkpoint', 'log.proof', 'log.consistency', 'log.leaves'].map((name) => html`<li><a href="/docs/${name}">${name}</a></li>`)}</ul></section>`,
+      links: [['alternate', 'application/json', 'Newest checkpoint', '/api/log/checkpoint']],
+    })
+  },
+}
+
+/** Signature lines of a signed note (C2SP): an em dash, a name, base64. */
+function signaturesOf(checkpoint: string): string[] {
+  return [...checkpoint.matchAll(/^— (\S+) \S+$/gm)].map(([, name]) => name!)
+}
+
+function witnessesOf(configured: readonly string[], checkpoint: string, origin: string): Html {
+  const signed = signaturesOf(checkpoint).filter((name) => name !== origin)
+  const names = [...new Set([...configured, ...signed])]
+  if (names.length === 0)
+    return html`<h2>Witnesses</h2><p>None is configured: nobody but its readers compares what this board shows to whom. A mirror or a kept key does it for you.</p>`
+  const rows = names.map(
+    (name) =>
+      html`<tr><th scope="row"><code>${name}</code></th><td>${signed.includes(name) ? html`<span class="tag good">signed this head</span>` : html`<span class="tag warm">did not answer for this head</span>`}</td></tr>`,
+  )
+  return html`<h2>Witnesses</h2><p>They see each head that is offered to them, and sign only what extends what they signed before.</p><div class="scroll" tabindex="0" role="region" aria-label="witnesses"><table><thead><tr><th>witness</th><th>last answer</th></tr></thead><tbody>${rows}</tbody></table></div>`
+}

@@ -1,0 +1,119 @@
+/** `/docs/{operation}`: one operation, from its declaration; `/docs/signing`: the bytes that are signed. */
+import { FIELD_ORDER } from '../format/signing.ts'
+import { type FieldName, fields } from '../operations/fields.ts'
+import { operationByName } from '../operations/index.ts'
+import { isSigned, type Operation } from '../operations/operation.ts'
+import { refusal, statusOf } from '../refusals.ts'
+import { refusalsOf } from '../views/capabilities.ts'
+import { plainSchema } from '../views/plain-schema.ts'
+import { signingExamples } from '../views/signing-examples.ts'
+import { docsTabs, withCode } from './docs.ts'
+import { type Html, html } from './html.ts'
+import { type Page, Refused, shown } from './page.ts'
+import { facts } from './pieces/listing.ts'
+import { refusalWords } from './pieces/refusal-words.ts'
+import { schemaTable } from './pieces/schema.ts'
+
+export const operationPage: Page = {
+  path: '/docs/{operation}',
+  about: 'One operation: fields, data, answer, refusals, example.',
+  show: (ask, { parameters }) => {
+    const operation = operationByName.get(parameters.operation!)
+    if (operation === undefined)
+      throw new Refused(
+        refusal('not_found', `there is no operation ${parameters.operation!.slice(0, 64)}`, 'operation'),
+      )
+    const { name, aliases, group, summary, kind, who, required, optional, data, result, get } = operation
+    return shown({
+      title: name,
+      description: summary,
+      section: 'docs',
+      head: html`<p class="crumbs"><a href="/docs">Documentation</a> / <a href="/docs#${group}">${group}</a></p><h1>${name}</h1><p class="lead">${withCode(summary)}</p>`,
+      bar: docsTabs(''),
+      main: html`<h2>Fields</h2>${fieldsTable(operation)}
+${data !== undefined && html`<h2>Inside <code>data</code></h2><p class="quiet">A string that holds this JSON.</p>${schemaTable(plainSchema(data), 'keys of data')}`}
+<h2>Answer</h2>${schemaTable(plainSchema(result), 'keys of the answer')}
+<h2>Example</h2>${exampleOf(operation, ask.board.address)}
+<h2>Refusals</h2>${refusalsTable(operation)}`,
+      aside: html`<section><h2>In short</h2>${facts([
+        ['kind', kind],
+        ['who', who],
+        ['signed', isSigned(operation) ? 'always' : 'for private things'],
+        aliases === undefined ? undefined : ['also called', aliases.join(', ')],
+        get === undefined ? undefined : ['as GET', html`<code>${get.path}</code>`],
+        ['needs', required.length === 0 ? 'nothing more' : required.join(', ')],
+        ['takes', optional.length === 0 ? 'nothing more' : optional.join(', ')],
+      ])}</section>${get !== undefined && get.query.length > 0 && html`<section><h2>Query of the GET</h2><p>${get.query.map(({ name: each }, n) => html`${n > 0 && ', '}<code>${each}</code>`)}</p></section>`}`,
+    })
+  },
+}
+
+function fieldsTable(operation: Operation): Html {
+  const { required, optional, narrowed } = operation
+  const row = (name: FieldName, isNeeded: boolean) => {
+    const { meaning, rule } = narrowed?.[name] ?? fields[name]
+    return html`<tr><th scope="row"><code>${name}</code></th><td>${isNeeded ? 'needed' : 'optional'}</td><td>${meaning}</td><td>${rule}</td></tr>`
+  }
+  const signed = isSigned(operation)
+    ? html`<p>It must be signed: <code>public_key</code>, <code>timestamp</code>, <code>nonce</code> and <code>signature</code> come with it, see <a href="/docs/signing">signing</a>.</p>`
+    : html`<p>It may come unsigned for public things; signed, it sees what its signer may see.</p>`
+  if (required.length + optional.length === 0) return html`<p>It takes no fields of its own.</p>${signed}`
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="fields"><table><thead><tr><th>field</th><th></th><th>means</th><th>must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></div>${signed}`
+}
+
+function exampleOf(operation: Operation, address: string): Html {
+  const { example, get } = operation
+  const command = JSON.stringify(example, undefined, 1)
+  const query = get?.query.flatMap(({ name, field }) => {
+    const value = example[field]
+    return typeof value === 'string' || typeof value === 'number' ? [`${name}=${encodeURIComponent(value)}`] : []
+  })
+  const path = get?.path.replace(/\{(\w+)\}/, (_, name: string) => String(example[name] ?? ''))
+  const plainGet =
+    path !== undefined &&
+    html`<p>or, unsigned and without a body:</p><pre tabindex="0"><code>curl '${address}${path}${query === undefined || query.length === 0 ? '' : `?${query.join('&')}`}'</code></pre>`
+  const note =
+    isSigned(operation) &&
+    html`<p class="quiet">The fields of the command; key, time, nonce and signature are added when it is signed.</p>`
+  return html`${note}<pre tabindex="0"><code>${command}</code></pre><p><button type="button" hidden data-copy="${JSON.stringify(example)}">Copy the command</button></p>${plainGet}`
+}
+
+function refusalsTable(operation: Operation): Html {
+  const own = new Set<string>(operation.refusals)
+  const rows = refusalsOf(operation)
+    .sort((a, b) => Number(own.has(b)) - Number(own.has(a)))
+    .map(
+      (code) =>
+        html`<tr><th scope="row"><a href="/docs/refusals#${code}"><code>${code}</code></a></th><td class="num">${statusOf[code as keyof typeof statusOf]}</td><td>${refusalWords[code as keyof typeof refusalWords] ?? ''}</td></tr>`,
+    )
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="refusals"><table><thead><tr><th>code</th><th class="num">status</th><th>means</th></tr></thead><tbody>${rows}</tbody></table></div>`
+}
+
+export const docsSigning: Page = {
+  path: '/docs/signing',
+  about: 'The bytes that are signed, with examples to try one’s own code on.',
+  show: (ask) => {
+    const { serviceId } = ask.board
+    const examples = signingExamples(serviceId)
+    return shown({
+      title: 'Signing',
+      section: 'docs',
+      head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Signing</h1><p class="lead">Ed25519 over exact bytes. Make these bytes, and everything else follows.</p>`,
+      bar: docsTabs('/docs/signing'),
+      main: html`<h2>The bytes</h2><pre tabindex="0"><code>{"version":1,"service":"${serviceId}","command":{…}}</code></pre>
+<p>Compact JSON in UTF-8, without a line end. The command’s fields stand in this order:</p><pre tabindex="0"><code>${FIELD_ORDER.join(' ')}</code></pre>
+<p>Left out: <code>signature</code>, <code>proof</code>, and every field that is an empty string, 0 or an empty list; <code>operation</code> always stays. Strings are escaped as <code>JSON.stringify</code> does, and U+2028 and U+2029 as <code>\\u2028</code> and <code>\\u2029</code>.</p>
+<h2>What follows from them</h2><ul><li><code>signature</code>: base64url of the 64 bytes, 86 characters.</li><li><code>event_id</code>: the first 32 hex of the SHA-256 of the bytes, known before the command is sent.</li><li>Your identity: the hex SHA-256 of the 32 raw bytes of your public key.</li></ul>
+<h2>Try your code</h2><p>The key of all three has the seed <code>${examples[0]!.seed}</code>: never use it for anything else.</p>${examples.map(
+        ({ signed_bytes: bytes, signed_bytes_length: length, sha256, event_id: id, signature }, n) =>
+          html`<h3>Example ${n + 1}</h3><pre tabindex="0"><code>${bytes}</code></pre>${facts([
+            ['length', `${length} bytes`],
+            ['SHA-256', html`<code>${sha256}</code>`],
+            ['event_id', html`<code>${id}</code>`],
+            ['signature', html`<code>${signature}</code>`],
+          ])}`,
+      )}`,
+      aside: html`<section><h2>As a program</h2><p><a href="/for-agents">For agents</a> has it in shell, JavaScript and Python.</p></section><section><h2>Sent twice</h2><p>The same bytes again have no second effect and give the same outcome. Unsure whether it arrived? Send it again.</p></section>`,
+    })
+  },
+}

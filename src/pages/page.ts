@@ -1,0 +1,176 @@
+/**
+ * A page: one declaration in a file of its own, listed in `registry.ts`. It asks the board what the API asks, and answers with parts
+ * that the layout puts in their places. A page never sees a socket and never waits for anything but reads.
+ *
+ * What an answer depended on is noted while it is asked for, so that the bytes of a page are kept exactly as long as they are right.
+ */
+import type { Refusal } from '../refusals.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { Html } from './html.ts'
+
+export type PageRequest = {
+  /** Path of the page with its parameters filled in. */
+  readonly path: string
+  /** Values of `{name}` in the page's path. */
+  readonly parameters: Readonly<Record<string, string>>
+  readonly query: ReadonlyMap<string, string>
+}
+
+/** The places of a page; the layout decides where they stand. */
+export type Parts = {
+  readonly title: string
+  /** One sentence for search engines and previews. */
+  readonly description?: string
+  /** The tab of the main navigation that this page belongs to. */
+  readonly section?: Section
+  /** What stands above everything in the main column, with the page's only h1. */
+  readonly head: Html
+  readonly main: Html
+  /** Beside the main column; below it on a phone. */
+  readonly aside?: Html
+  /** Under the head, over main: tabs, filters. */
+  readonly bar?: Html
+  /** Modules of ours to load, by name. */
+  readonly scripts?: readonly string[]
+  /** Path of a preview picture, where the page has its own. */
+  readonly preview?: string
+  /** Feeds and other forms of the same thing: rel, type, title, path. */
+  readonly links?: readonly (readonly [rel: string, type: string, title: string, href: string])[]
+  /** Search engines may list it. */
+  readonly isListed?: boolean
+}
+
+export type Section = 'rooms' | 'work' | 'tools' | 'log' | 'docs'
+
+/** A page in the layout; or bytes of another kind, such as a picture. */
+export type Shown =
+  | { readonly kind: 'page'; readonly status?: number; readonly parts: Parts }
+  | { readonly kind: 'bytes'; readonly type: string; readonly body: Uint8Array }
+
+export type Page = {
+  /** As `/room/{room}`. */
+  readonly path: string
+  /** What it shows, for the list of pages in the docs. */
+  readonly about: string
+  /** Query parameters it takes; any other is left out of its cache's key and has no effect. */
+  readonly query?: readonly string[]
+  show(ask: Ask, request: PageRequest): Promise<Shown> | Shown
+}
+
+export type Figures = Readonly<Record<string, number>>
+
+export type AskOptions = {
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | undefined) => void) => void
+  /** What is wrong with arguments that came out of an address; undefined: nothing. */
+  readonly fault: (op: string, args: ReadRequest['args']) => Refusal | undefined
+  readonly figures: (answer: (stats: Figures | undefined) => void) => void
+  /** Unix seconds. */
+  readonly now: () => number
+  readonly board: AboutBoard
+  /** Newest public change when the page was asked for: what it shows is not older. */
+  readonly change: number
+}
+
+/** What every page knows of the board. */
+export type AboutBoard = {
+  /** Public address, without a slash at its end. */
+  readonly address: string
+  readonly serviceId: string
+  readonly release: string
+  readonly origin: string
+  readonly vkey: string
+  /** Every size, rate and quota by name, as /capabilities shows them; null: no limit. */
+  readonly limits: () => Readonly<Record<string, number | null>>
+  /** The newest head that went through the witness round, with all who signed it. */
+  readonly published: () => string
+  /** Names of the witnesses that this log asks. */
+  readonly witnesses: readonly string[]
+}
+
+/** What was asked for is refused or not there: the door answers it with a page that says so. */
+export class Refused extends Error {
+  readonly refusal: Refusal
+  constructor(refusal: Refusal) {
+    super(refusal.message)
+    this.refusal = refusal
+  }
+}
+
+/** No answer came; whoever asks again may get one. */
+export class Unanswered extends Error {}
+
+/** What the bytes of a page depend on. */
+export type Scope = {
+  /** The one room; undefined: the whole board; null: nothing at all. */
+  readonly room: string | undefined | null
+  /** Unix seconds from which on they are old; 0: never. */
+  readonly until: number
+}
+
+/** The board as one page asks it. */
+export class Ask {
+  readonly board: AboutBoard
+  readonly change: number
+  readonly #options: AskOptions
+  #room: string | undefined | null = null
+  #until = 0
+
+  constructor(options: AskOptions) {
+    this.#options = options
+    this.board = options.board
+    this.change = options.change
+  }
+
+  get scope(): Scope {
+    return { room: this.#room, until: this.#until }
+  }
+
+  /** Unix seconds; the page is asked for anew after `seconds`. */
+  nowFor(seconds: number): number {
+    const now = this.#options.now()
+    this.#old(now + seconds)
+    return now
+  }
+
+  /** Data of a read operation. Throws Refused where the board refuses. */
+  async read<Data>(op: string, args: ReadRequest['args'] = {}): Promise<Data> {
+    const fault = this.#options.fault(op, args)
+    if (fault !== undefined) throw new Refused(fault)
+    const answer = await new Promise<ReadAnswer | undefined>((done) =>
+      this.#options.read({ op, args, reader: '' }, done),
+    )
+    if (answer === undefined) throw new Unanswered()
+    if (!answer.ok) throw new Refused('refusal' in answer ? answer.refusal : answer.absent)
+    this.#room = this.#room === null || this.#room === answer.room ? answer.room : undefined
+    if (answer.until !== undefined) this.#old(answer.until)
+    return JSON.parse(answer.json) as Data
+  }
+
+  /** The same, or undefined where there is none for everybody; what is not there now may be there after any change. */
+  async find<Data>(op: string, args: ReadRequest['args'] = {}): Promise<Data | undefined> {
+    try {
+      return await this.read<Data>(op, args)
+    } catch (error) {
+      if (!(error instanceof Refused) || !['not_found', 'private_room'].includes(error.refusal.code)) throw error
+      this.#room = undefined
+      return undefined
+    }
+  }
+
+  /** Counts of the board; a moment old at most. */
+  async figures(): Promise<Figures> {
+    const stats = await new Promise<Figures | undefined>((done) => this.#options.figures(done))
+    if (stats === undefined) throw new Unanswered()
+    this.#room = undefined
+    this.nowFor(5)
+    return stats
+  }
+
+  #old(at: number): void {
+    if (this.#until === 0 || at < this.#until) this.#until = at
+  }
+}
+
+export function shown(parts: Parts, status?: number): Shown {
+  return { kind: 'page', parts, ...(status === undefined ? {} : { status }) }
+}

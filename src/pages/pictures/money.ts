@@ -1,0 +1,80 @@
+/**
+ * How the credits of a work moved, drawn on the server: requester, escrow, and where it went, each flow as thick as it is large.
+ * The same is said in words, and the table of transfers stands beside it.
+ */
+import type { Transition, Work } from '../data.ts'
+import { type Html, html } from '../html.ts'
+import { nameOf } from '../pieces/person.ts'
+import { whole } from '../pieces/time.ts'
+
+const width = 640
+const row = 56
+const boxWidth = 130
+const boxHeight = 40
+
+type Flow = { readonly to: string; readonly words: string; readonly amount: number; readonly isBack: boolean }
+
+export function moneyPlot(work: Work, transitions: readonly Transition[]): Html {
+  const held = sumOf(transitions, ({ credit, type }) => credit === 'escrow' && type === 'hold')
+  const put = held > 0 ? held : work.reward.amount + work.reward.fee
+  const flows = flowsOf(work, transitions, put)
+  const height = Math.max(1, flows.length) * row + 8
+  const middle = height / 2
+  const most = Math.max(put, 1)
+  const thick = (amount: number): string => Math.max(2, (26 * amount) / most).toFixed(1)
+  const place = (n: number): number => 4 + n * row + row / 2
+  const box = (x: number, y: number, name: string, words: string): Html =>
+    html`<rect class="box" x="${x}" y="${y - boxHeight / 2}" width="${boxWidth}" height="${boxHeight}" rx="5"/><text class="name" x="${x + boxWidth / 2}" y="${y - 2}" text-anchor="middle">${name}</text><text x="${x + boxWidth / 2}" y="${y + 13}" text-anchor="middle">${words}</text>`
+  const center = (width - boxWidth) / 2
+  const right = width - boxWidth
+  const paths = flows.map(({ amount, isBack }, n) => {
+    const [from, to] = [center + boxWidth, right]
+    const bend = (from + to) / 2
+    return html`<path class="flow${isBack && ' back'}" stroke-width="${thick(amount)}" d="M${from} ${middle}C${bend} ${middle} ${bend} ${place(n)} ${to} ${place(n)}"/>`
+  })
+  const boxes = flows.map(({ to, words }, n) => box(right, place(n), to, words))
+  const said = saidOf(work, put, flows)
+  return html`<figure><svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="flow" stroke-width="${thick(put)}" d="M${boxWidth} ${middle}H${center}"/>${paths}${box(0, middle, short(nameOf(work.requester)), 'requester')}${box(center, middle, 'escrow', `${whole(put)} held`)}${boxes}</svg><figcaption>${said}</figcaption></figure>`
+}
+
+function sumOf(
+  transitions: readonly Transition[],
+  isMeant: (transfer: Transition['transfers'][number]) => boolean,
+): number {
+  return transitions.flatMap(({ transfers }) => transfers.filter(isMeant)).reduce((sum, { amount }) => sum + amount, 0)
+}
+
+/** Where escrow went; of a work that is under way, where it may go. */
+function flowsOf(work: Work, transitions: readonly Transition[], put: number): Flow[] {
+  const { worker, requester, reward } = work
+  const out = transitions.flatMap(({ transfers }) =>
+    transfers.filter(({ debit, credit }) => debit === 'escrow' && credit !== 'escrow'),
+  )
+  const to = new Map<string, number>()
+  for (const { credit, amount } of out) to.set(credit, (to.get(credit) ?? 0) + amount)
+  if (to.size === 0) {
+    const name = worker === undefined ? 'nobody yet' : short(nameOf(worker))
+    return reward.state === 'held' ? [{ to: name, words: 'if accepted', amount: put, isBack: true }] : []
+  }
+  return [...to].map(([account, amount]) => {
+    const isRequester = account === `user:${requester.id}`
+    const isWorker = worker !== undefined && account === `user:${worker.id}`
+    const name = isRequester ? nameOf(requester) : isWorker ? nameOf(worker) : account.replace('user:', '')
+    return {
+      to: short(name),
+      words: `${whole(amount)} ${isRequester ? 'back' : isWorker ? 'paid' : ''}`.trim(),
+      amount,
+      isBack: isRequester,
+    }
+  })
+}
+
+function saidOf({ requester, reward }: Work, put: number, flows: readonly Flow[]): string {
+  const begin = `${nameOf(requester)} put ${whole(put)} credits into escrow (${whole(reward.amount)} reward, ${whole(reward.fee)} fee)`
+  if (reward.state === 'held') return `${begin}; they are held there.`
+  return `${begin}; it went out as ${flows.map(({ to, words }) => `${words} to ${to}`).join(', ') || 'nothing'}.`
+}
+
+function short(name: string): string {
+  return name.length > 15 ? `${name.slice(0, 14)}…` : name
+}

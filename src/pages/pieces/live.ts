@@ -1,0 +1,21 @@
+/** A list of posts that goes on by itself (assets/live.js): what the script must know stands in data attributes. */
+import { type Html, html } from '../html.ts'
+
+export type LiveList = {
+  readonly room: string
+  /** Only posts of this page of the room are added. */
+  readonly page?: string | undefined
+  /** Newest post that is shown. */
+  readonly newest: string | undefined
+  /** Newest public change that the list knows of. */
+  readonly change: number
+  /** Posts kept on the page. */
+  readonly most: number
+}
+
+export function liveList({ room, page, newest, change, most }: LiveList, posts: Html): Html {
+  return html`<p class="live" id="live" role="status">Without JavaScript this page shows the posts as they stood when it was loaded.</p>
+<div class="posts" data-live-room="${room}" data-live-change="${change}" data-live-max="${most}"${newest !== undefined && html` data-live-newest="${newest}"`}${page !== undefined && html` data-live-page="${page}"`}>
+${posts}
+</div>`
+}

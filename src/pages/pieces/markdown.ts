@@ -1,0 +1,47 @@
+/**
+ * Markdown of strangers (markdown-it, CommonMark and tables): no HTML passes, links lend nothing, pictures are links to where they
+ * are, because nothing is loaded from elsewhere. Headings begin below those of the page. Loaded with the first document shown.
+ */
+import type { MarkdownIt } from 'markdown-it'
+import { addressOf, attribute, escaped, type Html, trusted } from '../html.ts'
+
+let loading: Promise<MarkdownIt> | undefined
+
+export async function markdown(text: string): Promise<Html> {
+  loading ??= load()
+  const renderer = await loading
+  const tokens = renderer.parse(text, {})
+  // The page has the first heading; a writer who leaves levels out must not leave a hole in the outline.
+  let level = 1
+  for (const token of tokens) {
+    if (token.type === 'heading_open') level = Math.min(Number(token.tag.slice(1)) + 1, level + 1, 6)
+    if (token.type === 'heading_open' || token.type === 'heading_close') token.tag = `h${level}`
+  }
+  return trusted(renderer.renderer.render(tokens, renderer.options, {}))
+}
+
+async function load(): Promise<MarkdownIt> {
+  const { default: Markdown } = await import('markdown-it')
+  const renderer = new Markdown({ html: false, linkify: false, typographer: false, maxNesting: 50 })
+  renderer.validateLink = (address) => addressOf(address) !== undefined
+  const { rules } = renderer.renderer
+  rules.text = (tokens, at) => escaped(tokens[at]!.content)
+  rules.code_inline = (tokens, at) => `<code>${escaped(tokens[at]!.content)}</code>`
+  rules.code_block = (tokens, at) => `<pre tabindex="0"><code>${escaped(tokens[at]!.content)}</code></pre>\n`
+  rules.fence = rules.code_block
+  rules.link_open = (tokens, at) => {
+    const href = addressOf(String(tokens[at]!.attrGet('href') ?? '')) ?? ''
+    return `<a href="${attribute(href)}" rel="nofollow ugc noopener noreferrer">`
+  }
+  rules.image = (tokens, at) => {
+    const token = tokens[at]!
+    const href = addressOf(String(token.attrGet('src') ?? '')) ?? ''
+    const words = token.content === '' ? 'picture' : token.content
+    return `<a href="${attribute(href)}" rel="nofollow ugc noopener noreferrer">${escaped(`🖼 ${words}`)}</a>`
+  }
+  // A column's place would be an inline style, which no page of ours allows.
+  for (const cell of ['th', 'td'] as const) rules[`${cell}_open`] = () => `<${cell}>`
+  rules.table_open = () => '<div class="scroll" tabindex="0"><table>\n'
+  rules.table_close = () => '</table></div>\n'
+  return renderer
+}

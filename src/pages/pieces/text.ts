@@ -1,0 +1,46 @@
+/**
+ * A stranger's text as it was written: spaces and line ends kept, addresses and names of people made links, everything else text.
+ * The whole address stays readable, so that what is shown is where it leads.
+ */
+import { addressOf, type Html, html, joined, linkTo } from '../html.ts'
+
+const links =
+  /\bhttps?:\/\/[^\s<>"'`\p{Cc}\p{Cf}]{1,2000}|(?<![\p{L}\p{N}_@/.-])@([a-z0-9][a-z0-9_-]{1,31})(?![\p{L}\p{N}_-])/gu
+/** Marks that end a sentence rather than an address. */
+const trailing = /[.,;:!?…)\]}’”]+$/u
+
+export function textHtml(text: string): Html {
+  const parts: Html[] = []
+  let done = 0
+  for (const match of text.matchAll(links)) {
+    const [found, handle] = match
+    parts.push(html`${text.slice(done, match.index)}`)
+    done = match.index + found.length
+    if (handle !== undefined) {
+      parts.push(html`<a class="mention" href="/i/${handle}">@${handle}</a>`)
+      continue
+    }
+    const address = withoutTrailing(found)
+    parts.push(addressOf(address) === undefined ? html`${address}` : linkTo(address, address))
+    parts.push(html`${found.slice(address.length)}`)
+  }
+  parts.push(html`${text.slice(done)}`)
+  return joined(parts)
+}
+
+/** A closing bracket belongs to the address when its opening one does. */
+function withoutTrailing(found: string): string {
+  const cut = found.replace(trailing, '')
+  const rest = found.slice(cut.length)
+  return rest.startsWith(')') && (cut.match(/\(/g)?.length ?? 0) > (cut.match(/\)/g)?.length ?? 0) ? `${cut})` : cut
+}
+
+/** The first words of a text on one line. */
+export function excerpt(text: string, charactersMax: number): string {
+  const line = text
+    .slice(0, charactersMax * 4)
+    .replace(/\s+/gu, ' ')
+    .trim()
+  const letters = [...line]
+  return letters.length <= charactersMax ? line : `${letters.slice(0, charactersMax - 1).join('')}…`
+}

@@ -1,0 +1,32 @@
+/** A work in a list: what, for how much, in which state, until when. */
+import type { Work } from '../data.ts'
+import { type Html, html } from '../html.ts'
+import { person } from './person.ts'
+import { excerpt } from './text.ts'
+import { when, whole } from './time.ts'
+
+const tones: Readonly<Record<string, string>> = {
+  open: 'good',
+  accepted: 'good',
+  claimed: 'warm',
+  submitted: 'warm',
+  revision: 'warm',
+  disputed: 'bad',
+  rejected: 'bad',
+  recovery_required: 'bad',
+}
+
+export function stateTag(state: string): Html {
+  return html`<span class="tag ${tones[state] ?? ''}">${state.replaceAll('_', ' ')}</span>`
+}
+
+export function credits(amount: number): Html {
+  return html`<span class="price">${whole(amount)}</span> ${amount === 1 ? 'credit' : 'credits'}`
+}
+
+export function workLine(work: Work, level: 'h2' | 'h3' = 'h3', withText = false): Html {
+  const { id, title, state, reward, room, deadline, capabilities, request, requester, simulated } = work
+  const link = html`<a href="/work/${id}">${title}</a>`
+  const heading = level === 'h2' ? html`<h2>${link}</h2>` : html`<h3>${link}</h3>`
+  return html`${heading}${withText && html`<p class="quiet" dir="auto">${excerpt(request.text, 200)}</p>`}<div class="line"><span>${credits(reward.amount)}</span>${stateTag(state)}${simulated && html`<span class="tag">practice</span>`}${withText && person(requester)}<a href="/room/${room}">${room}</a><span>until ${when(deadline)}</span>${capabilities.map((each) => html`<span class="tag">${each}</span>`)}</div>`
+}

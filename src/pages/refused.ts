@@ -1,0 +1,63 @@
+/** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
+import { type Refusal, statusOf } from '../refusals.ts'
+import { html } from './html.ts'
+import { type Shown, shown } from './page.ts'
+
+const ways = html`<p>What there is: <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a>, <a href="/docs">the documentation</a>.</p>`
+
+export function nowherePage(path: string): Shown {
+  return shown(
+    {
+      title: 'Nothing here',
+      isListed: false,
+      head: html`<p class="crumbs">404</p><h1>There is nothing at this address</h1>`,
+      main: html`<p>No page has the path <code>${path.slice(0, 120)}</code>.</p>${ways}`,
+    },
+    404,
+  )
+}
+
+const titles: Readonly<Record<number, string>> = {
+  400: 'That is not here',
+  403: 'That is not for everybody',
+  429: 'One moment',
+}
+
+/** Private and unknown things are refused alike by the reads themselves; this only shows what they say. */
+export function refusedPage({ code, message, retryAfter }: Refusal): Shown {
+  const status = statusOf[code]
+  const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
+  return shown(
+    {
+      title: titles[status] ?? 'Refused',
+      isListed: false,
+      head: html`<p class="crumbs">${status} ${code}</p><h1>${titles[status] ?? 'Refused'}</h1>`,
+      main: html`<p>The board says: ${message}.</p>${wait}${status === 403 ? html`<p>Private rooms are read by their members with signed commands: see <a href="/for-agents">for agents</a>.</p>` : ''}${ways}`,
+    },
+    status,
+  )
+}
+
+export function unansweredPage(): Shown {
+  return shown(
+    {
+      title: 'One moment',
+      isListed: false,
+      head: html`<p class="crumbs">429 overloaded</p><h1>The board did not answer in time</h1>`,
+      main: html`<p>Nothing is lost. Load the page again in a moment.</p>`,
+    },
+    429,
+  )
+}
+
+export function faultPage(id: string): Shown {
+  return shown(
+    {
+      title: 'A fault of this board',
+      isListed: false,
+      head: html`<p class="crumbs">500</p><h1>Something went wrong here</h1>`,
+      main: html`<p>It is the board’s fault, not yours. It is in the board’s own log as <code>${id}</code>; tell the operator that number.</p>${ways}`,
+    },
+    500,
+  )
+}

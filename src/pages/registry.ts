@@ -1,0 +1,49 @@
+/** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
+import { operationByName } from '../operations/index.ts'
+import { docs, docsLimits, docsRefusals } from './docs.ts'
+import { document, documentHistory } from './document.ts'
+import { event } from './event.ts'
+import { faq } from './faq.ts'
+import { history } from './history.ts'
+import { home } from './home.ts'
+import { identity } from './identity.ts'
+import { log } from './log.ts'
+import { docsSigning, operationPage } from './operation.ts'
+import type { Page } from './page.ts'
+import { boardPreview, eventPreview, roomPreview } from './preview.ts'
+import { proof } from './proof.ts'
+import { room } from './room.ts'
+import { rooms } from './rooms.ts'
+import { search } from './search.ts'
+import { tool } from './tool.ts'
+import { tools } from './tools.ts'
+import { work } from './work.ts'
+import { works } from './works.ts'
+
+const hasWork = operationByName.has('work.list')
+const hasTools = operationByName.has('tools.search')
+
+export const pages: readonly Page[] = [
+  home,
+  rooms,
+  room,
+  event,
+  history,
+  proof,
+  document,
+  documentHistory,
+  ...(hasWork ? [works, work] : []),
+  ...(hasTools ? [tools, tool] : []),
+  identity,
+  log,
+  search,
+  docs,
+  docsSigning,
+  docsRefusals,
+  docsLimits,
+  operationPage,
+  faq,
+  boardPreview,
+  roomPreview,
+  eventPreview,
+]

@@ -1,0 +1,115 @@
+/** `/room/{room}`: a room as it speaks. Its pages are tabs; posts come in order of time, or as threads. */
+import type { EventView } from '../views/event.ts'
+import type { Activity } from '../views/reads/activity.ts'
+import type { DocsList, EventsList, PagesList, RoomData } from './data.ts'
+import { type Html, html, joined, pathTo } from './html.ts'
+import { type Page, shown } from './page.ts'
+import { activityPlot } from './pictures/activity.ts'
+import { empty, facts, pager, tabs } from './pieces/listing.ts'
+import { liveList } from './pieces/live.ts'
+import { shortId } from './pieces/person.ts'
+import { postHtml, postsHtml } from './pieces/post.ts'
+import { excerpt } from './pieces/text.ts'
+import { countOf, when } from './pieces/time.ts'
+
+export const postsOfPage = 50
+
+export const room: Page = {
+  path: '/room/{room}',
+  about: 'A room live, its pages as tabs, by time or as threads.',
+  query: ['page', 'view', 'cursor'],
+  async show(ask, { path, parameters, query }) {
+    const name = parameters.room!
+    const [page, cursor] = [query.get('page'), query.get('cursor')]
+    const isThreads = query.get('view') === 'threads'
+    const { room: about } = await ask.read<{ room: RoomData }>('room.get', { room: name })
+    const [list, { pages }, activity, { docs }] = await Promise.all([
+      ask.read<EventsList>('events.list', {
+        room: name,
+        limit: postsOfPage,
+        ...(page === undefined ? {} : { page }),
+        ...(cursor === undefined ? {} : { cursor }),
+      }),
+      ask.read<PagesList>('room.pages', { room: name, limit: 12 }),
+      ask.read<Activity>('board.activity', { room: name, step: 86_400, bars: 30 }),
+      ask.read<DocsList>('docs.list', { room: name, limit: 8 }),
+    ])
+    const { events } = list
+    const own = { page, view: isThreads ? 'threads' : undefined, cursor }
+    const shownList = isThreads ? threads(events) : postsHtml(events, { isListed: true, withPage: page === undefined })
+    const posts = events.length === 0 ? empty('Nothing here yet.') : await shownList
+    const isLive = !isThreads && cursor === undefined
+    return shown({
+      title: page === undefined ? name : `${name} / ${page}`,
+      description: about.about === undefined ? `The room ${name} of this board.` : excerpt(about.about, 200),
+      section: 'rooms',
+      preview: `/room/${name}/preview.png`,
+      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><h1>${name}</h1>${about.about !== undefined && html`<p class="lead">${excerpt(about.about, 400)}</p>`}${about.closed && html`<p class="note">This room is closed: it is read, and takes no posts.</p>`}`,
+      bar: pageTabs(name, page, pages, isThreads),
+      main: html`<h2 class="unseen">${isThreads ? 'Threads' : 'Posts'}</h2>${isLive ? liveList({ room: name, page, newest: events[0]?.event_id, change: ask.change, most: 500 }, posts) : html`<div class="posts">${posts}</div>`}
+${pager(path, own, list)}`,
+      aside: html`<section><h2>About</h2>${facts([
+        ['posts', countOf(about.count, 'post')],
+        ['threads', countOf(about.threads, 'thread')],
+        ['people', about.members === 0 ? 'open to all' : countOf(about.members, 'member')],
+        about.owner === undefined
+          ? undefined
+          : ['owner', html`<a href="/i/${about.owner}">${shortId(about.owner)}</a>`],
+        ['made', when(about.created_at)],
+      ])}</section>
+<section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
+${docs.length > 0 && html`<section><h2>Documents</h2><ul>${docs.map((doc) => html`<li><a href="/d/${doc.id}">${doc.title}</a></li>`)}</ul></section>`}
+${rulesOf(about)}
+<section><h2>Other ways to read</h2><ul><li><a href="/tail/${name}">as plain text, live</a></li><li><a href="/api/events?room=${name}">as JSON</a></li><li><a href="${pathTo('/v1/export', { room: name })}">everything, with signatures</a></li><li><a href="${pathTo('/search', { room: name })}">search in it</a></li></ul></section>`,
+      scripts: isLive ? ['live.js'] : [],
+      links: [['alternate', 'application/json', `Posts of ${name}`, `/api/events?room=${name}`]],
+    })
+  },
+}
+
+function pageTabs(name: string, page: string | undefined, pages: PagesList['pages'], isThreads: boolean): Html {
+  const path = `/room/${name}`
+  const view = isThreads ? 'threads' : undefined
+  const views = tabs('how it is shown', [
+    ['By time', pathTo(path, { page }), !isThreads],
+    ['Threads', pathTo(path, { page, view: 'threads' }), isThreads],
+  ])
+  if (pages.length < 2 && page === undefined) return views
+  const each = pages.map(
+    ({ name: one, count }) =>
+      [html`${one} <span class="quiet">${count}</span>`, pathTo(path, { page: one, view }), page === one] as const,
+  )
+  return html`${tabs('pages of this room', [['All', pathTo(path, { view }), page === undefined], ...each])}${views}`
+}
+
+function rulesOf({ policy }: RoomData): Html {
+  if (policy === undefined) return html``
+  const { write, reply, rules, promotion } = policy
+  const words = [
+    write === 'open' ? undefined : `Threads are begun by ${write === 'owner' ? 'its owner' : 'members'} alone.`,
+    reply === 'anyone' ? undefined : reply === 'none' ? 'Nobody replies.' : 'Members reply.',
+    promotion === 'moderate' ? 'Advertisements are hidden.' : undefined,
+  ].filter((each) => each !== undefined)
+  if (words.length === 0 && (rules === undefined || rules === '')) return html``
+  return html`<section><h2>Rules</h2>${rules !== undefined && rules !== '' && html`<p>${String(rules)}</p>`}${words.map((each) => html`<p>${each}</p>`)}</section>`
+}
+
+/** The posts of this page by thread, newest thread first: each root, where it is here, and its newest replies in order. */
+async function threads(events: readonly EventView[]): Promise<Html> {
+  const byThread = new Map<string, EventView[]>()
+  for (const event of events) byThread.set(event.thread, [event, ...(byThread.get(event.thread) ?? [])])
+  const among = new Map(events.map((event) => [event.event_id, event]))
+  const groups = [...byThread].map(async ([root, members]) => {
+    const begin = among.get(root)
+    const replies = members.filter(({ event_id: id }) => id !== root)
+    const head =
+      begin === undefined
+        ? html`<p class="context">in the thread <a href="/e/${root}">${shortId(root)}</a></p>`
+        : await postHtml(begin, { isListed: true, among })
+    const items = await Promise.all(
+      replies.map(async (each) => html`<li>${await postHtml(each, { isListed: true, among })}</li>`),
+    )
+    return html`<section class="thread">${head}${items.length > 0 && html`<ol class="replies">${items}</ol>`}</section>`
+  })
+  return joined(await Promise.all(groups), '\n')
+}

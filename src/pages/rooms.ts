@@ -1,0 +1,30 @@
+/** `/rooms`: every public room, latest activity first. */
+import type { RoomsList } from './data.ts'
+import { html } from './html.ts'
+import { type Page, shown } from './page.ts'
+import { empty, pager } from './pieces/listing.ts'
+import { roomLine } from './pieces/room-line.ts'
+
+export const rooms: Page = {
+  path: '/rooms',
+  about: 'All public rooms.',
+  query: ['q', 'cursor'],
+  async show(ask, { query }) {
+    const [q, cursor] = [query.get('q'), query.get('cursor')]
+    const list = await ask.read<RoomsList>('rooms.list', {
+      limit: 50,
+      ...(q === undefined ? {} : { query: q }),
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    return shown({
+      title: 'Rooms',
+      description: 'Every public room of the board, latest activity first.',
+      section: 'rooms',
+      head: html`<h1>Rooms</h1><p class="lead">A room is made by its first post, or by <a href="/docs/room.create">room.create</a>. Private rooms are listed nowhere.</p>`,
+      main: html`<form class="filters" role="search" action="/rooms"><label class="wide">Part of its name<input type="search" name="q" value="${q ?? ''}" maxlength="64"></label><button type="submit">Find</button></form>
+${list.rooms.length === 0 ? empty('No room has such a name.') : html`<ul class="rows">${list.rooms.map((room) => html`<li>${roomLine(room)}</li>`)}</ul>`}
+${pager('/rooms', { q, cursor }, list, 'More')}`,
+      links: [['alternate', 'application/json', 'Rooms', '/api/rooms']],
+    })
+  },
+}

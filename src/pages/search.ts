@@ -1,0 +1,60 @@
+/** `/search`: words in public posts, by room, kind and author. */
+import type { EventsList } from './data.ts'
+import { type Html, html } from './html.ts'
+import { type Ask, type Page, Refused, shown } from './page.ts'
+import { empty, pager } from './pieces/listing.ts'
+import { postsHtml } from './pieces/post.ts'
+
+const names = ['q', 'room', 'kind', 'author', 'cursor'] as const
+type Asked = Partial<Record<(typeof names)[number], string>>
+
+export const search: Page = {
+  path: '/search',
+  about: 'Search in public posts.',
+  query: names,
+  async show(ask, { query }) {
+    const asked: Asked = Object.fromEntries(query)
+    const { q, room, kind, author } = asked
+    return shown({
+      title: q === undefined ? 'Search' : `Search: ${q}`,
+      isListed: false,
+      section: 'rooms',
+      head: html`<h1>Search</h1>`,
+      main: html`<form class="filters" role="search" action="/search" aria-label="Search in posts">
+<label class="wide">Words<input type="search" name="q" value="${q ?? ''}" maxlength="256"></label>
+<label>Room<input name="room" value="${room ?? ''}" maxlength="64" size="12"></label>
+<label>Kind<input name="kind" value="${kind ?? ''}" maxlength="64" size="10"></label>
+<label>Author (handle or id)<input name="author" value="${author ?? ''}" maxlength="64" size="14"></label>
+<button type="submit">Search</button></form>
+${await found(ask, asked)}`,
+      aside: html`<section><h2>How it is searched</h2><p>All words must be there. <code>"two words"</code> are a phrase, <code>-word</code> must not be there, <code>word*</code> is a beginning.</p><p>Newest first. Hidden and expired posts are never found.</p></section>`,
+    })
+  },
+}
+
+async function found(ask: Ask, asked: Asked): Promise<Html> {
+  const { q, room, kind, author, cursor } = asked
+  if (q === undefined) return empty('Write the words to look for.')
+  try {
+    const target = author === undefined ? undefined : await identityOf(ask, author)
+    const list = await ask.read<EventsList>('events.list', {
+      query: q,
+      limit: 30,
+      ...(room === undefined ? {} : { room }),
+      ...(kind === undefined ? {} : { kind }),
+      ...(target === undefined ? {} : { target }),
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    if (list.events.length === 0 && list.next_cursor === undefined) return empty('No public post has these words.')
+    return html`<h2 class="unseen">Posts found</h2><div class="posts">${await postsHtml(list.events, { isListed: true, withRoom: true, withPage: true })}</div>${pager('/search', asked, list)}`
+  } catch (error) {
+    // What was asked for wrongly is said beside the form, where it can be put right.
+    if (!(error instanceof Refused)) throw error
+    return html`<p class="note" role="alert">${error.refusal.message}.</p>`
+  }
+}
+
+async function identityOf(ask: Ask, author: string): Promise<string> {
+  const target = author.replace(/^@/, '')
+  return (await ask.read<{ identity: { id: string } }>('identity.get', { target })).identity.id
+}

@@ -1,0 +1,96 @@
+/** `/tools/{id}`: one tool: what it says of itself, what others and the lab say of it, what it takes, and how to call it. */
+
+import { refusal } from '../refusals.ts'
+import type { Json } from '../views/plain-schema.ts'
+import type { Tool, ToolFound } from './data.ts'
+import { type Html, html, linkTo } from './html.ts'
+import { type Page, Refused, shown } from './page.ts'
+import { facts } from './pieces/listing.ts'
+import { person } from './pieces/person.ts'
+import { reviewsHtml } from './pieces/reviews.ts'
+import { schemaTable } from './pieces/schema.ts'
+import { excerpt, textHtml } from './pieces/text.ts'
+import { when } from './pieces/time.ts'
+import { priceOf, toolPath } from './tools.ts'
+
+export const tool: Page = {
+  path: '/tools/{id}',
+  about: 'One tool: listing, reviews, what it takes, how it is called.',
+  async show(ask, { parameters }) {
+    const target = decoded(parameters.id!)
+    const found = await ask.read<ToolFound>('tools.get', { target })
+    ask.nowFor(10)
+    const { tool: it, index, probe } = found
+    return shown({
+      title: it.name,
+      description: excerpt(it.description, 200),
+      section: 'tools',
+      isListed: !index.spam,
+      head: html`<p class="crumbs"><a href="/tools">Tools</a></p><h1>${it.name}</h1><div class="line"><span class="price">${priceOf(it)}</span><span class="tag">${it.type}</span><span class="tag">${it.kind}</span>${it.category !== '' && html`<span class="tag">${it.category}</span>`}<span class="tag${it.callable === 'callable' && ' good'}">${it.callable}</span>${it.state !== 'unknown' && html`<span class="tag">${it.state}</span>`}</div>`,
+      main: html`<h2 class="unseen">What it says it does</h2><p class="text" dir="auto">${textHtml(it.description)}</p><p class="quiet">The words of who offers it${it.verified ? ', whose host names them as its owner' : '; nobody has shown that it is theirs'}.</p>
+<h2>What it takes</h2>${schemaOf(it.input_schema, 'what the tool takes')}
+${it.output_schema !== undefined && html`<h2>What it gives</h2>${schemaOf(it.output_schema, 'what the tool gives')}`}
+<h2>Call it</h2>${callOf(it)}
+<h2>Reviews</h2>${await reviewsHtml(ask, it.subject_id)}`,
+      aside: html`<section><h2>Listing</h2>${facts([
+        ['id', html`<code>${it.id}</code>`],
+        it.link === undefined ? undefined : ['where', linkTo(it.link, it.link)],
+        it.method === undefined ? undefined : ['method', it.method],
+        it.protocols.length === 0 ? undefined : ['paid by', it.protocols.join(', ')],
+        it.network === '' ? undefined : ['network', it.network],
+        it.output === undefined ? undefined : ['gives', it.output],
+        it.owner === undefined ? undefined : ['spoken for by', person({ id: it.owner })],
+        it.source === undefined ? undefined : ['from', it.source],
+        it.service === undefined ? undefined : ['part of', html`<a href="${toolPath(it.service)}">${it.service}</a>`],
+        ['listed', when(it.created_at)],
+      ])}${it.doors.length > 0 && html`<p class="line">${it.doors.map(({ door, source }) => html`<span class="tag" title="${source}">${door}</span>`)}</p>`}</section>
+<section><h2>In the index</h2><p>${index.listed ? html`<span class="tag good">found</span>` : html`<span class="tag bad">not found</span>`} ${index.why}</p></section>
+${probe !== undefined && html`<section><h2>The lab</h2><p>${when(probe.at)}: <b>${probe.verdict}</b></p>${probe.mismatch.length > 0 && html`<ul>${probe.mismatch.map((each) => html`<li>${each}</li>`)}</ul>`}</section>`}
+<section><h2>Other forms</h2><ul><li><a href="/api/tool?id=${encodeURIComponent(it.id)}">as JSON</a></li>${it.openapi_url !== undefined && html`<li>${linkTo(it.openapi_url, 'its OpenAPI')}</li>`}</ul></section>`,
+    })
+  },
+}
+
+function decoded(id: string): string {
+  try {
+    return decodeURIComponent(id)
+  } catch {
+    throw new Refused(refusal('invalid_field', 'the id in the address is no percent-encoded UTF-8', 'id'))
+  }
+}
+
+function schemaOf(schema: unknown, caption: string): Html {
+  if (typeof schema !== 'object' || schema === null) return html`<p class="quiet">It does not say.</p>`
+  const isObject = (schema as { type?: unknown }).type === 'object'
+  return isObject && isPlain(schema as Json)
+    ? schemaTable(schema as Json, caption)
+    : html`<pre tabindex="0"><code>${JSON.stringify(schema, undefined, 1).slice(0, 20_000)}</code></pre>`
+}
+
+/** A stranger's schema may hold anything where words are expected: only a plain one becomes a table. */
+function isPlain(schema: Json, depth = 0): boolean {
+  if (depth > 6) return false
+  return Object.entries(schema).every(([key, value]) => {
+    if (key === 'properties')
+      return isRecord(value) && Object.values(value).every((each) => isRecord(each) && isPlain(each, depth + 1))
+    if (key === 'items') return isRecord(value) && isPlain(value, depth + 1)
+    if (key === 'anyOf')
+      return Array.isArray(value) && value.every((each) => isRecord(each) && isPlain(each, depth + 1))
+    if (key === 'required' || key === 'enum')
+      return Array.isArray(value) && value.every((each) => typeof each === 'string' || typeof each === 'number')
+    if (['title', 'description', 'pattern', 'type'].includes(key)) return typeof value === 'string'
+    if (/^(min|max)/.test(key)) return typeof value === 'number'
+    return true
+  })
+}
+
+function isRecord(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function callOf({ id, callable }: Tool): Html {
+  if (callable === 'listed only')
+    return html`<p>This board does not call it for you: pay and call it yourself, at the address of its listing.</p>`
+  const command = JSON.stringify({ operation: 'tools.call', target: id, data: '{"schema":1,"body":{}}' }, undefined, 1)
+  return html`<p>Sign this with your key; a call from the free daily allowance needs no wallet. See <a href="/docs/tools.call">tools.call</a>.</p><pre tabindex="0"><code>${command}</code></pre><p><button type="button" hidden data-copy="${command}">Copy the command</button></p>`
+}

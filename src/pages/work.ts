@@ -1,0 +1,93 @@
+/** `/work/{id}`: one work: where it stands, how it came there, what was paid, and what its result is bound to. */
+import type { EventView } from '../views/event.ts'
+import type { Standing, Transition, Work, WorkHistory } from './data.ts'
+import { type Html, html, joined, nothing } from './html.ts'
+import { type Page, shown } from './page.ts'
+import { moneyPlot } from './pictures/money.ts'
+import { facts } from './pieces/listing.ts'
+import { person } from './pieces/person.ts'
+import { postHtml } from './pieces/post.ts'
+import { excerpt, textHtml } from './pieces/text.ts'
+import { when, whole } from './pieces/time.ts'
+import { credits, stateTag } from './pieces/work-line.ts'
+
+export const work: Page = {
+  path: '/work/{id}',
+  about: 'One work: its state as a timeline, its money, its result.',
+  async show(ask, { parameters }) {
+    const event_id = parameters.id!
+    const { work: it } = await ask.read<{ work: Work }>('work.get', { event_id })
+    const [{ transitions, has_more: hasMore }, request, result] = await Promise.all([
+      ask.read<WorkHistory>('work.history', { event_id, limit: 200 }),
+      ask.find<{ event: EventView }>('event.get', { event_id: it.id }),
+      it.result_id === undefined ? undefined : ask.find<{ event: EventView }>('event.get', { event_id: it.result_id }),
+    ])
+    return shown({
+      title: it.title,
+      description: `${it.state}: ${whole(it.reward.amount)} credits. ${excerpt(it.request.text, 160)}`,
+      section: 'work',
+      head: html`<p class="crumbs"><a href="/work">Work</a> / <a href="/room/${it.room}">${it.room}</a></p><h1>${it.title}</h1><div class="line"><span>${credits(it.reward.amount)}</span>${stateTag(it.state)}${it.simulated && html`<span class="tag">practice: its credits are made for it</span>`}${it.capabilities.map((each) => html`<a class="tag" href="/work?capability=${each}">${each}</a>`)}</div>`,
+      main: html`<h2>The request</h2>${request === undefined ? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>` : await postHtml(request.event)}<p class="line"><a href="/e/${it.id}">its thread</a></p>
+<h2>The money</h2>${moneyPlot(it, transitions)}${transfersTable(transitions)}
+<h2>What happened</h2><ol class="timeline">${joined(transitions.map((each) => transitionHtml(each)))}</ol>${hasMore === true && html`<p><a href="/api/work/${it.id}/history">All of it as JSON</a></p>`}
+${resultOf(it, result === undefined ? undefined : await postHtml(result.event))}`,
+      aside: html`<section><h2>Who</h2>${facts([
+        ['asked for by', html`${person(it.requester)}${recordOf(it.requester_record)}`],
+        it.worker === undefined ? undefined : ['done by', html`${person(it.worker)}${recordOf(it.worker_record)}`],
+        ['reviewed by', person(it.reviewer)],
+        ['may be claimed by', it.eligibility === 'first_work' ? 'who never had a result accepted' : 'anybody'],
+      ])}</section><section><h2>When</h2>${facts([
+        ['offered', when(it.created_at)],
+        ['deadline', when(it.deadline)],
+        it.claim_expires_at === 0 ? undefined : ['claim runs out', when(it.claim_expires_at)],
+        it.review_due === undefined ? undefined : ['silence accepts it', when(it.review_due)],
+        it.dispute_due === undefined ? undefined : ['dispute until', when(it.dispute_due)],
+        it.arbitration_due === undefined ? undefined : ['ruled by', when(it.arbitration_due)],
+        it.confirm_due === undefined ? undefined : ['confirm until', when(it.confirm_due)],
+        ['last change', when(it.updated_at)],
+      ])}</section><section><h2>Other forms</h2><ul><li><a href="/api/work/${it.id}">as JSON</a></li><li><a href="/api/work/${it.id}/history">its history, with signatures</a></li></ul></section>`,
+    })
+  },
+}
+
+function transitionHtml({ operation, actor, at, state, reason, transfers }: Transition): Html {
+  const by = actor === undefined ? html`<span>by itself</span>` : person(actor)
+  const moved =
+    transfers.length > 0 &&
+    html`<p class="quiet">${transfers.map(({ amount, debit, credit }) => html`${whole(amount)} from ${account(debit)} to ${account(credit)}. `)}</p>`
+  return html`<li><h3 class="line">${stateTag(state)}<code>${operation}</code>${by}<span>${when(at)}</span></h3>${reason !== undefined && reason !== '' && html`<p dir="auto">${reason}</p>`}${moved}</li>`
+}
+
+function account(name: string): Html {
+  const id = /^user:([0-9a-f]{64})$/.exec(name)?.[1]
+  return id === undefined ? html`${name}` : html`<a href="/i/${id}"><code>${id.slice(0, 8)}</code></a>`
+}
+
+function transfersTable(transitions: readonly Transition[]): Html {
+  const rows = transitions.flatMap(({ transfers, at }) =>
+    transfers.map(
+      ({ type, debit, credit, amount }) =>
+        html`<tr><td>${when(at)}</td><td>${type}</td><td>${account(debit)}</td><td>${account(credit)}</td><td class="num">${whole(amount)}</td></tr>`,
+    ),
+  )
+  if (rows.length === 0) return nothing
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="transfers"><table><thead><tr><th>when</th><th>kind</th><th>from</th><th>to</th><th class="num">credits</th></tr></thead><tbody>${rows}</tbody></table></div>`
+}
+
+function resultOf(it: Work, shownResult: Html | undefined): Html {
+  if (it.result_id === undefined) return nothing
+  const changed =
+    it.result_changed_since_submit === true &&
+    html`<p class="note">The result was changed after it was submitted: its hash no longer fits.</p>`
+  const hash = it.result_sha256 !== undefined && html`<p>SHA-256 as submitted: <code>${it.result_sha256}</code></p>`
+  const missing =
+    !it.result_available &&
+    html`<p class="note">The result cannot be read now. The hash of what was submitted stands.</p>`
+  return html`<h2>The result</h2>${changed}${missing}${shownResult}${hash}`
+}
+
+function recordOf(record: Standing | undefined): Html {
+  if (record === undefined) return nothing
+  const { accepted, rejected, lapsed, median_hours_to_verdict: hours } = record
+  return html`<span class="quiet">${accepted} accepted, ${rejected} rejected, ${lapsed} lapsed${hours !== undefined && `, verdict in ${hours} h`}</span>`
+}

@@ -39,6 +39,8 @@ export type Config = {
   readonly compactSeconds: number
   /** Letters that may wait in a shard; the other queues inside follow from it. */
   readonly queueMax: number
+  /** Origins whose pages may call /mcp, beside the board's own. */
+  readonly mcpOrigins: readonly string[]
   /** Outgoing calls may reach this machine and go over plain http: tests only. */
   readonly loopback: boolean
 }
@@ -91,6 +93,16 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
   if (screenUrl !== '' && !(URL.canParse(screenUrl) && /^https?:$/.test(new URL(screenUrl).protocol))) {
     throw new BadConfig(`SCREEN_URL must be the http(s) address of a classifier, but it is "${screenUrl}".`)
   }
+  const mcpOrigins = text('MCP_ORIGINS', '')
+    .split(',')
+    .map((origin) => origin.trim())
+    .filter((origin) => origin !== '')
+  for (const origin of mcpOrigins) {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin)
+      throw new BadConfig(
+        `MCP_ORIGINS must be origins such as https://client.example, with commas between, but one is "${origin}".`,
+      )
+  }
   const directory = text('DATA_DIR', './data')
   return Object.freeze({
     host: text('HOST', '127.0.0.1'),
@@ -101,6 +113,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     witnessLogs: text('WITNESS_LOGS', ''),
     baseUrl,
     serviceId,
+    mcpOrigins,
     operators,
     engine: choice('HTTP_ENGINE', ['uws', 'node'] as const, 'uws'),
     shards: number('SHARDS', 0, 0, 64),

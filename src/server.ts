@@ -3,7 +3,6 @@
  * A newcomer reads this first.
  */
 import { createHmac } from 'node:crypto'
-import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { ToldDelegation } from '../actors/people/delegations.ts'
 import { registryName } from '../actors/record.ts'
@@ -33,6 +32,7 @@ import { embedDoors } from './http/embed.ts'
 import { handleExport } from './http/export.ts'
 import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
+import { mcpDoors } from './http/mcp-doors.ts'
 import { createNodeServer } from './http/node.ts'
 import { pageDoors } from './http/pages.ts'
 import { type Exchange, type HttpServer, headBytesMax } from './http/port.ts'
@@ -43,6 +43,7 @@ import { updatesDoors } from './http/updates.ts'
 import { createUwsServer } from './http/uws.ts'
 import { witnessDoor } from './http/witness.ts'
 import { queuesOf } from './limits.ts'
+import { freePort, hostText } from './listening.ts'
 import { readMark } from './mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import { consistencyPath, openHouse, stopForGood } from './open-house.ts'
@@ -56,6 +57,7 @@ import { Verifier } from './verify/verifier.ts'
 import { type Described, limitsOf } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
 import { type Figures, metricsText, statsData } from './views/figures.ts'
+import { forAgents } from './views/for-agents.ts'
 
 export type RunningServer = { readonly address: string; close(): Promise<void> }
 
@@ -111,7 +113,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
   const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
   let heads: Heads | undefined
-  let isReady = false
+  const isReady = false
   const { house, facts } = await openHouse(config, {
     directory,
     news,
@@ -239,6 +241,18 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       witnesses: [...heads.policyLines.matchAll(/^witness (\S+) /gm)].map(([, name]) => name!),
     },
   })
+  const mcp = mcpDoors({
+    front,
+    throttle,
+    serviceId: directory.facts.service_id,
+    release,
+    address,
+    origins: config.mcpOrigins,
+    forAgents: () => forAgents(described),
+    addressOf,
+    wallSeconds,
+    fault: logFault,
+  })
   const routes = new Routes({
     front,
     news,
@@ -248,6 +262,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     onReply,
     nowhere: pages.nowhere,
     acting: {
+      ...mcp.acting,
       '/c64/': compatDoor({
         execute: (body, door, respond) => front.execute(body, door, respond),
         addressOf,
@@ -263,6 +278,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     more: {
       ...documentPaths(described),
       ...pages.doors,
+      ...mcp.more,
       ...embedDoors(address),
       ...logDoors({
         origin: directory.facts.origin,
@@ -379,20 +395,4 @@ function plain(type: string): readonly (readonly [string, string])[] {
 async function drained(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const until = monotonicMs() + withinMs
   while (!isQuiet() && monotonicMs() < until) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
-/** A port that is free now: the log's origin names it, so it is chosen before anything is made. */
-function freePort(host: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, host, () => {
-      const bound = probe.address()
-      probe.close(() => resolve(typeof bound === 'object' && bound !== null ? bound.port : 0))
-    })
-  })
-}
-
-function hostText(host: string): string {
-  return host.includes(':') ? `[${host}]` : host
 }

@@ -179,7 +179,9 @@ export class Front {
   }
 
   #unsigned(command: Command, door: Door, respond: Respond): void {
-    const wait = this.#options.throttle.unsigned(door.address)
+    // A door that spares its clients the signing takes reads as a GET does.
+    const { throttle } = this.#options
+    const wait = door.via === 'mcp' ? throttle.reads(door.address) : throttle.unsigned(door.address)
     if (wait > 0)
       return respond(
         refused(

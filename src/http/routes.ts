@@ -32,7 +32,7 @@ export type RoutesOptions = {
   readonly addressOf: (exchange: Exchange) => string
   /** Paths that stream or that are ready bytes, by their first segments; see `server.ts`. */
   readonly more: Readonly<Record<string, RouteHandler>>
-  /** Paths that take other methods too and judge the method themselves, by their first segment. */
+  /** Paths that take other methods too and judge the method themselves, whole or by their first segment. */
   readonly acting: Readonly<Record<string, RouteHandler>>
   readonly onReply: (status: number) => void
   /** Answers whom a page is shown to where nothing is; false: nobody was, and the refusal is sent. */
@@ -84,7 +84,8 @@ export class Routes implements Doors {
     if (!this.#isPlain(exchange)) return
     if (path === '/v1/command') return this.#command(exchange)
     const slash = path.indexOf('/', 1)
-    const acting = slash < 0 ? undefined : this.#options.acting[path.slice(0, slash + 1)]
+    const { acting: doors } = this.#options
+    const acting = doors[path] ?? (slash < 0 ? undefined : doors[path.slice(0, slash + 1)])
     if (acting !== undefined) return acting(exchange, path.slice(slash + 1))
     const found = this.#find(path)
     const more = found === undefined ? this.#more(path) : undefined

@@ -31,6 +31,7 @@ export const creditBalance: Operation = {
   summary: 'What you have: free, and held for works.',
   kind: 'read',
   scope: 'board:read',
+  isTool: true,
   mustSign: true,
   who: 'anyone, for itself; operators, of anybody',
   required: [],

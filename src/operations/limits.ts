@@ -26,6 +26,7 @@ export const quotaGet: Operation = {
     'What you have left: bytes, writes and rooms of your key when you sign, reads and unsigned commands of your address.',
   kind: 'read',
   scope: 'board:read',
+  isTool: true,
   who: 'anyone, for itself',
   required: [],
   optional: [],

@@ -31,6 +31,7 @@ export const report: Operation = {
   summary: 'Report an event to the operator of the board, in confidence, once. It hides nothing.',
   kind: 'write',
   scope: 'board:post',
+  isTool: true,
   who: 'any key that may read the event',
   required: ['event_id', 'reason'],
   optional: [],

@@ -21,6 +21,8 @@ export type Operation = {
   readonly mustSign?: true
   /** What a delegate needs to do it; absent: the identity's own key alone does it. */
   readonly scope?: Scope
+  /** Offered as a tool at /mcp, under its name with `_` for `.`. */
+  readonly isTool?: true
   /** Who may, in words for people. */
   readonly who: string
   /** Fields beyond the envelope, required ones first. */

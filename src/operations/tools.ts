@@ -105,6 +105,7 @@ export const toolsGet: Operation = {
   summary: 'Read a listing whole, whether the index has it and why, and what the lab last saw.',
   kind: 'read',
   scope: 'board:read',
+  isTool: true,
   who: 'anyone',
   required: ['target'],
   optional: [],

@@ -35,6 +35,7 @@ export const updatesGet: Operation = {
     'Read what is new since `cursor`, at once if there is anything, else wait up to `wait` seconds for it. Without a cursor: from now.',
   kind: 'read',
   scope: 'board:read',
+  isTool: true,
   who: 'anyone for public things; signed, also for private rooms, replies and mentions of the signer',
   required: [],
   optional: ['cursor', 'limit', 'data'],

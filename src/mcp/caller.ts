@@ -1,0 +1,22 @@
+/** Who calls at /mcp: an identity by a sign-in, whose key the board keeps; or nobody in particular. */
+
+export type Caller = {
+  /** Identity id. */
+  readonly identity: string
+  /** 32 hex: the delegation that the sign-in made. */
+  readonly delegation: string
+  /** What this token may do: at most what the delegation covers. */
+  readonly scopes: readonly string[]
+  /** OAuth client, untrusted text. */
+  readonly clientId: string
+  readonly token: string
+  /** Unix seconds. */
+  readonly expires: number
+  /** Public key of the sign-in, 43 characters. */
+  readonly publicKey: string
+  /** Signs as the delegate. */
+  readonly sign: (bytes: Buffer) => Buffer
+}
+
+/** Undefined: not a token of this board, or one that counts no longer. */
+export type Authenticate = (token: string) => Promise<Caller | undefined>

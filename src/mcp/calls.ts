@@ -1,0 +1,115 @@
+/**
+ * Calls at /mcp as commands of the board: a signed-in caller's are signed with the key of the sign-in, everybody else's are
+ * sent unsigned. What is allowed, refused and limited is decided where it always is, on the way of a command.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Front } from '../command/front.ts'
+import type { Reply } from '../command/reply.ts'
+import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
+import type { FieldName } from '../operations/fields.ts'
+import type { Operation } from '../operations/operation.ts'
+import type { Caller } from './caller.ts'
+import { hasDataVersion } from './tool-list.ts'
+
+export type Arguments = Readonly<Record<string, unknown>>
+
+/** Whose call it is, and how to hear that he is gone. */
+export type Calling = {
+  readonly caller: Caller | undefined
+  readonly address: string
+  readonly signal: AbortSignal
+}
+
+export type CallsOptions = {
+  readonly front: Pick<Front, 'execute'>
+  readonly serviceId: string
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+}
+
+/** The body of the board's answer; undefined: none came, and whether it took effect is unknown. */
+export type Outcome = Readonly<Record<string, unknown>> | undefined
+
+const signingNames: ReadonlySet<string> = new Set([
+  'operation',
+  'public_key',
+  'timestamp',
+  'nonce',
+  'signature',
+  'proof',
+])
+
+export class Calls {
+  readonly #options: CallsOptions
+
+  constructor(options: CallsOptions) {
+    this.#options = options
+  }
+
+  /** Carries out an operation with arguments as a tool takes them. */
+  run(operation: Operation, given: Arguments, calling: Calling): Promise<Outcome> {
+    const strange = Object.keys(given).find((name) => signingNames.has(name))
+    if (strange !== undefined) {
+      const message = `${strange} is the board's to fill in: leave it out, or send a whole signed command with the tool command`
+      return Promise.resolve({ ok: false, error: { code: 'unknown_field', message, field: strange } })
+    }
+    const command = commandOf(operation, given)
+    const { caller } = calling
+    // A token that may not read in private reads what everybody reads.
+    const signs = caller !== undefined && operation.scope !== undefined && caller.scopes.includes(operation.scope)
+    return this.execute(signs ? this.#signed(command, caller) : command, calling)
+  }
+
+  /** Sends a command as it stands. */
+  execute(command: object, { address, signal }: Calling): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const door = {
+        via: 'mcp',
+        address,
+        onGone: (callback: () => void) => signal.addEventListener('abort', callback, { once: true }),
+      }
+      this.#options.front.execute(Buffer.from(JSON.stringify(command)), door, (reply: Reply | undefined) =>
+        resolve(reply === undefined ? undefined : (JSON.parse(reply.body) as Outcome)),
+      )
+    })
+  }
+
+  #signed(fields: Readonly<Record<string, unknown>>, caller: Caller): object {
+    const command = {
+      ...fields,
+      public_key: caller.publicKey,
+      timestamp: this.#options.wallSeconds(),
+      nonce: randomBytes(16).toString('base64url'),
+    }
+    const { serviceId } = this.#options
+    // Values of a wrong type are signed as they are, and refused by the check of shapes.
+    const signature = isSignable(command) ? caller.sign(signingBytes(serviceId, command)) : Buffer.alloc(64)
+    return { ...command, signature: signature.toString('base64url') }
+  }
+}
+
+function commandOf(operation: Operation, given: Arguments): Readonly<Record<string, unknown>> {
+  const { data, ...rest } = given
+  // Many a client sends null for what it leaves out.
+  const fields = Object.entries(rest).filter(([, value]) => value !== null)
+  const { required, name } = operation
+  const isVersioned = hasDataVersion(operation)
+  const hasData = data !== undefined && data !== null
+  const filled =
+    typeof data === 'object' && data !== null && isVersioned ? { schema: 1, ...data } : hasData ? data : { schema: 1 }
+  const takesData = hasData || (required.includes('data' satisfies FieldName) && isVersioned)
+  return {
+    operation: name,
+    ...Object.fromEntries(fields),
+    ...(takesData ? { data: typeof filled === 'string' ? filled : JSON.stringify(filled) } : {}),
+  }
+}
+
+function isSignable(command: Readonly<Record<string, unknown>>): command is SignableCommand & typeof command {
+  return Object.values(command).every(
+    (value): value is FieldValue =>
+      typeof value === 'string' ||
+      Number.isSafeInteger(value) ||
+      (Array.isArray(value) && value.every((each) => typeof each === 'string')),
+  )
+}

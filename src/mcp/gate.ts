@@ -1,0 +1,65 @@
+/**
+ * Who may call what at /mcp, before the protocol is asked: reading what is public needs nothing, everything else a token.
+ * The refusals are those of RFC 6750 and of the MCP authorization text (2026-07-28): 401 without a good token, 403 where it
+ * lacks a scope, both with a challenge that says where to sign in and for what.
+ */
+import type { Scope } from '../operations/operation.ts'
+import type { Authenticate, Caller } from './caller.ts'
+import { type Need, toolByName } from './tool-list.ts'
+
+/** What a client asks for when it is told nothing else: a challenge with less would give a token that can do nothing else. */
+export const everydayScopes: readonly Scope[] = ['board:read', 'board:post', 'board:work', 'events:subscribe']
+
+export type Refused = {
+  readonly status: 401 | 403
+  readonly challenge: string
+  readonly body: { readonly error: string; readonly error_description: string }
+}
+
+export type Passed = { readonly caller: Caller | undefined }
+
+/** What a JSON-RPC message needs. */
+export function needOf(message: unknown): Need {
+  if (typeof message !== 'object' || message === null) return 'nothing'
+  const { method, params } = message as { method?: unknown; params?: { name?: unknown } }
+  if (method === 'events/subscribe' || method === 'events/unsubscribe') return { scope: 'events:subscribe' }
+  if (method !== 'tools/call' || typeof params?.name !== 'string') return 'nothing'
+  return toolByName.get(params.name)?.need ?? 'nothing'
+}
+
+export async function pass(
+  message: unknown,
+  authorization: string | undefined,
+  { authenticate, metadataUrl }: { authenticate: Authenticate; metadataUrl: string },
+): Promise<Passed | Refused> {
+  const need = needOf(message)
+  if (authorization === undefined)
+    return need === 'nothing'
+      ? { caller: undefined }
+      : unauthorized('Missing Authorization header', metadataUrl, need.scope)
+  const [, token] = /^Bearer +([\w.~+/-]+=*) *$/i.exec(authorization) ?? []
+  const caller = token === undefined ? undefined : await authenticate(token)
+  if (caller === undefined)
+    return unauthorized('The token is unknown, expired, revoked or for another resource', metadataUrl)
+  if (need === 'nothing' || need.scope === undefined || caller.scopes.includes(need.scope)) return { caller }
+  const wanted = [...new Set([...caller.scopes, need.scope])].join(' ')
+  const description = `This needs the scope ${need.scope}`
+  return {
+    status: 403,
+    challenge: challengeOf('insufficient_scope', description, wanted, metadataUrl),
+    body: { error: 'insufficient_scope', error_description: description },
+  }
+}
+
+function unauthorized(description: string, metadataUrl: string, scope?: Scope): Refused {
+  const wanted = [...new Set([...everydayScopes, ...(scope === undefined ? [] : [scope])])].join(' ')
+  return {
+    status: 401,
+    challenge: challengeOf('invalid_token', description, wanted, metadataUrl),
+    body: { error: 'invalid_token', error_description: description },
+  }
+}
+
+function challengeOf(error: string, description: string, scope: string, metadataUrl: string): string {
+  return `Bearer error="${error}", error_description="${description}", scope="${scope}", resource_metadata="${metadataUrl}"`
+}

@@ -113,7 +113,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
   const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
   let heads: Heads | undefined
-  const isReady = false
+  let isReady = false
   const { house, facts } = await openHouse(config, {
     directory,
     news,

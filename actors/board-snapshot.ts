@@ -8,7 +8,7 @@ import { Packr } from 'msgpackr'
 import { type Author, Board, type Page, type Room, type Visibility } from './board.ts'
 import { EventIndex, SlotList } from './event-index.ts'
 
-const format = 5
+const format = 6
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Uint8Array]

@@ -5,6 +5,7 @@
  * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
  */
 import type { Board } from './board.ts'
+import { workStates } from './market/work.ts'
 
 /** Kinds of rows; the numbers are in snapshots. */
 export const changeKinds = [
@@ -16,8 +17,14 @@ export const changeKinds = [
   'room.created',
   'document.written',
   'receiver.item',
+  ...workStates.map((state) => `work.${state}` as const),
 ] as const
 export type ChangeKind = (typeof changeKinds)[number]
+
+/** Those that are about something else than an event or a room. */
+const ofSubjects: ReadonlySet<ChangeKind> = new Set(
+  changeKinds.filter((kind) => kind === 'document.written' || kind === 'receiver.item' || kind.startsWith('work.')),
+)
 
 export type Change = {
   /** Change number, or journal number in a shard. */
@@ -27,7 +34,7 @@ export type Change = {
   readonly room: number
   /** Slot of the event it is about; of an edit, the slot of the edit. 0xffff_ffff where it is about something else. */
   readonly slot: number
-  /** Id (32 hex) of the document or receiver it is about, else ''. */
+  /** Id (32 hex) of the document, receiver or work it is about, else ''. */
   readonly subject: string
   /** Unix seconds. */
   readonly at: number
@@ -63,7 +70,7 @@ export class Changes {
 
   at(row: number): Change {
     const kind = changeKinds[this.#kind[row]!]!
-    const hasSubject = kind === 'document.written' || kind === 'receiver.item'
+    const hasSubject = ofSubjects.has(kind)
     return {
       position: this.#position[row]!,
       kind,

@@ -3,6 +3,10 @@ import { blobsDeciders } from './blobs/decide.ts'
 import { directDeciders } from './direct/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
 import { marksDeciders } from './events/decide.ts'
+import { creditDeciders } from './market/credits.ts'
+import { workDeciders } from './market/decide.ts'
+import { houseDeciders } from './market/house.ts'
+import { requestDeciders } from './market/requests.ts'
 import { peopleDeciders } from './people/decide.ts'
 import { delegationDeciders } from './people/delegating.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
@@ -10,6 +14,7 @@ import { receiversDeciders } from './receivers/decide.ts'
 import { rulesDeciders } from './rooms/decide.ts'
 import { decidePost, decideRoomCreate } from './rooms/room.ts'
 import { toolsDeciders } from './tools/decide.ts'
+import { worksDeciders } from './works/decide.ts'
 import type { Decider } from './write.ts'
 
 export const deciders: Readonly<Record<string, Decider>> = {
@@ -26,4 +31,9 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...blobsDeciders,
   ...receiversDeciders,
   ...toolsDeciders,
+  ...worksDeciders,
+  ...workDeciders,
+  ...requestDeciders,
+  ...houseDeciders,
+  ...creditDeciders,
 }

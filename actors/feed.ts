@@ -38,8 +38,8 @@ export class Feed {
 
   constructor(options: FeedOptions) {
     this.#options = options
-    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot.bytes)
-    this.state = kept?.state ?? new State()
+    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot.bytes, 'reading')
+    this.state = kept?.state ?? new State(undefined, 'reading')
     if (kept === undefined) return
     const [size, checkpoint, sizes, frames] = kept.more as PackedFeed
     this.#next = options.snapshot!.seq + 1

@@ -112,6 +112,8 @@ export type Event = {
   readonly expires?: number
   /** 16-byte ids of the attachments that it names; absent: none. */
   readonly blobs?: readonly Uint8Array[]
+  /** It is the request of a work that the same command makes. */
+  readonly isRequest?: true
   /** The door the command came by. */
   readonly via: string
 }

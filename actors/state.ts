@@ -11,6 +11,7 @@ import { Direct } from './direct/direct.ts'
 import { Documents } from './documents/documents.ts'
 import { none } from './event-index.ts'
 import { Marks } from './events/marks.ts'
+import { Market } from './market/market.ts'
 import type { ActPlace, Part } from './part.ts'
 import { Delegations } from './people/delegations.ts'
 import { People } from './people/people.ts'
@@ -18,6 +19,11 @@ import { Receivers } from './receivers/receivers.ts'
 import { type BoardRecord, RecordType } from './record.ts'
 import { Rules } from './rooms/rules.ts'
 import { Tools } from './tools/tools.ts'
+import { Bound } from './works/bound.ts'
+import { Mail } from './works/mail.ts'
+
+/** `deciding`: a shard, which has outboxes. `reading`: the feed, which only shows. */
+export type Role = 'deciding' | 'reading'
 
 type More = readonly [changes: unknown, parts: readonly unknown[], more: unknown]
 
@@ -33,11 +39,14 @@ export class State implements Core {
   readonly receivers: Receivers
   readonly tools = new Tools()
   readonly delegations: Delegations
+  readonly bound: Bound
+  readonly mail: Mail
+  readonly market = new Market()
   /** In the order of snapshots. */
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
 
-  constructor(board = new Board()) {
+  constructor(board = new Board(), role: Role = 'deciding') {
     this.board = board
     this.marks = new Marks(this)
     this.rules = new Rules(this)
@@ -47,6 +56,8 @@ export class State implements Core {
     this.blobs = new Blobs(this, this.marks)
     this.receivers = new Receivers(this)
     this.delegations = new Delegations(this)
+    this.bound = new Bound(this, this.marks, this.blobs)
+    this.mail = new Mail(this, role)
     this.#parts = [
       this.marks,
       this.rules,
@@ -57,6 +68,10 @@ export class State implements Core {
       this.receivers,
       this.tools,
       this.delegations,
+      // What is bound in which room is for those who decide; the feed has what they wrote down of it.
+      ...(role === 'deciding' ? [this.bound] : []),
+      this.market,
+      this.mail,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {
@@ -108,11 +123,11 @@ export class State implements Core {
   }
 
   /** Undefined: bytes of another format. */
-  static unpack(bytes: Uint8Array): { state: State; more: unknown } | undefined {
+  static unpack(bytes: Uint8Array, role: Role = 'deciding'): { state: State; more: unknown } | undefined {
     const kept = unpackBoard(bytes)
     if (kept === undefined) return undefined
     const [changes, parts, more] = kept.more as More
-    const state = new State(kept.board)
+    const state = new State(kept.board, role)
     if (parts.length !== state.#parts.length) return undefined
     state.changes.restore(changes as never)
     for (const [n, part] of state.#parts.entries()) part.restore(parts[n] as never)

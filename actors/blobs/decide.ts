@@ -19,7 +19,9 @@ const put: Decider = ({ state, board, now }, letter) => {
   if (room === undefined)
     return refuse('not_found', `there is no room ${letter.to}: make it with room.create, or with a first post`, 'room')
   const objection = fileObjection(state.rules.policyOf(room.name), room, letter, now)
-  if (objection !== undefined) return refuse(...objection)
+  // What a result needs may be hung on it, whatever the policy says.
+  const delivers = mayWrite(room, letter.author) && state.bound.isHolderIn(room.number, letter.author)
+  if (objection !== undefined && !delivers) return refuse(...objection)
   if (over_quota)
     return refuse(
       'quota_exhausted',
@@ -40,6 +42,8 @@ const remove: Decider = ({ state, board, now }, letter) => {
   if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
     return refuse('forbidden', 'only who put a file, or a moderator of its room, may delete it', 'target')
   if (isOwnersAlone(room, blob.author, letter)) return refuse('forbidden', ownersAlone, 'target')
+  if (blob.author === letter.author && blob.events.some((slot) => state.bound.liveResultAt(slot) !== undefined))
+    return refuse('wrong_state', 'this file hangs on the result of a work: it stays until that is settled', 'target')
   const facts: DeletedFacts = {
     target,
     reason,

@@ -96,7 +96,8 @@ export class Direct implements Part {
   onEvent(event: Event, slot: number): void {
     const room = this.#core.board.roomList[this.#core.board.events.room[slot]!]!
     const author = hex(event.author)
-    this.#spoken(room, author)
+    // What the board says of a work accepts nothing for anybody.
+    if (event.via !== 'board') this.#spoken(room, author)
     const said = spokenTo(event)
     const identities = new Set<string>(said.to === '' ? [] : [said.to])
     const target = event.reply === undefined ? none : this.#core.board.events.find(event.reply)

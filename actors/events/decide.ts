@@ -60,6 +60,8 @@ const hide = about((subject, { state, now }, letter) => {
   // The board hides what it screened; since then the room may have decided otherwise.
   if (isOfBoard(letter) && !isScreened(state.rules.policyOf(room.name), room, author, false))
     return refuse('wrong_state', 'this room does not have its author screened any more')
+  if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
+    return refuse('wrong_state', 'what the holder of a work delivers is not screened')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined) {
     const why = state.marks.hideOf(slot) === undefined ? `its text is gone: ${gone.reason}` : 'it is hidden already'
@@ -90,6 +92,13 @@ const redact = about((subject, { state, board, now }, letter) => {
   if (typeof by !== 'string') return by
   if (state.marks.redactionOf(slot) !== undefined)
     return refuse('wrong_state', 'this event was redacted already', 'event_id')
+  const told = state.bound.markedAt(slot)?.told
+  if (by === 'author' && told !== undefined && told.live && told.state !== 'open')
+    return refuse(
+      'wrong_state',
+      'this is the request of a work that somebody has claimed: it stays until that is settled',
+      'event_id',
+    )
   const facts: RedactFacts = { id, reason: letter.args.reason as string, by }
   if (!isPublic) return act(letter, now, { facts, isPublic })
   const entry = formatEntry({

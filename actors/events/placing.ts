@@ -67,6 +67,8 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
   const gone = marks.gone(slot, now)
   if (gone !== undefined)
     return no('wrong_state', `the text of this event is gone (${gone.reason}): it takes no new version`, 'data')
+  if (letter.op !== 'work.version' && state.bound.markedAt(slot) !== undefined)
+    return no('wrong_state', 'this is the request of a work: it is changed by work.edit alone', 'data')
   if (named !== slot && named !== newest)
     return no('conflict', `this version was replaced: the newest is ${events.idHex(newest)}`, 'data')
   if (marks.edits(slot).length + 1 >= versionsMax)

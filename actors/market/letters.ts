@@ -72,6 +72,10 @@ export type ReserveArgs = {
   /** Its public key; '' = nobody knows it. */
   readonly reviewer_key: string
   readonly terms: Terms
+  /** Of the reward, held on top of it. */
+  readonly fee: number
+  /** Seconds from its making to its deadline. */
+  readonly lifetime: number
   readonly limits: MarketLimits
 }
 
@@ -195,9 +199,19 @@ export type OpenFacts = StepFacts & {
 /** Facts of `work.create`, which nobody but the market sees. */
 export type ReserveFacts = {
   readonly work: string
+  /** SHA-256 of the command, 64 hex. */
+  readonly command: string
   readonly fixed: Omit<Fixed, 'is_public'>
   readonly begun: Changing
   readonly postings: readonly Posting[]
 }
+/** Facts of `work.void`. `voids`: event id of the command that is void with it, 32 hex. */
+export type VoidFacts = { readonly work: string; readonly voids: string; readonly postings: readonly Posting[] }
+/** Facts of `work.edit` (an edit is under way) and of `work.edited`, which has `voids` where the room refused it. */
+export type EditFacts = { readonly work: string; readonly edit: string }
+/** Facts of `work.observe`: what the market knows now, and what follows from it. */
+export type ObserveFacts = StepFacts & { readonly set: Partial<Changing> }
+export type WelcomeFacts = CreditFacts & { readonly identity: string; readonly network: string }
+export type RewardFacts = CreditFacts & { readonly subject: string; readonly reviewer: string }
 /** Facts of what moves credits and no work. */
 export type CreditFacts = { readonly postings: readonly Posting[] } & Readonly<Record<string, unknown>>

@@ -7,7 +7,15 @@
  */
 import type { WorkState } from './work.ts'
 
-export type Actor = 'requester' | 'worker' | 'reviewer' | 'reviewer or requester' | 'arbiter' | 'claimant' | 'system'
+export type Actor =
+  | 'requester'
+  | 'requester or moderator'
+  | 'worker'
+  | 'reviewer'
+  | 'reviewer or requester'
+  | 'arbiter'
+  | 'claimant'
+  | 'system'
 
 /** Clocks of a work: Unix seconds at which the row takes effect (clock.ts). */
 export type Clock = 'claim' | 'deadline' | 'review' | 'dispute' | 'arbitration' | 'recovery'
@@ -64,7 +72,7 @@ export const transitions = [
   row('create', [], 'open', 'work.create', 'requester', [], ['hold']),
   row('edit', ['open'], 'open', 'work.edit', 'requester', ['no_edit_under_way']),
   row('raise', ['open'], 'open', 'work.raise', 'requester', ['affordable'], ['raise']),
-  row('cancel', ['open'], 'cancelled', 'work.cancel', 'requester', [], ['refund']),
+  row('cancel', ['open'], 'cancelled', 'work.cancel', 'requester or moderator', [], ['refund']),
   row('request_gone', ['open'], 'cancelled', 'room', 'system', [], ['refund']),
   row('claim', ['open'], 'claimed', 'work.claim', 'claimant', [
     'not_a_party',

@@ -184,3 +184,27 @@ export function isIntact({ result }: Pick<Work, 'result'>): boolean {
 export function partiesOf({ requester, reviewer, worker }: Work): readonly string[] {
   return [...new Set(worker === '' ? [requester, reviewer] : [requester, reviewer, worker])]
 }
+
+/** Every field of a work, in the order in which a snapshot has them. */
+export const workKeys = [
+  'id',
+  'room',
+  'is_public',
+  'title',
+  'capabilities',
+  'simulated',
+  'eligibility',
+  'requester',
+  'requester_key',
+  'reviewer',
+  'reviewer_key',
+  'terms',
+  'created_at',
+  'deadline',
+  'held_at',
+  'updated_at',
+  'steps',
+  'shard',
+  'places',
+  ...(Object.keys(untouched('', '', 0, 0, '')) as (keyof Changing)[]),
+] as const satisfies readonly (keyof Work)[]

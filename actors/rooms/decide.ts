@@ -110,11 +110,14 @@ const addMember = owned((room, { now }, letter) => {
   return isFull(room) ? full : changed(room, letter, now, target, 'member')
 })
 
-const removeMember = owned((room, { now }, letter) => {
+const removeMember = owned((room, { state, now }, letter) => {
   const target = letter.args.target as string
   const role = roleOf(room, target)
   if (role === 'none') return refuse('not_found', 'that identity is no member of this room', 'target')
   if (role === 'owner') return refuse('wrong_state', 'an owner stays: give the room to another first', 'target')
+  const work = room.visibility === 'private' ? state.bound.liveWorkOf(room.number, target) : undefined
+  if (work !== undefined)
+    return refuse('wrong_state', `that identity is a party of work ${work}, and stays until it is settled`, 'target')
   return changed(room, letter, now, target, 'none')
 })
 

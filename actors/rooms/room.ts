@@ -9,7 +9,7 @@ import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
 import { type Placed, placeOf, type Wanted } from '../events/placing.ts'
 import { type Event, RecordType, type RoomCreated } from '../record.ts'
-import { type Decider, type Decision, type Planned, refuse, type WriteLetter } from '../write.ts'
+import { type Decider, type Decision, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { isScreened, objection } from './policy.ts'
 import { isOfBoard, mayWrite } from './roles.ts'
 
@@ -56,7 +56,8 @@ export const decidePost: Decider = (situation, letter) => {
   if (fault !== undefined) return refuse(fault.code, fault.message, 'attachments')
   const policy = state.rules.policyOf(letter.to)
   const { author, operator } = letter
-  if (room !== undefined && !isOfBoard(letter)) {
+  const delivers = isDelivery(situation, letter, placed, args.kind)
+  if (room !== undefined && !isOfBoard(letter) && !delivers) {
     const { proofBits } = args
     // A version lives as long as its original, which was asked for its time when it came.
     const ttl = isEdit ? policy.ttl_max : args.ttl
@@ -83,7 +84,7 @@ export const decidePost: Decider = (situation, letter) => {
     isPublic,
     ...(isPublic ? { entries: [entryOf(letter, hexId, seq, now)] } : {}),
   })
-  const toScreen = room !== undefined && !isOfBoard(letter) && isScreened(policy, room, author, operator)
+  const toScreen = room !== undefined && !isOfBoard(letter) && !delivers && isScreened(policy, room, author, operator)
   const reply: PostReply = {
     page: placed.page,
     seq,
@@ -94,6 +95,14 @@ export const decidePost: Decider = (situation, letter) => {
     ...(toScreen ? { screen: true } : {}),
   }
   return { ok: true, records: planned, reply }
+}
+
+/** The holder of a live fence delivers a result, or a new version of it: no policy of the room stands in his way. */
+function isDelivery({ state, board }: Situation, { author }: WriteLetter, placed: Placed, kind: string): boolean {
+  const slotOf = (id: string) => (id === '' ? none : board.events.find(Buffer.from(id, 'hex')))
+  const original = slotOf(placed.original)
+  if (original !== none) return state.bound.liveResultAt(original)?.told?.worker === author
+  return kind === 'result' && state.bound.holdsFence(slotOf(placed.replyTo), author)
 }
 
 /** Different kinds that one journal names, and pages of one room: all of them are in memory for good. */

@@ -2,6 +2,7 @@
 import { capabilities, type Described } from '../views/capabilities.ts'
 import { forAgents, llmsText, robotsText } from '../views/for-agents.ts'
 import { openapi } from '../views/openapi.ts'
+import { exampleLibraries } from '../views/operation-examples.ts'
 import { etagOf } from './answers.ts'
 import type { Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
@@ -16,6 +17,9 @@ export function documentPaths(board: Described): Readonly<Record<string, RouteHa
     '/for-agents': serve(text, forAgents(board)),
     '/llms.txt': serve(text, llmsText(board)),
     '/robots.txt': serve(text, robotsText),
+    ...Object.fromEntries(
+      Object.entries(exampleLibraries(board)).map(([name, code]) => [`/docs/${name}`, serve(text, code)]),
+    ),
   }
 }
 

@@ -24,6 +24,7 @@ const Update = Type.Object(
     event: Type.Optional(EventSchema),
     document: Type.Optional(id('the document written')),
     receiver: Type.Optional(id('the receive URL that got an item')),
+    work: Type.Optional(id('the work that is in a new state: see work.get')),
   },
   { title: 'Update', description: 'something that happened, with its subject as it is now' },
 )

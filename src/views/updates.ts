@@ -157,7 +157,13 @@ function updateJson(
   const where = room === undefined ? {} : { room }
   if (slot === nowhere) {
     const named =
-      kind === 'document.written' ? { document: subject } : kind === 'receiver.item' ? { receiver: subject } : {}
+      kind === 'document.written'
+        ? { document: subject }
+        : kind === 'receiver.item'
+          ? { receiver: subject }
+          : kind.startsWith('work.')
+            ? { work: subject }
+            : {}
     return JSON.stringify({ type, at, ...where, ...named })
   }
   const { reader, handle } = request

@@ -95,7 +95,16 @@ export type Signed = { readonly body: string; readonly eventId: string; readonly
 
 /** Always the same person for the same name. */
 export function person(name: string): Signer {
-  return opensslSigner(createHash('sha256').update(`test person ${name}`).digest())
+  const seed = createHash('sha256').update(`test person ${name}`).digest()
+  const signer = opensslSigner(seed)
+  seeds.set(signer.publicKey, seed)
+  return signer
+}
+
+/** Secret bytes of persons by public key, for programs that read them from a file. */
+const seeds = new Map<string, Buffer>()
+export function seedOf({ publicKey }: Signer): Buffer {
+  return seeds.get(publicKey)!
 }
 
 export class Client {

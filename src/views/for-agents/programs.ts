@@ -1,12 +1,14 @@
-/** The same in one page of JavaScript and one of Python, for /for-agents. A test runs both as they are served. */
+/**
+ * A page of JavaScript and one of Python that sign and send: with a first post for /for-agents, and by themselves as files that
+ * the examples of /docs use. Tests run all of them as they are served.
+ */
 import { FIELD_ORDER } from '../../format/signing.ts'
 
 const order = FIELD_ORDER.join(' ')
 
 /** Node 20 or newer, nothing to install. */
-export function javascript(address: string, serviceId: string): string {
-  return `// Save as agent.mjs, run with: node agent.mjs
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+export function javascriptLibrary(address: string, serviceId: string): string {
+  return `import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 
 const board = '${address}'
@@ -46,7 +48,13 @@ async function send(command) {
     const seconds = Number(answer?.headers.get('retry-after') ?? 1)
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
   }
+}`
 }
+
+/** The library and what a newcomer does with it first. */
+export function javascript(address: string, serviceId: string): string {
+  return `// Save as agent.mjs, run with: node agent.mjs
+${javascriptLibrary(address, serviceId)}
 
 const { command, event_id } = signed({ operation: 'post', room: 'lobby', text: 'Hello from JavaScript. "Grüße" 🌍\\n' })
 const { receipt } = await send(command)
@@ -67,9 +75,8 @@ for (let round = 0; round < 2; round++) {
 }
 
 /** Python 3.8 or newer with the package `cryptography`. */
-export function python(address: string, serviceId: string): string {
-  return `# Save as agent.py, run with: pip install cryptography && python3 agent.py
-import base64, hashlib, json, os, secrets, time, urllib.error, urllib.request
+export function pythonLibrary(address: string, serviceId: string): string {
+  return `import base64, hashlib, json, os, secrets, time, urllib.error, urllib.request
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -105,7 +112,13 @@ def send(command):
                 raise SystemExit(error.read().decode())
             time.sleep(int(error.headers.get("Retry-After", "1")))
         except OSError:
-            time.sleep(1)
+            time.sleep(1)`
+}
+
+/** The library and what a newcomer does with it first. */
+export function python(address: string, serviceId: string): string {
+  return `# Save as agent.py, run with: pip install cryptography && python3 agent.py
+${pythonLibrary(address, serviceId)}
 
 command, event_id = signed(operation="post", room="lobby", text='Hello from Python. "Grüße" 🌍\\n')
 receipt = send(command)["receipt"]

@@ -1,0 +1,117 @@
+/**
+ * Time: what a work has become by itself. A timeout takes effect at its due time, whoever notices it and when: a reader sees it at
+ * once, the next command about it or the sweeper writes it down, and both work it out here.
+ *
+ * Several that are due take effect in the order of their due times, each from the state that the one before left; of two that are
+ * due in the same second the deadline goes first.
+ */
+import { effectOf } from './effects.ts'
+import { holds } from './guards.ts'
+import type { Step } from './letters.ts'
+import { codes, postingsOf } from './postings.ts'
+import { type Clock, type Transition, transitionsOn } from './table.ts'
+import { finalStates, inFlight, type Work, type WorkState } from './work.ts'
+
+/** The recovery epoch: which, and when it began here. */
+export type Epoch = { readonly generation: string; readonly at: number }
+
+/** A backup was restored while somebody was in the middle of it, and its worker has not said yet that it still stands. */
+export function isUnconfirmed({ state, generation }: Work, epoch: Epoch): boolean {
+  return generation !== epoch.generation && inFlight.has(state)
+}
+
+/** Where it stands for the rules: what is stored, unless it has to be confirmed. */
+export function stateOf(work: Work, epoch: Epoch): WorkState {
+  return isUnconfirmed(work, epoch) ? 'recovery_required' : work.state
+}
+
+/** Unix seconds at which a clock of a work runs out. */
+export function dueOf(work: Work, clock: Clock, epoch: Epoch): number {
+  switch (clock) {
+    case 'claim':
+      return work.claim_expires_at
+    case 'deadline':
+      return work.deadline
+    case 'review':
+      return work.review_due
+    case 'dispute':
+      return work.dispute_due
+    case 'arbitration':
+      return work.arbitration_due
+    case 'recovery':
+      return epoch.at + work.terms.recovery_window
+  }
+}
+
+const timeouts = transitionsOn.get('timeout')!
+
+type Due = { readonly row: Transition; readonly at: number }
+
+/** What time alone will do to it next, whenever that is; undefined: nothing. */
+function nextTimeout(work: Work, epoch: Epoch): Due | undefined {
+  if (finalStates.has(work.state)) return undefined
+  const state = stateOf(work, epoch)
+  let next: Due | undefined
+  for (const row of timeouts) {
+    if (!row.from.includes(state)) continue
+    const at = dueOf(work, row.due!, epoch)
+    const isSooner = next === undefined || at < next.at || (at === next.at && row.due === 'deadline')
+    if (isSooner && holds(row, { work, at })) next = { row, at }
+  }
+  return next
+}
+
+/** When time alone changes it next; Infinity: never. */
+export function nextDue(work: Work, epoch: Epoch): number {
+  return nextTimeout(work, epoch)?.at ?? Number.POSITIVE_INFINITY
+}
+
+/** The timeouts that are due at `now`, in order, and the work behind them; the work itself when there are none. */
+export function settled(
+  stored: Work,
+  now: number,
+  epoch: Epoch,
+): { readonly work: Work; readonly steps: readonly Step[] } {
+  let work = stored
+  const steps: Step[] = []
+  for (let due = nextTimeout(work, epoch); due !== undefined && due.at <= now; due = nextTimeout(work, epoch)) {
+    const step = stepOf(due.row, work, { at: due.at, generation: epoch.generation })
+    steps.push(step)
+    work = after(work, step)
+  }
+  return { work, steps }
+}
+
+/** A row carried out on a work: what it sets, and what it moves. */
+export function stepOf(
+  row: Transition,
+  work: Work,
+  by: Parameters<typeof effectOf>[2] & { readonly reason?: string },
+): Step {
+  const { at, generation, reason } = by
+  const { set, moving = {} } = effectOf(row, work, by)
+  const postings = postingsOf(row.postings, work, { cause: String(work.steps + 1), at, ...moving })
+  const hold = postings.find(({ code }) => code === codes.hold)
+  const bond = postings.find(({ code }) => code === codes.bond)
+  const changed: Step['set'] = {
+    ...set,
+    state: row.to,
+    generation,
+    ...(hold === undefined ? {} : { hold: hold.id }),
+    ...(bond === undefined ? {} : { bond: bond.id, bond_amount: bond.amount }),
+  }
+  return {
+    transition: row.name as Step['transition'],
+    at,
+    state: row.to,
+    fence: set.fence ?? work.fence,
+    ...(reason === undefined || reason === '' ? {} : { reason }),
+    set: changed,
+    postings,
+  }
+}
+
+/** The work behind a step, as a new object. */
+export function after(work: Work, step: Step): Work {
+  return { ...work, ...step.set, updated_at: step.at, steps: work.steps + 1 }
+}

@@ -1,0 +1,103 @@
+/**
+ * What is publicly known of how an identity deals with works: how many results were accepted and rejected, what ran out, and how
+ * long verdicts took. Only public works that are not simulated count.
+ */
+import type { Step } from './letters.ts'
+import type { TransitionName } from './table.ts'
+import type { Work } from './work.ts'
+
+export type Dealings = {
+  accepted: number
+  rejected: number
+  lapsed: number
+  /** Tenths of an hour from submission to verdict -> how often. */
+  readonly waits: Map<number, number>
+}
+
+type PackedDealings = readonly (readonly [
+  identity: string,
+  accepted: number,
+  rejected: number,
+  lapsed: number,
+  waits: readonly (readonly [number, number])[],
+])[]
+
+const accepted: ReadonlySet<TransitionName> = new Set(['accept', 'accept_unconfirmed', 'silence', 'rule_all'])
+const rejected: ReadonlySet<TransitionName> = new Set([
+  'concede',
+  'concede_reopen',
+  'undisputed',
+  'undisputed_reopen',
+  'unruled',
+  'rule_none',
+])
+/** A claim ran out, or a revision did. */
+const lapsed: ReadonlySet<TransitionName> = new Set(['lapse', 'revision_lapse'])
+const verdicts: ReadonlySet<TransitionName> = new Set(['accept', 'accept_unconfirmed', 'revise', 'reject'])
+/** A review ran out. */
+const unreviewed: ReadonlySet<TransitionName> = new Set(['silence', 'silence_disputed'])
+
+export class Records {
+  readonly asWorker = new Map<string, Dealings>()
+  readonly asRequester = new Map<string, Dealings>()
+
+  /** `before`: the work before this step. */
+  note(before: Work, { transition, at }: Step): void {
+    if (!before.is_public || before.simulated) return
+    const has = (set: ReadonlySet<TransitionName>) => (set.has(transition) ? 1 : 0)
+    const wait = verdicts.has(transition) ? Math.round((at - before.submitted_at) / 360) : -1
+    const expiredClaim = transition === 'expire' && before.worker !== '' ? 1 : 0
+    if (before.worker !== '')
+      add(this.asWorker, before.worker, [has(accepted), has(rejected), has(lapsed) + expiredClaim], wait)
+    add(this.asRequester, before.requester, [has(accepted), has(rejected), has(unreviewed)], wait)
+  }
+
+  /** Had no result accepted yet. */
+  isNewcomer(identity: string): boolean {
+    return (this.asWorker.get(identity)?.accepted ?? 0) === 0
+  }
+
+  pack(): readonly PackedDealings[] {
+    return [this.asWorker, this.asRequester].map((table) =>
+      [...table].map(
+        ([identity, each]) => [identity, each.accepted, each.rejected, each.lapsed, [...each.waits]] as const,
+      ),
+    )
+  }
+
+  restore(packed: readonly PackedDealings[]): void {
+    for (const [n, table] of [this.asWorker, this.asRequester].entries())
+      for (const [identity, accepted, rejected, lapsed, waits] of packed[n]!)
+        table.set(identity, { accepted, rejected, lapsed, waits: new Map(waits) })
+  }
+}
+
+function add(
+  table: Map<string, Dealings>,
+  identity: string,
+  [accepted, rejected, lapsed]: readonly [number, number, number],
+  wait: number,
+): void {
+  if (accepted + rejected + lapsed === 0 && wait < 0) return
+  let found = table.get(identity)
+  if (found === undefined) {
+    found = { accepted: 0, rejected: 0, lapsed: 0, waits: new Map() }
+    table.set(identity, found)
+  }
+  found.accepted += accepted
+  found.rejected += rejected
+  found.lapsed += lapsed
+  if (wait >= 0) found.waits.set(wait, (found.waits.get(wait) ?? 0) + 1)
+}
+
+/** The middle one of all waits, in hours; undefined: there was none. */
+export function medianHours({ waits }: Pick<Dealings, 'waits'>): number | undefined {
+  const sorted = [...waits].sort(([a], [b]) => a - b)
+  const count = sorted.reduce((sum, [, times]) => sum + times, 0)
+  let passed = 0
+  for (const [tenths, times] of sorted) {
+    passed += times
+    if (passed * 2 >= count) return tenths / 10
+  }
+  return undefined
+}

@@ -1,0 +1,337 @@
+/**
+ * What a room knows of the works in it: which of its events is the request of a work and which its result, who the parties
+ * are, and what it has still to say to the market about those events (spec-work.md, "Bound events").
+ *
+ * Of how a work stands a room knows what it was told last. What becomes of a marked event is written down here as an
+ * observation, in order, until the market has heard it; only of what the room was told of, so that the market always knows
+ * what is spoken of.
+ */
+import type { Blobs } from '../blobs/blobs.ts'
+import type { Core } from '../core.ts'
+import { none } from '../event-index.ts'
+import type { HideFacts, Marks, RedactFacts, RestoreFacts } from '../events/marks.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act, Event } from '../record.ts'
+import type { Observation, ObservedArgs, RoomRefusal, TellArgs, UnbindArgs } from './letters.ts'
+import { resultHashOf } from './result-hash.ts'
+
+/** A result that the room has bound: the hash of its newest version then, and how many versions it had. */
+export type Binding = { readonly result: string; readonly sha256: string; readonly versions: number }
+
+export type Marked = {
+  /** 32 hex: the event id of its request. */
+  readonly work: string
+  /** 32 hex of the command that had it marked. */
+  readonly command: string
+  /** The newest tell, or undefined before the first. */
+  told: TellArgs | undefined
+  /** By command: bound, and not yet known to be taken. */
+  readonly bindings: Map<string, Binding>
+  /** The result of the work, as it was bound. */
+  result: Binding | undefined
+  /** Slot of a reply that was bound, or that the holder of the live fence posted as a `result` -> hash of its newest version. */
+  readonly delivered: Map<number, string>
+  /** Slots of marked events that their own author has hidden. */
+  readonly hiddenByAuthor: Set<number>
+  /** Observations made, and those that the market has not heard. */
+  observations: number
+  readonly unheard: Observation[]
+}
+
+/** Refusals are kept for a day: whoever asks again asks within minutes of a start. */
+const refusalSeconds = 86_400
+
+type PackedMarked = readonly [
+  work: string,
+  command: string,
+  told: TellArgs | null,
+  bindings: readonly (readonly [command: string, binding: Binding])[],
+  result: Binding | null,
+  delivered: readonly (readonly [slot: number, sha256: string])[],
+  hiddenByAuthor: readonly number[],
+  observations: number,
+  unheard: readonly Observation[],
+]
+type Kept = { readonly refusal: RoomRefusal; readonly at: number }
+type Packed = readonly [marked: readonly PackedMarked[], refusals: readonly (readonly [command: string, kept: Kept])[]]
+
+export class Bound implements Part {
+  readonly acts: Part['acts'] = {
+    'work.mark': ({ facts }) => this.#add(this.#slotOf(facts.work as string), facts.command as string),
+    'work.bind': ({ facts }) => this.#bind(facts as { work: string; command: string } & Binding),
+    'work.unbind': ({ facts }) => this.#unbind(facts as UnbindArgs),
+    'work.refusal': (act) => this.#refuse(act),
+    'work.tell': (act, place) => this.#tell(act.facts as TellArgs, place),
+    'work.observed': ({ facts }) => this.#observed(facts as ObservedArgs),
+  }
+  readonly #core: Core
+  readonly #marks: Marks
+  readonly #blobs: Blobs
+  /** By slot of the request. */
+  readonly #marked = new Map<number, Marked>()
+  /** Slot of a result -> the work that it belongs to. */
+  readonly #results = new Map<number, Marked>()
+  readonly #refusals = new Map<string, Kept>()
+
+  constructor(core: Core, marks: Marks, blobs: Blobs) {
+    this.#core = core
+    this.#marks = marks
+    this.#blobs = blobs
+  }
+
+  /** The work whose request is at this slot, or at the slot of a version of it. */
+  markedAt(slot: number): Marked | undefined {
+    return this.#marked.size === 0 || slot === none ? undefined : this.#marked.get(this.#marks.original(slot))
+  }
+
+  /** The work with this id (32 hex). */
+  find(work: string): Marked | undefined {
+    return this.markedAt(this.#slotOf(work))
+  }
+
+  /** The live work whose result is at this slot, or whose holder has delivered it there. */
+  liveResultAt(slot: number): Marked | undefined {
+    if (this.#marked.size === 0) return undefined
+    const original = this.#marks.original(slot)
+    const bound = this.#results.get(original)
+    const found = bound ?? this.markedAt(this.#core.board.events.parent[original]!)
+    const isOne = bound !== undefined || found?.delivered.has(original) === true
+    return isOne && found?.told?.live === true ? found : undefined
+  }
+
+  /** The hash of what the holder of the live fence has delivered at this slot, kept while its text can be taken away. */
+  deliveredHash(slot: number): string | undefined {
+    const original = this.#marks.original(slot)
+    return this.markedAt(this.#core.board.events.parent[original]!)?.delivered.get(original)
+  }
+
+  /** Its own author took this event away: by redacting it, or by hiding it as a moderator. */
+  isGoneByAuthor(slot: number): boolean {
+    const original = this.#marks.original(slot)
+    const { board } = this.#core
+    const marked = this.#marked.get(original) ?? this.markedAt(board.events.parent[original]!)
+    return this.#marks.redactionOf(original)?.by === 'author' || marked?.hiddenByAuthor.has(original) === true
+  }
+
+  /** May this identity deliver a result to the event at this slot, whatever the policy of the room says? */
+  holdsFence(slot: number, identity: string): boolean {
+    return isHolder(slot === none ? undefined : this.markedAt(slot), identity)
+  }
+
+  /** This identity holds the live fence of some work in this room. */
+  isHolderIn(room: number, identity: string): boolean {
+    const { events } = this.#core.board
+    for (const [slot, marked] of this.#marked) if (events.room[slot] === room && isHolder(marked, identity)) return true
+    return false
+  }
+
+  /** This identity is a party of a live work in this room: its id. */
+  liveWorkOf(room: number, identity: string): string | undefined {
+    const { events } = this.#core.board
+    for (const [slot, { work, told }] of this.#marked) {
+      if (events.room[slot] !== room || told?.live !== true) continue
+      if ([told.requester, told.reviewer, told.worker].includes(identity)) return work
+    }
+    return undefined
+  }
+
+  refusalOf(command: string): RoomRefusal | undefined {
+    return this.#refusals.get(command)?.refusal
+  }
+
+  /** What the market has still to hear, of each work in order. */
+  unheard(): Observation[] {
+    return [...this.#marked.values()].flatMap(({ unheard }) => unheard)
+  }
+
+  /** What was bound and is not known to be taken. */
+  unsettled(): { readonly work: string; readonly command: string; readonly result: string }[] {
+    return [...this.#marked.values()].flatMap(({ work, bindings }) =>
+      [...bindings].map(([command, { result }]) => ({ work, command, result })),
+    )
+  }
+
+  onEvent(event: Event, slot: number): void {
+    if (event.isRequest === true) this.#add(slot, this.#core.board.events.idHex(slot))
+    if (this.#marked.size === 0) return
+    const original = this.#marks.original(slot)
+    const parent = this.#core.board.events.parent[original]!
+    if (parent === none) return
+    const marked = this.markedAt(parent)
+    if (marked === undefined) return
+    const isDelivered = event.kind === 'result' && this.holdsFence(parent, hex(event.author))
+    const isResult = this.#results.has(original)
+    if (!isDelivered && !isResult && !marked.delivered.has(original)) return
+    // A text that has left the disk since has no hash any more: what it was is in what was written down then.
+    const sha256 = resultHashOf(event, this.#blobs) ?? ''
+    marked.delivered.set(original, sha256)
+    if (isResult && slot !== original)
+      this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
+  }
+
+  onAct(act: Act): void {
+    const change = seen[act.op]
+    if (change === undefined || this.#marked.size === 0) return
+    const slot = this.#core.board.events.find((act.facts as HideFacts | RestoreFacts | RedactFacts).id)
+    const asRequest = this.#marked.get(slot)
+    const asResult = this.#results.get(slot)
+    const marked = asRequest ?? asResult ?? this.markedAt(this.#core.board.events.parent[slot]!)
+    if (marked === undefined) return
+    const by = this.#authorOf(slot) === hex(act.author) ? 'author' : 'other'
+    if (change === 'hidden' && by === 'author') marked.hiddenByAuthor.add(slot)
+    if (change === 'restored') marked.hiddenByAuthor.delete(slot)
+    if (asRequest !== undefined) this.#observe(marked, { event: 'request', change, by })
+    if (asResult !== undefined) this.#observe(marked, { event: 'result', change, by })
+  }
+
+  pack(): Packed {
+    return [
+      [...this.#marked.values()].map(
+        ({ work, command, told, bindings, result, delivered, hiddenByAuthor, observations, unheard }) =>
+          [
+            work,
+            command,
+            told ?? null,
+            [...bindings],
+            result ?? null,
+            [...delivered],
+            [...hiddenByAuthor],
+            observations,
+            unheard,
+          ] as const,
+      ),
+      [...this.#refusals],
+    ]
+  }
+
+  restore([marked, refusals]: Packed): void {
+    for (const [work, command, told, bindings, result, delivered, hiddenByAuthor, observations, unheard] of marked) {
+      const one: Marked = {
+        work,
+        command,
+        told: told ?? undefined,
+        bindings: new Map(bindings),
+        result: result ?? undefined,
+        delivered: new Map(delivered),
+        hiddenByAuthor: new Set(hiddenByAuthor),
+        observations,
+        unheard: [...unheard],
+      }
+      this.#marked.set(this.#slotOf(work), one)
+      if (one.result !== undefined) this.#results.set(this.#slotOf(one.result.result), one)
+    }
+    for (const [command, kept] of refusals) this.#refusals.set(command, kept)
+  }
+
+  #add(slot: number, command: string): void {
+    this.#marked.set(slot, {
+      work: this.#core.board.events.idHex(slot),
+      command,
+      told: undefined,
+      bindings: new Map(),
+      result: undefined,
+      delivered: new Map(),
+      hiddenByAuthor: new Set(),
+      observations: 0,
+      unheard: [],
+    })
+  }
+
+  #bind({ work, command, result, sha256, versions }: { work: string; command: string } & Binding): void {
+    const marked = this.find(work)!
+    marked.bindings.set(command, { result, sha256, versions })
+    marked.delivered.set(this.#slotOf(result), sha256)
+  }
+
+  #unbind({ work, command }: UnbindArgs): void {
+    this.find(work)!.bindings.delete(command)
+  }
+
+  #refuse({ at, facts }: Act): void {
+    const { command, refusal } = facts as { command: string; refusal: RoomRefusal }
+    for (const [old, kept] of this.#refusals) {
+      if (at - kept.at < refusalSeconds) break
+      this.#refusals.delete(old)
+    }
+    this.#refusals.set(command, { refusal, at })
+  }
+
+  #tell(told: TellArgs, place: ActPlace): void {
+    const slot = this.#slotOf(told.work)
+    const marked = this.#marked.get(slot)!
+    const before = marked.told
+    marked.told = told
+    this.#takeResult(marked, told)
+    if (!told.live || before?.worker !== told.worker) marked.delivered.clear()
+    if (before === undefined) this.#lookBack(marked, slot, 'request')
+    const { board, changes } = this.#core
+    const room = board.events.room[slot]!
+    // Of public works the feed tells, by what the market has written.
+    if (board.roomList[room]!.visibility === 'public') return
+    for (const [state, at] of told.states)
+      changes.add(`work.${state}`, { position: place.change, room, slot: none, subject: told.work, at })
+  }
+
+  /** The market names the result: what was bound for it counts, and what has become of it since is said. */
+  #takeResult(marked: Marked, { result }: TellArgs): void {
+    const taken = [...marked.bindings].find(([, binding]) => binding.result === result)
+    if (taken !== undefined) marked.bindings.delete(taken[0])
+    if (marked.result !== undefined && marked.result.result !== result) {
+      this.#results.delete(this.#slotOf(marked.result.result))
+      marked.result = undefined
+    }
+    if (taken === undefined || result === '') return
+    const slot = this.#slotOf(result)
+    marked.result = taken[1]
+    this.#results.set(slot, marked)
+    if (this.#marks.edits(slot).length + 1 > taken[1].versions) {
+      const sha256 = marked.delivered.get(slot) ?? ''
+      this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
+    }
+    this.#lookBack(marked, slot, 'result')
+  }
+
+  /** Says what became of an event before the room was told that it is one to speak of. */
+  #lookBack(marked: Marked, slot: number, event: 'request' | 'result'): void {
+    const redaction = this.#marks.redactionOf(slot)
+    if (redaction === undefined && this.#marks.hideOf(slot) === undefined) return
+    const by = this.isGoneByAuthor(slot) ? 'author' : 'other'
+    this.#observe(marked, { event, change: redaction === undefined ? 'hidden' : 'redacted', by })
+  }
+
+  #observe(marked: Marked, what: Omit<Observation, 'work' | 'n'>): void {
+    if (marked.told?.live !== true) return
+    marked.observations++
+    marked.unheard.push({ work: marked.work, n: marked.observations, ...what })
+  }
+
+  #observed({ work, n }: ObservedArgs): void {
+    const { unheard } = this.find(work)!
+    while (unheard.length > 0 && unheard[0]!.n <= n) unheard.shift()
+  }
+
+  #slotOf(id: string): number {
+    return this.#core.board.events.find(Buffer.from(id, 'hex'))
+  }
+
+  #authorOf(slot: number): string {
+    const { events, authorList } = this.#core.board
+    return authorList[events.author[slot]!]!.id
+  }
+}
+
+function isHolder(marked: Marked | undefined, identity: string): boolean {
+  const told = marked?.told
+  return told?.live === true && told.fence > 0 && told.worker === identity
+}
+
+/** Acts that take a text away or bring it back. */
+const seen: Readonly<Record<string, 'hidden' | 'restored' | 'redacted'>> = {
+  'room.hide': 'hidden',
+  'room.restore': 'restored',
+  'event.redact': 'redacted',
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}

@@ -1,0 +1,260 @@
+/**
+ * What a room decides about the works in it: takes requests and new versions of them, binds results, hears how a work stands.
+ *
+ * These letters come from the board itself. Each is decided once: a request that stands was taken, a refusal is kept by the id
+ * of the command, and the window of 300 s is not looked at again. Pure functions of the state and the records.
+ */
+import type { Board, Room } from '../board.ts'
+import { none } from '../event-index.ts'
+import { type Act, type Event, RecordType } from '../record.ts'
+import { mayWrite } from '../rooms/roles.ts'
+import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
+import type { Decider, Decision, Situation, WriteLetter } from '../write.ts'
+import type {
+  BindArgs,
+  BoundReply,
+  ObservedArgs,
+  RequestArgs,
+  RequestVerdict,
+  RoomRefusal,
+  TellArgs,
+  UnbindArgs,
+} from './letters.ts'
+import { resultHashOf } from './result-hash.ts'
+
+/** The request of a work is a post that the same command makes. */
+const postRequest: Decider = (situation, letter) => {
+  const { work } = letter.args as unknown as RequestArgs
+  if (situation.state.bound.find(work) !== undefined) return taken(situation, work)
+  return (
+    refusedBefore(situation, letter) ??
+    reviewerObjection(situation, letter) ??
+    posted(situation, letter, { kind: 'request', supersedes: '' }, (record) => ({ ...record, isRequest: true }))
+  )
+}
+
+/** The request of a work is an event that stands. */
+const markRequest: Decider = (situation, letter) => {
+  const { state, board, now } = situation
+  const { work } = letter.args as unknown as RequestArgs
+  const slot = board.events.find(Buffer.from(work, 'hex'))
+  const room = board.rooms.get(letter.to)
+  const marked = state.bound.find(work)
+  if (marked?.command === hex(letter.id)) return taken(situation, work)
+  const before = refusedBefore(situation, letter)
+  if (before !== undefined) return before
+  const no = (code: string, message: string) => refusal(letter, now, { code, message, field: 'event_id' })
+  if (room === undefined || slot === none || board.events.room[slot] !== room.number || !mayWrite(room, letter.author))
+    return no('not_found', `there is no event ${work}`)
+  if (board.authorList[board.events.author[slot]!]!.id !== letter.author)
+    return no('forbidden', 'a work is made of a request of your own: post one of kind request')
+  if (state.marks.isEdit(slot)) return no('wrong_state', 'name the request itself, not a version of it')
+  if (board.events.root[slot] !== none || board.kind(slot) !== 'request')
+    return no('wrong_state', 'a work is made of a post of kind request that begins a thread')
+  if (board.events.expires[slot] !== 0) return no('wrong_state', 'the request of a work has no ttl: post it without')
+  const gone = state.marks.gone(slot, now)
+  if (gone !== undefined) return no('wrong_state', `the text of this request is gone: ${gone.reason}`)
+  if (marked !== undefined) return no('conflict', 'this request is that of a work already: see work.get')
+  const objection = reviewerObjection(situation, letter)
+  if (objection !== undefined) return objection
+  const verdict = verdictOf(situation, slot)
+  return noted(letter, now, 'work.mark', { work, command: hex(letter.id) }, verdict)
+}
+
+/** A new version of the request; only the market lets one through. */
+const newVersion: Decider = (situation, letter) => {
+  const { work } = letter.args as unknown as RequestArgs
+  const { board } = situation
+  if (board.events.find(letter.id) !== none) return taken(situation, work)
+  return (
+    refusedBefore(situation, letter) ?? posted(situation, letter, { kind: '', supersedes: work }, (record) => record)
+  )
+}
+
+/** What a reply is that is about to be submitted; bound where it can be a result, until the market has decided. */
+const bind: Decider = (situation, letter) => {
+  const { state, board, now } = situation
+  const { work, result } = letter.args as unknown as BindArgs
+  const command = hex(letter.id)
+  const marked = state.bound.find(work)
+  const named = board.events.find(Buffer.from(result, 'hex'))
+  const room = board.rooms.get(letter.to)
+  if (marked === undefined || named === none || room === undefined || board.events.room[named] !== room.number)
+    return fault('not_found', `there is no event ${result} in the room of this work`)
+  const slot = state.marks.original(named)
+  const id = board.events.idHex(slot)
+  const author = board.authorList[board.events.author[slot]!]!.id
+  const reply = (sha256: string): BoundReply => ({ id, author, reply_to: work, sha256 })
+  const before = marked.bindings.get(command)
+  if (before !== undefined) return { ok: true, records: [], reply: reply(before.sha256) }
+  if (author !== letter.author) return fault('forbidden', 'a result is a reply of your own')
+  if (board.events.parent[slot] !== board.events.find(Buffer.from(work, 'hex')))
+    return fault('wrong_state', 'a result is a reply to the request of its work: post it with reply_to')
+  if (board.events.expires[slot] !== 0) return fault('wrong_state', 'a result has no ttl: post it without')
+  const isGone = state.marks.gone(slot, now) !== undefined
+  const kept = state.bound.deliveredHash(slot)
+  // What others took away of the holder of the fence still counts: nobody gets a result for nothing by hiding it.
+  if (isGone && (kept === undefined || kept === '' || state.bound.isGoneByAuthor(slot)))
+    return fault('not_found', 'this reply is not shown any more: a result has to be there when it is submitted')
+  const sha256 = isGone ? kept! : hashAt(situation, slot)
+  if (isCopied(situation, slot, sha256))
+    return fault('conflict', 'an earlier reply of somebody else says exactly the same')
+  const versions = state.marks.edits(slot).length + 1
+  return noted(letter, now, 'work.bind', { work, command, result: id, sha256, versions }, reply(sha256))
+}
+
+const unbind: Decider = ({ state, now }, letter) => {
+  const { work, command } = letter.args as unknown as UnbindArgs
+  if (state.bound.find(work)?.bindings.has(command) !== true) return nothingNew
+  return noted(letter, now, 'work.unbind', { work, command }, {})
+}
+
+const tell: Decider = ({ state, now }, letter) => {
+  const told = letter.args as unknown as TellArgs
+  const marked = state.bound.find(told.work)
+  if (marked === undefined) throw new Error(`the market told of ${told.work}, which this room never took`)
+  if (marked.told !== undefined && marked.told.n >= told.n) return nothingNew
+  return noted(letter, now, 'work.tell', told, {})
+}
+
+const observed: Decider = ({ state, now }, letter) => {
+  const { work, n } = letter.args as unknown as ObservedArgs
+  const first = state.bound.find(work)?.unheard[0]
+  if (first === undefined || first.n > n) return nothingNew
+  return noted(letter, now, 'work.observed', { work, n }, {})
+}
+
+export const worksDeciders: Readonly<Record<string, Decider>> = {
+  'work.post': postRequest,
+  'work.mark': markRequest,
+  'work.version': newVersion,
+  'work.bind': bind,
+  'work.unbind': unbind,
+  'work.tell': tell,
+  'work.observed': observed,
+}
+
+const nothingNew: Decision = { ok: true, records: [], reply: {} }
+
+/** A note of the room for itself, which nobody signed: no reader sees it. */
+function noted(letter: WriteLetter, now: number, op: string, facts: Act['facts'], reply: object): Decision {
+  const author = Buffer.from(letter.author, 'hex')
+  const record: Act = { type: RecordType.act, room: letter.to, at: now, author, op, facts }
+  return {
+    ok: true,
+    records: [{ record, key: letter.id, isPublic: false }],
+    reply: reply as Readonly<Record<string, unknown>>,
+  }
+}
+
+/** Decided as any post of its author; the verdict is the reply. */
+function posted(
+  situation: Situation,
+  letter: WriteLetter,
+  { kind, supersedes }: { kind: string; supersedes: string },
+  shape: (record: Event) => Event,
+): Decision {
+  const { proofBits, page } = letter.args as unknown as RequestArgs
+  const args: PostArgs = { page, kind, replyTo: '', supersedes, ttl: 0, attachments: [], proofBits }
+  const decision = decidePost(situation, { ...letter, args })
+  if (!decision.ok) return refusal(letter, situation.now, decision.refusal)
+  const reply = decision.reply as PostReply
+  const { text } = (JSON.parse(Buffer.from(letter.by.signed).toString('utf8')) as { command: { text: string } }).command
+  const versions = supersedes === '' ? 1 : situation.state.marks.edits(slotOf(situation, supersedes)).length + 2
+  const verdict: RequestVerdict = {
+    taken: true,
+    version: hex(letter.id),
+    versions,
+    isPublic: reply.isPublic,
+    ...(reply.screen === true ? { screen: { text, at: reply.at } } : {}),
+  }
+  const records = decision.records.map((planned) =>
+    planned.record.type === RecordType.event ? { ...planned, record: shape(planned.record) } : planned,
+  )
+  return { ok: true, records, reply: verdict }
+}
+
+function taken(situation: Situation, work: string): Decision {
+  return { ok: true, records: [], reply: verdictOf(situation, slotOf(situation, work)) }
+}
+
+function verdictOf({ state, board }: Situation, slot: number): RequestVerdict {
+  const versions = state.marks.edits(slot).length + 1
+  const room = board.roomList[board.events.room[slot]!]!
+  const version = board.events.idHex(state.marks.newest(slot))
+  return { taken: true, version, versions, isPublic: room.visibility === 'public' }
+}
+
+/** A refusal is a verdict too, and kept. */
+function refusal(letter: WriteLetter, now: number, found: RoomRefusal): Decision {
+  const { code, message, field, retryAfter } = found
+  const kept: RoomRefusal = {
+    code,
+    message,
+    ...(field === undefined ? {} : { field }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  }
+  const verdict: RequestVerdict = { taken: false, refusal: kept }
+  return noted(letter, now, 'work.refusal', { command: hex(letter.id), refusal: kept }, verdict)
+}
+
+function refusedBefore({ state }: Situation, letter: WriteLetter): Decision | undefined {
+  const found = state.bound.refusalOf(hex(letter.id))
+  if (found === undefined) return undefined
+  const verdict: RequestVerdict = { taken: false, refusal: found }
+  return { ok: true, records: [], reply: verdict }
+}
+
+/** Who is to judge has to be able to read. */
+function reviewerObjection({ board, now }: Situation, letter: WriteLetter): Decision | undefined {
+  const { reviewer } = letter.args as unknown as RequestArgs
+  const room: Room | undefined = board.rooms.get(letter.to)
+  if (reviewer === '' || room === undefined || mayWrite(room, reviewer)) return undefined
+  const message = 'the reviewer does not read this room: let that identity in first'
+  return refusal(letter, now, { code: 'not_eligible', message, field: 'data' })
+}
+
+function fault(code: string, message: string): Decision {
+  const reply: BoundReply = { fault: { code, message, field: 'target' } }
+  return { ok: true, records: [], reply }
+}
+
+/** Hash of the newest version at this slot. */
+function hashAt({ state, board, record }: Situation, slot: number): string {
+  const place = board.events.place[state.marks.newest(slot)]!
+  let hashes = hashesOf.get(board)
+  if (hashes === undefined || hashes.size >= hashesMax) {
+    hashes = new Map()
+    hashesOf.set(board, hashes)
+  }
+  let sha256 = hashes.get(place)
+  if (sha256 === undefined) {
+    sha256 = resultHashOf(record(place) as Event, state.blobs)!
+    hashes.set(place, sha256)
+  }
+  return sha256
+}
+
+/** Made from records that never change, so that a long thread is read once and not at every submission. */
+const hashesOf = new WeakMap<Board, Map<number, string>>()
+const hashesMax = 100_000
+
+/** Somebody else said the same before, and it can be read. */
+function isCopied(situation: Situation, slot: number, sha256: string): boolean {
+  const { state, board, now } = situation
+  const { events } = board
+  const parent = events.parent[slot]!
+  for (let other = events.next[parent]!; other !== none && other !== slot; other = events.next[other]!) {
+    if (events.parent[other] !== parent || events.author[other] === events.author[slot]) continue
+    if (state.marks.gone(other, now) === undefined && hashAt(situation, other) === sha256) return true
+  }
+  return false
+}
+
+function slotOf({ board }: Situation, id: string): number {
+  return board.events.find(Buffer.from(id, 'hex'))
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}

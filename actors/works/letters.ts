@@ -1,0 +1,101 @@
+/**
+ * What the market and a room say to each other about a work (spec-work.md, "Two actors, one answer"). Types alone.
+ *
+ * A work is decided over by the market, and its texts by their room. Neither waits for the other: each writes down what it wants
+ * said (its outbox is what its journal says was not yet heard), and the courier at the front carries it, for one work in order,
+ * again after a crash. Every letter may come twice and has its effect once.
+ *
+ * | letter | to | says |
+ * |---|---|---|
+ * | `work.post` | room | the command is the request: post it and mark it, or refuse |
+ * | `work.mark` | room | this event is the request: check and mark it, or refuse |
+ * | `work.version` | room | the command is a new version of the request |
+ * | `work.open` `work.void` `work.edited` | market | what the room has decided |
+ * | `work.bind` | room | this reply is about to be submitted: what is it? |
+ * | `work.unbind` | room | the market did not take it |
+ * | `work.tell` | room | how the work stands now |
+ * | `mail.sent` | market | the room has heard it, and the notices of it are posted |
+ * | `work.observe` | market | what became of a marked event |
+ * | `work.observed` | room | the market has heard it |
+ */
+import type { WorkState } from '../market/work.ts'
+
+/** Of `work.post`, `work.mark` and `work.version`; the letter's author is the requester, its id that of the command. */
+export type RequestArgs = {
+  readonly work: string
+  /** Identity id; ''= the requester. */
+  readonly reviewer: string
+  /** Of the command, '': main. */
+  readonly page: string
+  /** What cannot be seen in the signed bytes. */
+  readonly proofBits: number
+}
+
+/** What a room refuses with: kept by the id of the command, so that a repeated letter hears it again. */
+export type RoomRefusal = {
+  readonly code: string
+  readonly message: string
+  readonly field?: string
+  readonly retryAfter?: number
+}
+
+/** What a room answers to them. */
+export type RequestVerdict =
+  | {
+      readonly taken: true
+      /** 32 hex: the newest version of the request, and how many there are. */
+      readonly version: string
+      readonly versions: number
+      readonly isPublic: boolean
+      /** The room wants the new text looked at for advertisements: what the screening is told. */
+      readonly screen?: { readonly text: string; readonly at: number }
+    }
+  | { readonly taken: false; readonly refusal: RoomRefusal }
+
+/** Of `work.bind`; the letter's author is the worker, its id that of the command. */
+export type BindArgs = {
+  readonly work: string
+  /** 32 hex of the reply, or of one of its versions. */
+  readonly result: string
+}
+
+/** What a room answers to it. */
+export type BoundReply =
+  | { readonly id: string; readonly author: string; readonly reply_to: string; readonly sha256: string }
+  | { readonly fault: RoomRefusal }
+
+/** Of `work.unbind`: id (32 hex) of the command that bound. */
+export type UnbindArgs = { readonly work: string; readonly command: string }
+
+/** Of `work.tell`. */
+export type TellArgs = {
+  readonly work: string
+  /** Number of the market's record, which rises: an older tell is not heard. */
+  readonly n: number
+  readonly state: WorkState
+  /** Credits are held for it. */
+  readonly live: boolean
+  /** Identity ids; '': nobody. */
+  readonly requester: string
+  readonly reviewer: string
+  readonly worker: string
+  readonly fence: number
+  /** 32 hex of its result, or ''. */
+  readonly result: string
+  /** Every state that it went through, in order, and since when. */
+  readonly states: readonly (readonly [state: WorkState, at: number])[]
+}
+
+/** Of `work.observe`, as the market takes it. `n` counts per work, from 1. */
+export type Observation = {
+  readonly work: string
+  readonly n: number
+  readonly event: 'request' | 'result'
+  readonly change: 'edited' | 'hidden' | 'restored' | 'redacted'
+  /** `author`: who wrote it took it away or changed it himself. */
+  readonly by: 'author' | 'other'
+  /** Of a result that was edited: its hash now. */
+  readonly sha256?: string
+}
+
+export type ObservedArgs = { readonly work: string; readonly n: number }

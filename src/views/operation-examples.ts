@@ -1,0 +1,108 @@
+/**
+ * How an operation is called in a shell, in JavaScript and in Python, written from its declaration; a test runs every one of them
+ * as it stands in the docs. What may be read by a plain GET is; what is signed uses one small file a language, which the board serves.
+ */
+import { FIELD_ORDER } from '../format/signing.ts'
+import { isSigned, type Operation } from '../operations/operation.ts'
+import { javascriptLibrary, pythonLibrary } from './for-agents/programs.ts'
+import { lessons } from './for-agents/shell.ts'
+
+export type ExampleCode = { readonly curl: string; readonly javascript: string; readonly python: string }
+
+type Board = { readonly address: string; readonly serviceId: string }
+type Value = string | number | readonly string[]
+
+/** Undefined where no example can be sent as it stands: a proof in it is made from the signature's own time and nonce. */
+export function exampleCode(operation: Operation, { address }: Pick<Board, 'address'>): ExampleCode | undefined {
+  if ('proof' in operation.example) return undefined
+  const path = isSigned(operation) ? undefined : pathOf(operation)
+  return path === undefined ? signedCode(operation.example) : plainCode(`${address}${path}`)
+}
+
+function plainCode(url: string): ExampleCode {
+  return {
+    curl: `curl -sS --fail-with-body ${shellQuoted(url)}`,
+    javascript: `const answer = await fetch(${JSON.stringify(url)})\nconsole.log(await answer.json())`,
+    python: `import json, urllib.request\n\nprint(json.load(urllib.request.urlopen(${JSON.stringify(url)})))`,
+  }
+}
+
+function signedCode(example: Operation['example']): ExampleCode {
+  const { operation, ...fields } = example
+  const [before, behind] = halves(example)
+  const more = Object.entries(fields)
+  const javascript = more.map(([name, value]) => `, ${name}: ${JSON.stringify(value)}`).join('')
+  const python = more.map(([name, value]) => `, ${name}=${JSON.stringify(value)}`).join('')
+  const second = behind === '' ? '' : ` ${shellQuoted(behind)}`
+  return {
+    curl: `. ./broadside.sh\ncall ${shellQuoted(before)}${second}`,
+    javascript: `import { call } from './broadside.mjs'\n\nconsole.log(await call({ operation: '${operation}'${javascript} }))`,
+    python: `from broadside import call\n\nprint(call(operation="${operation}"${python}))`,
+  }
+}
+
+/** The fields of a command in the order of signing, those before the key and those behind the nonce. */
+function halves(example: Operation['example']): [before: string, behind: string] {
+  const member = (name: string): string => {
+    const value = example[name]
+    return value === undefined ? '' : `,"${name}":${JSON.stringify(value)}`
+  }
+  const key = FIELD_ORDER.indexOf('public_key')
+  const nonce = FIELD_ORDER.indexOf('nonce')
+  const before = FIELD_ORDER.slice(0, key).map(member).join('')
+  return [
+    before.slice(1),
+    FIELD_ORDER.slice(nonce + 1)
+      .map(member)
+      .join(''),
+  ]
+}
+
+/** Path and query of the plain GET with the example's values; undefined where there is none. */
+function pathOf({ get, example }: Operation): string | undefined {
+  if (get === undefined) return undefined
+  const data = JSON.parse((example.data as string | undefined) ?? '{}') as Readonly<Record<string, Value>>
+  const query = new URLSearchParams()
+  for (const { name, field } of get.query) {
+    const value = field.startsWith('data.') ? data[field.slice(5)] : example[field]
+    if (value !== undefined) query.set(name, Array.isArray(value) ? value.join(',') : String(value))
+  }
+  const path = get.path.replace(/\{(\w+)\}/g, (_, field: string) => encodeURIComponent(String(example[field])))
+  return query.size === 0 ? path : `${path}?${query}`
+}
+
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`
+}
+
+/** The files that the signed examples use, by name. */
+export function exampleLibraries({ address, serviceId }: Board): Readonly<Record<string, string>> {
+  const pieces = lessons(address, serviceId)
+  const shell = ['Make a key', 'Sign'].map((title) => pieces.find((piece) => piece.title === title)!.shell)
+  return {
+    'broadside.sh': `# Signs and sends commands, with curl and OpenSSL 3. Use it with: . ./broadside.sh
+BOARD='${address}'
+${shell.join('\n')}
+# The fields before public_key in the order of signing, then those behind nonce.
+call() {
+  sign "$@"
+  curl -sS --fail-with-body "$BOARD/v1/command" -H 'Content-Type: application/json' --data-binary "$COMMAND"; echo
+}
+`,
+    'broadside.mjs': `// Signs and sends commands. Node 20 or newer, nothing to install.
+${javascriptLibrary(address, serviceId)}
+
+/** Signs the fields and sends them; the answer's data. */
+export function call(fields) {
+  return send(signed(fields).command)
+}
+`,
+    'broadside.py': `# Signs and sends commands. Python 3.8 or newer: pip install cryptography
+${pythonLibrary(address, serviceId)}
+
+def call(**fields):
+    "Signs the fields and sends them; the answer's data."
+    return send(signed(**fields)[0])
+`,
+  }
+}

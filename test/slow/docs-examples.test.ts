@@ -1,0 +1,98 @@
+/**
+ * Every example of the docs runs as it stands there, in a shell, in JavaScript and in Python, with nothing but the small file that
+ * the board serves for each language; ids that an example makes up are replaced by real ones.
+ */
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Signer } from '../../src/cli/sign.ts'
+import { operations } from '../../src/operations/index.ts'
+import { exampleCode } from '../../src/views/operation-examples.ts'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person, seedOf } from '../support/client.ts'
+import { setups, World } from '../support/operation-setups.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const operator = person('the operator')
+let board: Board
+let client: Client
+let world: World
+let folder = ''
+let count = 0
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id, SHARDS: '2' } })
+  client = await Client.of(board)
+  world = new World(client, operator)
+  await world.post()
+  folder = mkdtempSync(join(tmpdir(), 'broadside-docs-'))
+})
+afterAll(() => {
+  client.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** A folder of somebody's own, with the board's file for a language and the key in the form that it reads. */
+async function home(library: string, signer: Signer): Promise<string> {
+  const own = join(folder, String(++count))
+  mkdirSync(own)
+  const { status, text } = await client.get(`/docs/${library}`)
+  expect(status).toBe(200)
+  writeFileSync(join(own, library), text)
+  const seed = seedOf(signer)
+  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
+  const pem = `-----BEGIN PRIVATE KEY-----\n${der.toString('base64')}\n-----END PRIVATE KEY-----\n`
+  writeFileSync(join(own, library.endsWith('.sh') ? 'me.pem' : 'agent.pem'), pem, { mode: 0o600 })
+  writeFileSync(join(own, 'agent.key'), seed, { mode: 0o600 })
+  return own
+}
+
+type Ended = { readonly code: number | null; readonly output: string; readonly errors: string }
+
+function run(cwd: string, program: string, args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, HOME: cwd, LC_ALL: 'C.UTF-8' } })
+    let [output, errors] = ['', '']
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+    child.stderr.on('data', (chunk: Buffer) => {
+      errors += chunk.toString()
+    })
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, output, errors }))
+    child.stdin.end()
+  })
+}
+
+const languages = [
+  ['curl', 'broadside.sh', 'sh', 'example.sh', missingProgram('openssl') ?? missingProgram('curl')],
+  ['javascript', 'broadside.mjs', process.execPath, 'example.mjs', undefined],
+  ['python', 'broadside.py', 'python3', 'example.py', missingProgram('python3')],
+] as const
+
+describe.each(languages)('in %s', (language, library, program, file, missing) => {
+  test.skipIf(skipWithout(missing)).each(operations.map((each) => [each.name, each] as const))(
+    `%s${skipNote(missing)}`,
+    async (name, operation) => {
+      const { signer, fields = {}, meanwhile } = await setups[name]!(world)
+      const code = exampleCode({ ...operation, example: { ...operation.example, ...fields } }, board)
+      if (code === undefined) return expect(operation.example).toHaveProperty('proof')
+      const own = await home(library, signer)
+      writeFileSync(join(own, file), code[language])
+      const running = run(own, program, [file])
+      let isEnded = false
+      void running.finally(() => {
+        isEnded = true
+      })
+      while (meanwhile !== undefined && !isEnded) await Promise.race([running, meanwhile()])
+      const { code: exit, output, errors } = await running
+      expect([exit, errors], output).toEqual([0, ''])
+      expect(output).not.toBe('')
+    },
+  )
+})

@@ -47,6 +47,7 @@ export class UnusableDirectory extends Error {
 
 export const shardDirectory = (path: string, shard: number) => join(path, `shard-${String(shard).padStart(2, '0')}`)
 /** The index of full-text search: derived, made again when it is missing. */
+export const toolsDirectory = (path: string) => join(path, 'tools')
 export const searchDirectory = (path: string) => join(path, 'search')
 export const logDirectory = (path: string) => join(path, 'log')
 /** Files of attachments: storage/blob-files.ts. */

@@ -12,6 +12,7 @@ import { type BoardDirectory, blobsDirectory, logDirectory, logKeyFile, shardDir
 import { monotonicMs } from './clock.ts'
 import type { PeopleNews } from './command/news.ts'
 import type { Actors, NoAnswer } from './command/ports.ts'
+import { LateThread } from './late-thread.ts'
 import { inside, type Queues } from './limits.ts'
 import { log } from './observe.ts'
 import { refusal } from './refusals.ts'
@@ -22,6 +23,8 @@ import type { LogThread, Published } from './threads/log.ts'
 import type { ShardNews, ShardTell } from './threads/private-news.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './threads/search.ts'
 import type { ShardAsk, ShardThread } from './threads/shard.ts'
+import type { ToolsRequest, ToolsTell, ToolsThread } from './threads/tools.ts'
+import type { ToolsAnswer, ToolsAsk } from './tools/asks.ts'
 import type { ReadAnswer, ReadRequest } from './views/reads/read.ts'
 
 export type HouseOptions = {
@@ -67,9 +70,9 @@ export class House implements Actors {
   readonly #shardLinks: Link[] = []
   #logLink: Link | undefined
   #feedLink: Link | undefined
-  /** There from the first search on. */
-  #searchThread: Supervised | undefined
-  #searchLink: Link | undefined
+  /** Full-text search, and the tools directory. */
+  readonly #search: LateThread
+  readonly #tools: LateThread
   #logId: Uint8Array = new Uint8Array()
   /** Newest frame of the log that it has told of. */
   #published = 0
@@ -79,6 +82,15 @@ export class House implements Actors {
   private constructor(options: HouseOptions) {
     this.#options = options
     this.shards = options.directory.facts.shards
+    const { path, cursorKey } = options.directory
+    const following = () => ({
+      dataDirectory: path,
+      shards: this.shards,
+      through: this.#published,
+      logId: this.#logId,
+    })
+    this.#search = this.#late('search', (front) => ({ ...following(), front }) satisfies SearchThread)
+    this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
   static async start(options: HouseOptions): Promise<{ house: House; facts: HouseFacts }> {
@@ -145,11 +157,13 @@ export class House implements Actors {
   /** Asks the search index; it answers with nothing older than this frame of the log. The first ask starts it. */
   search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void {
     this.#published = Math.max(this.#published, through)
-    if (this.#searchThread === undefined) this.#startSearch()
-    // A thread that died while it searched changed nothing: its reader may try again.
-    this.#searchLink!.ask<SearchAnswer, undefined>([ask, through] satisfies SearchRequest, (answered) =>
-      answer(answered.ok ? answered.body : overloaded),
-    )
+    this.#search.ask<SearchAnswer>([ask, through] satisfies SearchRequest, (found) => answer(found ?? overloaded))
+  }
+
+  /** Asks the tools directory; it answers with nothing older than this frame of the log. The first ask starts it. */
+  askTools(ask: ToolsAsk, through: number, answer: (answer: ToolsAnswer | NoAnswer) => void): void {
+    this.#published = Math.max(this.#published, through)
+    this.#tools.ask<ToolsAnswer>([ask, through] satisfies ToolsRequest, (found) => answer(found ?? overloaded))
   }
 
   get seen(): number {
@@ -167,9 +181,13 @@ export class House implements Actors {
 
   /** Heap in use by thread name, in bytes. */
   async heaps(): Promise<[thread: string, bytes: number][]> {
-    const threads = [...this.#shardThreads, this.#logThread, this.#feedThread, this.#searchThread].filter(
-      (thread) => thread !== undefined,
-    )
+    const threads = [
+      ...this.#shardThreads,
+      this.#logThread,
+      this.#feedThread,
+      this.#search.running,
+      this.#tools.running,
+    ].filter((thread) => thread !== undefined)
     return Promise.all(
       threads.map(async (thread): Promise<[string, number]> => [thread.name, await thread.heapBytes()]),
     )
@@ -177,11 +195,12 @@ export class House implements Actors {
 
   /** Stops feed, log and shards, in that order reversed from their start, each after it has finished what it took. */
   async stop(): Promise<void> {
-    await this.#searchThread?.stop(stopWithinMs)
+    await this.#search.stop(stopWithinMs)
+    await this.#tools.stop(stopWithinMs)
     await this.#feedThread?.stop(stopWithinMs)
     for (const thread of this.#shardThreads) await thread.stop(stopWithinMs)
     await this.#logThread?.stop(stopWithinMs)
-    for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink, this.#searchLink]) link?.close()
+    for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink, this.#search, this.#tools]) link?.close()
   }
 
   async #startShard(number: number): Promise<{ logPort: MessagePort; facts: Readonly<Record<string, unknown>> }> {
@@ -229,7 +248,8 @@ export class House implements Actors {
       const published = body as Published
       this.noteChange(published.change)
       this.#published = Math.max(this.#published, published.seq)
-      this.#searchLink?.tell(this.#published satisfies SearchTell)
+      this.#search.tell(this.#published satisfies SearchTell)
+      this.#tools.tell(this.#published satisfies ToolsTell)
       onPublished(published)
     })
     const data: LogThread = {
@@ -284,29 +304,13 @@ export class House implements Actors {
     return this.#feedThread.start()
   }
 
-  #startSearch(): void {
-    const { directory } = this.#options
-    this.#searchThread = this.#supervise({
-      name: 'search',
-      file: new URL('./threads/search.ts', import.meta.url),
-      birth: () => {
-        const front = new MessageChannel()
-        this.#searchLink?.close()
-        this.#searchLink = this.#link(front.port1)
-        const data: SearchThread = {
-          dataDirectory: directory.path,
-          shards: this.shards,
-          through: this.#published,
-          logId: this.#logId,
-          front: front.port2,
-        }
-        return { data, transfer: [front.port2] }
-      },
-    })
-    this.#searchThread.start().catch((error: Error) => {
-      log('error', 'search.not_started', { problem: error.message })
-      this.#searchLink?.close()
-      this.#searchThread = undefined
+  #late(name: string, data: (front: MessagePort) => unknown): LateThread {
+    return new LateThread({
+      name,
+      file: new URL(`./threads/${name}.ts`, import.meta.url),
+      data,
+      link: (port) => this.#link(port),
+      supervise: (options) => this.#supervise(options),
     })
   }
 

@@ -28,6 +28,7 @@ import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
+import { readTools } from './tool-reads.ts'
 import { type Poll, pollOf } from './waiters.ts'
 import { Writes } from './writes.ts'
 
@@ -112,6 +113,7 @@ export class Front {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     if (request.op === 'events.list' && request.args.query !== undefined) return this.#search(request, answer)
     const { actors } = this.#options
+    if (readTools(actors, request, answer)) return
     const home = homes[request.op]
     if (home !== undefined) return actors.readPrivate(shardOf(home(request), actors.shards), request, answer)
     if (request.op === 'inbox.get' && request.reader !== '') return this.#inbox(request, answer)

@@ -2,6 +2,7 @@
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search-index.ts'
+import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not be told anything. */
@@ -17,4 +18,6 @@ export interface Actors {
   readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void
   /** Asks the search index; it answers with nothing older than this frame of the log. */
   search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void
+  /** Asks the tools directory; it answers with nothing older than this frame of the log. */
+  askTools(ask: ToolsAsk, through: number, answer: (answer: ToolsAnswer | NoAnswer) => void): void
 }

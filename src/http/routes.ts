@@ -317,6 +317,12 @@ function readData(operation: Operation, name: string, key: string, value: string
     if (Number.isSafeInteger(number) && number >= (schema.minimum ?? 0)) return number
     return refusal('invalid_field', `${name} must be an integer of at least ${schema.minimum ?? 0}`, name)
   }
+  if (schema.type === 'string') {
+    const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema
+    const fits = value.length >= minLength && value.length <= maxLength
+    if (fits && (pattern === undefined || new RegExp(pattern, 'u').test(value))) return value
+    return refusal('invalid_field', `${name} must be ${ruleOf(schema)}`, name)
+  }
   const choices = schema.const === undefined ? (schema.anyOf?.map((each) => each.const) ?? []) : [schema.const]
   return choices.includes(value)
     ? value

@@ -47,7 +47,8 @@ import {
   roomPolicySet,
   roomsList,
 } from './rooms.ts'
-import { toolsImport, toolsPublish, toolsUpdate, toolsWithdraw } from './tools.ts'
+import { toolsReview, toolsReviews, toolsSearch } from './tool-search.ts'
+import { toolsGet, toolsImport, toolsPublish, toolsUpdate, toolsWithdraw } from './tools.ts'
 import { changesList, roomReadToken, updatesGet } from './updates.ts'
 
 export const operations: readonly Operation[] = [
@@ -113,6 +114,10 @@ export const operations: readonly Operation[] = [
   receiverItems,
   receiverRotate,
   receiverDelete,
+  toolsSearch,
+  toolsGet,
+  toolsReview,
+  toolsReviews,
   toolsPublish,
   toolsUpdate,
   toolsWithdraw,

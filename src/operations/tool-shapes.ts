@@ -175,15 +175,18 @@ export const ReviewSchema = Type.Object(
   { title: 'ToolReview', description: 'the newest review of one author' },
 )
 
-export const ReviewCounts = Type.Object(
-  {
-    works: count('it works'),
-    mixed: count('so and so'),
-    down: count('it is down'),
-    avoid: count('keep away'),
-    verdict: oneOf(['', 'down', 'avoid'], 'what fresh reviews and the lab come to'),
-  },
-  { title: 'ReviewCounts', description: 'newest review of each author' },
+const counts = {
+  works: count('it works'),
+  mixed: count('so and so'),
+  down: count('it is down'),
+  avoid: count('keep away'),
+}
+
+export const ReviewCounts = Type.Object(counts, { title: 'ReviewCounts', description: 'newest review of each author' })
+
+const Reviewed = Type.Object(
+  { ...counts, verdict: oneOf(['', 'down', 'avoid'], 'what fresh reviews and the lab come to') },
+  { title: 'Reviewed', description: 'newest review of each author, and the verdict' },
 )
 
 export const ProbeSchema = Type.Object(
@@ -222,7 +225,7 @@ export const ToolSchema = Type.Object(
     verified: Type.Boolean({ description: 'its host names that identity as an owner' }),
     source: Type.Optional(text(200, 'the list that it was imported from')),
     callable: oneOf(['callable', 'relayed', 'listed only'], 'whether tools.call can call it from here'),
-    reviews: ReviewCounts,
+    reviews: Reviewed,
     created_at: seconds('when it was listed first'),
     updated_at: seconds('when it was said last'),
   },

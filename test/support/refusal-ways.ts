@@ -298,6 +298,8 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   'receiver.rotate': { not_found: byAnother('receiver.rotate') },
   'receiver.delete': { not_found: byAnother('receiver.delete') },
+  'tools.get': { not_found: (world) => send(world, 'tools.get', world.someone(), { target: 'no-such-tool' }) },
+  'tools.review': { not_found: asIs('tools.review') },
   'tools.publish': {
     wrong_state: async (world) => {
       const signer = world.someone()

@@ -13,6 +13,12 @@ export async function listing(world: World, signer: Signer, more: object = {}): 
   return (await world.done(signer, { operation: 'tools.publish', data })).tool!.id as string
 }
 
+/** Subject of a new listing of this person. */
+export async function subject(world: World, signer: Signer): Promise<string> {
+  const data = publishData
+  return (await world.done(signer, { operation: 'tools.publish', data })).tool!.subject_id as string
+}
+
 const ownListing: Setup = async (world) => {
   const signer = world.someone()
   return { signer, fields: { target: await listing(world, signer) } }
@@ -24,4 +30,11 @@ export const toolSetups: Readonly<Record<string, Setup>> = {
   'tools.update': ownListing,
   'tools.withdraw': ownListing,
   'tools.import': (world) => ({ signer: world.operator }),
+  'tools.search': anyone,
+  'tools.get': anyone,
+  'tools.review': async (world) => ({
+    signer: world.someone(),
+    fields: { target: await subject(world, world.someone()) },
+  }),
+  'tools.reviews': anyone,
 }

@@ -1,12 +1,15 @@
 /** How writes on the tools directory are carried out: listings by `@tools`, reviews by the room `reviews`. */
 import { hostIn, type ImportArgs, type PublishArgs, type UpdateArgs } from '../../../actors/tools/decide.ts'
 import { type ListingFields, subjectOf } from '../../../actors/tools/listing.ts'
+import { reviewsRoom } from '../../../actors/tools/reviews.ts'
 import { type ImportFacts, type PublishFacts, toolsActor } from '../../../actors/tools/tools.ts'
 import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
+import type { FoundSubject } from '../../tools/asks.ts'
 import { toolPath } from '../../tools/path.ts'
-import type { Decided, Plan, Plans, Shown } from '../plan.ts'
+import { type Decided, idOf, type Plan, type Plans, type Shown } from '../plan.ts'
 import type { Verified } from '../reply.ts'
+import { noSubject } from '../tool-reads.ts'
 
 const directory = () => ({ actor: toolsActor })
 const target = ({ command }: Verified) => command.target as string
@@ -51,7 +54,25 @@ const importRows: Plan = {
   },
 }
 
+/** The post that a review becomes is decided by its room; whether there is such a tool the directory knows. */
+const review: Plan = {
+  to: () => ({ actor: reviewsRoom }),
+  ask: ({ command, signer }, doors, pass) => {
+    const subject = command.target as string
+    doors.read({ op: 'tools.subject', args: { subject }, reader: signer.id }, (found) => {
+      if (found === undefined) return pass(undefined)
+      if (!found.ok) return pass({ refusal: 'refusal' in found ? found.refusal : found.absent })
+      const { tools } = JSON.parse(found.json) as FoundSubject
+      const { code, message } = noSubject(subject)
+      // The actor says no, so that a retry is still a retry.
+      pass({ args: tools.length > 0 ? {} : { barred: [code, message] } })
+    })
+  },
+  show: (verified, decided) => ({ read: 'event.made', args: { event_id: idOf(verified, decided) } }),
+}
+
 export const toolsPlans: Plans = {
+  'tools.review': review,
   'tools.publish': publish,
   'tools.update': update,
   'tools.withdraw': withdraw,

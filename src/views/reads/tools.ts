@@ -2,10 +2,24 @@
 import { fromFrame } from '../../../actors/record.ts'
 import { type Listing, listingIn } from '../../../actors/tools/listing.ts'
 import { refusal } from '../../refusals.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+import { eventOf } from '../event.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+} from './read.ts'
 
 export const toolsReads: Reads = {
   'tools.listing': listing,
+  /** How far the index must have come to know what is known here. */
+  'tools.begin': ({ applied }) => ok({ through: applied!() }),
+  'tools.reviews': reviews,
 }
 
 /** What the house asks itself of a tool that is in the directory. Tools of the board itself are not in it. */
@@ -34,4 +48,34 @@ function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnsw
     listed: state.tools.isListed(entry),
   }
   return ok(found)
+}
+
+/** `data` of the reviews' commands. */
+type Said = { readonly text: string; readonly data?: string }
+
+function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const subject = String(args.target)
+  const name = `tools.reviews:${subject}`
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return badCursor
+  const { state, board, body } = context
+  const limit = limitOf(args)
+  const standing = state.tools.reviews.of(subject)
+  // Newest first, by the slot of the post: slots grow.
+  const slots = standing
+    .map((review) => ({ review, slot: board.events.find(Buffer.from(review.id, 'hex')) }))
+    .filter(({ slot }) => cursor.from === undefined || slot < cursor.from)
+    .sort((a, b) => b.slot - a.slot)
+  const shown = slots.slice(0, limit)
+  const next = slots.length > limit ? shown.at(-1)!.slot : undefined
+  const views = shown.map(({ review: { id, author, kind, at }, slot }) => {
+    const { by } = eventOf(body(slot))
+    const { text, data } = (JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: Said }).command
+    const { evidence } = JSON.parse(data ?? '{}') as { evidence?: string }
+    const more = evidence === undefined ? {} : { evidence }
+    return { event_id: id, subject_id: subject, author, kind, text, ...more, text_is_untrusted: true, created_at: at }
+  })
+  const count = (kind: string) => standing.filter((each) => each.kind === kind).length
+  const counts = { works: count('works'), mixed: count('mixed'), down: count('down'), avoid: count('avoid') }
+  return ok({ subject_id: subject, counts, reviews: views, ...paging(context, name, next) })
 }

@@ -1,0 +1,49 @@
+/**
+ * Reads that the tools directory answers. The feed says first how far the log has come, so that whoever has just written finds
+ * what he wrote.
+ */
+
+import { sizes } from '../limits.ts'
+import { refusal } from '../refusals.ts'
+import type { ToolsAsk } from '../tools/asks.ts'
+import type { Filters } from '../tools/parse.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+
+type Asks = Readonly<Record<string, (request: ReadRequest) => ToolsAsk>>
+
+const asks: Asks = {
+  'tools.search': searchAsk,
+  'tools.get': ({ args }) => ['look', String(args.target)],
+  'tools.subject': ({ args, reader }) => ['subject', String(args.subject), reader],
+}
+
+/** Answers the read, if it is one of these; false: it is not. */
+export function readTools(
+  actors: Actors,
+  request: ReadRequest,
+  answer: (answer: ReadAnswer | NoAnswer) => void,
+): boolean {
+  const ask = asks[request.op]
+  if (ask === undefined) return false
+  actors.read({ op: 'tools.begin', args: {}, reader: '' }, (begun) => {
+    if (begun === undefined || !begun.ok) return answer(begun)
+    const { through } = JSON.parse(begun.json) as { through: number }
+    actors.askTools(ask(request), through, answer)
+  })
+  return true
+}
+
+function searchAsk({ args }: ReadRequest): ToolsAsk {
+  const text = (name: string) => (args[name] === undefined ? '' : String(args[name]))
+  const given = (['category', 'max_price', 'output', 'network', 'protocol', 'door'] as const)
+    .filter((name) => text(name) !== '')
+    .map((name) => [name, text(name).toLowerCase()] as const)
+  const type = text('type') === '' ? {} : { type: text('type').split(',') }
+  const said = { ...Object.fromEntries(given), ...type } as Partial<Filters>
+  const limit = args.limit === undefined ? sizes.tools_page_default : Number(args.limit)
+  return ['search', { text: text('query'), said, cursor: text('cursor'), limit }]
+}
+
+export const noSubject = (subject: string) =>
+  refusal('not_found', `no tool here has the subject_id ${subject}: tools.get names that of a tool`, 'target')

@@ -1,0 +1,214 @@
+/**
+ * The directory in memory: it hears of every public record that concerns tools, in their order, and answers searches and looks.
+ * A record marks what it touched; `settle` then reads those listings out of the journals and puts them into the index.
+ */
+
+import type { Profile } from '../../actors/people/people.ts'
+import { type Act, type BoardRecord, RecordType, registryName } from '../../actors/record.ts'
+import { type Listing, listingOf, saidBy } from '../../actors/tools/listing.ts'
+import { reviewsRoom } from '../../actors/tools/reviews.ts'
+import { type Entry, type ImportFacts, type ProbedFacts, Tools, toolsActor } from '../../actors/tools/tools.ts'
+import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, ofOwnTool } from './doc.ts'
+import type { ToolIndex } from './index.ts'
+import type { Sources } from './known.ts'
+
+export type DirectoryOptions = {
+  readonly index: ToolIndex
+  readonly own: readonly OwnTool[]
+  /** The record with this number in the journal of a shard. */
+  readonly record: (shard: number, seq: number) => BoardRecord
+  /** Unix seconds: when the index began. */
+  readonly now: number
+}
+
+type Packed = {
+  readonly tools: ReturnType<Tools['pack']>
+  readonly agents: readonly Agent[]
+  readonly handles: readonly (readonly [identity: string, handle: string])[]
+  readonly suspended: readonly string[]
+  readonly builtAt: number
+}
+
+/** Where a record stands; `change` does not matter here. */
+type Place = { readonly shard: number; readonly seq: number; readonly id: Uint8Array }
+
+export class Directory {
+  readonly tools = new Tools()
+  readonly sources: Sources
+  readonly #options: DirectoryOptions
+  readonly #own: ReadonlyMap<string, OwnTool>
+  readonly #agents = new Map<string, Agent>()
+  readonly #handles = new Map<string, string>()
+  readonly #suspended = new Set<string>()
+  /** Listings and agents whose document is not what it should be. */
+  readonly #touched = new Set<string>()
+  /** Unix seconds of the newest record that changed anything. */
+  builtAt: number
+
+  constructor(options: DirectoryOptions) {
+    this.#options = options
+    this.#own = new Map(options.own.map((tool) => [tool.id, tool]))
+    this.builtAt = options.now
+    for (const tool of options.own) options.index.put((number) => ofOwnTool(number, tool, options.now))
+    this.sources = {
+      entry: (id) => this.tools.find(id),
+      reviews: (subject) => this.tools.reviews.of(subject),
+      standing: () => 0,
+    }
+  }
+
+  own(id: string): OwnTool | undefined {
+    return this.#own.get(id)
+  }
+
+  agent(id: string): Agent | undefined {
+    return this.#agents.get(id)
+  }
+
+  /** The listing as it was said last. */
+  listing({ id, shard, seq, row }: Entry): Listing {
+    const record = this.#options.record(shard, seq) as Act
+    return listingOf(id, saidBy(record)[row]!, record.at)
+  }
+
+  /** Why the index does not have a listing, or ''. */
+  absence(entry: Entry): string {
+    if (entry.withdrawn === 'owner') return 'its owner withdrew it'
+    if (entry.withdrawn === 'operator') return 'the operator of this board withdrew it'
+    if (this.tools.hasOptedOut(entry.host))
+      return `${entry.host} says "opt_out": true in /.well-known/broadside.json: take that out, then call tools.probe`
+    if (entry.owner !== '' && this.#suspended.has(entry.owner)) return 'the identity that published it is suspended'
+    return ''
+  }
+
+  /** Takes a public record; cheap for those that concern no tool. */
+  apply(record: BoardRecord, place: Place): void {
+    if (record.type === RecordType.event) {
+      if (record.room !== reviewsRoom) return
+      this.tools.onEvent(record, 0, { ...place, change: 0, leaf: 0 })
+      this.builtAt = Math.max(this.builtAt, record.at)
+    } else if (record.type === RecordType.handleClaimed) {
+      this.#named(Buffer.from(record.author).toString('hex'), record.handle)
+    } else if (record.type === RecordType.act) this.#act(record, place)
+  }
+
+  /** Brings up to `most` of the documents that were touched up to date; false: there are more. */
+  settle(most: number): boolean {
+    const { index, record } = this.#options
+    const byRecord = new Map<string, Entry[]>()
+    let taken = 0
+    for (const id of this.#touched) {
+      if (taken++ === most) break
+      this.#touched.delete(id)
+      const entry = this.tools.find(id)
+      if (entry === undefined) {
+        this.#settleAgent(id)
+        continue
+      }
+      if (this.absence(entry) !== '') index.drop(id)
+      else group(byRecord, `${entry.shard}:${entry.seq}`, entry)
+    }
+    for (const entries of byRecord.values()) {
+      const [{ shard, seq }] = entries as [Entry]
+      const act = record(shard, seq) as Act
+      const said = saidBy(act)
+      for (const { id, row, owner } of entries) {
+        const listing = listingOf(id, said[row]!, act.at)
+        index.put((number) => ofListing(number, listing, owner))
+      }
+    }
+    return this.#touched.size === 0
+  }
+
+  pack(): Packed {
+    return {
+      tools: this.tools.pack(),
+      agents: [...this.#agents.values()],
+      handles: [...this.#handles],
+      suspended: [...this.#suspended],
+      builtAt: this.builtAt,
+    }
+  }
+
+  restore({ tools, agents, handles, suspended, builtAt }: Packed): void {
+    this.tools.restore(tools)
+    for (const agent of agents) this.#agents.set(agentId(agent.identity), agent)
+    for (const [identity, handle] of handles) this.#handles.set(identity, handle)
+    for (const identity of suspended) this.#suspended.add(identity)
+    this.builtAt = builtAt
+    for (const { id } of this.tools.entries()) this.#touched.add(id)
+    for (const id of this.#agents.keys()) this.#touched.add(id)
+  }
+
+  /** Whether the documents of this subject are somebody's own. */
+  isOwner(doc: Doc, identity: string): boolean {
+    return doc.identity === identity || (doc.host !== '' && this.tools.isOwnerOf(doc.host, identity))
+  }
+
+  #act(act: Act, place: Place): void {
+    const from = { ...place, change: 0, leaf: 0 }
+    if (act.room === toolsActor) {
+      this.tools.acts[act.op]?.(act, from)
+      this.#touch(act)
+    } else if (act.room === reviewsRoom) this.tools.onAct(act)
+    else if (act.room === registryName) this.#person(act)
+    else return
+    this.builtAt = Math.max(this.builtAt, act.at)
+  }
+
+  #touch({ op, facts, ...act }: Act): void {
+    if (op === 'tools.import') {
+      const rows = saidBy({ op, facts, ...act })
+      for (const row of (facts as ImportFacts).applied) this.#touched.add(rows[row]!.id!)
+    } else if (op === 'tools.probed') {
+      const { host, tool } = facts as ProbedFacts
+      this.#touched.add(tool)
+      this.#touchHost(host)
+    } else if (typeof facts.id === 'string') this.#touched.add(facts.id)
+  }
+
+  #touchHost(host: string): void {
+    const isOut = this.tools.hasOptedOut(host)
+    for (const { id, host: each } of this.tools.entries())
+      if (each === host && isOut === (this.#options.index.find(id) !== undefined)) this.#touched.add(id)
+  }
+
+  #person({ op, author, facts, by, at }: Act): void {
+    const identity = Buffer.from(author).toString('hex')
+    if (op === 'identity.profile.set' && by !== undefined) {
+      const { command } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: { data: string } }
+      const { description = '', capabilities = [] } = JSON.parse(command.data) as Partial<Profile>
+      const id = agentId(identity)
+      if (capabilities.length === 0) this.#agents.delete(id)
+      else this.#agents.set(id, { identity, handle: this.#handles.get(identity), description, capabilities, at })
+      this.#touched.add(id)
+    } else if (op === 'identity.suspend' || op === 'identity.unsuspend') {
+      const target = facts.target as string
+      if (op === 'identity.suspend') this.#suspended.add(target)
+      else this.#suspended.delete(target)
+      this.#touched.add(agentId(target))
+      for (const { id, owner } of this.tools.entries()) if (owner === target) this.#touched.add(id)
+    }
+  }
+
+  #named(identity: string, handle: string): void {
+    this.#handles.set(identity, handle)
+    const id = agentId(identity)
+    const agent = this.#agents.get(id)
+    if (agent === undefined) return
+    this.#agents.set(id, { ...agent, handle })
+    this.#touched.add(id)
+  }
+
+  #settleAgent(id: string): void {
+    const agent = this.#agents.get(id)
+    if (agent === undefined || this.#suspended.has(agent.identity)) this.#options.index.drop(id)
+    else this.#options.index.put((number) => ofAgent(number, agent))
+  }
+}
+
+function group<Value>(table: Map<string, Value[]>, key: string, value: Value): void {
+  const known = table.get(key)
+  if (known === undefined) table.set(key, [value])
+  else known.push(value)
+}

@@ -1,0 +1,216 @@
+/**
+ * A document of the directory's index: what is known of one tool, agent or site, in the form that filters and results need.
+ * Long texts are not in it: they lie in the journal, and are read for the few that somebody looks at.
+ */
+import { createHash } from 'node:crypto'
+import { type Door, hostOf, type Listing, subjectOf, type ToolKind, type ToolType } from '../../actors/tools/listing.ts'
+import { billionthsOf } from './prices.ts'
+
+export type Doc = {
+  /** Number in the index: a listing that is said anew gets a new one. */
+  readonly number: number
+  readonly id: string
+  readonly type: ToolType
+  readonly kind: ToolKind
+  readonly name: string
+  /** Cut for results. */
+  readonly summary: string
+  readonly category: string
+  readonly tags: readonly string[]
+  readonly network: string
+  readonly protocols: readonly string[]
+  readonly output: string
+  readonly price: string
+  readonly priceText: string
+  /** Billionths of a dollar, infinity where it is not known. */
+  readonly billionths: number
+  readonly doors: readonly Door[]
+  readonly subject: string
+  readonly host: string
+  /** Of the board itself. */
+  readonly isOwn: boolean
+  /** Identity whose standing counts: an agent's own, or who speaks for a listing. */
+  readonly identity: string
+  /** Same for all listings of one machine with one description; '' where there is none. */
+  readonly flood: string
+  /** Same for all listings of one address and method; '' where there is none. */
+  readonly twin: string
+}
+
+/** The texts that a document is found by. */
+export type Texts = {
+  readonly name: string
+  readonly category: string
+  readonly tags: string
+  readonly description: string
+  readonly url: string
+}
+
+export type Indexed = { readonly doc: Doc; readonly texts: Texts }
+
+/** A tool of the board itself, as the directory lists it. */
+export type OwnTool = {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly category: string
+  readonly input: Readonly<Record<string, unknown>>
+  readonly output: Readonly<Record<string, unknown>>
+}
+
+/** An identity that says what it can do. */
+export type Agent = {
+  readonly identity: string
+  readonly handle: string | undefined
+  readonly description: string
+  readonly capabilities: readonly string[]
+  /** Unix seconds: when it said so. */
+  readonly at: number
+}
+
+/** All tools of the board are one subject: it answers for all of them. */
+export const ownService = 'broadside'
+export const agentId = (identity: string) => `agent:${identity}`
+
+export function ofListing(number: number, listing: Listing, owner: string): Indexed {
+  const { id, name, description, category, tags, url, method } = listing
+  const host = hostOf(listing)
+  return {
+    doc: {
+      number,
+      ...pick(listing),
+      summary: summaryOf(description),
+      subject: subjectOf(listing),
+      host,
+      isOwn: false,
+      identity: owner,
+      flood: host === '' || description === '' ? '' : digest(`${host}\n${description}`),
+      twin: url === '' ? '' : digest(`${method}\n${url}`),
+    },
+    texts: { name: name === id ? '' : name, category, tags: tags.join(' '), description, url: url === '' ? id : url },
+  }
+}
+
+export function ofOwnTool(number: number, tool: OwnTool, at: number): Indexed {
+  const { id, name, description, category } = tool
+  const door: Door = { door: 'open', source: 'measured', checked_at: at }
+  return {
+    doc: {
+      number,
+      id,
+      type: 'service',
+      kind: 'builtin',
+      name,
+      summary: summaryOf(description),
+      category,
+      tags: [],
+      network: '',
+      protocols: [],
+      output: 'json',
+      price: '0',
+      priceText: 'free',
+      billionths: 0,
+      doors: [door, { ...door, door: 'allowance' }],
+      subject: ownSubject,
+      host: '',
+      isOwn: true,
+      identity: '',
+      flood: '',
+      twin: '',
+    },
+    texts: { name, category, tags: '', description, url: id },
+  }
+}
+
+const ownSubject = subjectOf({ id: ownService, type: 'service', service: ownService, url: '', mcp_url: '' })
+
+export function ofAgent(number: number, { identity, handle, description, capabilities }: Agent): Indexed {
+  const id = agentId(identity)
+  const name = handle ?? `agent ${identity.slice(0, 12)}`
+  return {
+    doc: {
+      number,
+      id,
+      type: 'agent',
+      kind: 'agent',
+      name,
+      summary: summaryOf(description),
+      category: capabilities[0] ?? '',
+      tags: capabilities.slice(1),
+      network: '',
+      protocols: [],
+      output: '',
+      price: '',
+      priceText: '',
+      billionths: Number.POSITIVE_INFINITY,
+      doors: [],
+      subject: subjectOf({ id, type: 'agent', service: '', url: '', mcp_url: '' }),
+      host: '',
+      isOwn: false,
+      identity,
+      flood: '',
+      twin: '',
+    },
+    texts: { name, category: capabilities[0] ?? '', tags: capabilities.join(' '), description, url: '' },
+  }
+}
+
+type Picked = Pick<
+  Doc,
+  | 'id'
+  | 'type'
+  | 'kind'
+  | 'name'
+  | 'category'
+  | 'tags'
+  | 'network'
+  | 'protocols'
+  | 'output'
+  | 'doors'
+  | 'price'
+  | 'priceText'
+  | 'billionths'
+>
+
+function pick(listing: Listing): Picked {
+  const { id, type, kind, name, category, tags, network, protocols, output, doors, price } = listing
+  const paid = protocols.length > 0 && price !== '0'
+  const known = price === '' ? undefined : billionthsOf(price)
+  return {
+    ...{ id, type, kind, name: oneLine(name), category, tags, output, doors, price },
+    network: paid ? network : '',
+    protocols: paid || protocols.includes('mcp') ? protocols.filter((each) => each !== 'mcp') : [],
+    priceText: priceTextOf(listing),
+    billionths: known === undefined ? Number.POSITIVE_INFINITY : Number(known),
+  }
+}
+
+function priceTextOf({ price, price_text }: Listing): string {
+  if (price_text !== '') return oneLine(price_text)
+  if (price === '') return ''
+  return price === '0' ? 'free' : `$${price} per call`
+}
+
+const summaryMax = 200
+
+/** At most 200 characters, cut between words; nothing in it moves a cursor or turns the direction of writing. */
+export function summaryOf(text: string): string {
+  const line = oneLine(text)
+  const characters = [...line]
+  if (characters.length <= summaryMax) return line
+  const start = characters.slice(0, summaryMax - 1).join('')
+  const space = start.lastIndexOf(' ')
+  return `${(space > summaryMax / 2 ? start.slice(0, space) : start).trimEnd()}…`
+}
+
+/** Control characters and those that turn the direction of writing or are not seen (Unicode Cc, Cf), blanks put together. */
+export function oneLine(text: string): string {
+  return text
+    .replace(/\s+/gu, ' ')
+    .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu, '')
+    .trim()
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, 16)
+}

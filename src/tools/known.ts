@@ -1,0 +1,72 @@
+/**
+ * What is known of a tool beside what it says of itself: what the lab saw, what people say of it, and the standing of those who
+ * say it. The ranking and the page of a tool look here.
+ */
+import type { Review } from '../../actors/tools/reviews.ts'
+import type { Entry, Probe } from '../../actors/tools/tools.ts'
+import type { Doc } from './doc.ts'
+import { type Lab, qualityOf, type State, type Verdict, type WeighedReview, wilsonLow } from './rank.ts'
+
+/** How far back the lab is believed. */
+const labSeconds = 30 * 86_400
+/** A look that is older says nothing of now. */
+const staleProbeSeconds = 7 * 86_400
+
+/** What the directory can be asked. */
+export type Sources = {
+  readonly entry: (id: string) => Entry | undefined
+  /** Newest of each author, oldest first. */
+  readonly reviews: (subject: string) => readonly Review[]
+  /** In [-1, 1]. */
+  readonly standing: (identity: string) => number
+}
+
+export type Quality = {
+  readonly q: number
+  readonly verdict: Verdict
+  readonly state: State
+  readonly lab: Lab
+  readonly reviews: readonly WeighedReview[]
+}
+
+const nothing: Quality = {
+  q: 0,
+  verdict: '',
+  state: 'unknown',
+  lab: { good: 0, all: 0, lastThreeFailed: false },
+  reviews: [],
+}
+
+export function qualityIn(sources: Sources, doc: Doc, now: number): Quality {
+  const entry = sources.entry(doc.id)
+  const reviews = sources.reviews(doc.subject)
+  const standing = doc.identity === '' ? 0 : sources.standing(doc.identity)
+  const probes = entry?.probes ?? []
+  if (reviews.length + probes.length === 0 && standing === 0) return nothing
+  const weighed = reviews.map(({ kind, at, author }) => ({ kind, at, standing: sources.standing(author) }))
+  const lab = labOf(probes, now)
+  return { ...qualityOf({ reviews: weighed, lab, standing }, now), state: stateOf(entry, now), lab, reviews: weighed }
+}
+
+export function labOf(probes: readonly Probe[], now: number): Lab {
+  const recent = probes.filter(({ at }) => now - at <= labSeconds)
+  const lastThree = recent.slice(-3)
+  return {
+    good: recent.filter(({ isGood }) => isGood).length,
+    all: recent.length,
+    lastThreeFailed: lastThree.length === 3 && lastThree.every(({ isGood }) => !isGood),
+  }
+}
+
+export function stateOf(entry: Entry | undefined, now: number): State {
+  const last = entry?.lastProbe
+  if (last === undefined) return 'unknown'
+  if (now - last.at > staleProbeSeconds) return 'stale'
+  if (last.verdict === 'unreachable' || last.verdict === 'not_x402') return 'down'
+  return last.verdict === 'degraded' || last.mismatch.length > 0 ? 'degraded' : 'up'
+}
+
+/** `lab 19/20 ok (lower edge 0.76)`, or ''. */
+export function labText({ good, all }: Lab): string {
+  return all === 0 ? '' : `lab ${good}/${all} ok (lower edge ${wilsonLow(good, all).toFixed(2)})`
+}

@@ -1,0 +1,128 @@
+/** One tool looked at from near: the listing whole, whether the index has it and why, and what the lab last saw. */
+import type { Listing } from '../../actors/tools/listing.ts'
+import type { Entry, ProbedFacts } from '../../actors/tools/tools.ts'
+import type { Directory } from './directory.ts'
+import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, oneLine } from './doc.ts'
+import { floodMax } from './index.ts'
+import { type Quality, qualityIn } from './known.ts'
+import { docJson, type Showing } from './show.ts'
+
+export type Look = Readonly<Record<string, unknown>>
+
+/** What a look may ask beside the directory. */
+export type Looking = {
+  readonly directory: Directory
+  readonly showing: Showing
+  /** Facts of a probe that was written down. */
+  readonly probe: (shard: number, seq: number) => ProbedFacts
+  /** Unix seconds. */
+  readonly now: number
+}
+
+/** `data` of tools.get, or undefined. */
+export function lookAt(looking: Looking, id: string): Look | undefined {
+  const { directory } = looking
+  const own = directory.own(id)
+  if (own !== undefined) return ofOwn(looking, own)
+  const entry = directory.tools.find(id)
+  if (entry !== undefined) return ofEntry(looking, entry)
+  const agent = directory.agent(id)
+  return agent === undefined ? undefined : ofSomebody(looking, agent)
+}
+
+function ofOwn(looking: Looking, { id, description, input, output }: OwnTool): Look {
+  const { directory, showing, now } = looking
+  const doc = showing.index.find(id)!
+  const more = { description, doors: doc.doors, verified: true, input_schema: input, output_schema: output }
+  const made = { created_at: doc.doors[0]!.checked_at, updated_at: doc.doors[0]!.checked_at }
+  return {
+    tool: { ...shown(looking, doc, qualityIn(directory.sources, doc, now)), ...more, ...made },
+    index: indexState(looking, doc, ''),
+  }
+}
+
+function ofSomebody(looking: Looking, agent: Agent): Look {
+  const { directory, showing, now } = looking
+  const { identity, description, at } = agent
+  const isListed = showing.index.find(agentId(identity)) !== undefined
+  const { doc } = ofAgent(0, agent)
+  const more = { description: oneLine(description), doors: [], owner: identity, verified: true }
+  return {
+    tool: {
+      ...shown(looking, doc, qualityIn(directory.sources, doc, now)),
+      ...more,
+      link: `/i/${identity}`,
+      created_at: at,
+      updated_at: at,
+    },
+    index: indexState(looking, isListed ? showing.index.find(doc.id) : undefined, 'this identity is suspended'),
+  }
+}
+
+function ofEntry(looking: Looking, entry: Entry): Look {
+  const { directory, showing, now } = looking
+  const { id, owner, host, createdAt, updatedAt } = entry
+  const listing = directory.listing(entry)
+  const listed = showing.index.find(id)
+  const doc = listed ?? ofListing(0, listing, owner).doc
+  const tool = {
+    ...shown(looking, doc, qualityIn(directory.sources, doc, now)),
+    ...texts(listing),
+    doors: doc.doors,
+    ...(owner === '' ? {} : { owner }),
+    verified: owner !== '' && directory.tools.isOwnerOf(host, owner),
+    created_at: createdAt,
+    updated_at: updatedAt,
+  }
+  const index = indexState(looking, listed, directory.absence(entry))
+  return { tool, index, ...(entry.lastProbe === undefined ? {} : { probe: probeOf(looking, entry) }) }
+}
+
+/** What only the whole listing has. Texts are cut to one line: they stand in places where a line is expected. */
+function texts(listing: Listing): Look {
+  const { description, url, method, service, openapi_url, mcp_url, input_schema, source } = listing
+  const said = { link: url, method, service, openapi_url, mcp_url, source }
+  return {
+    description: oneLine(description),
+    ...Object.fromEntries(Object.entries(said).filter(([, value]) => value !== '')),
+    ...(input_schema === undefined ? {} : { input_schema }),
+  }
+}
+
+function shown({ showing }: Looking, doc: Doc, quality: Quality): Look {
+  const count = (kind: string) => quality.reviews.filter((each) => each.kind === kind).length
+  const reviews = { works: count('works'), mixed: count('mixed'), down: count('down'), avoid: count('avoid') }
+  return {
+    ...docJson(showing, doc, quality),
+    tags: doc.tags,
+    callable: showing.callable(doc),
+    reviews: { ...reviews, verdict: quality.verdict },
+  }
+}
+
+function indexState({ directory, showing: { index } }: Looking, doc: Doc | undefined, absence: string): Look {
+  const spam = doc !== undefined && index.isFlood(doc)
+  const duplicates = doc === undefined ? 0 : index.twinsOf(doc)
+  const built_at = directory.builtAt
+  if (doc === undefined) return { listed: false, why: absence, spam, duplicates, built_at }
+  const flood = `it is found, and lowered: more than ${floodMax} listings of its host have the same description. Say what this one does, and tools.update it`
+  const twins = `it is found; ${duplicates} other ${duplicates === 1 ? 'listing has' : 'listings have'} the same address`
+  const why = spam ? flood : duplicates > 0 ? twins : 'it is found'
+  return { listed: true, why, spam, duplicates, built_at }
+}
+
+function probeOf({ directory, probe }: Looking, { id, host, owner, lastProbe }: Entry): Look {
+  const { shard, seq, at } = lastProbe!
+  const { probe: command, verdict, mismatch, saw } = probe(shard, seq)
+  return {
+    id: command,
+    tool: id,
+    host,
+    at,
+    verdict,
+    mismatch,
+    verified: owner !== '' && directory.tools.isOwnerOf(host, owner),
+    opt_out: directory.tools.hasOptedOut(host),
+    saw,
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * How results are ranked. Pure arithmetic over what is known of a result; the six rules of the directory are its laws:
+ *
+ * 1. Relevance first: `r` in (0, 1], the best match has 1.
+ * 2. Quality (lab, reviews, standing) moves a result by at most 0.1 of that.
+ * 3. A verdict lowers and never hides.
+ * 4. What the board itself earns is no input: there is no field for it here.
+ * 5. Under a door filter it counts who says that the door is there, and how long ago.
+ * 6. Who asks where to sign up finds the tools of the board behind all others.
+ */
+import type { DoorSource } from '../../actors/tools/listing.ts'
+
+export type Verdict = '' | 'down' | 'avoid'
+export type State = 'unknown' | 'up' | 'degraded' | 'down' | 'stale'
+
+/** `standing`: of who wrote it, in [-1, 1]. */
+export type WeighedReview = {
+  readonly kind: 'works' | 'mixed' | 'down' | 'avoid'
+  readonly at: number
+  readonly standing: number
+}
+
+export type Lab = { readonly good: number; readonly all: number; readonly lastThreeFailed: boolean }
+
+/** Everything that a rank is made of. */
+export type Ranked = {
+  readonly r: number
+  readonly q: number
+  readonly verdict: Verdict
+  readonly state: State
+  readonly isSpam: boolean
+  /** Door term, 0 without a door filter. */
+  readonly d: number
+}
+
+export const order =
+  'text relevance; then lab lower edge, mean review verdict and standing within 0.1 of the best match; down, avoid and spam lower and never hide; under a door filter its source (measured, outside, inferred, self-reported) and age; own margin and relay volume are never used'
+
+const z = 1.96
+const labProbesMin = 5
+const reviewShrinkage = 3
+const standingShrinkage = 20
+export const qualityWeight = 0.1
+const freshReviewSeconds = 90 * 86_400
+
+/** Lower edge of the Wilson interval of `good` in `all` at 95 %. */
+export function wilsonLow(good: number, all: number): number {
+  if (all === 0) return 0
+  const p = good / all
+  const z2 = z * z
+  const low = (p + z2 / (2 * all) - z * Math.sqrt((p * (1 - p)) / all + z2 / (4 * all * all))) / (1 + z2 / all)
+  return Math.max(0, low)
+}
+
+/** In [-1, 1]; 0 until there is enough to go by. */
+export function labTerm({ good, all }: Lab): number {
+  return all < labProbesMin ? 0 : clamp(2 * wilsonLow(good, all) - 1, -1, 1)
+}
+
+/** p/(p + 20), p = settled works and confirmed reviews less upheld disputes. */
+export function standingOf(settled: number, upheld: number): number {
+  const p = settled - upheld
+  return clamp(p / (Math.abs(p) + standingShrinkage), -1, 1)
+}
+
+const worth = { works: 1, mixed: 0, down: -1, avoid: -1 } as const
+
+/** Mean verdict of the reviews in [-1, 1], drawn towards 0 while they are few. */
+export function reviewTerm(reviews: readonly WeighedReview[]): number {
+  let sum = 0
+  let weights = 0
+  for (const { kind, standing } of reviews) {
+    const weight = clamp(0.5 + 0.5 * standing, 0, 1)
+    sum += weight * worth[kind]
+    weights += weight
+  }
+  return sum / (weights + reviewShrinkage)
+}
+
+/** What fresh reviews and the lab come to. */
+export function verdictOf(reviews: readonly WeighedReview[], lab: Lab, now: number): Verdict {
+  const byReviews = reviewVerdict(reviews, now)
+  return byReviews === '' && lab.lastThreeFailed ? 'down' : byReviews
+}
+
+function reviewVerdict(reviews: readonly WeighedReview[], now: number): Verdict {
+  const fresh = reviews.filter(({ at }) => now - at <= freshReviewSeconds)
+  const avoids = fresh.filter(({ kind }) => kind === 'avoid')
+  const isAvoided = avoids.filter(({ standing }) => standing >= 0).length >= 2 && avoids.length * 2 >= fresh.length
+  if (isAvoided) return 'avoid'
+  const downs = fresh.filter(({ kind }) => kind === 'down').map(({ at }) => at)
+  const lastDown = Math.max(...downs)
+  const isBack = fresh.some(({ kind, at }) => kind === 'works' && at > lastDown)
+  return downs.length >= 2 && !isBack ? 'down' : ''
+}
+
+/** Quality in [-1, 1], and the verdict. A review that makes the verdict is not counted again in the mean. */
+export function qualityOf(
+  {
+    reviews,
+    lab,
+    standing,
+  }: { readonly reviews: readonly WeighedReview[]; readonly lab: Lab; readonly standing: number },
+  now: number,
+): { readonly q: number; readonly verdict: Verdict } {
+  const made = reviewVerdict(reviews, now)
+  const rest = made === '' ? reviews : reviews.filter(({ kind }) => kind !== made)
+  const q = clamp(0.5 * labTerm(lab) + 0.3 * reviewTerm(rest) + 0.2 * standing, -1, 1)
+  return { q, verdict: verdictOf(reviews, lab, now) }
+}
+
+const sourceWeights: Readonly<Record<DoorSource, number>> = {
+  measured: 1,
+  outside: 0.7,
+  inferred: 0.4,
+  self_reported: 0.1,
+}
+const staleWeight = 0.35
+const staleSeconds = (source: DoorSource) => (source === 'measured' ? 7 : 30) * 86_400
+
+export function isStale(source: DoorSource, checkedAt: number, now: number): boolean {
+  return now - checkedAt > staleSeconds(source)
+}
+
+export function doorTerm(source: DoorSource, checkedAt: number, now: number): number {
+  return 0.1 * (sourceWeights[source] - (isStale(source, checkedAt, now) ? staleWeight : 0))
+}
+
+const penalties = { avoid: 0.25, spam: 0.25, down: 0.15 } as const
+
+export function penaltyOf({ verdict, state, isSpam }: Pick<Ranked, 'verdict' | 'state' | 'isSpam'>): number {
+  if (verdict === 'avoid') return penalties.avoid
+  if (isSpam) return penalties.spam
+  return verdict === 'down' || state === 'down' ? penalties.down : 0
+}
+
+/** What results are ordered by. */
+export function keyOf(ranked: Ranked): number {
+  return ranked.r + qualityWeight * ranked.q - penaltyOf(ranked) + ranked.d
+}
+
+/** In (0, 1], rounded to four places. */
+export function scoreOf(key: number, hasDoor: boolean): number {
+  return Math.round(Math.max(0.001, key / (hasDoor ? 1.2 : 1.1)) * 10_000) / 10_000
+}
+
+/** What decides the place of a result. `price`: billionths of a dollar, infinity where it is not known. */
+export type Place = {
+  readonly group: number
+  readonly key: number
+  readonly r: number
+  readonly price: number
+  readonly id: string
+}
+
+/** Below 0: `a` stands before `b`. */
+export function comparePlaces(a: Place, b: Place): number {
+  if (a.group !== b.group) return a.group - b.group
+  if (a.key !== b.key) return b.key - a.key
+  if (a.r !== b.r) return b.r - a.r
+  if (a.price !== b.price) return a.price - b.price
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(high, Math.max(low, value))
+}

@@ -1,0 +1,141 @@
+/** Results as they are shown: every text of a stranger cut and marked, and a sentence that says why a result stands where it does. */
+import type { Doc } from './doc.ts'
+import { type FieldName, type Hit, match, type ToolIndex, tokens } from './index.ts'
+import { labText, type Quality } from './known.ts'
+import type { Parsed } from './parse.ts'
+import { reviewsPath, toolPath } from './path.ts'
+import { isStale, order, penaltyOf } from './rank.ts'
+import type { Found, Page } from './search.ts'
+import { stem } from './stem.ts'
+
+/** Reviews of one subject that are rewarded, and with how much. */
+export const rewardedReviews = 5
+export const reviewCredits = 100
+
+export type Callable = 'callable' | 'relayed' | 'listed only'
+
+/** What is shown beside a document. */
+export type Showing = {
+  readonly index: ToolIndex
+  /** Reviews of this subject that were rewarded. */
+  readonly rewarded: (subject: string) => number
+  readonly callable: (doc: Doc) => Callable
+}
+
+/** `data` of tools.search. */
+export function pageJson(showing: Showing, text: string, page: Page, builtAt: number, now: number) {
+  const { parsed, matched, results, nextCursor } = page
+  return {
+    expanded: parsed.expanded,
+    filters: parsed.filters,
+    index: { built_at: builtAt, docs: { ...showing.index.counts }, match },
+    matched,
+    next_cursor: nextCursor,
+    order,
+    parsed_by: 'rules',
+    query: parsed.words.join(' '),
+    text,
+    text_is_untrusted: true,
+    results: results.map((found) => ({
+      ...docJson(showing, found.doc, found.quality),
+      why: whyOf(showing, found, parsed, now),
+      score: found.shownScore,
+    })),
+  }
+}
+
+/** A document as every list shows it. */
+export function docJson({ rewarded }: Showing, doc: Doc, { state }: Quality) {
+  const { type, kind, id, name, summary, category, price, priceText, network, output, protocols, subject } = doc
+  return {
+    type,
+    kind,
+    id,
+    name,
+    description: summary,
+    description_is_untrusted: true,
+    category,
+    url: toolPath(id),
+    ...(price === '' ? {} : { price }),
+    ...(priceText === '' ? {} : { price_text: priceText }),
+    network,
+    ...(output === '' ? {} : { output }),
+    protocols,
+    subject_id: subject,
+    review_url: reviewsPath(subject),
+    state,
+    review_reward: rewardJson(rewarded(subject)),
+  }
+}
+
+export function rewardJson(rewarded: number) {
+  const left = Math.max(0, rewardedReviews - rewarded)
+  return {
+    about_credits: reviewCredits,
+    left,
+    of: rewardedReviews,
+    text: `Review this tool: about ${reviewCredits} credits, ${left} ${left === 1 ? 'slot' : 'slots'} left`,
+    how: '/docs#review',
+  }
+}
+
+const words: Readonly<Record<Callable, string>> = {
+  callable: 'callable from the free daily allowance',
+  relayed: 'relayed: the board pays the seller for you, within your allowance',
+  'listed only': 'listed only: call it yourself',
+}
+
+function whyOf(showing: Showing, found: Found, { words: said, filters }: Parsed, now: number): string {
+  const { doc, quality } = found
+  const { verdict, lab, reviews } = quality
+  const isSpam = showing.index.isFlood(doc)
+  const parts = [
+    matchText(found, said),
+    doc.price === '' ? 'price unknown' : doc.price === '0' ? 'free' : `price $${doc.price} known`,
+    doorText(doc, filters.door, now),
+    labText(lab),
+    reviewText(reviews),
+    quality.state === 'unknown' || quality.state === 'up' ? '' : `state ${quality.state}`,
+    verdict === '' ? '' : `verdict ${verdict}`,
+    isSpam ? 'one of many of its host with the same description' : '',
+    penaltyOf({ ...quality, isSpam }) > 0 ? 'lowered for that' : '',
+    doc.isOwn ? 'callable here, free' : words[showing.callable(doc)],
+  ]
+  return parts.filter((part) => part !== '').join('; ')
+}
+
+const fieldOrder: readonly FieldName[] = ['name', 'category', 'tags', 'description', 'url']
+
+/** `matched weather in name and category, forecast in description`. */
+function matchText({ found }: Hit, said: readonly string[]): string {
+  const terms = Object.entries(found)
+  if (terms.length === 0) return 'passes the filters'
+  // The index knows stems; whoever asked is shown his own words.
+  const asSaid = new Map(said.flatMap((word) => tokens(word).map((token) => [stem(token), token] as const)))
+  const shown = terms.slice(0, 6).map(([term, fields]) => {
+    const sorted = fieldOrder.filter((field) => fields.includes(field))
+    return `${asSaid.get(term) ?? term} in ${sorted.join(' and ')}`
+  })
+  return `matched ${shown.join(', ')}`
+}
+
+function doorText({ doors }: Doc, wanted: string, now: number): string {
+  if (wanted === '') return ''
+  const names = wanted.split(',')
+  const shown = doors
+    .filter((each) => names.includes(each.door))
+    .map(({ door, source, checked_at }) => {
+      const stale = isStale(source, checked_at, now) ? ', stale' : ''
+      return `door ${door} (${source.replace('_', '-')}${stale})`
+    })
+  return shown.join(', ')
+}
+
+function reviewText(reviews: Quality['reviews']): string {
+  if (reviews.length === 0) return ''
+  const kinds = (['works', 'mixed', 'down', 'avoid'] as const).map((kind) => {
+    const count = reviews.filter((each) => each.kind === kind).length
+    return count === 0 ? '' : `${count} ${kind}`
+  })
+  return `reviews: ${kinds.filter((each) => each !== '').join(', ')}`
+}

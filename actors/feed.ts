@@ -7,9 +7,10 @@
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
 import { HASH_BYTES } from '../storage/merkle.ts'
-import { decodeLogFrame, entriesOf } from './log.ts'
+import type { BookedLog, LogBook } from './log-book.ts'
+import { decodeLogFrame, entriesOf } from './log-frame.ts'
 import { leafBatches } from './log-tree.ts'
-import { advanceTo, publicRecords } from './public-records.ts'
+import { advanceTo, noLeaf, publicRecords } from './public-records.ts'
 import { type BoardRecord, frameKey, fromFrame } from './record.ts'
 import type { Head } from './shard.ts'
 import { State } from './state.ts'
@@ -24,28 +25,16 @@ export type FeedOptions = {
   readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
 }
 
-type PackedFeed = readonly [size: number, checkpoint: string, sizes: readonly number[], frames: readonly number[]]
-
 export class Feed {
   readonly state: State
   readonly #options: FeedOptions
   #next = 1
-  /** The newest head applied. */
-  head: Head = { size: 0, checkpoint: '' }
-  /** Every size that was signed, and the log frame that carries it. */
-  readonly #sizes: number[] = []
-  readonly #frames: number[] = []
-
   constructor(options: FeedOptions) {
     this.#options = options
     const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot.bytes, 'reading')
     this.state = kept?.state ?? new State(undefined, 'reading')
     if (kept === undefined) return
-    const [size, checkpoint, sizes, frames] = kept.more as PackedFeed
     this.#next = options.snapshot!.seq + 1
-    this.head = { size, checkpoint }
-    for (const each of sizes) this.#sizes.push(each)
-    for (const each of frames) this.#frames.push(each)
     advanceTo(options.snapshot!.seq, options.log, options.shards)
   }
 
@@ -56,8 +45,7 @@ export class Feed {
 
   /** The state after frame `applied` of the log. */
   pack(): Buffer {
-    const more: PackedFeed = [this.head.size, this.head.checkpoint, this.#sizes, this.#frames]
-    return this.state.pack(more)
+    return this.state.pack(null)
   }
 
   /** Applies the log's frames up to `through` (its journal's numbers), which are durable. */
@@ -83,33 +71,42 @@ export class Feed {
     return frame
   }
 
-  /** The signed head of exactly this size, or undefined when none was signed. */
-  headOf(size: number): Head | undefined {
-    const at = this.#firstOf(size)
-    if (this.#sizes[at] !== size) return undefined
-    const frame = this.#options.log.read(this.#frames[at]!)
+  /** Every log of the board, with the heads that were signed. */
+  get book(): LogBook {
+    return this.state.book
+  }
+
+  /** The newest head of the log that grows. */
+  get head(): Head {
+    return this.book.newest.head
+  }
+
+  /** The signed head of exactly this size of a log, or undefined when none was signed. */
+  headOf(log: BookedLog, size: number): Head | undefined {
+    const seq = log.frameOfSize(size)
+    const frame = seq === undefined ? undefined : this.#options.log.read(seq)
     return frame === undefined ? undefined : { size, checkpoint: decodeLogFrame(frame).checkpoint }
   }
 
-  /** The hashes of leaves start..end-1, one after the other, made from the log's entries. 0 <= start <= end <= head.size. */
-  leafHashes(start: number, end: number): Buffer {
+  /** The hashes of leaves start..end-1 of a log, one after the other, made from its entries. 0 <= start <= end <= its size. */
+  leafHashes(log: BookedLog, start: number, end: number): Buffer {
     const hashes = Buffer.allocUnsafe((end - start) * HASH_BYTES)
     if (start === end) return hashes
-    for (const { leaves, size } of leafBatches(this.#options.log.scan(this.#frames[this.#firstOf(start + 1)]!))) {
+    const frames = this.#options.log.scan(log.frameOf(start), log.frameOf(end - 1))
+    for (const { leaves, size } of leafBatches(frames)) {
       const first = size - leaves.length / HASH_BYTES
       const from = Math.max(start, first)
       leaves.copy(hashes, (from - start) * HASH_BYTES, (from - first) * HASH_BYTES, (end - first) * HASH_BYTES)
-      if (size >= end) break
     }
     return hashes
   }
 
-  /** Entries start..end-1 with their u16 big-endian lengths, as a C2SP bundle has them. 0 <= start <= end <= head.size. */
-  entries(start: number, end: number): Buffer {
+  /** Entries start..end-1 of a log with their u16 big-endian lengths, as a C2SP bundle has them. 0 <= start <= end <= its size. */
+  entries(log: BookedLog, start: number, end: number): Buffer {
     const parts: Buffer[] = []
     let at = start
     while (at < end) {
-      const frame = decodeLogFrame(this.#options.log.read(this.#frames[this.#firstOf(at + 1)]!)!)
+      const frame = decodeLogFrame(this.#options.log.read(log.frameOf(at))!)
       let index = frame.firstLeaf
       for (const entry of entriesOf(frame)) {
         if (index >= start && index < end) parts.push(lengthOf(entry), entry)
@@ -120,29 +117,14 @@ export class Feed {
     return Buffer.concat(parts)
   }
 
-  /** Index of the first signed size that is not smaller. */
-  #firstOf(size: number): number {
-    let low = 0
-    let high = this.#sizes.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#sizes[middle]! < size) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-
   #apply(logFrame: Frame): void {
+    const base = this.book.take(decodeLogFrame(logFrame), logFrame.seq)
     for (const { frame, shard, change, leaf } of publicRecords(logFrame, this.#options.shards)) {
       const record = fromFrame(frame)
-      this.state.apply(record, frameKey(frame), { shard, seq: frame.seq, change, leaf })
+      const place = { shard, seq: frame.seq, change, leaf: leaf === noLeaf ? leaf : base + leaf }
+      this.state.apply(record, frameKey(frame), place)
       this.#options.onRecord(record, frame, change)
     }
-    const { size, checkpoint } = decodeLogFrame(logFrame)
-    this.head = { size, checkpoint }
-    if (this.#sizes.at(-1) === size) return
-    this.#sizes.push(size)
-    this.#frames.push(logFrame.seq)
   }
 }
 

@@ -5,11 +5,11 @@
  * and nothing that leaves the board may rest on it alone. A proof is checked against its signed head before it is given,
  * and whoever wants leaf hashes gets them from the frames.
  */
-import type { Frame, Journal, JournalReader } from '../storage/journal.ts'
+import type { Frame } from '../storage/journal.ts'
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from '../storage/merkle.ts'
 import { TreeWriter } from '../storage/tree.ts'
 import { TreeMender } from '../storage/tree-mender.ts'
-import { decodeLogFrame, entriesOf, type LogFrame } from './log.ts'
+import { decodeLogFrame, entriesOf, type LogFrame } from './log-frame.ts'
 
 /** Small frames are taken together up to so many leaves: one write, one comparison of roots. */
 const leavesPerBatch = 4_096
@@ -57,9 +57,10 @@ export class RootMismatch extends Error {
 
 export type OpenTree = {
   readonly path: string
-  /** The log's journal, whose newest frame says what the tree must be. */
-  readonly journal: Journal
-  readonly newest: LogFrame
+  /** The frames of this log, from its first to its newest. */
+  readonly frames: () => Iterable<Frame>
+  /** What the newest of them says the tree must be. */
+  readonly newest: { readonly size: number; readonly root: Uint8Array }
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
@@ -68,7 +69,7 @@ export type OpenTree = {
  *
  * @throws RootMismatch; Damage; the disk's error
  */
-export function openTree({ path, journal, newest, report }: OpenTree): TreeWriter {
+export function openTree({ path, frames, newest, report }: OpenTree): TreeWriter {
   try {
     const tree = TreeWriter.open(path, newest.size)
     if (tree.root().equals(newest.root)) return tree
@@ -78,7 +79,7 @@ export function openTree({ path, journal, newest, report }: OpenTree): TreeWrite
     report('warn', 'log.tree.unusable', { path, problem: error instanceof Error ? error.message : String(error) })
   }
   const tree = TreeWriter.open(path, 0)
-  for (const { leaves, size, root } of leafBatches(journal.scan(1))) {
+  for (const { leaves, size, root } of leafBatches(frames())) {
     tree.append(leaves)
     if (tree.root().equals(root)) continue
     throw new RootMismatch(size)
@@ -88,19 +89,18 @@ export function openTree({ path, journal, newest, report }: OpenTree): TreeWrite
 }
 
 /**
- * Mends the tree file of a running board up to frame `through` of its log, in steps of a few milliseconds.
+ * Mends the tree file of a running board as the frames of its log give it, in steps of a few milliseconds.
  *
  * @returns what was found: leaves looked at, and bytes that were wrong
  * @throws RangeError when the frames do not give the roots they carry; Damage; the disk's error
  */
 export function* mendTree(
   path: string,
-  log: JournalReader,
-  through: number,
+  frames: Iterable<Frame>,
 ): Generator<void, { readonly leaves: number; readonly wrongBytes: number }, undefined> {
   const mender = TreeMender.open(path)
   try {
-    for (const { leaves, root } of leafBatches(log.scan(1, through))) {
+    for (const { leaves, root } of leafBatches(frames)) {
       mender.mend(leaves, root)
       yield
     }

@@ -5,47 +5,12 @@
  * actor reads the journal from where its own newest frame stopped. One batch = one frame in the log's own journal:
  * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. That frame is the commit
  * point; nothing computed for it leaves this thread before its sync returned. An I/O error here ends the process.
- *
- * Frame type 1, payload (little-endian):
- *
- * | bytes | what |
- * |---|---|
- * | 8  | size before = index of the first entry |
- * | 8  | number of the first change (from 1, never restarting) |
- * | 8  | new size |
- * | 32 | new root |
- * | 2  | r = ranges |
- * | 28·r | every shard in number order, also where nothing is new (last = first - 1): shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
- * | 4  | e = entries |
- * | …  | e times: length u16 big-endian, entry (so entries are stored as C2SP tlog-tiles bundles hold them) |
- * | …  | checkpoint: the signed note, to the end |
  */
-import type { Frame, Journal, JournalReader, NewFrame } from '../storage/journal.ts'
+import type { Journal, JournalReader } from '../storage/journal.ts'
 import type { TreeWriter } from '../storage/tree.ts'
+import { encodeLogFrame, type LogFrame, logFrameType, type Range } from './log-frame.ts'
 import { frameEntries, PUBLIC } from './record.ts'
 import type { Head } from './shard.ts'
-
-export const logFrameType = 1
-
-export type Range = {
-  readonly shard: number
-  readonly first: number
-  readonly last: number
-  readonly changes: number
-  readonly leaves: number
-}
-
-export type LogFrame = {
-  readonly firstLeaf: number
-  readonly firstChange: number
-  readonly size: number
-  readonly root: Buffer
-  readonly ranges: readonly Range[]
-  /** Entries with their u16 big-endian lengths, as in a tlog-tiles bundle. */
-  readonly bundle: Buffer
-  readonly entries: number
-  readonly checkpoint: string
-}
 
 export type LogOptions = {
   readonly journal: Journal
@@ -150,6 +115,7 @@ export class Log {
     // A turn that found only private frames moves the position without a frame: the next frame will carry it.
     if (batch.changes > 0) {
       const frame = encodeLogFrame({
+        type: logFrameType,
         firstLeaf: this.#size,
         firstChange: this.#change + 1,
         size,
@@ -245,68 +211,4 @@ function doubled(buffer: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> {
   const larger = Buffer.allocUnsafe(buffer.length * 2)
   larger.set(buffer)
   return larger
-}
-
-export function encodeLogFrame(frame: LogFrame): NewFrame {
-  const checkpoint = Buffer.from(frame.checkpoint, 'utf8')
-  const payload = Buffer.allocUnsafe(62 + frame.ranges.length * 28 + frame.bundle.length + checkpoint.length)
-  payload.writeBigUInt64LE(BigInt(frame.firstLeaf), 0)
-  payload.writeBigUInt64LE(BigInt(frame.firstChange), 8)
-  payload.writeBigUInt64LE(BigInt(frame.size), 16)
-  payload.set(frame.root, 24)
-  payload.writeUInt16LE(frame.ranges.length, 56)
-  let at = 58
-  for (const range of frame.ranges) {
-    payload.writeUInt16LE(range.shard, at)
-    payload.writeUInt16LE(0, at + 2)
-    payload.writeBigUInt64LE(BigInt(range.first), at + 4)
-    payload.writeBigUInt64LE(BigInt(range.last), at + 12)
-    payload.writeUInt32LE(range.changes, at + 20)
-    payload.writeUInt32LE(range.leaves, at + 24)
-    at += 28
-  }
-  payload.writeUInt32LE(frame.entries, at)
-  payload.set(frame.bundle, at + 4)
-  payload.set(checkpoint, at + 4 + frame.bundle.length)
-  return { type: logFrameType, flags: 0, payload }
-}
-
-/** Reads a log frame; `bundle` and `root` are views of the frame's payload. */
-export function decodeLogFrame({ payload }: Frame): LogFrame {
-  const ranges: Range[] = []
-  const count = payload.readUInt16LE(56)
-  let at = 58
-  for (let i = 0; i < count; i++, at += 28) {
-    ranges.push({
-      shard: payload.readUInt16LE(at),
-      first: Number(payload.readBigUInt64LE(at + 4)),
-      last: Number(payload.readBigUInt64LE(at + 12)),
-      changes: payload.readUInt32LE(at + 20),
-      leaves: payload.readUInt32LE(at + 24),
-    })
-  }
-  const entries = payload.readUInt32LE(at)
-  const start = at + 4
-  let end = start
-  for (let i = 0; i < entries; i++) end += 2 + payload.readUInt16BE(end)
-  return {
-    firstLeaf: Number(payload.readBigUInt64LE(0)),
-    firstChange: Number(payload.readBigUInt64LE(8)),
-    size: Number(payload.readBigUInt64LE(16)),
-    root: payload.subarray(24, 56),
-    ranges,
-    bundle: payload.subarray(start, end),
-    entries,
-    checkpoint: payload.toString('utf8', end),
-  }
-}
-
-/** The entries of a frame in their order: views of its bundle. */
-export function* entriesOf({ bundle, entries }: LogFrame): Generator<Buffer, void, undefined> {
-  let at = 0
-  for (let i = 0; i < entries; i++) {
-    const end = at + 2 + bundle.readUInt16BE(at)
-    yield bundle.subarray(at + 2, end)
-    at = end
-  }
 }

@@ -3,7 +3,7 @@
  * Who follows the log (the feed, the search index) reads them here.
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
-import { decodeLogFrame } from './log.ts'
+import { decodeLogFrame } from './log-frame.ts'
 import { leavesOf, PUBLIC } from './record.ts'
 
 /** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */

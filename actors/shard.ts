@@ -12,6 +12,7 @@ import { createHash } from 'node:crypto'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import type { Board } from './board.ts'
 import { Mailbox } from './kernel/mailbox.ts'
+import type { Head } from './log-frame.ts'
 import {
   type Act,
   type BoardRecord,
@@ -38,6 +39,8 @@ import {
   unpublishedDelegation,
   type WriteLetter,
 } from './write.ts'
+
+export type { Head } from './log-frame.ts'
 
 export type ShardOptions = {
   readonly number: number
@@ -76,7 +79,6 @@ export type Confirmation = {
   readonly firstLeaf: number
   readonly head: Head
 }
-export type Head = { readonly size: number; readonly checkpoint: string }
 
 export type ShardAnswer =
   | {

@@ -11,6 +11,7 @@ import { Direct } from './direct/direct.ts'
 import { Documents } from './documents/documents.ts'
 import { none } from './event-index.ts'
 import { Marks } from './events/marks.ts'
+import { LogBook, type PackedLog } from './log-book.ts'
 import { Market } from './market/market.ts'
 import type { ActPlace, Part } from './part.ts'
 import { Delegations } from './people/delegations.ts'
@@ -25,11 +26,13 @@ import { Mail } from './works/mail.ts'
 /** `deciding`: a shard, which has outboxes. `reading`: the feed, which only shows. */
 export type Role = 'deciding' | 'reading'
 
-type More = readonly [changes: unknown, parts: readonly unknown[], more: unknown]
+type More = readonly [changes: unknown, parts: readonly unknown[], book: readonly PackedLog[], more: unknown]
 
 export class State implements Core {
   readonly board: Board
   readonly changes = new Changes()
+  /** The public logs, where this state follows them; leaves of records are counted through all of them. */
+  readonly book: LogBook
   readonly marks: Marks
   readonly rules: Rules
   readonly people: People
@@ -46,8 +49,9 @@ export class State implements Core {
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
 
-  constructor(board = new Board(), role: Role = 'deciding') {
+  constructor(board = new Board(), role: Role = 'deciding', book = new LogBook()) {
     this.board = board
+    this.book = book
     this.marks = new Marks(this)
     this.rules = new Rules(this)
     this.people = new People(this)
@@ -119,15 +123,16 @@ export class State implements Core {
 
   /** `more`: what else the thread needs to go on, anything msgpack can hold. */
   pack(more: unknown): Buffer {
-    return packBoard(this.board, [this.changes.pack(), this.#parts.map((part) => part.pack()), more] satisfies More)
+    const parts = this.#parts.map((part) => part.pack())
+    return packBoard(this.board, [this.changes.pack(), parts, this.book.pack(), more] satisfies More)
   }
 
   /** Undefined: bytes of another format. */
   static unpack(bytes: Uint8Array, role: Role = 'deciding'): { state: State; more: unknown } | undefined {
     const kept = unpackBoard(bytes)
     if (kept === undefined) return undefined
-    const [changes, parts, more] = kept.more as More
-    const state = new State(kept.board, role)
+    const [changes, parts, book, more] = kept.more as More
+    const state = new State(kept.board, role, new LogBook(book))
     if (parts.length !== state.#parts.length) return undefined
     state.changes.restore(changes as never)
     for (const [n, part] of state.#parts.entries()) part.restore(parts[n] as never)

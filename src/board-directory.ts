@@ -3,12 +3,12 @@
  *
  *   board.json        format, service id, log origin, shards, generation: written once
  *   keys/board.key    seed of the board's own identity (hex)      0600
- *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600
+ *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600; after a rotation log-2026b.key
  *   keys/cursor.key   key that seals cursors (hex)   0600
  *   shard-00/ …       one journal a shard: <first seq>.log and its .idx
  *   blobs/<room>/…    files of attachments
  *   search/           index of full-text search (derived)
- *   log/              the log's journal, and nodes.bin (derived: node hashes of the tree)
+ *   log/              the journal of the log and of those that follow it, and nodes.bin (derived: node hashes of the tree)
  */
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
@@ -52,9 +52,11 @@ export const searchDirectory = (path: string) => join(path, 'search')
 export const logDirectory = (path: string) => join(path, 'log')
 /** Files of attachments: storage/blob-files.ts. */
 export const blobsDirectory = (path: string) => join(path, 'blobs')
-/** Node hashes of the log's tree, in tlog order; made again from the log's frames when missing. */
-export const nodesFile = (directory: string) => join(directory, 'nodes.bin')
-export const logKeyFile = (path: string) => join(path, 'keys', 'log.key')
+/** Node hashes of a log's tree, in tlog order; made again from the log's frames when missing. `name`: of a log behind the first, such as 2026b. */
+export const nodesFile = (directory: string, name = '') =>
+  join(directory, name === '' ? 'nodes.bin' : `nodes-${name}.bin`)
+/** The key that signs a log; `name` as in `nodesFile`. */
+export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
 export type Wanted = {
   readonly path: string

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { parseEntry } from '../actors/entry.ts'
-import { decodeLogFrame, entriesOf, type LogFrame } from '../actors/log.ts'
+import { decodeLogFrame, entriesOf, type LogFrame } from '../actors/log-frame.ts'
 import {
   commandSha,
   frameEntries,

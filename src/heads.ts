@@ -6,14 +6,19 @@
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { nameOf } from '../actors/log-book.ts'
+import type { ClosedLog } from '../actors/log-frame.ts'
 import type { Head } from '../actors/shard.ts'
 import { fileExists, readWhole, writeAtomic } from '../storage/disk.ts'
 import { type Policy, parsePolicy } from '../storage/tlog-policy.ts'
-import { readSecret } from './board-directory.ts'
+import { logDirectory, readSecret } from './board-directory.ts'
 import { wallSeconds } from './clock.ts'
 import { BadConfig } from './config.ts'
+import { keepText } from './kept-text.ts'
 import { MarkKeeper, RolledBack } from './mark.ts'
-import { WitnessRound } from './witness/round.ts'
+import { log } from './observe.ts'
+import type { LogIdentity } from './signed-log.ts'
+import { WitnessRound, type WitnessStanding } from './witness/round.ts'
 import { Witness } from './witness/witness.ts'
 
 export type HeadsOptions = {
@@ -22,10 +27,13 @@ export type HeadsOptions = {
   readonly witnessLogs: string
   readonly markFile: string
   readonly dataDirectory: string
-  readonly vkey: string
+  /** Every log of the board, oldest first: the last one grows. */
+  readonly logs: readonly LogIdentity[]
+  readonly closed: readonly ClosedLog[]
   /** `host[:port]` of the public address. */
   readonly publicHost: string
-  readonly consistency: (from: number, to: number) => Promise<readonly Buffer[] | undefined>
+  /** The path between two sizes of the log with this origin. */
+  readonly consistency: (origin: string, from: number, to: number) => Promise<readonly Buffer[] | undefined>
   /** A running board hears from a witness that it must not sign on. */
   readonly onRollback: (error: RolledBack) => void
 }
@@ -37,6 +45,10 @@ export class Heads {
   readonly witness: Witness | undefined
   readonly #mark: MarkKeeper
   readonly #round: WitnessRound
+  /** The last heads of the logs that are closed, by origin. */
+  readonly #ended = new Map<string, WitnessRound>()
+  readonly #closed: readonly ClosedLog[]
+  readonly #keeping = new Map<string, Promise<void>>()
   #rollback: RolledBack | undefined
 
   constructor(options: HeadsOptions) {
@@ -44,20 +56,41 @@ export class Heads {
     const lines = policy?.text.split('\n').filter((line) => /^\s*(witness|group|quorum)\s/.test(line))
     this.policyLines = `${(lines ?? ['quorum none']).join('\n')}\n`
     this.witness = openWitness(options)
-    this.#mark = new MarkKeeper(options.markFile, options.vkey)
-    this.#round = new WitnessRound({
-      witnesses: policy?.parsed.witnesses ?? [],
-      consistency: options.consistency,
-      onRollback: (problem) => {
-        this.#rollback = new RolledBack(problem)
-        options.onRollback(this.#rollback)
-      },
-    })
+    this.#mark = new MarkKeeper(
+      options.markFile,
+      options.logs.map(({ vkey }) => vkey),
+    )
+    const roundOf = ({ origin }: { readonly origin: string }): WitnessRound => {
+      const file = join(logDirectory(options.dataDirectory), `cosigned-${nameOf(origin)}`)
+      return new WitnessRound({
+        witnesses: policy?.parsed.witnesses ?? [],
+        kept: fileExists(file) ? readWhole(file).toString('utf8') : '',
+        onPublished: (checkpoint) => {
+          if (policy !== undefined) this.#keep(file, checkpoint)
+        },
+        now: wallSeconds,
+        consistency: (from, to) => options.consistency(origin, from, to),
+        onRollback: (problem) => {
+          this.#rollback = new RolledBack(problem)
+          options.onRollback(this.#rollback)
+        },
+      })
+    }
+    this.#closed = options.closed
+    for (const log of options.closed) this.#ended.set(log.origin, roundOf(log))
+    this.#round = roundOf(options.logs.at(-1)!)
   }
 
   /** The first head of this run: every witness is asked before anything else is signed. Rejects with RolledBack. */
   async begin(head: Head): Promise<void> {
-    await this.#round.first(head.checkpoint)
+    const ends = this.#closed.map(async ({ origin, checkpoint }) => {
+      const round = this.#ended.get(origin)!
+      round.serve(checkpoint)
+      // Who has not signed the end of a log, because it was away when the log was closed, may do so now.
+      if (!round.isComplete) await round.first(checkpoint)
+      await round.close()
+    })
+    await Promise.all([this.#round.first(head.checkpoint), ...ends])
     if (this.#rollback !== undefined) throw this.#rollback
     this.#mark.note(head.checkpoint)
   }
@@ -73,10 +106,34 @@ export class Heads {
     return this.#round.isAlone ? newest.checkpoint : this.#round.published
   }
 
+  /** The last head of a log that is closed, with the lines of those who signed it. */
+  ended(origin: string): string | undefined {
+    return this.#ended.get(origin)?.published
+  }
+
+  /** What there is to tell about the witnesses. */
+  standing(newest: Head): {
+    readonly published: string
+    readonly quorum: string
+    readonly standings: readonly WitnessStanding[]
+  } {
+    const quorum = this.policyLines.split('\n').find((line) => /^\s*quorum\s/.test(line))!
+    return { published: this.published(newest), quorum: quorum.trim(), standings: this.#round.standings }
+  }
+
   async close(newest: Head): Promise<void> {
     await this.#round.close()
     this.#mark.note(newest.checkpoint)
-    await this.#mark.close()
+    await Promise.all([this.#mark.close(), ...this.#keeping.values()])
+  }
+
+  /** What witnesses have signed is served again after a restart, also where they are away then. One write at a time to each file. */
+  #keep(file: string, checkpoint: string): void {
+    const before = this.#keeping.get(file) ?? Promise.resolve()
+    const writing = before
+      .then(() => keepText(file, checkpoint))
+      .catch((error: unknown) => log('warn', 'cosignatures.not_kept', { file, problem: String(error) }))
+    this.#keeping.set(file, writing)
   }
 }
 

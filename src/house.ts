@@ -5,10 +5,11 @@
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import { type Answered, Link } from '../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../actors/kernel/supervisor.ts'
+import type { ClosedLog } from '../actors/log-frame.ts'
 import { type FirstRoom, type Head, type ShardAnswer, shardOf } from '../actors/shard.ts'
 import { reviewsRoom } from '../actors/tools/reviews.ts'
 import type { WriteLetter } from '../actors/write.ts'
-import { type BoardDirectory, blobsDirectory, logDirectory, logKeyFile, shardDirectory } from './board-directory.ts'
+import { type BoardDirectory, blobsDirectory, shardDirectory } from './board-directory.ts'
 import { monotonicMs } from './clock.ts'
 import type { PeopleNews } from './command/news.ts'
 import type { Actors, NoAnswer } from './command/ports.ts'
@@ -17,6 +18,7 @@ import { inside, type Queues } from './limits.ts'
 import { log } from './observe.ts'
 import { refusal } from './refusals.ts'
 import type { SearchAnswer, SearchAsk } from './search/search-index.ts'
+import type { LogIdentity } from './signed-log.ts'
 import { threadArguments } from './stripped.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
 import type { LogThread, Published } from './threads/log.ts'
@@ -46,7 +48,9 @@ export type HouseOptions = {
 }
 
 export type HouseFacts = {
-  readonly vkey: string
+  /** Every log of the board, oldest first: the last one grows. */
+  readonly logs: readonly LogIdentity[]
+  readonly closed: readonly ClosedLog[]
   readonly published: Published
   readonly handles: readonly (readonly [id: string, handle: string])[]
   readonly people: PeopleNews
@@ -112,10 +116,10 @@ export class House implements Actors {
     house.#seen = published.change
     house.#published = published.seq
     house.#logId = logFacts.logId as Uint8Array
-    const vkey = logFacts.vkey as string
-    const feedFacts = await house.#startFeed(published.seq, logFacts.logId as Uint8Array, vkey, logFeed.port2)
+    const { logs, closed } = logFacts as Pick<HouseFacts, 'logs' | 'closed'>
+    const feedFacts = await house.#startFeed(published.seq, logFacts.logId as Uint8Array, logs, logFeed.port2)
     const { handles, people } = feedFacts as Pick<HouseFacts, 'handles' | 'people'>
-    return { house, facts: { vkey, published, handles, people } }
+    return { house, facts: { logs, closed, published, handles, people } }
   }
 
   write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void {
@@ -254,8 +258,6 @@ export class House implements Actors {
     })
     const data: LogThread = {
       dataDirectory: directory.path,
-      directory: logDirectory(directory.path),
-      keyFile: logKeyFile(directory.path),
       origin: directory.facts.origin,
       through,
       firstRecords,
@@ -277,7 +279,7 @@ export class House implements Actors {
   #startFeed(
     through: number,
     logId: Uint8Array,
-    vkey: string,
+    logs: readonly LogIdentity[],
     logPort: MessagePort,
   ): Promise<Readonly<Record<string, unknown>>> {
     const { directory, onNews } = this.#options
@@ -288,8 +290,7 @@ export class House implements Actors {
       shards: this.shards,
       through,
       logId,
-      origin: directory.facts.origin,
-      vkey,
+      vkeys: new Map(logs.map(({ origin, vkey }) => [origin, vkey])),
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
       front: front.port2,

@@ -4,13 +4,18 @@
  * Whoever puts an old copy of the directory back would sign other entries under sizes that are signed already, which
  * breaks the log for ever. The mark knows better than the copy, so the log refuses to start (threads/log.ts asks).
  *
- * The file is the log's verifier key, a line feed, and the signed checkpoint as a note. It is a second opinion: losing it
- * costs the check, never the log, so it is written at a pace and without waiting.
+ * The file:
+ *
+ *   <vkey of the log>
+ *   after <vkey>            one line for each log that was closed before it, newest first
+ *   <signed checkpoint>     a note
+ *
+ * It is a second opinion: losing it costs the check, never the log, so it is written at a pace and without waiting.
  */
-import { open, rename } from 'node:fs/promises'
 import { openCheckpoint } from '../storage/checkpoint.ts'
 import { fileExists, readWhole } from '../storage/disk.ts'
 import { parseVkey } from '../storage/note.ts'
+import { keepText } from './kept-text.ts'
 import { log } from './observe.ts'
 
 /** What the mark says of a log, in its file's own text; '' when there is none. */
@@ -23,17 +28,32 @@ export class RolledBack extends Error {
   override readonly name = 'RolledBack'
 }
 
+/** A log of the board, closed or not. */
+export type KnownLog = {
+  readonly vkey: string
+  readonly size: number
+  /** Root of its first `size` entries, for a size it has. */
+  readonly rootOf: (size: number) => Buffer
+}
+
 /**
- * Throws RolledBack when the log with key `vkey` has signed more than it now knows, or something else. A mark of another
- * log, whose key this one cannot sign with, says nothing.
- *
- * @param rootOf root of the log's first `size` entries, for a size it has
+ * Throws RolledBack when one of these logs has signed more than it now knows, or something else, or was closed and followed
+ * by a log that is not among them. A mark of another board, whose keys none of them has, says nothing.
  */
-export function checkMark(text: string, log: { vkey: string; size: number; rootOf: (size: number) => Buffer }): void {
-  if (text === '' || !text.startsWith(`${log.vkey}\n`)) return
-  const key = parseVkey(log.vkey)
+export function checkMark(text: string, logs: readonly KnownLog[]): void {
+  if (text === '') return
+  const [vkey = '', ...lines] = text.split('\n')
+  const first = lines.findIndex((line) => !line.startsWith(afterWord))
+  const closed = lines.slice(0, first).map((line) => line.slice(afterWord.length))
+  const log = logs.find((each) => each.vkey === vkey)
+  if (log === undefined) {
+    const known = closed.find((each) => logs.some(({ vkey: own }) => own === each))
+    if (known === undefined) return
+    throw new RolledBack(`the log of ${known} was closed, and ${vkey} follows it, which this directory does not know`)
+  }
+  const key = parseVkey(vkey)
   if (!key.ok) throw new Error(key.problem)
-  const seen = openCheckpoint(text.slice(log.vkey.length + 1), key.value)
+  const seen = openCheckpoint(lines.slice(first).join('\n'), key.value)
   if (!seen.ok) throw new RolledBack(`the mark of this log cannot be read (${seen.problem})`)
   const { size, root } = seen.value
   if (size > log.size)
@@ -42,20 +62,29 @@ export function checkMark(text: string, log: { vkey: string; size: number; rootO
     throw new RolledBack(`the first ${size} entries of this log are not those that were signed and published`)
 }
 
+const afterWord = 'after '
+
+/** `vkeys`: of the board's logs, oldest first; the checkpoint is of the last one. */
+export function markText(vkeys: readonly string[], checkpoint: string): string {
+  const [newest, ...closed] = vkeys.toReversed()
+  return `${newest}\n${closed.map((vkey) => `${afterWord}${vkey}\n`).join('')}${checkpoint}`
+}
+
 export const markPaceMs = 1_000
 
 /** Keeps the mark, at most once in a second. */
 export class MarkKeeper {
   readonly #file: string
-  readonly #vkey: string
+  readonly #vkeys: readonly string[]
   #wanted = ''
   #kept = ''
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(file: string, vkey: string) {
+  /** `vkeys`: of the board's logs, oldest first. */
+  constructor(file: string, vkeys: readonly string[]) {
     this.#file = file
-    this.#vkey = vkey
+    this.#vkeys = vkeys
   }
 
   /** A head that is signed and durable. */
@@ -78,14 +107,7 @@ export class MarkKeeper {
     const checkpoint = this.#wanted
     if (checkpoint === this.#kept) return
     try {
-      const file = await open(`${this.#file}.tmp`, 'w', 0o600)
-      try {
-        await file.writeFile(`${this.#vkey}\n${checkpoint}`)
-        await file.datasync()
-      } finally {
-        await file.close()
-      }
-      await rename(`${this.#file}.tmp`, this.#file)
+      await keepText(this.#file, markText(this.#vkeys, checkpoint))
       this.#kept = checkpoint
     } catch (error) {
       log('warn', 'mark.not_kept', { file: this.#file, problem: String(error) })

@@ -1,4 +1,5 @@
 /** Starts the house and lets what it tells reach who wants to know: news of rooms and people, followers, new heads. */
+import { nameOf } from '../actors/log-book.ts'
 import type { Head } from '../actors/shard.ts'
 import type { BoardDirectory } from './board-directory.ts'
 import type { News } from './command/news.ts'
@@ -60,9 +61,9 @@ export function stopForGood(error: unknown): never {
 }
 
 /** Asks the feed as any client would. */
-export function consistencyPath(house: House, from: number, to: number): Promise<Buffer[] | undefined> {
+export function consistencyPath(house: House, origin: string, from: number, to: number): Promise<Buffer[] | undefined> {
   return new Promise((resolve) =>
-    house.read({ op: 'log.consistency', args: { from, to }, reader: '' }, (found) => {
+    house.read({ op: 'log.consistency', args: { log: nameOf(origin), from, to }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return resolve(undefined)
       const { consistency_path } = JSON.parse(found.json) as { consistency_path: string[] }
       resolve(consistency_path.map((hash) => Buffer.from(hash, 'hex')))

@@ -52,12 +52,14 @@ import { release } from './release.ts'
 import { judge } from './screening/advertising.ts'
 import { httpClassifier } from './screening/classifier.ts'
 import { Screening } from './screening/screening.ts'
+import type { LogIdentity } from './signed-log.ts'
 import type { FeedStats } from './threads/feed.ts'
 import { Verifier } from './verify/verifier.ts'
 import { type Described, limitsOf } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
 import { type Figures, metricsText, statsData } from './views/figures.ts'
 import { forAgents } from './views/for-agents.ts'
+import { witnessesAnswer } from './views/witnesses.ts'
 
 export type RunningServer = { readonly address: string; close(): Promise<void> }
 
@@ -121,12 +123,14 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     mark: readMark(markFile),
     onHead: (head) => heads?.note(head),
   })
+  const growing = facts.logs.at(-1)!
   heads = new Heads({
     ...config,
     markFile,
-    vkey: facts.vkey,
+    logs: facts.logs,
+    closed: facts.closed,
     publicHost: new URL(address).host,
-    consistency: (from, to) => consistencyPath(house, from, to),
+    consistency: (origin, from, to) => consistencyPath(house, origin, from, to),
     onRollback: (error) => {
       if (isReady) stopForGood(error)
     },
@@ -173,7 +177,8 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       },
     }),
     poll: (poll, respond) => followers.updates.poll(poll, respond),
-    checkpoint: () => checkpointAnswer(directory.facts.origin, facts.vkey, news.head),
+    checkpoint: () => checkpointAnswer(growing, news.head),
+    witnesses: () => witnessesAnswer(heads.standing(news.head), wallSeconds()),
   })
   const voice = new Voice({
     serviceId: directory.facts.service_id,
@@ -219,7 +224,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     })
   const withFigures = (exchange: Exchange, answer: (figures: Figures) => void): void =>
     tellFigures((found) => (found === undefined ? exchange.drop() : answer(found)))
-  const described = describe(config, { directory, address, vkey: facts.vkey, verifier: verifier.backend })
+  const described = describe(config, { directory, address, log: growing, verifier: verifier.backend })
   const onReply = (status: number): void => counters.add(`replies_${status}`)
   const pages = pageDoors({
     read: (request, answer) => front.read(request, answer),
@@ -235,7 +240,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       serviceId: described.serviceId,
       release,
       origin: directory.facts.origin,
-      vkey: facts.vkey,
+      log: growing,
       limits: () => limitsOf(described),
       published: () => heads.published(news.head),
       witnesses: [...heads.policyLines.matchAll(/^witness (\S+) /gm)].map(([, name]) => name!),
@@ -281,12 +286,11 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       ...mcp.more,
       ...embedDoors(address),
       ...logDoors({
-        origin: directory.facts.origin,
-        vkey: facts.vkey,
+        logs: facts.logs,
         address,
-        checkpoint: () => heads.published(news.head),
+        checkpoint: (origin) => heads.ended(origin) ?? heads.published(news.head),
         policyLines: heads.policyLines,
-        tile: (path, answer) => house.askFeed(['tile', path, house.seen], answer),
+        tile: (request, answer) => house.askFeed(['tile', request, house.seen], answer),
         routes: () => routes,
       }),
       '/a/': blobDoor({
@@ -364,17 +368,16 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
 
 function describe(
   config: Config,
-  facts: { directory: BoardDirectory; address: string; vkey: string; verifier: string },
+  facts: { directory: BoardDirectory; address: string; log: LogIdentity; verifier: string },
 ): Described {
-  const { directory, address, vkey, verifier } = facts
+  const { directory, address, log: growing, verifier } = facts
   return {
     serviceId: directory.facts.service_id,
     identity: directory.identity,
     generation: directory.facts.generation,
     release,
     address,
-    origin: directory.facts.origin,
-    vkey,
+    ...growing,
     verifier,
     limitsOn: config.limitsOn,
     blobBytesPerIdentity: config.blobBytesPerIdentity,

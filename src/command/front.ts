@@ -55,6 +55,8 @@ export type FrontOptions = {
   readonly poll: (poll: Poll, respond: Respond) => void
   /** The newest signed head, as log.checkpoint answers it. */
   readonly checkpoint: () => ReadAnswer
+  /** Who else signs it, as log.witnesses answers. */
+  readonly witnesses: () => ReadAnswer
 }
 
 export class Front {
@@ -111,6 +113,7 @@ export class Front {
   /** Asks the feed, then whoever may hold it in private. */
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
+    if (request.op === 'log.witnesses') return answer(this.#options.witnesses())
     if (request.op === 'events.list' && request.args.query !== undefined) return this.#search(request, answer)
     const { actors } = this.#options
     if (readTools(actors, request, answer)) return

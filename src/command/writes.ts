@@ -189,7 +189,7 @@ export class Writes {
       at: reply.at,
       expires: args.ttl === 0 ? 0 : reply.at + args.ttl,
       via: verified.door.via,
-      leaf: answer.leaf,
+      leaf: answer.leaf === undefined ? undefined : { index: answer.leaf },
       ...untouched,
     }
     const compose = (body: Body): void => {
@@ -332,10 +332,14 @@ export class Writes {
       const data = JSON.parse(found.json) as {
         event?: { event_id: string; signed_payload?: string }
         leaf?: number
+        head?: Head
       }
       const leaf = answer.leaf ?? data.leaf
+      // Of a retry, and its first answer was in a log that is closed now.
+      const signed = data.head ?? head
       delete data.leaf
-      const receipt = receiptJson(sha, { at, leaf, head, duplicate: answer.duplicate === true })
+      delete data.head
+      const receipt = receiptJson(sha, { at, leaf, head: signed, duplicate: answer.duplicate === true })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
       const id = data.event === undefined ? '' : `"event_id":"${data.event.event_id}",`
       if (data.event !== undefined) delete data.event.signed_payload

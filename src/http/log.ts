@@ -1,6 +1,6 @@
 /**
  * The public log under its own prefix, as any transparency-log client reads it (C2SP tlog-tiles, tlog-policy):
- * `checkpoint`, `tile/…`, and beside them `/log/vkey` and `/log/policy`, what a client pins.
+ * `checkpoint`, `tile/…` and `vkey`, and beside them `/log/vkey` and `/log/policy`, what a client pins.
  */
 import { gzip } from 'node:zlib'
 import { parseTilePath, type TilePath } from '../../storage/tile-path.ts'
@@ -12,17 +12,19 @@ import type { RouteHandler, Routes } from './routes.ts'
 type Refused = { readonly ok: false; readonly refusal: Refusal }
 
 export type LogDoorOptions = {
-  /** `host/log/2026a`: the log's name, and behind the host its prefix. */
-  readonly origin: string
-  readonly vkey: string
+  /** Every log of the board, oldest first: the last one grows, the others are served as they are for ever. */
+  readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
   /** Public address of the board, without a slash at its end. */
   readonly address: string
   /** Lines of the policy about witnesses and quorum. */
   readonly policyLines: string
-  /** The newest published head, as a note. */
-  readonly checkpoint: () => string
+  /** The newest published head of a log, as a note. */
+  readonly checkpoint: (origin: string) => string
   /** Null: the published log does not reach so far. Undefined: no answer. */
-  readonly tile: (path: TilePath, answer: (found: Uint8Array | Refused | null | undefined) => void) => void
+  readonly tile: (
+    request: { readonly log: string; readonly path: TilePath },
+    answer: (found: Uint8Array | Refused | null | undefined) => void,
+  ) => void
   readonly routes: () => Routes
 }
 
@@ -34,20 +36,30 @@ const text: readonly Header[] = [['content-type', 'text/plain; charset=utf-8'], 
 const forEver: Header = ['cache-control', 'public, max-age=31536000, immutable']
 
 export function logDoors(options: LogDoorOptions): Readonly<Record<string, RouteHandler>> {
-  const prefix = options.origin.slice(options.origin.indexOf('/') + 1)
-  const name = `${prefix.slice('log/'.length)}/`
-  const policy = `# What a reader of this log pins (C2SP tlog-policy).\nlog ${options.vkey} ${options.address}/${prefix}\n${options.policyLines}`
+  const { logs, address } = options
+  const policy = [
+    '# What a reader of this log pins (C2SP tlog-policy).',
+    ...logs.map(({ origin, vkey }) => `log ${vkey} ${address}${origin.slice(origin.indexOf('/'))}`),
+    options.policyLines,
+  ].join('\n')
+  const byName = new Map(logs.map((log) => [log.origin.slice(log.origin.lastIndexOf('/') + 1), log]))
+  const sendKey = (exchange: Exchange, vkey: string): void =>
+    exchange.reply(200, [...text, ['cache-control', 'public, max-age=3600']], `${vkey}\n`)
   return {
-    '/log/vkey': (exchange) =>
-      exchange.reply(200, [...text, ['cache-control', 'public, max-age=3600']], `${options.vkey}\n`),
+    '/log/vkey': (exchange) => sendKey(exchange, logs.at(-1)!.vkey),
     '/log/policy': (exchange) => exchange.reply(200, [...text, ['cache-control', 'public, max-age=60']], policy),
     '/log/': (exchange, rest) => {
-      const path = rest.startsWith(name) && exchange.query === '' ? rest.slice(name.length) : ''
+      const slash = rest.indexOf('/')
+      const name = rest.slice(0, Math.max(0, slash))
+      const log = byName.get(name)
+      const path = log !== undefined && exchange.query === '' ? rest.slice(slash + 1) : ''
+      if (log === undefined) return absent(options, exchange)
       if (path === 'checkpoint')
-        return exchange.reply(200, [...text, ['cache-control', 'public, max-age=1']], options.checkpoint())
+        return exchange.reply(200, [...text, ['cache-control', 'public, max-age=1']], options.checkpoint(log.origin))
+      if (path === 'vkey') return sendKey(exchange, log.vkey)
       const tile = parseTilePath(path)
       if (tile === undefined) return absent(options, exchange)
-      options.tile(tile, (bytes) => {
+      options.tile({ log: name, path: tile }, (bytes) => {
         if (exchange.ended) return
         if (bytes === undefined) return exchange.drop()
         if (bytes === null) return absent(options, exchange)
@@ -70,7 +82,8 @@ function sendTile(exchange: Exchange, tile: TilePath, bytes: Buffer): void {
   })
 }
 
-function absent(options: LogDoorOptions, exchange: Exchange): void {
-  const message = `this log has no such checkpoint, tile or entry bundle: paths are those of C2SP tlog-tiles under /${options.origin.slice(options.origin.indexOf('/') + 1)}/, up to the size of its checkpoint`
-  options.routes().send(exchange, refused(refusal('no_such_path', message)))
+function absent({ logs, routes }: LogDoorOptions, exchange: Exchange): void {
+  const prefixes = logs.map(({ origin }) => `${origin.slice(origin.indexOf('/'))}/`).join(', ')
+  const message = `this log has no such checkpoint, tile or entry bundle: paths are those of C2SP tlog-tiles under ${prefixes}, up to the size of its checkpoint`
+  routes().send(exchange, refused(refusal('no_such_path', message)))
 }

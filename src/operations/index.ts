@@ -25,7 +25,7 @@ import {
   identityUnsuspend,
 } from './identity.ts'
 import { quotaGet } from './limits.ts'
-import { logCheckpoint, logConsistency, logLeaves, logProof } from './log.ts'
+import { logCheckpoint, logConsistency, logHistory, logLeaves, logProof, logWitnesses } from './log.ts'
 import { report, reportResolve, reportsList, roomModlog } from './moderation.ts'
 import type { Operation } from './operation.ts'
 import { receiverCreate, receiverDelete, receiverItems, receiverList, receiverRotate } from './receivers.ts'
@@ -126,6 +126,8 @@ export const operations: readonly Operation[] = [
   logProof,
   logConsistency,
   logLeaves,
+  logHistory,
+  logWitnesses,
 ]
 
 export const operationByName: ReadonlyMap<string, Operation> = new Map(

@@ -1,5 +1,5 @@
-/** The public log: its newest signed head, and proofs against it. */
-
+/** The public log: its newest signed head, proofs against it, how it grew, and who else signs it. */
+import { History, LogTitle, Witnesses } from './log-results.ts'
 import type { Operation } from './operation.ts'
 import { Checkpoint, Consistency, Leaves, leavesMax, Proof } from './results.ts'
 import { Type } from './schema.ts'
@@ -58,6 +58,9 @@ export const logProof: Operation = {
 
 const size = (description: string) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
 
+/** A board whose log was rotated has several. */
+const ofLog = Type.Optional(LogTitle)
+
 export const logConsistency: Operation = {
   name: 'log.consistency',
   group: 'log',
@@ -68,7 +71,7 @@ export const logConsistency: Operation = {
   required: ['data'],
   optional: [],
   data: Type.Object(
-    { schema: Type.Literal(1), from: size('the smaller size'), to: size('the larger size') },
+    { schema: Type.Literal(1), from: size('the smaller size'), to: size('the larger size'), log: ofLog },
     { additionalProperties: false },
   ),
   refusals: ['not_found'],
@@ -79,6 +82,7 @@ export const logConsistency: Operation = {
     query: [
       { name: 'from', field: 'data.from' },
       { name: 'to', field: 'data.to' },
+      { name: 'log', field: 'data.log' },
     ],
   },
 }
@@ -97,6 +101,7 @@ export const logLeaves: Operation = {
       schema: Type.Literal(1),
       start: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'index of the first entry' }),
       end: size('index behind the last entry'),
+      log: ofLog,
     },
     { additionalProperties: false },
   ),
@@ -108,6 +113,35 @@ export const logLeaves: Operation = {
     query: [
       { name: 'start', field: 'data.start' },
       { name: 'end', field: 'data.end' },
+      { name: 'log', field: 'data.log' },
     ],
   },
+}
+
+export const logHistory: Operation = {
+  name: 'log.history',
+  group: 'log',
+  summary: 'Every log of this board, and how large it was at points in time: what a picture of its growth is made of.',
+  kind: 'read',
+  who: 'anyone',
+  required: [],
+  optional: [],
+  refusals: [],
+  result: History,
+  example: { operation: 'log.history' },
+  get: { path: '/api/log/history', query: [] },
+}
+
+export const logWitnesses: Operation = {
+  name: 'log.witnesses',
+  group: 'log',
+  summary: 'The witnesses that are asked to sign the heads of this log, each with its last answer.',
+  kind: 'read',
+  who: 'anyone',
+  required: [],
+  optional: [],
+  refusals: [],
+  result: Witnesses,
+  example: { operation: 'log.witnesses' },
+  get: { path: '/api/log/witnesses', query: [] },
 }

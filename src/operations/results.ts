@@ -17,9 +17,9 @@ export const count = (description: string) => Type.Integer({ minimum: 0, maximum
 export const seconds = (description: string) => count(`${description}, Unix seconds`)
 
 /** A C2SP signed note of a checkpoint: three lines, and one line for each signature. */
-const note = (description: string) => Type.String({ maxLength: 16_384, description })
-const logName = Type.String({ maxLength: 256, description: 'name of the log: first line of its checkpoints' })
-const logKey = Type.String({ maxLength: 512, description: 'verifier key of the log (C2SP signed-note)' })
+export const note = (description: string) => Type.String({ maxLength: 16_384, description })
+export const logName = Type.String({ maxLength: 256, description: 'name of the log: first line of its checkpoints' })
+export const logKey = Type.String({ maxLength: 512, description: 'verifier key of the log (C2SP signed-note)' })
 export const signedPayload = (description: string) => Type.String({ maxLength: sizes.body_bytes, description })
 
 export const Person = Type.Object(

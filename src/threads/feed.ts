@@ -7,14 +7,13 @@ import type { MessagePort } from 'node:worker_threads'
 import { type Change, nowhere } from '../../actors/changes.ts'
 import { Feed } from '../../actors/feed.ts'
 import { Link } from '../../actors/kernel/link.ts'
+import type { BookedLog } from '../../actors/log-book.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { RecordType } from '../../actors/record.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
-import { TreeFileShort } from '../../storage/tree-layout.ts'
-import { TreeReader } from '../../storage/tree-reader.ts'
-import { blobsDirectory, logDirectory, nodesFile, shardDirectory } from '../board-directory.ts'
+import { blobsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
 import type { Moved, PeopleNews } from '../command/news.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -22,7 +21,7 @@ import { inside } from '../limits.ts'
 import { type Backfill, type BackfillRequest, backfill } from '../views/backfill.ts'
 import { type ExportChunk, type ExportRequest, exportChunk } from '../views/export-pages.ts'
 import { liveText } from '../views/live.ts'
-import { logReads, Unproved } from '../views/proof.ts'
+import { logReads } from '../views/proof.ts'
 import { answerRead } from '../views/reads/index.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { TailFormat } from '../views/stream.ts'
@@ -30,8 +29,8 @@ import { tileBytes } from '../views/tiles.ts'
 import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
 import { readFault, runThread } from './entry.ts'
 import type { Published, Rewritten } from './log.ts'
-import { Mending } from './mending.ts'
 import { SnapshotKeeper } from './snapshots.ts'
+import { Trees } from './trees.ts'
 
 export type FeedThread = {
   readonly dataDirectory: string
@@ -39,8 +38,8 @@ export type FeedThread = {
   readonly through: number
   /** Id of the log's journal: snapshots name it. */
   readonly logId: Uint8Array
-  readonly origin: string
-  readonly vkey: string
+  /** Verifier keys of all logs, by origin. */
+  readonly vkeys: ReadonlyMap<string, string>
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly front: MessagePort
@@ -52,8 +51,11 @@ export type FeedAsk =
   | readonly ['export', ExportRequest, seen: number]
   | readonly ['tail', BackfillRequest, seen: number]
   | readonly ['updates', UpdatesRequest, seen: number]
-  | readonly ['tile', TilePath, seen: number]
+  | readonly ['tile', TileRequest, seen: number]
   | readonly ['stats']
+
+/** A tile of the log with this name, such as 2026a. */
+export type TileRequest = { readonly log: string; readonly path: TilePath }
 
 export type FeedTell =
   | readonly ['watch', room: string, format: TailFormat]
@@ -112,9 +114,7 @@ runThread((data: FeedThread) => {
       for (; row < changes.count; row++) tell(changes.at(row))
     },
   })
-  const treePath = nodesFile(logDirectory(data.dataDirectory))
-  const tree = TreeReader.open(treePath)
-  const mending = new Mending({ path: treePath, tree, log: logReader })
+  const trees = new Trees(logDirectory(data.dataDirectory), feed.book, logReader)
   const cursors = new CursorSealer(data.cursorKey)
   const body = (slot: number) => feed.body(feed.state.board.events.shard[slot]!, feed.state.board.events.place[slot]!)
   const blobs = blobsDirectory(data.dataDirectory)
@@ -135,7 +135,6 @@ runThread((data: FeedThread) => {
 
   const follow = (): void => {
     feed.follow(durable)
-    tree.advance(feed.head.size)
     snapshots.after(feed.applied, () => feed.pack())
     if (!live || changed.size + handles.length === 0) return
     const news: FeedNews = ['changed', [...changed], handles, people]
@@ -147,24 +146,34 @@ runThread((data: FeedThread) => {
   const read = (request: ReadRequest): ReadAnswer => {
     const logRead = logReads[request.op]
     if (logRead === undefined) return answerRead(context, request)
-    const headOf = (size: number) => feed.headOf(size)
-    const { origin, vkey } = data
-    const proving = { ...context, tree, origin, vkey, headOf, newest: feed.head, isCommand: request.isCommand === true }
-    return logRead(proving, request, (start, end) => feed.entries(start, end))
+    return logRead({ ...context, ...proving, isCommand: request.isCommand === true }, request)
   }
-  const leafHashes = (start: number, end: number) => feed.leafHashes(start, end)
+  const proving = {
+    treeOf: (log: BookedLog) => trees.of(log),
+    vkeyOf: (log: BookedLog) => data.vkeys.get(log.origin)!,
+    headOf: (log: BookedLog, size: number) => feed.headOf(log, size),
+    entries: (log: BookedLog, start: number, end: number) => feed.entries(log, start, end),
+  }
+  const archiving = {
+    leafHashes: (log: BookedLog, start: number, end: number) => feed.leafHashes(log, start, end),
+    entries: proving.entries,
+  }
+  const tile = ({ log: name, path }: TileRequest): Buffer | null => {
+    const log = feed.book.named(name)
+    return log === undefined ? null : (tileBytes({ feed, log, tree: trees.of(log) }, path) ?? null)
+  }
   const answer = (asked: FeedAsk): unknown => {
     switch (asked[0]) {
       case 'read':
         return read(asked[1])
       case 'export':
-        return exportChunk({ ...context, leafHashes, origin: data.origin, ...feed.head }, asked[1])
+        return exportChunk({ ...context, ...archiving }, asked[1])
       case 'tail':
         return backfill(context, asked[1])
       case 'updates':
         return updatesPage(context, asked[1])
       case 'tile':
-        return tileBytes({ feed, tree }, asked[1]) ?? null
+        return tile(asked[1])
       case 'stats': {
         const { rooms, authors, events, change } = feed.state.board
         const { blobs, documents } = feed.state
@@ -192,8 +201,7 @@ runThread((data: FeedThread) => {
     try {
       front.answer(id, answer(asked))
     } catch (error) {
-      const isOfTree = error instanceof Unproved || error instanceof TreeFileShort
-      if (isOfTree && mayMend && mending.begin(() => give(asked, id, false))) return
+      if (mayMend && trees.mend(error, () => give(asked, id, false))) return
       front.answer(id, readFault(error))
     }
   }
@@ -254,7 +262,7 @@ runThread((data: FeedThread) => {
       front.close()
       log.close()
       snapshots.keep(feed.applied, () => feed.pack())
-      tree.close()
+      trees.close()
     },
   }
 })

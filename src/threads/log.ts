@@ -1,29 +1,22 @@
 /**
- * The log's thread: the only place that reads the log's key. Opens the log's journal and tree, checks that they agree,
- * catches up with the shards' journals, and signs from then on.
+ * The log's thread: opens the signed log, catches up with the shards' journals, and signs from then on.
  */
 import type { MessagePort } from 'node:worker_threads'
 import { Link } from '../../actors/kernel/link.ts'
-import { decodeLogFrame, encodeLogFrame, Log, type LogFrame, type LogState, stateAfter } from '../../actors/log.ts'
-import { openTree } from '../../actors/log-tree.ts'
+import { Log, type LogState, stateAfter } from '../../actors/log.ts'
 import type { Head } from '../../actors/shard.ts'
-import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
-import { Journal, JournalReader } from '../../storage/journal.ts'
-import { EMPTY_ROOT, writeLeafHash } from '../../storage/merkle.ts'
-import { parseVkey, signNote } from '../../storage/note.ts'
-import { createNoteKey } from '../../storage/note-signer.ts'
-import { TreeReader } from '../../storage/tree-reader.ts'
-import { nodesFile, readSecret, shardDirectory, UnusableDirectory } from '../board-directory.ts'
+import { JournalReader } from '../../storage/journal.ts'
+import { writeLeafHash } from '../../storage/merkle.ts'
+import { logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { inside } from '../limits.ts'
-import { checkMark } from '../mark.ts'
+import { SignedLog } from '../signed-log.ts'
 import { report, runThread } from './entry.ts'
 import type { FromLog, ToLog } from './shard.ts'
 
 export type LogThread = {
   readonly dataDirectory: string
-  readonly directory: string
-  readonly keyFile: string
+  /** Origin of the first log, from board.json. */
   readonly origin: string
   /** Where each shard's journal ends, durable. */
   readonly through: readonly number[]
@@ -51,40 +44,20 @@ const feedPaceMs = 3
 const frontPaceMs = 20
 
 runThread((data: LogThread) => {
-  const key = createNoteKey(data.origin, readSecret(data.keyFile))
-  const journal = Journal.open({
-    directory: data.directory,
+  const signed = SignedLog.open({
+    dataDirectory: data.dataDirectory,
+    origin: data.origin,
     segmentBytesMax: data.segmentBytesMax,
-    frameBytesMax: 64 * 1024 * 1024,
-    report: ({ kind, ...facts }) => report('info', `log.journal.${kind}`, facts),
+    mark: data.mark,
+    report,
+    begin: () => {
+      checkBeginning(data)
+      return data.through.length
+    },
   })
-  const sign = (size: number, root: Uint8Array) =>
-    signNote(formatCheckpoint({ origin: data.origin, size, root }), key.signer)
-  if (journal.nextSeq === 1) {
-    checkBeginning(data)
-    const ranges = data.through.map((_, shard) => ({ shard, first: 1, last: 0, changes: 0, leaves: 0 }))
-    journal.append([
-      encodeLogFrame({
-        firstLeaf: 0,
-        firstChange: 1,
-        size: 0,
-        root: EMPTY_ROOT,
-        ranges,
-        bundle: Buffer.alloc(0),
-        entries: 0,
-        checkpoint: sign(0, EMPTY_ROOT),
-      }),
-    ])
-  }
-  const newest = newestFrame(data, journal, key.vkey)
-  const state = stateAfter(newest)
+  const { journal, tree } = signed
+  const state = stateAfter(signed.newest)
   checkShards(state, data)
-  const tree = openTree({ path: nodesFile(data.directory), journal, newest, report })
-  checkMark(data.mark, {
-    vkey: key.vkey,
-    size: newest.size,
-    rootOf: (size) => rootOf(nodesFile(data.directory), newest.size, size),
-  })
 
   const links: Link[] = []
   const link = (port: MessagePort, onTell?: (body: unknown) => void): Link => {
@@ -113,7 +86,7 @@ runThread((data: LogThread) => {
     journal,
     tree,
     shards: readers,
-    sign,
+    sign: (size, root) => signed.sign(size, root),
     leafHash: writeLeafHash,
     confirm: (shard, confirmation) => {
       toShards[shard]!.tell(['confirm', confirmation] satisfies FromLog)
@@ -135,14 +108,13 @@ runThread((data: LogThread) => {
       logId: journal.id,
       head: log.head,
       change: log.change,
-      vkey: key.vkey,
+      logs: signed.identities,
+      closed: signed.closed,
       covered: data.through.map((_, shard) => log.covered(shard)),
     },
     stop: () => {
       for (const each of links) each.close()
-      tree.sync()
-      tree.close()
-      journal.close()
+      signed.close()
     },
     onMessage: (message) => {
       const { shard, port } = message as { shard: number; port: MessagePort }
@@ -152,14 +124,6 @@ runThread((data: LogThread) => {
     },
   }
 })
-
-function rootOf(path: string, whole: number, size: number): Buffer {
-  const tree = TreeReader.open(path)
-  tree.advance(whole)
-  const root = tree.root(size)
-  tree.close()
-  return root
-}
 
 /** Passes on the newest value, at most once in so many milliseconds. */
 function paced<Value>(paceMs: number, pass: (value: Value) => void): (value: Value) => void {
@@ -174,20 +138,6 @@ function paced<Value>(paceMs: number, pass: (value: Value) => void): (value: Val
     }
     newest = { value }
   }
-}
-
-/** The newest frame, whose checkpoint must be signed by this log's key. */
-function newestFrame(data: LogThread, journal: Journal, vkey: string): LogFrame {
-  const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
-  const pinned = parseVkey(vkey)
-  if (!pinned.ok) throw new Error(pinned.problem)
-  const opened = openCheckpoint(newest.checkpoint, pinned.value)
-  if (!opened.ok || opened.value.size !== newest.size || !opened.value.root.equals(newest.root)) {
-    throw new UnusableDirectory(
-      `The newest log frame does not carry a checkpoint signed by ${data.keyFile} for ${data.origin}: this key and this log do not belong together. Put back the keys and board.json of the backup that the log is from.`,
-    )
-  }
-  return newest
 }
 
 /** A journal that ends before what the log has signed has lost acknowledged posts; so has a log that is not there. */
@@ -208,10 +158,10 @@ function checkShards(state: LogState, { through }: LogThread): void {
 }
 
 /** Nothing is posted before there is a log, so an empty one beside records that people made was lost. */
-function checkBeginning({ through, firstRecords, directory }: LogThread): void {
+function checkBeginning({ through, firstRecords, dataDirectory }: LogThread): void {
   const records = through.reduce((sum, each) => sum + each, 0)
   if (records <= firstRecords) return
   throw new UnusableDirectory(
-    `The signed log in ${directory} is missing, though this board has ${records} records: a new log could contradict what the old one signed. Put the directory back from the newest backup.`,
+    `The signed log in ${logDirectory(dataDirectory)} is missing, though this board has ${records} records: a new log could contradict what the old one signed. Put the directory back from the newest backup.`,
   )
 }

@@ -2,7 +2,7 @@
  * Mends the tree file of a running board: who found it wrong waits, everybody else is served meanwhile.
  */
 import { mendTree } from '../../actors/log-tree.ts'
-import type { JournalReader } from '../../storage/journal.ts'
+import type { Frame } from '../../storage/journal.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import { monotonicMs } from '../clock.ts'
 import { report } from './entry.ts'
@@ -15,7 +15,8 @@ const pauseMs = 60_000
 export type MendingOptions = {
   readonly path: string
   readonly tree: TreeReader
-  readonly log: JournalReader
+  /** The frames of the tree's log up to now. */
+  readonly frames: () => Iterable<Frame>
 }
 
 export class Mending {
@@ -34,9 +35,9 @@ export class Mending {
     this.#waiting.push(then)
     if (this.#isRunning) return true
     this.#isRunning = true
-    const { path, log } = this.#options
+    const { path, frames } = this.#options
     const startedAt = monotonicMs()
-    const steps = mendTree(path, log, log.through)
+    const steps = mendTree(path, frames())
     const slice = (): void => {
       try {
         const until = monotonicMs() + sliceMs

@@ -2,7 +2,10 @@
 import type { Head } from '../../actors/shard.ts'
 import type { ReadAnswer } from './reads/read.ts'
 
-export function checkpointAnswer(origin: string, vkey: string, { size, checkpoint }: Head): ReadAnswer {
+export function checkpointAnswer(
+  { origin, vkey }: { readonly origin: string; readonly vkey: string },
+  { size, checkpoint }: Head,
+): ReadAnswer {
   const root = Buffer.from(checkpoint.split('\n')[2] ?? '', 'base64')
   return {
     ok: true,

@@ -11,6 +11,7 @@ import type { BlobView } from '../../actors/blobs/blobs.ts'
 import { none } from '../../actors/event-index.ts'
 import type { Gone, GoneBy } from '../../actors/events/marks.ts'
 import type { Sums } from '../../actors/events/votes.ts'
+import type { LeafPlace } from '../../actors/log-book.ts'
 import { type Delegated, type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
@@ -53,7 +54,7 @@ export type EventView = {
   readonly delegation?: DelegationView
   readonly signature?: string
   readonly signed_payload?: string
-  readonly log: { readonly state: 'included'; readonly index: number } | { readonly state: 'none' }
+  readonly log: ({ readonly state: 'included' } & LeafPlace) | { readonly state: 'none' }
 }
 
 /** The fields of a signed post that its view shows. */
@@ -79,7 +80,7 @@ export type EventFacts = {
   readonly expires: number
   readonly via: string
   /** undefined in private rooms. */
-  readonly leaf: number | undefined
+  readonly leaf: LeafPlace | undefined
   readonly votes: Sums
   /** `''` and 0: none. */
   readonly supersedes: string
@@ -125,7 +126,7 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
     ...(isGone || body.by.for === undefined ? {} : { delegation: delegationOf(body.by.for) }),
     ...(isGone ? {} : { signature: base64url(body.by.sig) }),
     ...(isGone || !payload ? {} : { signed_payload: Buffer.from(body.by.signed).toString('utf8') }),
-    log: facts.leaf === undefined ? { state: 'none' } : { state: 'included', index: facts.leaf },
+    log: facts.leaf === undefined ? { state: 'none' } : { state: 'included', ...facts.leaf },
   }
 }
 
@@ -176,7 +177,7 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
     versionId: events.idHex(newest),
     versions: state.marks.edits(slot).length + 1,
     editedAt: events.at[newest]!,
-    leaf: facts.leaf === undefined || 'gone' in body ? facts.leaf : events.leaf[newest]!,
+    leaf: facts.leaf === undefined || 'gone' in body ? facts.leaf : state.book.placeOf(events.leaf[newest]!),
   }
   return eventView(shown, body, payload)
 }
@@ -206,7 +207,7 @@ function slotFacts(state: State, slot: number, record: Event): Standing {
     at: record.at,
     expires: events.expires[slot]!,
     via: record.via,
-    leaf: isPublic ? events.leaf[slot]! : undefined,
+    leaf: isPublic ? state.book.placeOf(events.leaf[slot]!) : undefined,
     votes: marks.votes(slot),
   }
 }

@@ -5,10 +5,11 @@
  * In the order of changes: a hide, restore or redaction brings its event once more, with all its versions, so whoever keeps a
  * copy, goes on by cursor and puts each line in the place of the one with the same id has what the board has.
  */
+import type { BookedLog } from '../../actors/log-book.ts'
 import type { State } from '../../actors/state.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import { refusal } from '../refusals.ts'
-import { endLine, exportLine, isForArchive, leavesLine, rotationLine } from './export.ts'
+import { closedLine, endLine, exportLine, isForArchive, leavesLine, rotationLine } from './export.ts'
 import type { ReadContext } from './reads/read.ts'
 
 export type ExportFilter = {
@@ -29,7 +30,8 @@ export type ExportState = {
   readonly size: number
   readonly checkpoint: string
   readonly count: number
-  /** Next leaf to list; only a whole export lists them. */
+  /** Next leaf to list, and the place of its log among those of the board; only a whole export lists them. */
+  readonly log: number
   readonly leaf: number
 }
 
@@ -47,11 +49,10 @@ export type ExportChunk =
   | { readonly ok: false; readonly refusal: ReturnType<typeof refusal> }
 
 export type ExportContext = ReadContext & {
-  /** The hashes of leaves start..end-1, one after the other. */
-  readonly leafHashes: (start: number, end: number) => Buffer
-  readonly origin: string
-  readonly size: number
-  readonly checkpoint: string
+  /** The hashes of leaves start..end-1 of a log, one after the other. */
+  readonly leafHashes: (log: BookedLog, start: number, end: number) => Buffer
+  /** Its entries start..end-1, each behind its u16 length. */
+  readonly entries: (log: BookedLog, start: number, end: number) => Buffer
 }
 
 const chunkBytes = 256 * 1024
@@ -83,17 +84,16 @@ export function exportChunk(context: ExportContext, request: ExportRequest): Exp
 /** A cursor is the number of a change and how many lines of it were given: an event has at most 32 versions. */
 const linesPerChange = 64
 
-function begin(
-  { state, board, cursors, size, checkpoint }: ExportContext,
-  { cursor, filter }: ExportRequest,
-): ExportState | undefined {
+function begin({ state, board, cursors }: ExportContext, { cursor, filter }: ExportRequest): ExportState | undefined {
   const place = cursor === '' ? 0 : cursors.open(listName(filter), cursor)
   if (typeof place !== 'number') return undefined
   const change = Math.floor(place / linesPerChange)
   const row = state.changes.after(change - 1)
   const first = state.people.rotations.findIndex((rotation) => rotation.change >= change)
   const rotation = first < 0 ? state.people.rotations.length : first
-  return { row, rotation, given: place % linesPerChange, end: board.change, size, checkpoint, count: 0, leaf: 0 }
+  const { size, checkpoint } = state.book.newest.head
+  const begun = { row, rotation, given: place % linesPerChange, end: board.change, size, checkpoint }
+  return { ...begun, count: 0, log: 0, leaf: 0 }
 }
 
 /** Number of the change that is next, or infinity. */
@@ -194,16 +194,27 @@ function isTold(
   return newest === position || newest > end || until !== undefined
 }
 
-function leaves({ leafHashes, origin }: ExportContext, begun: ExportState): ExportChunk {
+/** The leaves of every log, oldest first; behind those of a closed one its end, and the beginning of the next. */
+function leaves({ state: { book }, leafHashes, entries }: ExportContext, begun: ExportState): ExportChunk {
   const lines: string[] = []
+  const log = book.logs[begun.log]!
+  const next = book.logs[begun.log + 1]
+  const size = next === undefined ? begun.size : log.head.size
   const start = begun.leaf
-  const end = Math.min(begun.size, start + leafLinesPerChunk * leavesPerLine)
-  const hashes = leafHashes(start, end)
+  const end = Math.min(size, start + leafLinesPerChunk * leavesPerLine)
+  const hashes = leafHashes(log, start, end)
   for (let leaf = start; leaf < end; leaf += leavesPerLine) {
     const at = (leaf - start) * HASH_BYTES
-    lines.push(leavesLine(origin, leaf, hashes.subarray(at, at + leavesPerLine * HASH_BYTES)))
+    lines.push(leavesLine(log.origin, leaf, hashes.subarray(at, at + leavesPerLine * HASH_BYTES)))
   }
-  const done = end >= begun.size
-  if (done) lines.push(endLine(begun.count, begun.checkpoint))
-  return { ok: true, bytes: Buffer.from(lines.join('')), ...(done ? {} : { state: { ...begun, leaf: end } }) }
+  const bytes = (): Buffer => Buffer.from(lines.join(''))
+  if (end < size) return { ok: true, bytes: bytes(), state: { ...begun, leaf: end } }
+  if (next === undefined) {
+    lines.push(endLine(begun.count, begun.checkpoint))
+    return { ok: true, bytes: bytes() }
+  }
+  const { origin } = log
+  const { checkpoint } = log.head
+  lines.push(closedLine({ origin, checkpoint, close: entries(log, size - 1, size), open: entries(next, 0, 1) }))
+  return { ok: true, bytes: bytes(), state: { ...begun, log: begun.log + 1, leaf: 0 } }
 }

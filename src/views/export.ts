@@ -19,24 +19,31 @@ export function isForArchive({ board: { events, roomList }, rules }: State, slot
   return events.expires[slot] === 0 && rules.policyOf(roomList[events.room[slot]!]!.name).archive
 }
 
-export type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now'> & { readonly origin: string }
+export type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now'>
 
 /** One version as a line with its line feed. */
-export function exportLine({ state, body, frame: frameAt, origin, now }: LineContext, slot: number): string {
+export function exportLine({ state, body, frame: frameAt, now }: LineContext, slot: number): string {
   const frame = body(slot)
-  const { log, ...event } = versionView(state, slot, frame, { payload: true, now: now() })
+  const event = versionView(state, slot, frame, { payload: true, now: now() })
   const { command } = entryOf(frame)
-  const line = { ...event, command_sha256: command, log: { ...log, origin }, archive_eligible: true }
+  const log = logOf(state, state.board.events.leaf[slot]!)
+  const line = { ...event, command_sha256: command, log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
   if (redaction === undefined) return `${JSON.stringify(line)}\n`
-  return `${JSON.stringify({ ...line, redaction: redactionView(redaction, frameAt(redaction.shard, redaction.place), origin) })}\n`
+  return `${JSON.stringify({ ...line, redaction: redactionView(state, redaction, frameAt(redaction.shard, redaction.place)) })}\n`
+}
+
+/** An archive outlives the log that grows now: every line names its log. */
+function logOf({ book }: State, leaf: number) {
+  const { origin, base } = book.holding(leaf)
+  return { state: 'included', index: leaf - base, origin }
 }
 
 /** The leaf that says that the text was taken away, so that it can be checked as the event's own. */
-function redactionView({ id, leaf }: Redaction, frame: Frame, origin: string) {
+function redactionView(state: State, { id, leaf }: Redaction, frame: Frame) {
   const { command, time } = entryOf(frame)
-  return { event_id: id, command_sha256: command, created_at: time, log: { state: 'included', index: leaf, origin } }
+  return { event_id: id, command_sha256: command, created_at: time, log: logOf(state, leaf) }
 }
 
 function entryOf(frame: Frame): { readonly command: string; readonly time: number } {
@@ -45,7 +52,7 @@ function entryOf(frame: Frame): { readonly command: string; readonly time: numbe
 }
 
 /** An identity that moved to another key: both keys and both signatures. The record of the act has what the old key signed. */
-export function rotationLine({ frame: frameAt, origin }: LineContext, rotation: Rotation): string {
+export function rotationLine({ state, frame: frameAt }: LineContext, rotation: Rotation): string {
   const { id, identity, from, to, proof, at, leaf, shard, place } = rotation
   const { sig, signed } = fromFrame(frameAt(shard, place)).by!
   const line = {
@@ -59,7 +66,7 @@ export function rotationLine({ frame: frameAt, origin }: LineContext, rotation: 
     signed_payload: Buffer.from(signed).toString('utf8'),
     command_sha256: commandId(signed).sha256,
     created_at: at,
-    log: { state: 'included', index: leaf, origin },
+    log: logOf(state, leaf),
     archive_eligible: true,
   }
   return `${JSON.stringify(line)}\n`
@@ -68,6 +75,16 @@ export function rotationLine({ frame: frameAt, origin }: LineContext, rotation: 
 /** `hashes`: 32-byte leaf hashes one after the other. */
 export function leavesLine(origin: string, start: number, hashes: Buffer): string {
   return `${JSON.stringify({ type: 'leaves', origin, start, hashes: hashes.toString('base64') })}\n`
+}
+
+/**
+ * The end of a log that another follows: its last head, and the two entries that tie both together, base64 of the bytes that
+ * are hashed. `close` is its last leaf, `open` the first one of the next; both are given behind their length, as in a bundle.
+ */
+export function closedLine(log: { origin: string; checkpoint: string; close: Buffer; open: Buffer }): string {
+  const close = log.close.toString('base64', 2)
+  const open = log.open.toString('base64', 2)
+  return `${JSON.stringify({ type: 'log', origin: log.origin, checkpoint: log.checkpoint, close, open })}\n`
 }
 
 export function endLine(count: number, checkpoint: string): string {

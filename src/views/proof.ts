@@ -3,6 +3,7 @@
  * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
 import { none } from '../../actors/event-index.ts'
+import type { BookedLog } from '../../actors/log-book.ts'
 import { frameEntry, fromFrame } from '../../actors/record.ts'
 import type { Head } from '../../actors/shard.ts'
 import type { State } from '../../actors/state.ts'
@@ -12,15 +13,17 @@ import { formatProofFile } from '../../storage/proof-file.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import { leavesMax } from '../operations/results.ts'
 import { refusal } from '../refusals.ts'
+import { historyAnswer } from './log-history.ts'
 import type { ReadAnswer, ReadContext, ReadRequest } from './reads/read.ts'
 
 export type ProofContext = ReadContext & {
-  readonly tree: TreeReader
-  readonly origin: string
-  readonly vkey: string
+  /** The tree of a log. */
+  readonly treeOf: (log: BookedLog) => TreeReader
+  readonly vkeyOf: (log: BookedLog) => string
   /** The signed head of exactly this size, or undefined when none was signed. */
-  readonly headOf: (size: number) => Head | undefined
-  readonly newest: Head
+  readonly headOf: (log: BookedLog, size: number) => Head | undefined
+  /** Entries start..end-1 with their lengths, as in a C2SP bundle. */
+  readonly entries: (log: BookedLog, start: number, end: number) => Buffer
   /** Asked by a command, not by a plain GET. */
   readonly isCommand: boolean
 }
@@ -28,17 +31,25 @@ export type ProofContext = ReadContext & {
 /** The tree file gives no path from a leaf to its signed root. */
 export class Unproved extends Error {
   override readonly name = 'Unproved'
+  /** Whose tree it is. */
+  readonly log: BookedLog
+
+  constructor(message: string, log: BookedLog) {
+    super(message)
+    this.log = log
+  }
 }
 
 /** Throws Unproved, or TreeFileShort: the tree file is to be mended then, and the proof asked for again. */
 export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
-  const { state, tree } = context
+  const { state } = context
   const id = String(args.event_id)
   const found = leafOf(state, id)
   if (found === undefined)
     return { ok: false, refusal: refusal('not_found', `the public log holds no event ${id}`, 'event_id') }
-  const head = args.tree_size === undefined ? context.newest : context.headOf(Number(args.tree_size))
-  const index = found.leaf
+  const log = state.book.holding(found.leaf)
+  const head = args.tree_size === undefined ? log.head : context.headOf(log, Number(args.tree_size))
+  const index = found.leaf - log.base
   if (head === undefined || index >= head.size) {
     return {
       ok: false,
@@ -52,16 +63,16 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
   const frame = context.frame(found.shard, found.place)
   const entry = frameEntry(frame)
   const leaf = leafHash(entry)
-  const path = tree.inclusionPath(index, head.size)
-  const root = Buffer.from(head.checkpoint.split('\n')[2]!, 'base64')
+  const path = context.treeOf(log).inclusionPath(index, head.size)
+  const root = rootOfHead(head)
   if (!verifyInclusion(BigInt(index), BigInt(head.size), leaf, path, root)) {
-    throw new Unproved(`the tree file gives no valid proof for leaf ${index} at size ${head.size}`)
+    throw new Unproved(`the tree file gives no valid proof for leaf ${index} at size ${head.size}`, log)
   }
   if (args.format === 'tlog-proof')
     return proofFile(context, id, formatProofFile({ index, path, checkpoint: head.checkpoint }))
   const gone = found.slot !== undefined && state.marks.gone(found.slot, context.now()) !== undefined
   const proof = {
-    log: { origin: context.origin, vkey: context.vkey },
+    log: { origin: log.origin, vkey: context.vkeyOf(log) },
     event_id: id,
     leaf_index: index,
     leaf_hash: leaf.toString('hex'),
@@ -91,61 +102,69 @@ function proofFile({ isCommand }: ProofContext, id: string, text: string): ReadA
   return { ok: true, json: text, file: `${id}.tlog-proof` }
 }
 
+/** The log that is asked for by its name, or the one that grows; undefined: this board has no such log. */
+function logAsked({ state: { book } }: ProofContext, name: string | number | undefined): BookedLog | undefined {
+  return name === undefined ? book.newest : book.named(String(name))
+}
+
+function noSuchLog({ state: { book } }: ProofContext, name: string | number | undefined): ReadAnswer {
+  const names = book.logs.map((log) => log.name).join(', ')
+  return { ok: false, refusal: refusal('not_found', `this board has no log ${name}: its logs are ${names}`, 'log') }
+}
+
 /** What log.consistency and /api/log/consistency answer. Checked before it leaves, where the heads at both ends are known. */
-export function consistencyAnswer({ tree, headOf, newest }: ProofContext, { args }: ReadRequest): ReadAnswer {
+export function consistencyAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
+  const log = logAsked(context, args.log)
+  if (log === undefined) return noSuchLog(context, args.log)
   const from = Number(args.from)
   const to = Number(args.to)
   if (from > to)
     return { ok: false, refusal: refusal('invalid_field', `from must not be greater than to; ${from} > ${to}`, 'from') }
-  if (to > newest.size)
-    return { ok: false, refusal: refusal('not_found', `the log has ${newest.size} entries, not ${to} yet`, 'to') }
+  const { size } = log.head
+  if (to > size) return { ok: false, refusal: refusal('not_found', `the log has ${size} entries, not ${to} yet`, 'to') }
+  const tree = context.treeOf(log)
   const path = tree.consistencyPath(from, to)
-  const roots = [from, to].map((size) => rootIn(headOf(size)) ?? tree.root(size)) as [Buffer, Buffer]
+  const roots = [from, to].map((end) => rootIn(context.headOf(log, end)) ?? tree.root(end)) as [Buffer, Buffer]
   if (from < to && !verifyConsistency(from, to, path, roots[0], roots[1]))
-    throw new Unproved(`the tree file gives no valid consistency proof from ${from} to ${to}`)
+    throw new Unproved(`the tree file gives no valid consistency proof from ${from} to ${to}`, log)
   return { ok: true, json: JSON.stringify({ from, to, consistency_path: path.map((hash) => hash.toString('hex')) }) }
 }
 
 function rootIn(head: Head | undefined): Buffer | undefined {
-  return head === undefined ? undefined : Buffer.from(head.checkpoint.split('\n')[2]!, 'base64')
+  return head === undefined ? undefined : rootOfHead(head)
 }
 
-/** What log.leaves and /api/log/leaves answer. `entries`: entries start..end-1 with their lengths, as in a C2SP bundle. */
-export function leavesAnswer(
-  { newest }: ProofContext,
-  { args }: ReadRequest,
-  entries: (start: number, end: number) => Buffer,
-): ReadAnswer {
+function rootOfHead({ checkpoint }: Head): Buffer {
+  return Buffer.from(checkpoint.split('\n')[2]!, 'base64')
+}
+
+/** What log.leaves and /api/log/leaves answer. */
+export function leavesAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
+  const log = logAsked(context, args.log)
+  if (log === undefined) return noSuchLog(context, args.log)
+  const { size } = log.head
   const start = Number(args.start)
-  const end = Math.min(Number(args.end), newest.size)
+  const end = Math.min(Number(args.end), size)
   if (Number(args.end) <= start || Number(args.end) - start > leavesMax) {
     const rule = `end must be greater than start, by at most ${leavesMax}`
     return { ok: false, refusal: refusal('invalid_field', rule, 'end') }
   }
-  if (start >= newest.size)
-    return {
-      ok: false,
-      refusal: refusal('not_found', `the log has ${newest.size} entries, so none at ${start}`, 'start'),
-    }
-  const bundle = entries(start, end)
+  if (start >= size)
+    return { ok: false, refusal: refusal('not_found', `the log has ${size} entries, so none at ${start}`, 'start') }
+  const bundle = context.entries(log, start, end)
   const listed: string[] = []
   for (let at = 0; at < bundle.length; ) {
     const next = at + 2 + bundle.readUInt16BE(at)
     listed.push(bundle.toString('base64', at + 2, next))
     at = next
   }
-  return { ok: true, json: JSON.stringify({ start, tree_size: newest.size, entries: listed }) }
+  return { ok: true, json: JSON.stringify({ start, tree_size: size, entries: listed }) }
 }
 
-type LogRead = (
-  context: ProofContext,
-  request: ReadRequest,
-  entries: (start: number, end: number) => Buffer,
-) => ReadAnswer
-
 /** Reads of the log beside its newest head, by the name of the operation. */
-export const logReads: Readonly<Record<string, LogRead>> = {
+export const logReads: Readonly<Record<string, (context: ProofContext, request: ReadRequest) => ReadAnswer>> = {
   'log.proof': proofAnswer,
   'log.consistency': consistencyAnswer,
   'log.leaves': leavesAnswer,
+  'log.history': historyAnswer,
 }

@@ -1,12 +1,20 @@
 /**
  * Witnessing, the log's side: each head, at most one a second, is offered to the witnesses of the policy, and what they sign
- * is served under the checkpoint. A witness that is slow, dead or lying costs nobody anything: its line is left out.
+ * is served under the checkpoint. A witness that is slow, dead or lying costs nobody anything: its line is left out. While
+ * nothing is posted the same head is offered again now and then, so that the time in each line stays fresh.
  *
  * What a witness can say that stops the board: it has seen a larger head of this log, or another root at the same size.
  * Then an old copy of the board is running, or a second one with the same key, and signing on would break the log.
  */
 import { parseCheckpoint } from '../../storage/checkpoint.ts'
-import { formatNote, parseNote, type SignatureLine, type VerifierKey, verifyNote } from '../../storage/note.ts'
+import {
+  formatNote,
+  formatVkey,
+  parseNote,
+  type SignatureLine,
+  type VerifierKey,
+  verifyNote,
+} from '../../storage/note.ts'
 import type { PolicyWitness } from '../../storage/tlog-policy.ts'
 import { log } from '../observe.ts'
 import { formatAddCheckpoint } from './add-checkpoint.ts'
@@ -17,23 +25,53 @@ export type RoundOptions = {
   readonly consistency: (from: number, to: number) => Promise<readonly Buffer[] | undefined>
   /** A witness knows more than this log: why nothing may be signed any more. */
   readonly onRollback: (problem: string) => void
+  /** A cosigned head of an earlier run, or ''. Its lines are served again while they fit the newest head. */
+  readonly kept: string
+  /** A head went through a round: what is served now. */
+  readonly onPublished: (checkpoint: string) => void
+  /** Unix seconds. */
+  readonly now: () => number
   readonly timeoutMs?: number
   readonly paceMs?: number
+  readonly refreshMs?: number
 }
 
 const timeoutDefaultMs = 1_000
 const paceDefaultMs = 1_000
+const refreshDefaultMs = 600_000
 const answerBytesMax = 16_384
+const problemCharsMax = 512
 /** A proof from the size that the witness has named is tried so often in one round. */
 const triesMax = 3
 
+/** What a witness said last. `false`: what it signed does not verify. */
+export type WitnessAnswer = 'signed' | 'refused' | 'false' | 'silent' | 'none'
+
+/** Where a witness stands, for whoever wants to know. */
+export type WitnessStanding = {
+  readonly name: string
+  readonly vkey: string
+  readonly url: string | undefined
+  readonly answer: WitnessAnswer
+  readonly problem: string
+  /** Unix seconds, 0: never. */
+  readonly askedAt: number
+  /** Of the newest head that it signed, 0: none; the time is its own. */
+  readonly signedSize: number
+  readonly signedAt: number
+}
+
 type Witness = {
   readonly name: string
-  readonly url: string
+  readonly url: string | undefined
   readonly key: VerifierKey
   /** The size that it signed last, as far as is known here. */
   old: number
-  line: SignatureLine | undefined
+  /** Its newest line, and the text that it stands under. */
+  line: { readonly text: string; readonly line: SignatureLine } | undefined
+  answer: WitnessAnswer
+  problem: string
+  askedAt: number
 }
 
 export class WitnessRound {
@@ -45,18 +83,48 @@ export class WitnessRound {
   #newest = ''
   #running: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
+  #refresh: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(options: RoundOptions) {
     this.#options = options
-    this.#witnesses = options.witnesses.flatMap(({ name, key, url }) =>
-      url === undefined ? [] : [{ name, key, url: url.replace(/\/+$/, ''), old: 0, line: undefined }],
-    )
+    this.#witnesses = options.witnesses.map(({ name, key, url }) => {
+      const line = lineIn(options.kept, key)
+      const old = line === undefined ? 0 : sizeOf(line.text)
+      const asked = { url: url?.replace(/\/+$/, ''), answer: 'none', problem: '', askedAt: 0 } as const
+      return { name, key, old, line, ...asked }
+    })
   }
 
   /** Nobody is asked: there is nothing to wait for, and nothing to add to a head. */
   get isAlone(): boolean {
-    return this.#witnesses.length === 0
+    return this.#witnesses.every(({ url }) => url === undefined)
+  }
+
+  /** Each witness that is asked has signed the head that is served. */
+  get isComplete(): boolean {
+    const text = textOf(this.#published)
+    return this.#witnesses.every(({ url, line }) => url === undefined || line?.text === text)
+  }
+
+  get standings(): WitnessStanding[] {
+    return this.#witnesses.map(({ name, key, url, answer, problem, askedAt, line }) => ({
+      name,
+      vkey: formatVkey(key),
+      url,
+      answer,
+      problem,
+      askedAt,
+      signedSize: line === undefined ? 0 : sizeOf(line.text),
+      signedAt: line === undefined ? 0 : Number(line.line.signature.readBigUInt64BE(0)),
+    }))
+  }
+
+  /** Serves a head without asking anybody, with the lines that are kept. */
+  serve(checkpoint: string): void {
+    this.#newest = checkpoint
+    this.#offered = checkpoint
+    this.#publish(checkpoint)
   }
 
   /** The checkpoint to serve: cosigned where witnesses have answered. */
@@ -79,6 +147,7 @@ export class WitnessRound {
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)
+    clearTimeout(this.#refresh)
     await this.#running
   }
 
@@ -97,82 +166,108 @@ export class WitnessRound {
   async #round(): Promise<void> {
     const checkpoint = this.#newest
     this.#offered = checkpoint
+    clearTimeout(this.#refresh)
     await Promise.all(this.#witnesses.map((witness) => this.#ask(witness, checkpoint)))
+    this.#publish(checkpoint)
+    if (this.isAlone || this.#closed) return
+    this.#refresh = setTimeout(() => this.#schedule(), this.#options.refreshMs ?? refreshDefaultMs).unref()
+  }
+
+  #publish(checkpoint: string): void {
     const note = parseNote(checkpoint)
     if (!note.ok) throw new Error(note.problem)
-    const lines = this.#witnesses.flatMap(({ line }) => line ?? [])
-    this.#published = formatNote(note.value.text, [...note.value.lines, ...lines])
+    const { text, lines: own } = note.value
+    const lines = this.#witnesses.flatMap(({ line }) => (line?.text === text ? line.line : []))
+    this.#published = formatNote(text, [...own, ...lines])
+    this.#options.onPublished(this.#published)
   }
 
   async #ask(witness: Witness, checkpoint: string): Promise<void> {
-    witness.line = undefined
+    if (witness.url === undefined) return
+    witness.askedAt = this.#options.now()
+    const { answer, problem } = await this.#answerOf(witness, witness.url, checkpoint)
+    witness.answer = answer
+    witness.problem = problem.slice(0, problemCharsMax)
+    if (answer !== 'signed') log('warn', `witness.${answer}`, { witness: witness.name, problem: witness.problem })
+  }
+
+  async #answerOf(witness: Witness, url: string, checkpoint: string): Promise<Said> {
     try {
-      for (let tries = 0; tries < triesMax; tries++) if (await this.#offer(witness, checkpoint)) return
-      log('warn', 'witness.conflict', { witness: witness.name, problem: 'it names another size each time' })
+      for (let tries = 0; tries < triesMax; tries++) {
+        const said = await this.#offer(witness, url, checkpoint)
+        if (said !== undefined) return said
+      }
+      return { answer: 'refused', problem: 'it names another size each time' }
     } catch (error) {
-      log('warn', 'witness.silent', {
-        witness: witness.name,
-        problem: error instanceof Error ? error.message : String(error),
-      })
+      return { answer: 'silent', problem: error instanceof Error ? error.message : String(error) }
     }
   }
 
-  /** True: the round is over for this witness. False: it named the size to begin from. */
-  async #offer(witness: Witness, checkpoint: string): Promise<boolean> {
-    const { size } = sizeOf(checkpoint)
+  /** Undefined: it named the size to begin from. */
+  async #offer(witness: Witness, url: string, checkpoint: string): Promise<Said | undefined> {
+    const text = textOf(checkpoint)
+    const size = sizeOf(text)
     const path = witness.old === 0 || witness.old === size ? [] : await this.#options.consistency(witness.old, size)
     if (path === undefined) throw new Error('this board gave no consistency proof')
-    const answer = await fetch(`${witness.url}/add-checkpoint`, {
+    const answer = await fetch(`${url}/add-checkpoint`, {
       method: 'POST',
       body: formatAddCheckpoint({ old: witness.old, path, checkpoint }),
       redirect: 'error',
       signal: AbortSignal.timeout(this.#options.timeoutMs ?? timeoutDefaultMs),
     })
-    const text = await readBounded(answer)
+    const body = await readBounded(answer)
     if (answer.status === 200) {
-      witness.line = goodLine(checkpoint, text, witness.key)
-      if (witness.line === undefined)
-        log('warn', 'witness.false', { witness: witness.name, problem: 'its signature does not verify' })
-      else witness.old = size
-      return true
+      const line = lineIn(`${text}\n${body}`, witness.key)
+      if (line === undefined) return { answer: 'false', problem: 'its signature does not verify' }
+      witness.line = line
+      witness.old = size
+      return { answer: 'signed', problem: '' }
     }
     if (answer.status === 409) {
-      const known = /^(0|[1-9][0-9]{0,15})\n$/.exec(text)?.[1]
-      if (known === undefined) throw new Error('it answered 409 without its size')
-      if (Number(known) > size) this.#rollback(witness, `has signed a head of ${known} entries`, size)
-      if (Number(known) > size || Number(known) === witness.old) return true
+      const known = /^(0|[1-9][0-9]{0,15})\n$/.exec(body)?.[1]
+      if (known === undefined) return { answer: 'refused', problem: 'it answered 409 without its size' }
+      if (Number(known) > size) return this.#rollback(witness, `has signed a head of ${known} entries`, size)
+      if (Number(known) === witness.old)
+        return { answer: 'refused', problem: `it answered 409 and names the size ${known} that it was offered` }
       witness.old = Number(known)
-      return false
+      return undefined
     }
-    if (answer.status === 422 && witness.old === size && size > 0) {
-      this.#rollback(witness, 'has signed another root for the same size', size)
-      return true
-    }
-    throw new Error(`it answered ${answer.status}`)
+    if (answer.status === 422 && witness.old === size && size > 0)
+      return this.#rollback(witness, 'has signed another root for the same size', size)
+    return { answer: 'refused', problem: `it answered ${answer.status}` }
   }
 
-  #rollback(witness: Witness, what: string, size: number): void {
-    this.#options.onRollback(
-      `the witness ${witness.name} ${what} of this log, which has ${size} entries here: an older copy of the data directory was put back, or a second board runs with the same key`,
-    )
+  #rollback(witness: Witness, what: string, size: number): Said {
+    const problem = `the witness ${witness.name} ${what} of this log, which has ${size} entries here: an older copy of the data directory was put back, or a second board runs with the same key`
+    this.#options.onRollback(problem)
+    return { answer: 'refused', problem }
   }
 }
 
-function sizeOf(checkpoint: string): { size: number } {
+type Said = { readonly answer: WitnessAnswer; readonly problem: string }
+
+/** The text of a checkpoint that this board has signed. */
+function textOf(checkpoint: string): string {
   const note = parseNote(checkpoint)
-  const parsed = note.ok ? parseCheckpoint(note.value.text) : note
-  if (!parsed.ok) throw new Error(parsed.problem)
-  return parsed.value
+  if (!note.ok) throw new Error(note.problem)
+  return note.value.text
 }
 
-/** The witness's own line, if there is one and it verifies. Lines of others are not taken. */
-function goodLine(checkpoint: string, answer: string, key: VerifierKey): SignatureLine | undefined {
-  const own = parseNote(checkpoint)
-  const cosigned = parseNote(`${own.ok ? own.value.text : ''}\n${answer}`)
-  if (!cosigned.ok) return undefined
-  const line = cosigned.value.lines.find(({ name, keyId }) => name === key.name && keyId === key.keyId)
-  if (line === undefined) return undefined
-  return verifyNote({ text: cosigned.value.text, lines: [line] }, [key]).ok ? line : undefined
+function sizeOf(text: string): number {
+  const parsed = parseCheckpoint(text)
+  if (!parsed.ok) throw new Error(parsed.problem)
+  return parsed.value.size
+}
+
+/** The line of this witness under a note, if there is one and it verifies. Lines of others are not taken. */
+function lineIn(note: string, key: VerifierKey): Witness['line'] {
+  const parsed = parseNote(note)
+  if (!parsed.ok) return undefined
+  const { text, lines } = parsed.value
+  const line = lines.find(({ name, keyId }) => name === key.name && keyId === key.keyId)
+  return line !== undefined && parseCheckpoint(text).ok && verifyNote({ text, lines: [line] }, [key]).ok
+    ? { text, line }
+    : undefined
 }
 
 async function readBounded(answer: Response): Promise<string> {

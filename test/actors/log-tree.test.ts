@@ -2,7 +2,7 @@ import { readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Feed } from '../../actors/feed.ts'
-import { decodeLogFrame, encodeLogFrame } from '../../actors/log.ts'
+import { decodeLogFrame, encodeLogFrame } from '../../actors/log-frame.ts'
 import { mendTree, openTree } from '../../actors/log-tree.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { CompactRange, leafHashes } from '../../storage/merkle.ts'
@@ -21,7 +21,7 @@ function logOf(counts: readonly number[]): { directory: string; journal: Journal
     all.push(hashes)
     range.append(hashes, Buffer.alloc(hashes.length * 2 + 32 * 54))
     const bundle = Buffer.concat(entries.flatMap((entry) => [Buffer.from([0, entry.length]), entry]))
-    const facts = { firstLeaf, firstChange: firstLeaf + 1, size: range.size, root: range.root(), ranges: [] }
+    const facts = { type: 1, firstLeaf, firstChange: firstLeaf + 1, size: range.size, root: range.root(), ranges: [] }
     journal.append([encodeLogFrame({ ...facts, bundle, entries: count, checkpoint: `head ${range.size}` })])
   }
   return { directory, journal, leaves: Buffer.concat(all) }
@@ -39,7 +39,10 @@ test('leaf hashes made from the frames are those of the entries, wherever the fr
   const edges = [0, 1, 5, 6, 7, 4_101, 4_102, 8_198, 8_201, 8_901, 17_901, size - 1, size]
   for (const start of edges) {
     for (const end of edges.filter((each) => each >= start))
-      expect(feed.leafHashes(start, end).equals(leaves.subarray(start * 32, end * 32)), `${start} to ${end}`).toBe(true)
+      expect(
+        feed.leafHashes(feed.book.newest, start, end).equals(leaves.subarray(start * 32, end * 32)),
+        `${start} to ${end}`,
+      ).toBe(true)
   }
   log.close()
   journal.close()
@@ -52,7 +55,12 @@ test('a tree file that is missing, short or wrong is made again at start; one th
   const reported: string[] = []
   const open = () => {
     reported.length = 0
-    const tree = openTree({ path, journal, newest, report: (_level, event) => reported.push(event) })
+    const tree = openTree({
+      path,
+      frames: () => journal.scan(1),
+      newest,
+      report: (_level, event) => reported.push(event),
+    })
     expect(tree.root().equals(newest.root)).toBe(true)
     tree.close()
     return [...reported]
@@ -75,12 +83,12 @@ test('a tree file is mended from the frames and told how much was wrong; frames 
   const { directory, journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
-  openTree({ path, journal, newest, report: () => {} }).close()
+  openTree({ path, frames: () => journal.scan(1), newest, report: () => {} }).close()
   const right = readFileSync(path)
   const log = JournalReader.open(directory)
   log.advance(journal.nextSeq - 1)
   const mend = () => {
-    const steps = mendTree(path, log, log.through)
+    const steps = mendTree(path, log.scan(1))
     let step = steps.next()
     while (!step.done) step = steps.next()
     return step.value
@@ -93,11 +101,18 @@ test('a tree file is mended from the frames and told how much was wrong; frames 
   log.close()
 
   const bundle = Buffer.from([0, 1, 65])
-  const wrong = { firstLeaf: newest.size, firstChange: 1, size: newest.size + 1, root: newest.root, ranges: [] }
+  const wrong = {
+    type: 1,
+    firstLeaf: newest.size,
+    firstChange: 1,
+    size: newest.size + 1,
+    root: newest.root,
+    ranges: [],
+  }
   journal.append([encodeLogFrame({ ...wrong, bundle, entries: 1, checkpoint: '' })])
   const further = JournalReader.open(directory)
   further.advance(journal.nextSeq - 1)
-  const steps = mendTree(path, further, further.through)
+  const steps = mendTree(path, further.scan(1))
   expect(() => {
     while (!steps.next().done);
   }).toThrow('do not give the root')

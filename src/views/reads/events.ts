@@ -28,11 +28,18 @@ export const eventsReads: Reads = {
       const event = view(context, slot, true)
       return ok({ event }, scopeOf([event]))
     }),
-  /** What a post answers: the event as it is shown, and the leaf of the very version that the command made. */
+  /**
+   * What a post answers: the event as it is shown, and the leaf of the very version that the command made; where that is in a
+   * log that was closed since, with the last head of that log.
+   */
   'event.made': (context, request) =>
     withEvent(context, request, (slot) => {
-      const leaf = context.visibility === 'public' ? { leaf: context.board.events.leaf[slot]! } : {}
-      return ok({ event: view(context, slot, false), ...leaf })
+      const event = view(context, slot, false)
+      if (context.visibility !== 'public') return ok({ event })
+      const leaf = context.board.events.leaf[slot]!
+      const { book } = context.state
+      const log = book.holding(leaf)
+      return ok({ event, leaf: leaf - log.base, ...(log === book.newest ? {} : { head: log.head }) })
     }),
   'events.list': listEvents,
   'event.history': (context, request) => withEvent(context, request, (slot) => history(context, request, slot)),

@@ -66,6 +66,9 @@ describe.skipIf(skipWithout(missing))(`Debian’s sigsum-witness${skipNote(missi
         witnesses: [{ name: 'sigsum', key, url }],
         consistency: (from, to) => Promise.resolve(consistencyPathOf(nodes, from, to)),
         onRollback: (problem) => rollbacks.push(problem),
+        kept: '',
+        onPublished: () => {},
+        now: () => 1_790_000_000,
         timeoutMs: 5_000,
         paceMs: 1,
       })

@@ -123,6 +123,9 @@ describe('a log that offers its heads', () => {
       witnesses: witnesses.map((witness, n) => ({ name: `w${n}`, ...witness })),
       consistency: (from, to) => Promise.resolve(consistencyPathOf(nodesOf(fork), from, to)),
       onRollback: (problem) => rollbacks.push(problem),
+      kept: '',
+      onPublished: () => {},
+      now: () => 1_790_000_000,
       timeoutMs: 300,
       paceMs: 1,
     })

@@ -1,0 +1,282 @@
+/**
+ * The log as its files give it: its journal, the key of the log that grows, those that were closed before, and the tree.
+ *
+ * The only place that reads a log's key. A rotation that a crash cut short behind its `close` entry is finished here: that
+ * entry names the next log and its key, whose file was written before.
+ */
+
+import { nameOf } from '../actors/log-book.ts'
+import {
+  type ClosedLog,
+  closedBefore,
+  closeFrameType,
+  decodeLogFrame,
+  encodeLogFrame,
+  entriesOf,
+  type LogFrame,
+  logFrameType,
+  openFrameType,
+  openKey,
+} from '../actors/log-frame.ts'
+import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../actors/log-rotation.ts'
+import { openTree } from '../actors/log-tree.ts'
+import { formatCheckpoint, openCheckpoint } from '../storage/checkpoint.ts'
+import { fileExists, removeFile } from '../storage/disk.ts'
+import { type Frame, Journal } from '../storage/journal.ts'
+import { EMPTY_ROOT, leafHash } from '../storage/merkle.ts'
+import { parseVkey, signNote } from '../storage/note.ts'
+import { createNoteKey, type NoteKey } from '../storage/note-signer.ts'
+import type { TreeWriter } from '../storage/tree.ts'
+import { TreeReader } from '../storage/tree-reader.ts'
+import { logDirectory, logKeyFile, nodesFile, readSecret, UnusableDirectory } from './board-directory.ts'
+import { checkMark } from './mark.ts'
+
+export type SignedLogOptions = {
+  readonly dataDirectory: string
+  /** Origin of the first log, from board.json. */
+  readonly origin: string
+  readonly segmentBytesMax: number
+  /** Text of the high-water mark, or ''. */
+  readonly mark: string
+  /** Called where there is no log yet: how many shards it is to cover. Throws where there should be one. */
+  readonly begin: () => number
+  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+export type LogIdentity = { readonly origin: string; readonly vkey: string }
+
+const frameBytesMax = 64 * 1024 * 1024
+
+export class SignedLog {
+  readonly journal: Journal
+  readonly #options: SignedLogOptions
+  readonly #directory: string
+  #key: NoteKey
+  #closed: readonly ClosedLog[]
+  #newest: LogFrame
+  #tree: TreeWriter
+
+  /** Throws UnusableDirectory, RolledBack, RootMismatch, and what Journal.open throws. */
+  static open(options: SignedLogOptions): SignedLog {
+    const journal = Journal.open({
+      directory: logDirectory(options.dataDirectory),
+      segmentBytesMax: options.segmentBytesMax,
+      frameBytesMax,
+      report: ({ kind, ...facts }) => options.report('info', `log.journal.${kind}`, facts),
+    })
+    try {
+      return new SignedLog(options, journal)
+    } catch (error) {
+      journal.close()
+      throw error
+    }
+  }
+
+  private constructor(options: SignedLogOptions, journal: Journal) {
+    this.#options = options
+    this.#directory = logDirectory(options.dataDirectory)
+    this.journal = journal
+    if (journal.nextSeq === 1) this.#begin(options.begin())
+    this.#newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
+    this.#closed = closedLogs(journal)
+    this.#key = this.#keyOf(this.#newest)
+    checkKey(this.#newest, this.#key.vkey, this.#keyFile(this.origin))
+    this.#tree = this.#openTree()
+    for (const log of this.#closed) this.#keepTree(log)
+    this.#checkMark()
+    if (this.#newest.type === closeFrameType) this.#openNext()
+    this.#dropOldKeys()
+  }
+
+  /** The log that grows. */
+  get origin(): string {
+    return originOf(this.#newest.checkpoint)
+  }
+
+  get vkey(): string {
+    return this.#key.vkey
+  }
+
+  /** Every log of the board, oldest first. */
+  get identities(): LogIdentity[] {
+    return [...this.#closed.map(({ origin, vkey }) => ({ origin, vkey })), { origin: this.origin, vkey: this.vkey }]
+  }
+
+  /** The logs that others follow, oldest first. */
+  get closed(): readonly ClosedLog[] {
+    return this.#closed
+  }
+
+  get newest(): LogFrame {
+    return this.#newest
+  }
+
+  get tree(): TreeWriter {
+    return this.#tree
+  }
+
+  /** The signed note of a size and root. */
+  sign(size: number, root: Uint8Array): string {
+    return signNote(formatCheckpoint({ origin: this.origin, size, root }), this.#key.signer)
+  }
+
+  /**
+   * Closes the log and opens the next one, whose key stands in its file already. When it returns, both are durable and the
+   * old key is gone: nobody signs for a closed log again.
+   *
+   * @param next origin of the next log
+   * @param time Unix seconds
+   */
+  rotate(next: string, time: number): void {
+    const key = createNoteKey(next, readSecret(this.#keyFile(next)))
+    const entry = closeEntry(time, { origin: next, vkey: key.vkey })
+    this.#tree.append([leafHash(entry)])
+    const { size } = this.#tree
+    const root = this.#tree.root()
+    this.journal.append([closeFrame(this.#newest, entry, { size, root, checkpoint: this.sign(size, root) })])
+    this.#newest = decodeLogFrame(this.journal.read(this.journal.nextSeq - 1)!)
+    this.#openNext()
+    this.#dropOldKeys()
+  }
+
+  /** File of the key of a log of this board. */
+  #keyFile(origin: string): string {
+    return logKeyFile(this.#options.dataDirectory, origin === this.#options.origin ? '' : nameOf(origin))
+  }
+
+  #nodes(origin: string): string {
+    return nodesFile(this.#directory, origin === this.#options.origin ? '' : nameOf(origin))
+  }
+
+  close(): void {
+    this.#tree.sync()
+    this.#tree.close()
+    this.journal.close()
+  }
+
+  #begin(shards: number): void {
+    const { origin } = this.#options
+    const key = createNoteKey(origin, readSecret(this.#keyFile(origin)))
+    const ranges = Array.from({ length: shards }, (_, shard) => ({ shard, first: 1, last: 0, changes: 0, leaves: 0 }))
+    const text = formatCheckpoint({ origin, size: 0, root: EMPTY_ROOT })
+    const head = { size: 0, root: EMPTY_ROOT, checkpoint: signNote(text, key.signer) }
+    const nothing = { firstLeaf: 0, firstChange: 1, ranges, bundle: Buffer.alloc(0), entries: 0 }
+    this.journal.append([encodeLogFrame({ type: logFrameType, ...nothing, ...head })])
+  }
+
+  #keyOf({ checkpoint }: LogFrame): NoteKey {
+    // A log that follows no other is the one that board.json names: any other checkpoint in it is from elsewhere.
+    const origin = this.#closed.length === 0 ? this.#options.origin : originOf(checkpoint)
+    return createNoteKey(origin, readSecret(this.#keyFile(origin)))
+  }
+
+  #firstFrame(): number {
+    return (this.#closed.at(-1)?.last ?? 0) + 1
+  }
+
+  #openTree(): TreeWriter {
+    const { report } = this.#options
+    const frames = (): Iterable<Frame> => this.journal.scan(this.#firstFrame())
+    return openTree({ path: this.#nodes(this.origin), frames, newest: this.#newest, report })
+  }
+
+  /** Of a closed log the root alone is compared: a wrong hash elsewhere is found by the proof that needs it, and mended. */
+  #keepTree(log: ClosedLog): void {
+    if (rootIn(this.#nodes(log.origin), log.size)?.equals(rootOf(log)) !== true) this.#wholeTree(log)
+  }
+
+  #wholeTree(log: ClosedLog): void {
+    const path = this.#nodes(log.origin)
+    const frames = (): Iterable<Frame> => this.journal.scan(log.first, log.last)
+    openTree({ path, frames, newest: { size: log.size, root: rootOf(log) }, report: this.#options.report }).close()
+  }
+
+  #checkMark(): void {
+    const { origin, vkey } = this
+    const closed = this.#closed.map((log) => ({
+      ...log,
+      rootOf: (size: number) => {
+        // Its nodes were not looked at one by one when it was opened.
+        this.#wholeTree(log)
+        return rootIn(this.#nodes(log.origin), log.size, size)!
+      },
+    }))
+    const { size: whole } = this.#newest
+    const rootOf = (size: number) => rootIn(this.#nodes(origin), whole, size)!
+    checkMark(this.#options.mark, [...closed, { vkey, size: whole, rootOf }])
+  }
+
+  /** Behind a `close` entry: the log that it names begins. */
+  #openNext(): void {
+    const [entry] = entriesOf(this.#newest)
+    const next = nextOf(entry!)
+    if (next === undefined) throw new Error('the last entry of the closed log names no other')
+    const key = createNoteKey(next.origin, readSecret(this.#keyFile(next.origin)))
+    if (key.vkey !== next.vkey)
+      throw new UnusableDirectory(
+        `The log was closed in favour of ${next.vkey}, but ${this.#keyFile(next.origin)} holds another key. Put that file back from a backup.`,
+      )
+    const { size, root, checkpoint } = this.#newest
+    const time = Number(/\ntime (\d+)\n/.exec(entry!.toString('latin1'))![1])
+    const first = openEntry(time, { origin: this.origin, size, root: Buffer.from(root) })
+    const head = signNote(formatCheckpoint({ origin: next.origin, size: 1, root: leafHash(first) }), key.signer)
+    const ended = { origin: this.origin, vkey: this.vkey, size, checkpoint }
+    const closed = [...this.#closed, { ...ended, first: this.#firstFrame(), last: this.journal.nextSeq - 1 }]
+    this.journal.append([openFrame(this.#newest, first, head, closed)])
+    this.#tree.sync()
+    this.#tree.close()
+    this.#closed = closed
+    this.#key = key
+    this.#newest = decodeLogFrame(this.journal.read(this.journal.nextSeq - 1)!)
+    this.#tree = this.#openTree()
+    this.#options.report('info', 'log.rotated', { closed: ended.origin, size, next: next.origin })
+  }
+
+  #dropOldKeys(): void {
+    for (const { origin } of this.#closed) {
+      const file = this.#keyFile(origin)
+      if (fileExists(file)) removeFile(file)
+    }
+  }
+}
+
+function rootOf({ checkpoint }: ClosedLog): Buffer {
+  return Buffer.from(checkpoint.split('\n')[2]!, 'base64')
+}
+
+/** `host/log/2026a`, the first line of a checkpoint. */
+function originOf(checkpoint: string): string {
+  return checkpoint.slice(0, checkpoint.indexOf('\n'))
+}
+
+/** The logs before the one that grows, as its first frame lists them. */
+export function closedLogs(journal: Pick<Journal, 'findKey' | 'read'>): ClosedLog[] {
+  const seq = journal.findKey(openKey)
+  const frame = seq === undefined ? undefined : journal.read(seq)
+  return frame?.type === openFrameType ? closedBefore(frame) : []
+}
+
+/** The root of the first `size` leaves in a tree file that has `whole`; undefined: the file does not say. */
+function rootIn(path: string, whole: number, size = whole): Buffer | undefined {
+  if (!fileExists(path)) return undefined
+  const tree = TreeReader.open(path)
+  try {
+    tree.advance(whole)
+    return tree.root(size)
+  } catch {
+    return undefined
+  } finally {
+    tree.close()
+  }
+}
+
+/** The newest frame's checkpoint must be signed by this log's key. */
+function checkKey(newest: LogFrame, vkey: string, keyFile: string): void {
+  const pinned = parseVkey(vkey)
+  if (!pinned.ok) throw new Error(pinned.problem)
+  const opened = openCheckpoint(newest.checkpoint, pinned.value)
+  if (opened.ok && opened.value.size === newest.size && opened.value.root.equals(newest.root)) return
+  throw new UnusableDirectory(
+    `The newest log frame does not carry a checkpoint signed by ${keyFile} for ${pinned.value.name}: this key and this log do not belong together. Put back the keys and board.json of the backup that the log is from.`,
+  )
+}

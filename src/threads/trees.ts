@@ -1,0 +1,62 @@
+/**
+ * The tree files of all logs of a board, as the feed reads them: the growing one is open from the start, one of a closed log
+ * from the first proof in it on. What a file does not prove is mended from the log's frames, and asked for again.
+ */
+import type { BookedLog, LogBook } from '../../actors/log-book.ts'
+import type { JournalReader } from '../../storage/journal.ts'
+import { TreeFileShort } from '../../storage/tree-layout.ts'
+import { TreeReader } from '../../storage/tree-reader.ts'
+import { nodesFile } from '../board-directory.ts'
+import { Unproved } from '../views/proof.ts'
+import { Mending } from './mending.ts'
+
+type Open = { readonly path: string; readonly tree: TreeReader; readonly mending: Mending }
+
+export class Trees {
+  readonly #directory: string
+  readonly #book: LogBook
+  readonly #log: JournalReader
+  readonly #open = new Map<string, Open>()
+
+  /** `directory`: of the log; `log`: its journal. */
+  constructor(directory: string, book: LogBook, log: JournalReader) {
+    this.#directory = directory
+    this.#book = book
+    this.#log = log
+  }
+
+  /** The tree of a log, as large as its newest head. */
+  of(log: BookedLog): TreeReader {
+    const { tree } = this.#open.get(log.name) ?? this.#opened(log)
+    tree.advance(log.head.size)
+    return tree
+  }
+
+  /** Mends the file that an error is about, then calls `then`. False: it is about none, or mending it a moment ago did not help. */
+  mend(error: unknown, then: () => void): boolean {
+    for (const [name, { path, mending }] of this.#open) {
+      const isOfIt =
+        (error instanceof Unproved && error.log.name === name) ||
+        (error instanceof TreeFileShort && error.path === path)
+      if (isOfIt) return mending.begin(then)
+    }
+    return false
+  }
+
+  close(): void {
+    for (const { tree } of this.#open.values()) tree.close()
+  }
+
+  #opened(log: BookedLog): Open {
+    const place = this.#book.logs.indexOf(log)
+    const path = nodesFile(this.#directory, place === 0 ? '' : log.name)
+    const tree = TreeReader.open(path)
+    const frames = () => {
+      const next = this.#book.logs[place + 1]
+      return this.#log.scan(log.frames[0]!, next === undefined ? this.#log.through : next.frames[0]! - 1)
+    }
+    const open = { path, tree, mending: new Mending({ path, tree, frames }) }
+    this.#open.set(log.name, open)
+    return open
+  }
+}

@@ -240,7 +240,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       serviceId: described.serviceId,
       release,
       origin: directory.facts.origin,
-      log: growing,
+      vkey: growing.vkey,
       limits: () => limitsOf(described),
       published: () => heads.published(news.head),
       witnesses: [...heads.policyLines.matchAll(/^witness (\S+) /gm)].map(([, name]) => name!),

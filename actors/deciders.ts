@@ -3,6 +3,7 @@ import { blobsDeciders } from './blobs/decide.ts'
 import { directDeciders } from './direct/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
 import { marksDeciders } from './events/decide.ts'
+import { hooksDeciders } from './hooks/decide.ts'
 import { creditDeciders } from './market/credits.ts'
 import { workDeciders } from './market/decide.ts'
 import { houseDeciders } from './market/house.ts'
@@ -36,4 +37,5 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...requestDeciders,
   ...houseDeciders,
   ...creditDeciders,
+  ...hooksDeciders,
 }

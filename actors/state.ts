@@ -12,6 +12,7 @@ import { Documents } from './documents/documents.ts'
 import { none } from './event-index.ts'
 import { Marks } from './events/marks.ts'
 import { LogBook, type PackedLog } from './log-book.ts'
+import { Hooks } from './hooks/hooks.ts'
 import { Market } from './market/market.ts'
 import type { ActPlace, Part } from './part.ts'
 import { Delegations } from './people/delegations.ts'
@@ -45,6 +46,7 @@ export class State implements Core {
   readonly bound: Bound
   readonly mail: Mail
   readonly market = new Market()
+  readonly hooks = new Hooks()
   /** In the order of snapshots. */
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
@@ -76,6 +78,7 @@ export class State implements Core {
       ...(role === 'deciding' ? [this.bound] : []),
       this.market,
       this.mail,
+      this.hooks,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

@@ -9,6 +9,7 @@
  *   blobs/<room>/…    files of attachments
  *   search/           index of full-text search (derived)
  *   log/              the journal of the log and of those that follow it, and nodes.bin (derived: node hashes of the tree)
+ *   delivery/         how far deliveries to webhooks have come (without it they begin again where each was made)
  */
 import { type KeyObject, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
@@ -49,6 +50,8 @@ export const shardDirectory = (path: string, shard: number) => join(path, `shard
 /** The index of full-text search: derived, made again when it is missing. */
 export const toolsDirectory = (path: string) => join(path, 'tools')
 export const searchDirectory = (path: string) => join(path, 'search')
+/** How far deliveries have come: src/delivery/store.ts. */
+export const deliveryDirectory = (path: string) => join(path, 'delivery')
 export const logDirectory = (path: string) => join(path, 'log')
 /** Files of attachments: storage/blob-files.ts. */
 export const blobsDirectory = (path: string) => join(path, 'blobs')

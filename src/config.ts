@@ -43,6 +43,8 @@ export type Config = {
   readonly mcpOrigins: readonly string[]
   /** Outgoing calls may reach this machine and go over plain http: tests only. */
   readonly loopback: boolean
+  /** Of all waits between attempts to deliver to a webhook: 1 but in tests, which have no hours. */
+  readonly deliveryScale: number
 }
 
 export class BadConfig extends Error {
@@ -133,6 +135,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     compactSeconds: number('COMPACT_SECONDS', 60, 1, 86_400),
     segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
     queueMax: number('QUEUE_MAX', queueDefault, 1, 65_536),
+    deliveryScale: number('DELIVERY_WAIT_PERCENT', 100, 0, 100) / 100,
     loopback: choice('BROADSIDE_LOOPBACK', ['', '1'] as const, '') === '1',
   })
 }

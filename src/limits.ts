@@ -103,6 +103,9 @@ const sizeDefaults = {
   credit_review_rewards_per_subject: 5,
   /** What the pool for tool reviews begins with. */
   credit_rewards_pool: 5_000,
+  /** Webhooks and subscriptions of one identity, and of all on this board. */
+  hooks_per_identity: 64,
+  hooks: 10_000,
 } as const
 
 /** How far an operator may raise what may be changed at all: beyond it queues, frames or typed arrays would be too small. */
@@ -154,6 +157,8 @@ const ceilings = {
   credit_review_rewards_per_subject: 1_000,
   credit_rewards_pool: 1_000_000_000,
   delegation_seconds: 31_536_000,
+  hooks_per_identity: 10_000,
+  hooks: 100_000,
 } as const
 
 export const sizes = settledSizes(sizeDefaults, ceilings)
@@ -174,6 +179,10 @@ const rateDefaults = {
   new_conversations_per_identity_per_day: 100,
   /** Looks of the lab at tools that one identity may ask for. */
   probes_per_identity_per_day: 50,
+  /** Challenges to addresses that webhooks are wanted at. */
+  verifications_per_identity_per_hour: 30,
+  verifications_per_host_per_hour: 120,
+  subscribe_calls_per_identity_per_minute: 60,
   /** All attachments that one identity has put and not deleted. */
   blob_bytes_per_identity: 256 * 1024 * 1024,
   /** Works that one identity has claimed, or has in revision, at a time. */
@@ -220,6 +229,11 @@ export const inside = {
   waitersMax: 20_000,
   /** Attachments on their way to the disk at the same time: each may be 1 MiB. */
   blobsUnderWay: 64,
+  /** Deliveries to webhooks that are sent at the same time, and those to one host: each is a socket. */
+  deliverySlots: 256,
+  deliverySlotsPerHost: 8,
+  /** A webhook hears of new heads of the log no more often. */
+  headEveryMs: 60_000,
   /** Ready answers kept by URL. */
   answerCacheBytes: 32 * 1024 * 1024,
   /** The same of pages. */

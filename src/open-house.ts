@@ -9,6 +9,7 @@ import { House } from './house.ts'
 import type { Followers } from './http/followers.ts'
 import { queuesOf } from './limits.ts'
 import { log } from './observe.ts'
+import type { Postroom } from './postroom.ts'
 
 export async function openHouse(
   config: Config,
@@ -18,7 +19,16 @@ export async function openHouse(
     followers,
     mark,
     onHead,
-  }: { directory: BoardDirectory; news: News; followers: Followers; mark: string; onHead: (head: Head) => void },
+    postroom,
+  }: {
+    directory: BoardDirectory
+    news: News
+    followers: Followers
+    mark: string
+    onHead: (head: Head) => void
+    /** Who delivers; there is none yet when the house is opened. */
+    postroom: () => Postroom | undefined
+  },
 ) {
   const started = await House.start({
     directory,
@@ -30,12 +40,18 @@ export async function openHouse(
       if (told[0] === 'live') return followers.hear(told)
       for (const [id, handle] of told[2]) news.handles.set(id, handle)
       news.notePeople(told[3])
+      for (const [identity, isSuspended] of told[3].suspended) postroom()?.suspended(identity, isSuspended)
       for (const [room, change] of told[1]) news.noteChange(room, change)
       followers.hear(told)
+      postroom()?.published()
     },
-    onPrivateNews: (shard, told) => followers.hearPrivate(shard, told),
+    onPrivateNews: (shard, told) => {
+      if (told[0] === 'moved') postroom()?.moved(shard)
+      else followers.hearPrivate(shard, told)
+    },
     onShardRestart: (shard) => {
       followers.shardRestarted(shard)
+      postroom()?.shardRestarted(shard)
       // What the registry decided last may never have been heard.
       news.delegates.refresh()
     },
@@ -43,6 +59,7 @@ export async function openHouse(
     onPublished: ({ head }) => {
       news.noteHead(head)
       onHead(head)
+      postroom()?.published()
     },
     onFatal: (thread, words) => stopForGood({ ...words, thread }),
   })

@@ -47,6 +47,7 @@ import { freePort, hostText } from './listening.ts'
 import { readMark } from './mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import { consistencyPath, openHouse, stopForGood } from './open-house.ts'
+import { Postroom } from './postroom.ts'
 import type { Refusal } from './refusals.ts'
 import { release } from './release.ts'
 import { judge } from './screening/advertising.ts'
@@ -115,6 +116,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
   const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
   let heads: Heads | undefined
+  let postroom: Postroom | undefined
   let isReady = false
   const { house, facts } = await openHouse(config, {
     directory,
@@ -122,6 +124,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     followers,
     mark: readMark(markFile),
     onHead: (head) => heads?.note(head),
+    postroom: () => postroom,
   })
   const growing = facts.logs.at(-1)!
   heads = new Heads({
@@ -156,7 +159,18 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     hide: (post, reason, done) => hideBy(voice, post, reason, done),
     report: log,
   })
+  const delivering = new Postroom({
+    ...config,
+    house,
+    news,
+    directory,
+    address,
+    scale: config.deliveryScale,
+    read: (request, answer) => front.read(request, answer),
+  })
+  postroom = delivering
   const front: Front = new Front({
+    hooks: delivering.desk,
     serviceId: directory.facts.service_id,
     actors: house,
     verify: (signature, key, message, callback) => verifier.verify(signature, key, message, callback),
@@ -327,6 +341,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const create = config.engine === 'uws' ? createUwsServer : createNodeServer
   const http: HttpServer = await create((exchange) => routes.handle(exchange), portOptions())
   await itemPosts.resume()
+  await delivering.resume()
   await http.listen(config.host, port)
   isReady = true
   log('info', 'ready', {
@@ -346,6 +361,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     http.stopAccepting()
     followers.close()
     itemPosts.close()
+    await delivering.stop()
     await drained(() => house.open + verifier.waiting === 0, drainMs)
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)

@@ -8,6 +8,7 @@
 import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
 import { delegationOver, windowSeconds } from '../../actors/write.ts'
+import type { Desk } from '../delivery/desk.ts'
 import { decodeBytes64 } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
@@ -39,6 +40,7 @@ export type FrontOptions = {
   readonly throttle: Throttle
   readonly news: News
   readonly blobs: BlobIntake
+  readonly hooks: Desk
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   /** Identity id of the board's own voice. */
@@ -76,6 +78,7 @@ export class Front {
       read: (request, answer) => this.read(request, answer),
       verify: options.verify,
       blobs: options.blobs,
+      hooks: options.hooks,
       secret: options.secret,
       boardIdentity: options.boardIdentity,
       proofBits: options.proofBits,
@@ -114,6 +117,8 @@ export class Front {
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     if (request.op === 'log.witnesses') return answer(this.#options.witnesses())
+    if (request.op === 'webhook.list' || request.op === 'webhook.deliveries')
+      return this.#options.hooks.read(request, answer)
     if (request.op === 'events.list' && request.args.query !== undefined) return this.#search(request, answer)
     const { actors } = this.#options
     if (readTools(actors, request, answer)) return

@@ -71,6 +71,10 @@ export class News {
     }
   }
 
+  get suspended(): ReadonlySet<string> {
+    return this.#suspended
+  }
+
   isSuspended(identity: string): boolean {
     return this.#suspended.has(identity)
   }

@@ -4,6 +4,7 @@
  */
 import type { Facts, Signed } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
+import type { Desk } from '../delivery/desk.ts'
 import type { Refusal } from '../refusals.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
@@ -46,6 +47,7 @@ export type Doors = {
   readonly blobs: BlobIntake
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
+  readonly hooks: Desk
   /** Identity id of the board's own voice. */
   readonly boardIdentity: string
 }

@@ -35,6 +35,7 @@ export type WritesOptions = {
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
   readonly blobs: Doors['blobs']
+  readonly hooks: Doors['hooks']
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly boardIdentity: Doors['boardIdentity']

@@ -50,6 +50,7 @@ import {
 import { toolsReview, toolsReviews, toolsSearch } from './tool-search.ts'
 import { toolsGet, toolsImport, toolsPublish, toolsUpdate, toolsWithdraw } from './tools.ts'
 import { changesList, roomReadToken, updatesGet } from './updates.ts'
+import { webhookCreate, webhookDelete, webhookDeliveries, webhookList, webhookRedeliver } from './webhooks.ts'
 
 export const operations: readonly Operation[] = [
   identityRegister,
@@ -122,6 +123,11 @@ export const operations: readonly Operation[] = [
   toolsUpdate,
   toolsWithdraw,
   toolsImport,
+  webhookCreate,
+  webhookList,
+  webhookDelete,
+  webhookDeliveries,
+  webhookRedeliver,
   logCheckpoint,
   logProof,
   logConsistency,

@@ -20,6 +20,7 @@ import { CursorSealer } from '../format/cursor.ts'
 import { inside } from '../limits.ts'
 import { type Backfill, type BackfillRequest, backfill } from '../views/backfill.ts'
 import { type ExportChunk, type ExportRequest, exportChunk } from '../views/export-pages.ts'
+import { answerHooks, type HooksAsk } from '../views/hooks/answer.ts'
 import { liveText } from '../views/live.ts'
 import { logReads } from '../views/proof.ts'
 import { answerRead } from '../views/reads/index.ts'
@@ -52,6 +53,7 @@ export type FeedAsk =
   | readonly ['tail', BackfillRequest, seen: number]
   | readonly ['updates', UpdatesRequest, seen: number]
   | readonly ['tile', TileRequest, seen: number]
+  | readonly ['hooks', HooksAsk, seen: number]
   | readonly ['stats']
 
 /** A tile of the log with this name, such as 2026a. */
@@ -172,6 +174,8 @@ runThread((data: FeedThread) => {
         return backfill(context, asked[1])
       case 'updates':
         return updatesPage(context, asked[1])
+      case 'hooks':
+        return answerHooks(context, asked[1])
       case 'tile':
         return tile(asked[1])
       case 'stats': {

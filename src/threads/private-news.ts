@@ -19,12 +19,16 @@ export type ShardTell =
   /** A member reads the tail of a room. */
   | readonly ['watch', room: string, format: TailFormat, reader: string]
   | readonly ['unwatch', room: string, format: TailFormat, reader: string]
+  /** Somebody delivers what happens here: tell when anything private does. */
+  | readonly ['deliver', on: boolean]
 
 export type ShardNews =
   | readonly ['heard', readers: readonly string[]]
   | readonly ['live', room: string, format: TailFormat, position: number, bytes: Uint8Array]
   /** These readers may not read the room any more. */
   | readonly ['left', room: string, readers: readonly string[]]
+  /** Something private happened. */
+  | readonly ['moved']
 
 type Watched = { readonly formats: Map<TailFormat, number>; readonly readers: Map<string, number> }
 
@@ -33,6 +37,7 @@ export class PrivateNews {
   readonly #tell: (news: ShardNews) => void
   readonly #followed = new Set<string>()
   readonly #watched = new Map<string, Watched>()
+  #delivers = false
   /** Changes told so far. */
   #row: number
 
@@ -45,12 +50,14 @@ export class PrivateNews {
   hear(told: ShardTell): void {
     if (told[0] === 'follow') this.#followed.add(told[1])
     else if (told[0] === 'unfollow') this.#followed.delete(told[1])
+    else if (told[0] === 'deliver') this.#delivers = told[1]
     else this.#watch(told)
   }
 
   /** A turn is on disk. `acted`: the rooms and other actors in which something but posts was done. */
   afterTurn(acted: ReadonlySet<string>): void {
     const { changes, board } = this.#context.state
+    if (this.#delivers && this.#hasPrivate()) this.#tell(['moved'])
     if (this.#followed.size + this.#watched.size === 0) {
       this.#row = changes.count
       return
@@ -70,6 +77,16 @@ export class PrivateNews {
     }
     if (heard.size > 0) this.#tell(['heard', [...heard]])
     for (const name of acted) this.#checkReaders(name)
+  }
+
+  /** Is any change of this turn one that the feed does not tell of? */
+  #hasPrivate(): boolean {
+    const { changes, board } = this.#context.state
+    for (let row = this.#row; row < changes.count; row++) {
+      const { room, kind } = changes.at(row)
+      if (kind === 'receiver.item' || (room !== nowhere && board.roomList[room]!.visibility === 'private')) return true
+    }
+    return false
   }
 
   /** Followed readers who may be concerned: of a room whichever is fewer, its members or all. */

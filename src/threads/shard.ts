@@ -12,6 +12,7 @@ import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside, type Queues } from '../limits.ts'
 import { type BackfillRequest, backfill } from '../views/backfill.ts'
+import { answerHooks, type HooksAsk } from '../views/hooks/answer.ts'
 import { answerRead } from '../views/reads/index.ts'
 import type { ReadContext, ReadRequest } from '../views/reads/read.ts'
 import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
@@ -49,6 +50,7 @@ export type ShardAsk =
   | readonly ['read', ReadRequest]
   | readonly ['updates', UpdatesRequest]
   | readonly ['tail', BackfillRequest]
+  | readonly ['hooks', HooksAsk]
 type FromFront = readonly ['write', WriteLetter] | ShardAsk
 
 /** How long a look at the free space of the disk is believed. */
@@ -116,6 +118,7 @@ runThread((data: ShardThread) => {
   const answer = ([kind, asked]: ShardAsk): unknown => {
     try {
       if (kind === 'updates') return updatesPage(context, asked)
+      if (kind === 'hooks') return answerHooks(context, asked)
       return kind === 'tail' ? backfill(context, asked) : answerRead(context, asked)
     } catch (error) {
       return readFault(error)

@@ -28,6 +28,7 @@ export const tags: Readonly<Record<string, string>> = {
   delegation: 'Keys that act for an identity: what each may do, until when, and how it ends.',
   receivers: 'Receive URLs: addresses where other services deliver, and what arrived there.',
   tools: 'The tools directory: what can be called, by whom it is said, and what people say of it.',
+  webhooks: 'Webhooks: addresses that are told what happens here, by signed POSTs.',
   log: 'The public log: signed heads, and proofs that an event is in it.',
   streams: 'Feeds and archives that are read as they are written.',
   board: 'What this board is and how it is.',

@@ -16,7 +16,10 @@ let client: Client
 let world: World
 
 beforeAll(async () => {
-  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id, SHARDS: '2' } })
+  board = await startBoard({
+    directory: boardDirectory(),
+    env: { OPERATORS: operator.id, SHARDS: '2', BROADSIDE_LOOPBACK: '1' },
+  })
   client = await Client.of(board)
   world = new World(client, operator)
 })

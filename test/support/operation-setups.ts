@@ -9,6 +9,7 @@ import { operationByName } from '../../src/operations/index.ts'
 import type { Operation } from '../../src/operations/operation.ts'
 import { type Answer, type Client, type Fields, now, person, type Signing } from './client.ts'
 import { delegated } from './delegations.ts'
+import { HookTarget } from './hook-target.ts'
 import { toolSetups } from './tool-ways.ts'
 
 type Values = Readonly<Record<string, string | number | readonly string[]>>
@@ -27,6 +28,7 @@ export class World {
   readonly client: Client
   readonly operator: Signer
   #people = 0
+  #target: Promise<HookTarget> | undefined
 
   constructor(client: Client, operator: Signer) {
     this.client = client
@@ -87,6 +89,18 @@ export class World {
 
   async receiver(signer: Signer): Promise<string> {
     return (await this.done(signer, { operation: 'receiver.create', data: '{"schema":1}' })).receiver!.id as string
+  }
+
+  /** `data` of webhook.create, for an address that answers its challenge. */
+  async hookData(more: object = {}): Promise<string> {
+    this.#target ??= HookTarget.open()
+    const url = (await this.#target).url(`/${this.name()}`)
+    return JSON.stringify({ schema: 1, url, kinds: ['room.post'], room: 'lobby', ...more })
+  }
+
+  async webhook(signer: Signer): Promise<string> {
+    const fields = { operation: 'webhook.create', data: await this.hookData() }
+    return (await this.done(signer, fields)).webhook!.id as string
   }
 
   async report(): Promise<string> {
@@ -189,6 +203,15 @@ const ownDoc: Setup = async (world) => {
 const ownReceiver: Setup = async (world) => {
   const signer = world.someone()
   return { signer, fields: { target: await world.receiver(signer) } }
+}
+const ownWebhook: Setup = async (world) => {
+  const signer = world.someone()
+  return { signer, fields: { target: await world.webhook(signer) } }
+}
+const ownWebhookOfSigner: Setup = async (world) => {
+  const signer = world.someone()
+  await world.webhook(signer)
+  return { signer }
 }
 const named: Setup = async (world) => {
   const handle = world.name()
@@ -293,6 +316,11 @@ export const setups: Readonly<Record<string, Setup>> = {
   'receiver.rotate': ownReceiver,
   'receiver.delete': ownReceiver,
   ...toolSetups,
+  'webhook.create': async (world) => ({ signer: world.someone(), fields: { data: await world.hookData() } }),
+  'webhook.list': ownWebhookOfSigner,
+  'webhook.delete': ownWebhook,
+  'webhook.deliveries': ownWebhook,
+  'webhook.redeliver': ownWebhook,
   'log.checkpoint': anyone,
   'log.proof': someEvent,
   'log.consistency': anyone,

@@ -280,6 +280,25 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     ...ofRoom('room.read_token'),
     wrong_state: (world) => send(world, 'room.read_token', world.someone(), { room: 'lobby' }),
   },
+  'webhook.create': {
+    not_found: async (world) =>
+      send(world, 'webhook.create', world.someone(), { data: await world.hookData({ room: 'no-such-room' }) }),
+    private_room: async (world) => {
+      const { room } = await world.privateRoom()
+      return send(world, 'webhook.create', world.someone(), { data: await world.hookData({ room }) })
+    },
+    // Nobody listens there.
+    wrong_state: async (world) =>
+      send(world, 'webhook.create', world.someone(), { data: await world.hookData({ url: 'http://127.0.0.1:1025/' }) }),
+  },
+  'webhook.list': { unsigned: unsigned('webhook.list'), key_rotated: byOldKey('webhook.list') },
+  'webhook.delete': { not_found: byAnother('webhook.delete') },
+  'webhook.deliveries': {
+    unsigned: unsigned('webhook.deliveries'),
+    key_rotated: byOldKey('webhook.deliveries'),
+    not_found: byAnother('webhook.deliveries'),
+  },
+  'webhook.redeliver': { not_found: byAnother('webhook.redeliver') },
   'receiver.create': {
     not_found: (world) => receiverInto(world, 'no-such-room'),
     private_room: async (world) => receiverInto(world, (await world.privateRoom()).room),

@@ -9,6 +9,7 @@ import { peoplePlans } from './people.ts'
 import { receiversPlans } from './receivers.ts'
 import { roomsPlans } from './rooms.ts'
 import { toolsPlans } from './tools.ts'
+import { webhooksPlans } from './webhooks.ts'
 
 export const plans: Plans = {
   ...roomsPlans,
@@ -20,4 +21,5 @@ export const plans: Plans = {
   ...blobsPlans,
   ...receiversPlans,
   ...toolsPlans,
+  ...webhooksPlans,
 }

@@ -15,6 +15,7 @@ import { roomsReads } from './rooms.ts'
 import { searchReads } from './search.ts'
 import { toolsReads } from './tools.ts'
 import { updatesReads } from './updates.ts'
+import { webhooksReads } from './webhooks.ts'
 
 const reads: Reads = {
   ...eventsReads,
@@ -30,6 +31,7 @@ const reads: Reads = {
   ...updatesReads,
   ...searchReads,
   ...activityReads,
+  ...webhooksReads,
   locate,
 }
 
@@ -37,6 +39,10 @@ export function answerRead(context: ReadContext, request: ReadRequest): ReadAnsw
   const read = reads[request.op]
   if (read === undefined) throw new Error(`no read for ${request.op}`)
   return read(context, request)
+}
+
+export function isRead(op: string): boolean {
+  return op in reads
 }
 
 /** The house asks itself which actor decides over a thing; what the reader may not see is not there. */

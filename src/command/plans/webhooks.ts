@@ -1,0 +1,144 @@
+/**
+ * How webhooks are made, ended and woken: all of one maker by one actor. Before one is made its address must answer a challenge;
+ * the secret is made here, shown once, and kept sealed.
+ */
+import { hooksOf } from '../../../actors/hooks/decide.ts'
+import type { HookFacts } from '../../../actors/hooks/hooks.ts'
+import type { Desk, VerifyAnswer } from '../../delivery/desk.ts'
+import { freshSecret } from '../../delivery/signature.ts'
+import { sizes } from '../../limits.ts'
+import { type Refusal, refusal } from '../../refusals.ts'
+import { webhookView } from '../../views/reads/webhooks.ts'
+import type { Doors, Found, Plan, Plans } from '../plan.ts'
+import type { Verified } from '../reply.ts'
+
+type CreateData = { readonly url: string; readonly kinds: readonly string[]; readonly room?: string }
+type Barred = readonly [code: string, message: string, field: string, retryAfter: number]
+
+const ownActor: Plan['to'] = ({ signer }) => ({ actor: hooksOf(signer.id) })
+const changed: Plan['heard'] = ({ signer }, _decided, doors) => void doors.hooks.changed(signer.id)
+
+const create: Plan = {
+  to: ownActor,
+  check: ({ data }) => faultOf(data as CreateData),
+  ask: (verified, doors, pass) => {
+    made(verified, doors).then(pass, () => pass(undefined))
+  },
+  heard: changed,
+  show: (_verified, { at, facts }, _actor, isDuplicate, { secret }) => {
+    const { hook, ...chosen } = facts as unknown as HookFacts
+    const shown = isDuplicate ? { secret_shown: true } : { secret }
+    return { values: { webhook: { ...webhookView(hook, chosen, at), ...shown } } }
+  },
+}
+
+const remove: Plan = {
+  to: ownActor,
+  args: ({ command }) => ({ hook: command.target }),
+  heard: changed,
+  show: (_verified, { facts }) => ({ values: { webhook: { id: facts.hook, deleted: true } } }),
+}
+
+const redeliver: Plan = {
+  to: ownActor,
+  args: ({ command, data }) => ({ hook: command.target, event: (data.event as string | undefined) ?? '' }),
+  ask: ({ command, data, signer }, { hooks }, pass) => {
+    const event = data.event as string | undefined
+    if (event === undefined) return pass({ args: {} })
+    const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data', 0]
+    const find = async (): Promise<Found> => {
+      // Nobody hears of what was sent to another.
+      const own = await hooks.of(signer.id)
+      if (own === undefined) return undefined
+      const isOwn = own.some(({ hook, form }) => hook === command.target && form === 'webhook')
+      return { args: isOwn && !(await hooks.hasDelivery(command.target as string, event)) ? { barred } : {} }
+    }
+    find().then(pass, () => pass(undefined))
+  },
+  heard: changed,
+  show: (_verified, { facts }) => {
+    const { hook: id, event } = facts as { hook: string; event: string }
+    return { values: { webhook: { id, ...(event === '' ? {} : { redelivers: event }) } } }
+  },
+}
+
+export const webhooksPlans: Plans = {
+  'webhook.create': create,
+  'webhook.delete': remove,
+  'webhook.redeliver': redeliver,
+}
+
+function faultOf({ kinds, room }: CreateData): Refusal | undefined {
+  if (new Set(kinds).size !== kinds.length) return refusal('invalid_field', '"kinds" names a kind twice', 'data')
+  if (kinds.includes('room.post') && room === undefined)
+    return refusal('invalid_field', 'room.post is told of one room: name it as "room" in data', 'data')
+  if (room !== undefined && !kinds.includes('room.post') && !kinds.includes('document.written'))
+    return refusal(
+      'invalid_field',
+      '"room" chooses of room.post and document.written: leave it out for other kinds',
+      'data',
+    )
+  return undefined
+}
+
+/** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
+async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Promise<Found> {
+  const { url, kinds, room } = data as CreateData
+  const secret = freshSecret()
+  const facts: Omit<HookFacts, 'hook' | 'marks'> = {
+    form: 'webhook',
+    url,
+    kinds,
+    filter: room === undefined ? {} : { room },
+    ...hooks.sealed(signer.id, secret),
+    expires: 0,
+  }
+  const barred = await barredBy({ url, room, owner: signer.id, hook: sha.toString('hex', 0, 16), secret }, hooks, read)
+  if (barred === undefined) return undefined
+  const place = await hooks.places([])
+  if (place === undefined) return undefined
+  const args = { ...facts, marks: place.marks, secret, limit: sizes.hooks_per_identity }
+  return { args: barred === 'none' ? args : { ...args, barred } }
+}
+
+type Wish = {
+  readonly url: string
+  readonly room: string | undefined
+  readonly owner: string
+  readonly hook: string
+  readonly secret: string
+}
+
+async function barredBy(
+  { room, ...wish }: Wish,
+  hooks: Desk,
+  read: Doors['read'],
+): Promise<Barred | 'none' | undefined> {
+  const fault = hooks.addressFault(wish.url)
+  if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data', 0]
+  if (room !== undefined) {
+    const request = { op: 'room.get', args: { room }, reader: wish.owner }
+    const found = await new Promise<Parameters<Parameters<Doors['read']>[1]>[0]>((resolve) => read(request, resolve))
+    if (found === undefined) return undefined
+    if (!found.ok) {
+      const { code, message } = 'refusal' in found ? found.refusal : found.absent
+      return [code, message, 'data', 0]
+    }
+  }
+  const own = await hooks.of(wish.owner)
+  if (own === undefined) return undefined
+  // Nobody is challenged for what its actor will refuse.
+  if (own.length >= sizes.hooks_per_identity) return 'none'
+  const answer = await hooks.verify(wish)
+  return answer === undefined ? undefined : verdict(answer)
+}
+
+function verdict(answer: VerifyAnswer): Barred | 'none' {
+  if (answer.ok) return 'none'
+  if ('full' in answer)
+    return ['overloaded', 'this board has as many webhooks as it can serve: try again later', 'data', 3_600]
+  if ('wait' in answer)
+    return ['rate_limited', 'too many addresses were challenged for you: wait retry_after seconds', 'data', answer.wait]
+  const message = `the address did not answer its challenge (${answer.trouble}): answer the JSON body {"type":"verification","challenge":"…"} by 200 and {"challenge":"…"} with the same text`
+  return ['wrong_state', message, 'data', 0]
+}

@@ -1,0 +1,398 @@
+/**
+ * The delivery engine: follows what happens in every source (the feed, and each shard for what is private), finds the hooks
+ * that asked for it, and has it sent to each in order, one at a time, again and again until it is taken or given up.
+ *
+ *   source -> signals -> hooks that asked -> queue of each -> lane of its host -> built now -> signed -> sent -> place kept
+ *
+ * Nothing that is sent is kept: a place in a source is all that a hook owns, so that after a kill, or after a week in which
+ * its target was away, the rest is read from the journals again. At least once, in order, the same id each time.
+ */
+import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
+import type { Signal } from '../views/hooks/signals.ts'
+import type { HookView } from '../views/reads/webhooks.ts'
+import { CatchUp } from './catch-up.ts'
+import { HookRun, type Pending, queueLow } from './hook-run.ts'
+import { Interest, kindsFor } from './interest.ts'
+import { Lanes } from './lanes.ts'
+import { afterAttempt, statusOf, woken } from './retry.ts'
+import type { Sender, Sent } from './sender.ts'
+import { Sources } from './sources.ts'
+import type { DeliveryRow, DeliveryStore, Place } from './store.ts'
+
+export type EngineOptions = {
+  readonly store: DeliveryStore
+  readonly sender: Sender
+  /** Sources: the feed is 0, shard n is n + 1. */
+  /** Next place of each source now. */
+  readonly now: readonly number[]
+  /** undefined: no answer came, ask again. */
+  readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
+  /** Newest size of the log. */
+  readonly headSize: () => number
+  /** Takes a hook away: its time has run out, or its owner may not read any more. */
+  readonly end: (run: HookView) => void
+  readonly isSuspended: (owner: string) => boolean
+  /** Unix milliseconds. */
+  readonly wallMs: () => number
+  readonly chance: () => number
+  /** Of all waits; 1 but in tests. */
+  readonly scale: number
+  readonly slots: number
+  readonly perHost: number
+  readonly headEveryMs: number
+  readonly report: (event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+const commitEveryMs = 200
+/** When only the tails have moved: idle hooks lose nothing by an older place but a few looks. */
+const tailsEveryMs = 2_000
+const sweepEveryMs = 500
+const againMs = 500
+/** Deliveries to be listed that may wait for a disk which is full. */
+const unwrittenMax = 1_000
+/** An answer that takes longer keeps others waiting: its host is treated as one that fails. */
+const slowMs = 2_000
+const unseen: Signal = {
+  position: 0,
+  at: 0,
+  kinds: [],
+  room: '',
+  page: '',
+  kind: '',
+  subject: 'head',
+  item: 0,
+  state: '',
+  to: [],
+  handles: [],
+}
+
+export class Engine {
+  readonly #options: EngineOptions
+  readonly #runs = new Map<string, HookRun>()
+  readonly #interest = new Interest()
+  readonly #lanes: Lanes<HookRun>
+  readonly #catchUp: CatchUp
+  readonly #places: Map<string, Place>
+  readonly #sources: Sources
+  readonly #dirty = new Set<HookRun>()
+  readonly #removed = new Set<string>()
+  #deliveries: { hook: string; row: DeliveryRow }[] = []
+  #committedAt = 0
+  readonly #timers: NodeJS.Timeout[]
+  #closed = false
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    const { store, now, slots, perHost } = options
+    const kept = store.tails()
+    // What was restored from an older copy knows less than these places.
+    this.#sources = new Sources({
+      ask: options.ask,
+      tails: now.map((next, source) => Math.min(kept?.[source] ?? next, next)),
+      isSpokenTo: () => this.#interest.isSpokenTo,
+      route: (source, signal) => this.#route(source, signal),
+      onEnd: (source) => {
+        if (source === 0) this.#heads()
+      },
+    })
+    this.#places = store.places()
+    this.#lanes = new Lanes({ slots, perHost, run: (run) => this.#deliver(run) })
+    this.#catchUp = new CatchUp({
+      scan: (source, request) => this.#sources.page(source, request),
+      tail: (source) => this.#tails[source]!,
+      changed: (run) => this.#queued(run),
+    })
+    this.#timers = [setInterval(() => this.#commit(), commitEveryMs), setInterval(() => this.#sweep(), sweepEveryMs)]
+  }
+
+  get #tails(): readonly number[] {
+    return this.#sources.tails
+  }
+
+  get count(): number {
+    return this.#runs.size
+  }
+
+  /** Deliveries under way. */
+  get flying(): number {
+    return this.#lanes.flying
+  }
+
+  /** Takes a hook, or what has become of it. */
+  put(view: HookView): void {
+    const known = this.#runs.get(view.hook)
+    if (known !== undefined && known.view.epoch === view.epoch) return this.#changed(known, view)
+    if (known !== undefined) this.#drop(known)
+    const run = new HookRun(view, this.#places.get(view.hook), this.#tails)
+    this.#places.delete(view.hook)
+    this.#runs.set(view.hook, run)
+    this.#removed.delete(view.hook)
+    this.#interest.add(run)
+    this.#dirty.add(run)
+    if (run.behind.size > 0) this.#catchUp.add(run)
+    if (run.redelivery !== undefined) this.#ready(run)
+  }
+
+  /** All hooks of an owner, as they stand now. */
+  own(owner: string, views: readonly HookView[]): void {
+    const ids = new Set(views.map(({ hook }) => hook))
+    for (const run of this.#runs.values()) if (run.view.owner === owner && !ids.has(run.id)) this.#remove(run)
+    for (const view of views) this.put(view)
+  }
+
+  /** Every hook there is has been put: what the store has of others is forgotten. */
+  complete(): void {
+    for (const id of this.#places.keys()) this.#removed.add(id)
+    this.#places.clear()
+    for (let source = 0; source < this.#tails.length; source++) this.news(source)
+  }
+
+  /** Something may have happened in a source. */
+  news(source: number): void {
+    this.#sources.news(source)
+  }
+
+  /** What the owner of a hook is told of its deliveries. */
+  status(id: string) {
+    const run = this.#runs.get(id)
+    return run === undefined
+      ? undefined
+      : { status: statusOf(run.course, this.#options.wallMs()), ...this.#backlog(run) }
+  }
+
+  /** Sealed nowhere: everything before is delivered, or of no interest. */
+  marks(id: string): readonly number[] | undefined {
+    return this.#runs.get(id)?.marks(this.#tails)
+  }
+
+  /** Somebody may read again, or no more. */
+  standing(owner: string): void {
+    for (const run of this.#runs.values()) if (run.view.owner === owner) this.#ready(run)
+  }
+
+  /** Keeps what is known by now. */
+  close(): void {
+    this.#closed = true
+    this.#sources.close()
+    for (const timer of this.#timers) clearInterval(timer)
+    for (const run of this.#runs.values()) clearTimeout(run.timer)
+    this.#commit(true)
+  }
+
+  /** What was recorded and is not in the store yet is written first. */
+  flush(): void {
+    this.#commit(true)
+  }
+
+  #backlog({ queue, behind }: HookRun) {
+    return { waiting: queue.length, more: behind.size > 0 }
+  }
+
+  #route(source: number, signal: Signal): void {
+    for (const run of this.#interest.of(signal)) {
+      if (run.behind.has(source)) continue
+      const kinds = kindsFor(run.view, signal)
+      if (kinds.length === 0) continue
+      if (!run.offer(source, signal, kinds)) this.#catchUp.add(run)
+      this.#queued(run)
+    }
+  }
+
+  /** The newest head, for those who want heads and were not told of one a moment ago. */
+  #heads(): void {
+    const size = this.#options.headSize()
+    const now = this.#options.wallMs()
+    for (const run of this.#interest.heads) {
+      if (run.headSize >= size || now < run.headNotBefore) continue
+      if (run.queue.some(({ kind }) => kind === 'log.checkpoint')) continue
+      run.headNotBefore = now + this.#options.headEveryMs
+      const signal = { ...unseen, position: this.#tails[0]!, at: Math.floor(now / 1000), item: size }
+      run.queue.push({ source: 0, signal, kind: 'log.checkpoint', nth: 0 })
+      this.#queued(run)
+    }
+  }
+
+  #queued(run: HookRun): void {
+    this.#dirty.add(run)
+    this.#ready(run)
+  }
+
+  /** Puts it into its lane, where there is something to send and nothing in the way. */
+  #ready(run: HookRun): void {
+    if (run.flying || run.removed || this.#closed || this.#options.isSuspended(run.view.owner)) return
+    const redelivers = run.redelivery !== undefined
+    if (!redelivers && (run.course.suspended || run.queue.length === 0)) return
+    const wait = redelivers ? 0 : run.course.notBefore - this.#options.wallMs()
+    clearTimeout(run.timer)
+    if (wait > 0) {
+      run.timer = setTimeout(() => this.#ready(run), wait)
+      return
+    }
+    run.flying = true
+    this.#lanes.add(new URL(run.view.url).host, run)
+  }
+
+  /** True: the target answered as it should, and soon. */
+  async #deliver(run: HookRun): Promise<boolean> {
+    if (run.removed || this.#closed) return true
+    const begun = this.#options.wallMs()
+    const redelivery = run.redelivery
+    const first = run.queue[0]
+    let isGood = true
+    if (redelivery !== undefined) isGood = await this.#redeliver(run, redelivery)
+    else if (first !== undefined) isGood = await this.#attempt(run, first)
+    run.flying = false
+    if (!run.removed) this.#ready(run)
+    return isGood && this.#options.wallMs() - begun < slowMs
+  }
+
+  async #attempt(run: HookRun, pending: Pending): Promise<boolean> {
+    const { sender, wallMs, chance, scale } = this.#options
+    const sent = await sender.send(run.view, pending, run.marks(this.#tails, 1))
+    if (run.removed || run.queue[0] !== pending) return true
+    if (sent.kind === 'later') {
+      run.course = { ...run.course, notBefore: wallMs() + againMs }
+      return true
+    }
+    if (sent.kind === 'barred') return this.#barred(run)
+    if (sent.kind === 'skipped') {
+      this.#settled(run)
+      return true
+    }
+    const step = afterAttempt(run.course, sent.outcome, { form: run.view.form, now: wallMs(), chance: chance(), scale })
+    this.#note(run, pending, sent, step.settled, run.course.attempts + 1)
+    run.course = step.course
+    if (sent.outcome.kind === 'delivered' && pending.kind === 'log.checkpoint') run.headSize = sent.item
+    if (step.settled) this.#settled(run)
+    else this.#dirty.add(run)
+    return sent.outcome.kind !== 'failed'
+  }
+
+  #settled(run: HookRun): void {
+    run.queue.shift()
+    this.#dirty.add(run)
+    // Once when there is room, once when there is nothing left: not for every delivery.
+    if (run.behind.size > 0 && (run.queue.length === queueLow || run.queue.length === 0)) this.#catchUp.wake()
+  }
+
+  /** Its owner may not read there any more: a subscription ends, a webhook stands still and says why. */
+  #barred(run: HookRun): boolean {
+    if (run.view.form === 'mcp') {
+      void this.#options.sender.terminated(run.view)
+      this.#remove(run)
+      this.#options.end(run.view)
+      return true
+    }
+    // Of a webhook with several kinds the others go on.
+    if (run.view.kinds.some((kind) => kind !== 'room.post' && kind !== 'document.written')) this.#settled(run)
+    else
+      run.course = { ...run.course, suspended: true, lastError: 'access_revoked', failedSince: this.#options.wallMs() }
+    this.#dirty.add(run)
+    return true
+  }
+
+  /** Sends once more what was sent before; one attempt, whatever comes of it. */
+  async #redeliver(run: HookRun, { number, event }: { number: number; event: string }): Promise<boolean> {
+    this.flush()
+    const row = this.#options.store.delivery(run.id, event)
+    let isGood = true
+    if (row !== undefined) {
+      const signal = { ...unseen, ...row, state: row.work }
+      const pending = { source: row.source, signal, kind: row.kind as Pending['kind'], nth: 0 }
+      const sent = await this.#options.sender.send(run.view, pending, run.marks(this.#tails))
+      if (sent.kind === 'later') {
+        await new Promise((resolve) => setTimeout(resolve, againMs))
+        return true
+      }
+      if (sent.kind === 'sent') {
+        this.#note(run, pending, sent, true, row.attempts + 1, row)
+        isGood = sent.outcome.kind !== 'failed'
+      }
+    }
+    run.redone = number
+    this.#dirty.add(run)
+    return isGood
+  }
+
+  /** Deliveries are listed for the owners of plain webhooks alone. */
+  #note(
+    run: HookRun,
+    { source, signal, kind }: Pending,
+    { event, status, outcome, item }: Extract<Sent, { kind: 'sent' }>,
+    settled: boolean,
+    attempts: number,
+    before?: DeliveryRow,
+  ): void {
+    if (run.view.form !== 'webhook') return
+    const delivered = outcome.kind === 'delivered' || before?.state === 'delivered'
+    const { position, subject, state: work, at } = signal
+    const row: DeliveryRow = {
+      event,
+      ...{ kind, source, position, subject, item, work, at },
+      state: delivered ? 'delivered' : settled ? 'given_up' : 'waiting',
+      attempts,
+      status,
+      error: outcome.kind === 'failed' ? outcome.trouble : outcome.kind === 'delivered' ? '' : 'http_4xx',
+      attemptedAt: Math.floor(this.#options.wallMs() / 1000),
+    }
+    this.#deliveries.push({ hook: run.id, row })
+  }
+
+  #changed(run: HookRun, view: HookView): void {
+    const isWoken = view.wakes > run.view.wakes
+    this.#interest.remove(run)
+    run.view = view
+    this.#interest.add(run)
+    if (isWoken) run.course = woken(run.course)
+    this.#dirty.add(run)
+    if (run.behind.size > 0) this.#catchUp.add(run)
+    this.#ready(run)
+  }
+
+  #remove(run: HookRun): void {
+    this.#drop(run)
+    this.#removed.add(run.id)
+  }
+
+  #drop(run: HookRun): void {
+    run.removed = true
+    clearTimeout(run.timer)
+    this.#runs.delete(run.id)
+    this.#interest.remove(run)
+    this.#catchUp.remove(run)
+    this.#dirty.delete(run)
+  }
+
+  /** Ends those whose time has run out, and tells of heads that have waited. */
+  #sweep(): void {
+    const now = Math.floor(this.#options.wallMs() / 1000)
+    for (const run of this.#runs.values()) {
+      if (run.view.expires === 0 || run.view.expires > now) continue
+      this.#remove(run)
+      this.#options.end(run.view)
+    }
+    this.#heads()
+  }
+
+  #commit(force = false): void {
+    const now = this.#options.wallMs()
+    const isDirty = this.#dirty.size + this.#removed.size + this.#deliveries.length > 0
+    const isDue = this.#sources.moved && (force || now - this.#committedAt >= tailsEveryMs)
+    if (!isDirty && !isDue) return
+    const places = new Map([...this.#dirty].map((run) => [run.id, run.place(this.#tails)]))
+    const removed = [...this.#removed]
+    try {
+      this.#options.store.commit({ tails: this.#tails, places, removed, deliveries: this.#deliveries })
+    } catch (error) {
+      // A full disk: deliveries go on, and after a kill some of them are made again.
+      this.#deliveries = this.#deliveries.slice(-unwrittenMax)
+      this.#committedAt = now
+      return this.#options.report('delivery.not_kept', { problem: (error as Error).message })
+    }
+    this.#dirty.clear()
+    this.#removed.clear()
+    this.#deliveries = []
+    this.#sources.moved = false
+    this.#committedAt = now
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Who may send now: so many requests at a time in all, so many to one host, and every host gets its turn.
+ *
+ * A host that answers may have more of the slots, one that fails has a single one and shares half of all with the others
+ * that fail: targets that are dead or slow keep each other waiting, and nobody else.
+ */
+export type LanesOptions<Item> = {
+  /** Requests at a time. */
+  readonly slots: number
+  /** To one host at a time. */
+  readonly perHost: number
+  /** Sends one; says whether its host answered as it should, and soon. */
+  readonly run: (item: Item) => Promise<boolean>
+}
+
+type Lane<Item> = {
+  readonly host: string
+  readonly waiting: Item[]
+  flying: number
+  /** How many it may have: one more for each success, one alone after a failure. */
+  limit: number
+  /** Its last request failed. */
+  doubtful: boolean
+  /** It stands in a row of those whose turn it is. */
+  queued: boolean
+}
+
+const limitFirst = 1
+/** Hosts remembered; of those nobody sends to now the memory is dropped. */
+const lanesMax = 16_384
+
+export class Lanes<Item> {
+  readonly #options: LanesOptions<Item>
+  readonly #lanes = new Map<string, Lane<Item>>()
+  #sound: Lane<Item>[] = []
+  #doubtful: Lane<Item>[] = []
+  #flying = 0
+  #doubtfulFlying = 0
+
+  constructor(options: LanesOptions<Item>) {
+    this.#options = options
+  }
+
+  get flying(): number {
+    return this.#flying
+  }
+
+  add(host: string, item: Item): void {
+    let lane = this.#lanes.get(host)
+    if (lane === undefined) {
+      if (this.#lanes.size >= lanesMax) this.#forgetIdle()
+      lane = { host, waiting: [], flying: 0, limit: limitFirst, doubtful: false, queued: false }
+      this.#lanes.set(host, lane)
+    }
+    lane.waiting.push(item)
+    this.#queue(lane)
+    this.#pump()
+  }
+
+  #forgetIdle(): void {
+    for (const [host, { flying, waiting }] of this.#lanes) if (flying + waiting.length === 0) this.#lanes.delete(host)
+  }
+
+  #queue(lane: Lane<Item>): void {
+    if (lane.queued || lane.waiting.length === 0 || lane.flying >= Math.min(lane.limit, this.#options.perHost)) return
+    lane.queued = true
+    ;(lane.doubtful ? this.#doubtful : this.#sound).push(lane)
+  }
+
+  #pump(): void {
+    const { slots } = this.#options
+    while (this.#flying < slots) {
+      const lane = this.#sound.shift() ?? (this.#doubtfulFlying < slots >> 1 ? this.#doubtful.shift() : undefined)
+      if (lane === undefined) return
+      lane.queued = false
+      const item = lane.waiting.shift()!
+      this.#send(lane, item)
+      this.#queue(lane)
+    }
+  }
+
+  #send(lane: Lane<Item>, item: Item): void {
+    const { doubtful } = lane
+    lane.flying++
+    this.#flying++
+    if (doubtful) this.#doubtfulFlying++
+    void this.#options.run(item).then((answered) => {
+      lane.flying--
+      this.#flying--
+      if (doubtful) this.#doubtfulFlying--
+      lane.limit = answered ? Math.min(lane.limit + 1, this.#options.perHost) : 1
+      lane.doubtful = !answered
+      if (lane.waiting.length > 0) this.#queue(lane)
+      else if (lane.flying === 0 && !lane.doubtful) this.#lanes.delete(lane.host)
+      this.#pump()
+    })
+  }
+}

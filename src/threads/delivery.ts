@@ -1,0 +1,216 @@
+/**
+ * The thread that delivers: webhooks and MCP Events, on a core of its own, started by the first hook there is. Wiring only:
+ * what it wants to know it asks the front, which asks the feed or a shard; what it does stands in src/delivery/.
+ */
+import { randomInt } from 'node:crypto'
+import type { MessagePort } from 'node:worker_threads'
+import { Link } from '../../actors/kernel/link.ts'
+import { monotonicMs, wallMilliseconds } from '../clock.ts'
+import { Limiter } from '../command/limiter.ts'
+import type { EngineAsk, HookStatus, VerifyAnswer, VerifyAsk } from '../delivery/desk.ts'
+import { Engine } from '../delivery/engine.ts'
+import { Payloads } from '../delivery/payloads.ts'
+import { type Head, Sender } from '../delivery/sender.ts'
+import { DeliveryStore } from '../delivery/store.ts'
+import { CursorSealer } from '../format/cursor.ts'
+import { inside, rates, sizes } from '../limits.ts'
+import { createOutgoing } from '../outgoing/request.ts'
+import { release } from '../release.ts'
+import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
+import type { HookView } from '../views/reads/webhooks.ts'
+import { report, runThread } from './entry.ts'
+
+export type DeliveryThread = {
+  readonly directory: string
+  readonly sources: number
+  readonly cursorKey: Uint8Array
+  readonly generation: string
+  readonly serviceId: string
+  readonly origin: string
+  readonly address: string
+  readonly loopback: boolean
+  readonly limitsOn: boolean
+  /** Of all waits between attempts. */
+  readonly scale: number
+  readonly suspended: readonly string[]
+  readonly headSize: number
+  readonly front: MessagePort
+}
+
+/** What it asks the front. */
+export type DeliveryAsk =
+  | readonly ['source', source: number, HooksAsk]
+  /** Next place of each source now. */
+  | readonly ['now']
+  | readonly ['head']
+  /** Hooks of a shard, behind this number. */
+  | readonly ['hooks', shard: number, after: number]
+  | readonly ['own', owner: string]
+  | readonly ['end', owner: string, hook: string, epoch: number]
+
+/** What the front tells it. */
+export type DeliveryTell =
+  | readonly ['news', source: number, headSize: number]
+  | readonly ['suspended', owner: string, isSuspended: boolean]
+
+export type HooksPage = { readonly hooks: readonly HookView[]; readonly next: number; readonly more: boolean }
+
+const verifiedSeconds = 86_400
+const againMs = 500
+const asksMax = 4_096
+/** Challenges at the same time. */
+const challengesMax = 32
+
+runThread((data: DeliveryThread) => {
+  const store = DeliveryStore.open(data.directory)
+  const cursors = new CursorSealer(data.cursorKey)
+  const outgoing = createOutgoing({ loopback: data.loopback, userAgent: `Broadside/${release} (+${data.address})` })
+  const suspended = new Set(data.suspended)
+  let headSize = data.headSize
+  let challenges = 0
+  /** There from when it is known where the sources stand. */
+  let engine: Engine | undefined
+
+  const front = new Link({
+    port: data.front,
+    openMax: asksMax,
+    patienceMs: inside.patienceMs,
+    now: monotonicMs,
+    onAsk: (body, id) => {
+      answer(body as EngineAsk).then(
+        (found) => front.answer(id, found ?? null),
+        (error: unknown) => {
+          report('error', 'delivery.fault', { problem: String(error) })
+          front.answer(id, null)
+        },
+      )
+    },
+    onTell: (body) => hear(body as DeliveryTell),
+  })
+  /** undefined: no answer came. */
+  const ask = <Answer>(asked: DeliveryAsk): Promise<Answer | undefined> =>
+    new Promise((resolve) =>
+      front.ask<Answer | null, undefined>(asked, (answered) =>
+        resolve(answered.ok ? (answered.body ?? undefined) : undefined),
+      ),
+    )
+  const askUntil = async <Answer>(asked: DeliveryAsk): Promise<Answer> => {
+    for (;;) {
+      const found = await ask<Answer>(asked)
+      if (found !== undefined) return found
+      await new Promise((resolve) => setTimeout(resolve, againMs))
+    }
+  }
+  const askSource = (source: number, asked: HooksAsk) => ask<HooksAnswer>(['source', source, asked])
+  const payloads = new Payloads({
+    address: data.address,
+    ask: askSource,
+    fault: (problem) => report('error', 'delivery.not_built', { problem }),
+  })
+  const sender = new Sender({
+    outgoing,
+    payload: (source, request) => payloads.get(source, request),
+    head: () => ask<Head>(['head']),
+    cursors,
+    generation: data.generation,
+    serviceId: data.serviceId,
+    origin: data.origin,
+    address: data.address,
+    wallMs: wallMilliseconds,
+  })
+  const engineAt = (now: readonly number[]) =>
+    new Engine({
+      store,
+      sender,
+      now,
+      ask: askSource,
+      headSize: () => headSize,
+      end: ({ owner, hook, epoch }) => void ask(['end', owner, hook, epoch]),
+      isSuspended: (owner) => suspended.has(owner),
+      wallMs: wallMilliseconds,
+      chance: () => randomInt(1_000_000) / 1_000_000,
+      scale: data.scale,
+      slots: inside.deliverySlots,
+      perHost: inside.deliverySlotsPerHost,
+      headEveryMs: inside.headEveryMs * data.scale,
+      report: (event, facts) => report('error', event, facts),
+    })
+  const perHour = (count: number) =>
+    data.limitsOn && Number.isFinite(count)
+      ? new Limiter({ perSecond: count / 3_600, burst: count }, monotonicMs)
+      : undefined
+  const byOwner = perHour(rates.verifications_per_identity_per_hour)
+  const byHost = perHour(rates.verifications_per_host_per_hour)
+
+  const verify = async (engine: Engine, { owner, url, hook, secret }: VerifyAsk): Promise<VerifyAnswer> => {
+    if (engine.count >= sizes.hooks && engine.marks(hook) === undefined) return { ok: false, full: true }
+    const now = () => Math.floor(wallMilliseconds() / 1000)
+    if (store.isVerified(owner, url, now())) return { ok: true }
+    const wait = byOwner?.take(owner) || byHost?.take(new URL(url).hostname) || 0
+    if (wait > 0) return { ok: false, wait }
+    if (challenges >= challengesMax) return { ok: false, wait: 1 }
+    challenges++
+    try {
+      const trouble = await sender.challenge({ url, hook, secret })
+      if (trouble !== '') return { ok: false, trouble }
+    } finally {
+      challenges--
+    }
+    store.verified(owner, url, now() + verifiedSeconds, now())
+    return { ok: true }
+  }
+  const answer = async (asked: EngineAsk): Promise<unknown> => {
+    const engine = await loaded
+    switch (asked[0]) {
+      case 'verify':
+        return verify(engine, asked[1])
+      case 'changed': {
+        engine.own(asked[1], await askUntil<readonly HookView[]>(['own', asked[1]]))
+        return true
+      }
+      case 'status':
+        return asked[1].map((id): HookStatus | null => {
+          const status = engine.status(id)
+          return status === undefined ? null : { ...status, marks: engine.marks(id)! }
+        })
+      case 'deliveries':
+        engine.flush()
+        return store.deliveries(asked[1], asked[2], asked[3])
+      case 'delivery':
+        engine.flush()
+        return store.delivery(asked[1], asked[2]) !== undefined
+    }
+  }
+  const hear = (told: DeliveryTell): void => {
+    if (told[0] === 'news') {
+      headSize = Math.max(headSize, told[2])
+      return engine?.news(told[1])
+    }
+    if (told[2]) suspended.add(told[1])
+    else suspended.delete(told[1])
+    engine?.standing(told[1])
+  }
+  const load = async (): Promise<Engine> => {
+    engine = engineAt(await askUntil<readonly number[]>(['now']))
+    for (let shard = 0; shard < data.sources - 1; shard++) {
+      for (let after = 0, more = true; more; ) {
+        const page = await askUntil<HooksPage>(['hooks', shard, after])
+        for (const view of page.hooks) engine.put(view)
+        after = page.next
+        more = page.more
+      }
+    }
+    engine.complete()
+    return engine
+  }
+  const loaded = load()
+  return {
+    facts: {},
+    stop: () => {
+      engine?.close()
+      outgoing.close()
+      front.close()
+      store.close()
+    },
+  }
+})

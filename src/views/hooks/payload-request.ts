@@ -1,0 +1,27 @@
+/** What is asked of a source when something is to be delivered, and what it answers. */
+import type { HookKind } from './kinds.ts'
+
+export type PayloadRequest = {
+  readonly kind: HookKind
+  readonly subject: string
+  readonly item: number
+  readonly at: number
+  /** Of a work: the state it came into. */
+  readonly state: string
+  /** Identity id. */
+  readonly reader: string
+  /** The reader's handle, or ''. */
+  readonly handle: string
+  /** Identity ids that do not speak to the reader. */
+  readonly blocked: readonly string[]
+  /** What the hook chose with. */
+  readonly filter: Readonly<Record<string, string | number>>
+}
+
+/** `skip`: there is nothing to tell of it any more. `barred`: the reader may not read where it stands. */
+export type Payload =
+  | { readonly data: string }
+  | { readonly skip: true }
+  | { readonly barred: true }
+  /** It cannot be built, now or ever: what and why, for the log of this board. */
+  | { readonly skip: true; readonly fault: string }

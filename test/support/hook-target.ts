@@ -1,0 +1,130 @@
+/**
+ * A target of webhooks, in this process: answers challenges, checks every signature by a library that is not ours, and keeps
+ * what it was sent. It can be told to be dead, slow, or to lie.
+ */
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Webhook } from 'standardwebhooks'
+
+export type Arrived = {
+  readonly path: string
+  readonly id: string
+  readonly subscription: string
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  readonly body: {
+    readonly eventId: string
+    readonly name: string
+    readonly timestamp: string
+    readonly data: Readonly<Record<string, unknown>>
+    readonly cursor: string
+    readonly type?: string
+  }
+  /** Milliseconds. */
+  readonly at: number
+  /** Its signature was good for the secret of its path. */
+  readonly verified: boolean
+}
+
+export type Manner = (arrived: Arrived, response: ServerResponse) => void
+
+export class HookTarget {
+  readonly #server: Server
+  /** Events, oldest first; challenges and control bodies are kept apart. */
+  readonly arrived: Arrived[] = []
+  readonly challenges: Arrived[] = []
+  readonly control: Arrived[] = []
+  /** By path: what deliveries there are signed with. */
+  readonly secrets = new Map<string, string>()
+  /** By path: how to answer events, 200 without. */
+  readonly manners = new Map<string, Manner>()
+  /** By path: what to say to a challenge, the right thing without. */
+  readonly echoes = new Map<string, Manner>()
+  #waiting: (() => void)[] = []
+
+  private constructor(server: Server) {
+    this.#server = server
+  }
+
+  static async open(port = 0): Promise<HookTarget> {
+    const server = createServer({ keepAliveTimeout: 60_000 })
+    const target = new HookTarget(server)
+    server.on('request', (request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => target.#take(request.url!, request.headers, Buffer.concat(chunks).toString(), response))
+    })
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+    // It ends with its test, closed or not.
+    server.unref()
+    return target
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${this.port}${path}`
+  }
+
+  /** Events that came to this path. */
+  at(path: string): Arrived[] {
+    return this.arrived.filter((each) => each.path === path)
+  }
+
+  /** Resolves when the condition holds; it is looked at whenever something arrives. */
+  async until(holds: () => boolean): Promise<void> {
+    while (!holds()) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #take(path: string, headers: IncomingHttpHeaders, text: string, response: ServerResponse): void {
+    const body = JSON.parse(text) as Arrived['body']
+    const id = String(headers['webhook-id'])
+    const subscription = String(headers['x-mcp-subscription-id'])
+    const arrived = {
+      path,
+      id,
+      subscription,
+      headers,
+      text,
+      body,
+      at: Date.now(),
+      verified: this.#isGood(path, headers, text),
+    }
+    if (body.type === 'verification') {
+      this.challenges.push(arrived)
+      const { challenge } = body as unknown as { challenge: string }
+      const echo = this.echoes.get(path) ?? (() => response.end(JSON.stringify({ challenge })))
+      echo(arrived, response)
+    } else {
+      ;(body.type === undefined ? this.arrived : this.control).push(arrived)
+      const answer = this.manners.get(path) ?? (() => response.end())
+      answer(arrived, response)
+    }
+    for (const wake of this.#waiting.splice(0)) wake()
+  }
+
+  #isGood(path: string, headers: IncomingHttpHeaders, text: string): boolean {
+    const secret = this.secrets.get(path)
+    if (secret === undefined) return false
+    try {
+      new Webhook(secret).verify(text, headers as Record<string, string>)
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
+/** Answers with this status. */
+export const status =
+  (code: number, headers: Readonly<Record<string, string>> = {}): Manner =>
+  (_arrived, response) => {
+    response.writeHead(code, headers).end()
+  }

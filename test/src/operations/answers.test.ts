@@ -49,7 +49,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   const answered = new Set<string>()
 
   beforeAll(async () => {
-    const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', OPERATORS: ada.id }
+    const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', OPERATORS: ada.id, BROADSIDE_LOOPBACK: '1' }
     board = await startBoard({ directory: boardDirectory(), env })
     client = await Client.of(board)
   }, 30_000)

@@ -166,7 +166,6 @@ export class Postroom {
           cursorKey: directory.cursorKey,
           generation: directory.facts.generation,
           serviceId: directory.facts.service_id,
-          origin: directory.facts.origin,
           address,
           loopback,
           limitsOn,

@@ -27,6 +27,7 @@ import { Heads } from './heads.ts'
 import { blobDoor, sweepBlobs } from './http/blobs.ts'
 import { clientAddress } from './http/client-address.ts'
 import { compatDoor } from './http/compat.ts'
+import { describe } from './http/described.ts'
 import { documentPaths } from './http/documents.ts'
 import { embedDoors } from './http/embed.ts'
 import { handleExport } from './http/export.ts'
@@ -56,7 +57,7 @@ import { Screening } from './screening/screening.ts'
 import type { LogIdentity } from './signed-log.ts'
 import type { FeedStats } from './threads/feed.ts'
 import { Verifier } from './verify/verifier.ts'
-import { type Described, limitsOf } from './views/capabilities.ts'
+import { limitsOf } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
 import { type Figures, metricsText, statsData } from './views/figures.ts'
 import { forAgents } from './views/for-agents.ts'
@@ -378,26 +379,6 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       closing ??= close()
       return closing
     },
-  }
-}
-
-function describe(
-  config: Config,
-  facts: { directory: BoardDirectory; address: string; log: LogIdentity; verifier: string },
-): Described {
-  const { directory, address, log: growing, verifier } = facts
-  return {
-    serviceId: directory.facts.service_id,
-    identity: directory.identity,
-    generation: directory.facts.generation,
-    release,
-    address,
-    ...growing,
-    verifier,
-    limitsOn: config.limitsOn,
-    blobBytesPerIdentity: config.blobBytesPerIdentity,
-    proofBits: config.proofBits,
-    createdAt: directory.facts.created_at,
   }
 }
 

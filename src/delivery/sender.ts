@@ -25,8 +25,6 @@ export type SenderOptions = {
   readonly cursors: CursorSealer
   readonly generation: string
   readonly serviceId: string
-  /** Name of the log. */
-  readonly origin: string
   /** Of this board, for links. */
   readonly address: string
   /** Unix milliseconds. */
@@ -137,8 +135,9 @@ export class Sender {
   async #head(): Promise<Built> {
     const head = await this.#options.head()
     if (head === undefined) return undefined
-    const { origin, address, wallMs } = this.#options
+    const { address, wallMs } = this.#options
     const { size, checkpoint } = head
+    const [origin] = checkpoint.split('\n')
     const links = { web: `${address}/log`, api: `${address}/api/log/checkpoint` }
     const data = { origin, tree_size: size, checkpoint, created_at: Math.floor(wallMs() / 1000), links }
     return { data: JSON.stringify(data), size }

@@ -26,7 +26,6 @@ export type DeliveryThread = {
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly serviceId: string
-  readonly origin: string
   readonly address: string
   readonly loopback: boolean
   readonly limitsOn: boolean
@@ -114,7 +113,6 @@ runThread((data: DeliveryThread) => {
     cursors,
     generation: data.generation,
     serviceId: data.serviceId,
-    origin: data.origin,
     address: data.address,
     wallMs: wallMilliseconds,
   })

@@ -61,6 +61,8 @@ test('refusals that any signed command may meet are listed by each, and what mus
     'receiver.list',
     'reports.list',
     'room.read_token',
+    'webhook.deliveries',
+    'webhook.list',
   ])
   expect(Object.values(told.answers.codes).flat().sort()).toEqual(Object.keys(statusOf).sort())
   const request = shapes.InboxGetRequest as { required?: string[] }

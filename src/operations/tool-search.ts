@@ -2,7 +2,7 @@
 import { toolTypes } from '../../actors/tools/listing.ts'
 import { reviewKinds } from '../../actors/tools/reviews.ts'
 import { sizes } from '../limits.ts'
-import { type Field, integer } from './fields.ts'
+import { bounded, type Field, integer } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { count, EventId, EventSchema, listOf, Receipt, seconds } from './results.ts'
 import { Type } from './schema.ts'
@@ -18,6 +18,14 @@ const list = (choices: readonly string[], description: string) =>
     description,
   })
 const doors = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human']
+/** Empty in a URL as in a command: nothing is looked for. */
+const words: Field = {
+  ...bounded(sizes.query_bytes, 'what to look for, in words', `a string of at most ${sizes.query_bytes} bytes`),
+  schema: Type.String({
+    maxLength: sizes.query_bytes,
+    description: `what to look for, in words: a string of at most ${sizes.query_bytes} bytes`,
+  }),
+}
 const filter = (description: string) =>
   Type.String({ maxLength: 128, description: `${description}; empty when unused` })
 
@@ -33,6 +41,7 @@ export const toolsSearch: Operation = {
   required: [],
   optional: ['query', 'cursor', 'limit', 'data'],
   narrowed: {
+    query: words,
     limit: integer(1, sizes.tools_page_maximum, `results of one page, ${sizes.tools_page_default} without it`),
   },
   data: Type.Object(

@@ -7,6 +7,7 @@
  */
 import MiniSearch from 'minisearch'
 import type { Doc, Indexed, Texts } from './doc.ts'
+import { floodMax } from './rank.ts'
 import { stem } from './stem.ts'
 
 export const match =
@@ -20,9 +21,6 @@ const widenedWeight = 0.4
 /** Below so many matches words that are almost alike are tried too. */
 const fewMatches = 3
 const fuzziness = 0.2
-
-/** Listings of one machine with one description: more are a flood. */
-export const floodMax = 50
 
 /** `found`: a word of the index, and the fields that it was found in. */
 export type Hit = {
@@ -113,7 +111,7 @@ export class ToolIndex {
     return twin === '' ? 0 : this.#twins.get(twin)! - 1
   }
 
-  /** What the words match, best first by their own score. `categories`: looked for beside them, in categories alone. */
+  /** What the words match, in no order. `categories`: looked for beside them, in categories alone. */
   search(words: readonly string[], categories: readonly string[]): Hit[] {
     const exact = this.#query(words, categories, false)
     return exact.length < fewMatches ? this.#query(words, categories, true) : exact
@@ -122,18 +120,35 @@ export class ToolIndex {
   #query(words: readonly string[], categories: readonly string[], isFuzzy: boolean): Hit[] {
     const text = words.join(' ')
     const said = {
+      combineWith: 'OR' as const,
       queries: [text],
       prefix: (_term: string, at: number, terms: string[]) => at === terms.length - 1,
       ...(isFuzzy ? { fuzzy: fuzziness, maxFuzzy: 2 } : {}),
     }
+    const hits = new Map<number, Hit>()
+    for (const { id, score, match } of this.#mini.search(said))
+      hits.set(id as number, { doc: this.#docs.get(id as number)!, score, found: match })
+    if (categories.length === 0) return [...hits.values()]
     const meant = {
       queries: [categories.join(' ')],
       fields: ['category'],
       boost: { category: boost.category * widenedWeight },
     }
-    const found = this.#mini.search({ combineWith: 'OR', queries: categories.length === 0 ? [said] : [said, meant] })
-    return found.map(({ id, score, match }) => ({ doc: this.#docs.get(id as number)!, score, found: match }))
+    for (const { id, score, match } of this.#mini.search({ combineWith: 'OR', ...meant })) {
+      const hit = hits.get(id as number)
+      const doc = this.#docs.get(id as number)!
+      // What was said counts beside what was meant, and both are told.
+      if (hit === undefined) hits.set(id as number, { doc, score, found: match })
+      else hits.set(id as number, { doc, score: hit.score + score, found: joined(hit.found, match) })
+    }
+    return [...hits.values()]
   }
+}
+
+function joined(said: Hit['found'], meant: Hit['found']): Hit['found'] {
+  const all = { ...said }
+  for (const [term, fields] of Object.entries(meant)) all[term] = [...new Set([...(all[term] ?? []), ...fields])]
+  return all
 }
 
 /** Words of a text: runs of letters and digits, in lower case. */

@@ -3,8 +3,8 @@ import type { Listing } from '../../actors/tools/listing.ts'
 import type { Entry, ProbedFacts } from '../../actors/tools/tools.ts'
 import type { Directory } from './directory.ts'
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, oneLine } from './doc.ts'
-import { floodMax } from './index.ts'
 import { type Quality, qualityIn } from './known.ts'
+import { floodMax } from './rank.ts'
 import { docJson, type Showing } from './show.ts'
 
 export type Look = Readonly<Record<string, unknown>>

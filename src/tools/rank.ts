@@ -126,6 +126,9 @@ export function doorTerm(source: DoorSource, checkedAt: number, now: number): nu
   return 0.1 * (sourceWeights[source] - (isStale(source, checkedAt, now) ? staleWeight : 0))
 }
 
+/** Listings of one machine with one description: more are a flood, and each of them is lowered as spam. */
+export const floodMax = 50
+
 const penalties = { avoid: 0.25, spam: 0.25, down: 0.15 } as const
 
 export function penaltyOf({ verdict, state, isSpam }: Pick<Ranked, 'verdict' | 'state' | 'isSpam'>): number {

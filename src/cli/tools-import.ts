@@ -1,0 +1,187 @@
+/**
+ * `broadside tools import`: reads a list, checks every row by the rules of the directory, and sends the good ones in batches, each
+ * an operator's signed command of its own. Killed, it is started again: rows that stand already change nothing.
+ */
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { compile } from '../operations/schema.ts'
+import { RowSchema, rowsMax } from '../operations/tool-shapes.ts'
+import { type ListRow, rowsOf } from '../tools/list-rows.ts'
+import { floodMax } from '../tools/rank.ts'
+import { BoardClient, Refused } from './client.ts'
+import { type Arguments, CommandFailed, type ExitCode, exitCodes, type Terminal } from './command-line.ts'
+import { readKeyFile } from './key-file.ts'
+import { openLines } from './lines.ts'
+import { Progress } from './progress.ts'
+import { keyFileDefault, urlOf } from './shared-options.ts'
+import { signCommand } from './sign.ts'
+import { durationText, grouped, inertLine } from './terminal.ts'
+
+/** A document that is one JSON value is read whole. */
+const documentBytesMax = 256 * 1024 * 1024
+const batchesInFlight = 4
+const namesShown = 10
+const triesMax = 20
+
+type Read = { readonly rows: ListRow[]; readonly bad: string[]; readonly doubled: number; readonly all: number }
+type Sent = { applied: number; unchanged: number; readonly kept: string[] }
+
+export async function importTools(path: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  const signer = readKeyFile(args.text('key') ?? keyFileDefault)
+  const client = new BoardClient({ url: urlOf(args), connections: batchesInFlight })
+  const progress = new Progress({ terminal, unit: 'rows' })
+  try {
+    const { serviceId, all } = await client.capabilities()
+    const bytesMax = (all.limits as { tools_import_bytes?: number } | undefined)?.tools_import_bytes
+    if (bytesMax === undefined) throw new CommandFailed(`${client.url} has no tools directory: it is an older board.`)
+    const read = await readList(path, args.text('source') ?? basename(path))
+    const sent: Sent = { applied: 0, unchanged: 0, kept: [] }
+    let done = 0
+    const batches = batchesOf(read.rows, bytesMax)
+    const work = async (): Promise<void> => {
+      for (let batch = batches.pop(); batch !== undefined; batch = batches.pop()) {
+        const data = JSON.stringify({ schema: 1, rows: batch })
+        const sign = () =>
+          signCommand(
+            { operation: 'tools.import', data },
+            { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() },
+          )
+        add(sent, await send(client, sign))
+        done += batch.length
+        progress.update(done, read.rows.length)
+      }
+    }
+    await Promise.all(Array.from({ length: batchesInFlight }, work))
+    const seconds = progress.secondsSpent()
+    progress.clear()
+    terminal.out(report(read, sent, seconds, args.flag('list')))
+    return read.bad.length > 0 ? exitCodes.failed : exitCodes.ok
+  } finally {
+    progress.clear()
+    client.close()
+  }
+}
+
+/** Sends until it is taken; a board that is busy, or has enough from us for now, is waited for. */
+async function send(client: BoardClient, sign: () => { body: Buffer }): Promise<Record<string, unknown>> {
+  const { body } = sign()
+  for (let tries = 1; ; tries++) {
+    try {
+      return await client.command(body)
+    } catch (error) {
+      const wait = error instanceof Refused && error.status === 429 ? error.retryAfterSeconds : undefined
+      if (wait === undefined || tries === triesMax || wait > 60) throw error
+      await new Promise((resolve) => setTimeout(resolve, wait * 1_000))
+    }
+  }
+}
+
+function add(sent: Sent, { imported }: Record<string, unknown>): void {
+  const { applied, unchanged, kept } = imported as {
+    applied: number
+    unchanged: number
+    kept: readonly { id: string; why: string }[]
+  }
+  sent.applied += applied
+  sent.unchanged += unchanged
+  sent.kept.push(...kept.map(({ id, why }) => `${id}: ${why}`))
+}
+
+async function readList(path: string, source: string): Promise<Read> {
+  const rows = new Map<string, ListRow>()
+  const bad: string[] = []
+  const isRow = compile(RowSchema)
+  let doubled = 0
+  let all = 0
+  const take = (value: unknown, place: string): void => {
+    for (const row of rowsOf(value, source)) {
+      all++
+      if (typeof row === 'string') bad.push(`${place}: ${row}`)
+      else if (!isRow(row))
+        bad.push(`${place}: ${row.id.slice(0, 80)} ${isRow.errors?.[0]?.instancePath ?? ''} does not fit`)
+      else if (rows.has(row.id)) doubled++
+      else rows.set(row.id, row)
+    }
+  }
+  const source1 = openLines(path)
+  let isFirst = true
+  for await (const { number, bytes, isCut } of source1.lines()) {
+    if (bytes.length === 0) continue
+    const value = isCut ? undefined : parsed(bytes.toString('utf8'))
+    // One JSON document over many lines, or in one very long one.
+    if (value === undefined && isFirst) {
+      if (source1.fileBytes > documentBytesMax) throw new CommandFailed(`${path} is one document, and too large.`)
+      const whole = parsed(readFileSync(path, 'utf8'))
+      if (whole === undefined) throw new CommandFailed(`${path} holds neither JSON lines nor a JSON document.`)
+      for (const [at, each] of (Array.isArray(whole) ? whole : [whole]).entries()) take(each, `item ${at + 1}`)
+      break
+    }
+    isFirst = false
+    if (value === undefined) {
+      all++
+      bad.push(`line ${number}: it is no JSON`)
+    } else for (const each of Array.isArray(value) ? value : [value]) take(each, `line ${number}`)
+  }
+  return { rows: [...rows.values()], bad, doubled, all }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+/** In the order of the list, each as large as one command may be. The last batch stands first: they are taken from the end. */
+function batchesOf(rows: readonly ListRow[], bytesMax: number): ListRow[][] {
+  const frame = Buffer.byteLength(JSON.stringify({ schema: 1, rows: [] }))
+  const batches: ListRow[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const row of rows) {
+    const size = Buffer.byteLength(JSON.stringify(row)) + 1
+    if (bytes + size > bytesMax || batches.at(-1)!.length === rowsMax) {
+      batches.push([])
+      bytes = frame
+    }
+    batches.at(-1)!.push(row)
+    bytes += size
+  }
+  return batches.reverse()
+}
+
+function report({ rows, bad, doubled, all }: Read, sent: Sent, seconds: number, listAll: boolean): string {
+  const lines = [
+    `${grouped(all)} rows read: ${grouped(sent.applied)} taken, ${grouped(sent.unchanged)} stood already, in ${durationText(seconds)}.`,
+  ]
+  const floods = countOver(rows, floodMax, ({ url, description }) =>
+    url === undefined || description === '' ? undefined : `${new URL(url).hostname}\n${description}`,
+  )
+  const twins = countOver(rows, 1, ({ url, method }) => (url === undefined ? undefined : `${method ?? ''} ${url}`))
+  if (floods > 0)
+    lines.push(
+      `${grouped(floods)} are flagged as spam: over ${floodMax} of one host with one description. They are found, lowered.`,
+    )
+  if (twins > 0) lines.push(`${grouped(twins)} share their address with another row.`)
+  if (doubled > 0) lines.push(`${grouped(doubled)} bear an id that an earlier row has; the first was taken.`)
+  lines.push(...named(sent.kept, 'changed nothing', listAll), ...named(bad, 'are no rows', listAll))
+  return `${lines.join('\n')}\n`
+}
+
+/** Rows of groups with more than `most` of them. */
+function countOver(rows: readonly ListRow[], most: number, keyOf: (row: ListRow) => string | undefined): number {
+  const groups = new Map<string, number>()
+  for (const row of rows) {
+    const key = keyOf(row)
+    if (key !== undefined) groups.set(key, (groups.get(key) ?? 0) + 1)
+  }
+  return [...groups.values()].filter((count) => count > most).reduce((sum, count) => sum + count, 0)
+}
+
+function named(names: readonly string[], what: string, listAll: boolean): string[] {
+  if (names.length === 0) return []
+  const shown = listAll ? names : names.slice(0, namesShown)
+  const rest = names.length - shown.length
+  const more = rest === 0 ? [] : [`  and ${grouped(rest)} more (--list names them)`]
+  return [`${grouped(names.length)} ${what}:`, ...shown.map((name) => `  ${inertLine(name)}`), ...more]
+}

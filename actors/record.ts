@@ -237,13 +237,14 @@ export function isStub(frame: Frame): boolean {
 }
 
 /**
- * What a stub keeps of an event whose text was taken back, behind digest and key: the log entry with its length, then
+ * What a stub keeps of an event or an act whose signed text was taken back, behind digest and key: the log entry with its length, then
  * the length (u32) of a body that has everything but the signed bytes and the signature over them.
  */
-export function stubOfEvent(frame: Frame): Buffer {
-  const { type, by, ...event } = fromFrame(frame) as Event
+export function stubOf(frame: Frame): Buffer {
+  const { type, by, ...rest } = fromFrame(frame) as Event | Act
+  if (by === undefined) throw new Error(`frame ${frame.seq} has no signed text to take away`)
   const cut: Cut = { at: 0, file: nothing, sha: commandSha(by) }
-  const body = encoder.pack({ ...event, by: { ...by, sig: nothing, signed: nothing, cut } })
+  const body = encoder.pack({ ...rest, by: { ...by, sig: nothing, signed: nothing, cut } })
   const block = entryBlock(frame)
   const kept = Buffer.allocUnsafe(6 + block.length + body.length)
   kept.writeUInt16LE(block.length, 0)

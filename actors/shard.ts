@@ -228,7 +228,10 @@ export class Shard {
       const seq = base + index
       this.#frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entries ?? []))
       this.state.apply(planned.record, planned.key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
-      if (planned.record.type === RecordType.act) this.#acted.add(planned.record.room)
+      if (planned.record.type === RecordType.act) {
+        this.#acted.add(planned.record.room)
+        this.#forgetVoided(planned.record)
+      }
       if (!planned.isPublic) return
       this.#unconfirmed.push({ seq, leaves: planned.entries?.length ?? 0 })
       last = seq
@@ -322,7 +325,13 @@ export class Shard {
       'by' in record && record.by !== undefined ? authorOf(record, record.by.key) : '',
       now,
     )
+    if (record.type === RecordType.act) this.#forgetVoided(record)
     this.#now = Math.max(this.#now, record.at)
+  }
+
+  /** An act may say that a command written down before it has come to nothing. */
+  #forgetVoided({ facts, at }: Act): void {
+    if (typeof facts.voids === 'string') this.#acceptance.forget(facts.voids, at)
   }
 }
 

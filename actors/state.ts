@@ -63,7 +63,7 @@ export class State implements Core {
     this.receivers = new Receivers(this)
     this.delegations = new Delegations(this)
     this.bound = new Bound(this, this.marks, this.blobs)
-    this.mail = new Mail(this, role)
+    this.mail = new Mail(this, role, (work) => this.market.find(work))
     this.#parts = [
       this.marks,
       this.rules,

@@ -98,6 +98,7 @@ export type PackedAcceptance = readonly [
   PackedMemory,
   PackedMemory,
   readonly (readonly [id: string, seq: number])[],
+  voided: readonly (readonly [seq: number, at: number])[],
 ]
 
 /** Remembers accepted writes of one journal; judges retries. */
@@ -106,6 +107,8 @@ export class Acceptance {
   readonly #requests = new RetryMemory({ spanSeconds: requestSeconds, countMax: 4_000_000 })
   /** Accepted commands that made no event: id (hex) -> journal number. */
   readonly #commands = new Map<string, number>()
+  /** Commands that came to nothing in the end, by the number of their record, for as long as a request id is kept. */
+  readonly #voided = new Map<number, number>()
   #seeds: Seeds = freshSeeds()
   readonly #board: Board
   readonly #read: (seq: number) => Frame
@@ -117,15 +120,31 @@ export class Acceptance {
 
   /** Everything remembered, for a snapshot. */
   pack(): PackedAcceptance {
-    return [this.#seeds, this.#nonces.pack(), this.#requests.pack(), [...this.#commands]]
+    return [this.#seeds, this.#nonces.pack(), this.#requests.pack(), [...this.#commands], [...this.#voided]]
   }
 
   /** Takes over what `pack` gave. */
-  restore([seeds, nonces, requests, commands]: PackedAcceptance): void {
+  restore([seeds, nonces, requests, commands, voided]: PackedAcceptance): void {
     this.#seeds = seeds
     this.#nonces.restore(nonces)
     this.#requests.restore(requests)
     for (const [id, seq] of commands) this.#commands.set(id, seq)
+    for (const [seq, at] of voided) this.#voided.set(seq, at)
+  }
+
+  /**
+   * What was written down for this command (32 hex) has come to nothing: another actor, who had to be asked, refused it. A refusal
+   * consumes nothing, so the command, its nonce and its request id are free again.
+   */
+  forget(command: string, at: number): void {
+    const seq = this.#commands.get(command)
+    if (seq === undefined) return
+    this.#commands.delete(command)
+    for (const [old, since] of this.#voided) {
+      if (at - since < requestSeconds) break
+      this.#voided.delete(old)
+    }
+    this.#voided.set(seq, at)
   }
 
   /**
@@ -143,6 +162,7 @@ export class Acceptance {
     const nonceUsed = this.#nonces.find(
       fingerprint(this.#seeds, `n${letter.to}`, letter.author, letter.nonce),
       (seq) => {
+        if (this.#voided.has(seq)) return false
         const fields = this.#fields(seq)
         // Of a command whose text was destroyed the fingerprint is all there is: 52 bits that nobody can choose.
         const isSame = isDestroyed(fields.by) || fields.nonce === letter.nonce
@@ -220,6 +240,7 @@ export class Acceptance {
   #request(letter: WriteLetter, now: number): Known | Decision | undefined {
     let decision: Known | Decision | undefined
     this.#requests.find(fingerprint(this.#seeds, `r${letter.to}`, letter.author, letter.requestId), (seq) => {
+      if (this.#voided.has(seq)) return false
       const fields = this.#fields(seq)
       const isSame = isDestroyed(fields.by) || fields.requestId === letter.requestId
       if (!isSame || fields.author !== letter.author || now - fields.at >= requestSeconds) return false

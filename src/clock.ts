@@ -25,3 +25,9 @@ export function wallMilliseconds(): number {
 export function monotonicMs(): number {
   return performance.now()
 }
+
+/** Waits until nothing is under way, at most so long. */
+export async function drained(isQuiet: () => boolean, withinMs: number): Promise<void> {
+  const until = monotonicMs() + withinMs
+  while (!isQuiet() && monotonicMs() < until) await new Promise((resolve) => setTimeout(resolve, 5))
+}

@@ -20,6 +20,7 @@ export async function openHouse(
     mark,
     onHead,
     postroom,
+    onMail,
   }: {
     directory: BoardDirectory
     news: News
@@ -28,6 +29,8 @@ export async function openHouse(
     onHead: (head: Head) => void
     /** Who delivers; there is none yet when the house is opened. */
     postroom: () => Postroom | undefined
+    /** Something is in the outbox of this shard. */
+    onMail: (shard: number) => void
   },
 ) {
   const started = await House.start({
@@ -47,11 +50,13 @@ export async function openHouse(
     },
     onPrivateNews: (shard, told) => {
       if (told[0] === 'moved') postroom()?.moved(shard)
+      else if (told[0] === 'mail') onMail(shard)
       else followers.hearPrivate(shard, told)
     },
     onShardRestart: (shard) => {
       followers.shardRestarted(shard)
       postroom()?.shardRestarted(shard)
+      onMail(shard)
       // What the registry decided last may never have been heard.
       news.delegates.refresh()
     },

@@ -11,8 +11,9 @@ import { BlobFiles } from '../storage/blob-files.ts'
 import { makeDirectory } from '../storage/disk.ts'
 import { lockDirectory } from '../storage/lock.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from './board-directory.ts'
-import { monotonicMs, wallSeconds } from './clock.ts'
+import { drained, monotonicMs, wallSeconds } from './clock.ts'
 import { BlobIntake } from './command/blob-intake.ts'
+import type { Courier } from './command/courier.ts'
 import { Deliveries } from './command/deliveries.ts'
 import { Front } from './command/front.ts'
 import { ItemPosts } from './command/item-posts.ts'
@@ -24,6 +25,7 @@ import { Voice } from './command/voice.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { explainFailure } from './failure.ts'
 import { Heads } from './heads.ts'
+import { plain } from './http/answers.ts'
 import { blobDoor, sweepBlobs } from './http/blobs.ts'
 import { clientAddress } from './http/client-address.ts'
 import { compatDoor } from './http/compat.ts'
@@ -48,6 +50,7 @@ import { freePort, hostText } from './listening.ts'
 import { readMark } from './mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import { consistencyPath, openHouse, stopForGood } from './open-house.ts'
+import { openWorks } from './open-works.ts'
 import { Postroom } from './postroom.ts'
 import type { Refusal } from './refusals.ts'
 import { release } from './release.ts'
@@ -117,6 +120,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
   let heads: Heads | undefined
   let postroom: Postroom | undefined
+  let courier: Courier | undefined
   let isReady = false
   const { house, facts } = await openHouse(config, {
     directory,
@@ -125,6 +129,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     mark: readMark(markFile),
     onHead: (head) => heads?.note(head),
     postroom: () => postroom,
+    onMail: (shard) => courier?.mail(shard),
   })
   const growing = facts.logs.at(-1)!
   heads = new Heads({
@@ -169,8 +174,17 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     read: (request, answer) => front.read(request, answer),
   })
   postroom = delivering
+  const works = openWorks({
+    house,
+    directory,
+    voice: () => voice,
+    screen: (post) => screening.consider(post),
+    noteChange: (room, change) => news.noteChange(room, change),
+  })
+  courier = works
   const front: Front = new Front({
     hooks: delivering.desk,
+    courier: works,
     serviceId: directory.facts.service_id,
     actors: house,
     verify: (signature, key, message, callback) => verifier.verify(signature, key, message, callback),
@@ -340,6 +354,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   prepareEngineEnvironment(headBytesMax)
   const create = config.engine === 'uws' ? createUwsServer : createNodeServer
   const http: HttpServer = await create((exchange) => routes.handle(exchange), portOptions())
+  await works.resume()
   await itemPosts.resume()
   await delivering.resume()
   await http.listen(config.host, port)
@@ -362,6 +377,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     followers.close()
     itemPosts.close()
     await delivering.stop()
+    works.close()
     await drained(() => house.open + verifier.waiting === 0, drainMs)
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)
@@ -379,18 +395,4 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       return closing
     },
   }
-}
-
-function plain(type: string): readonly (readonly [string, string])[] {
-  return [
-    ['content-type', type],
-    ['cache-control', 'no-store'],
-    ['x-content-type-options', 'nosniff'],
-  ]
-}
-
-/** Waits until nothing is under way, at most so long. */
-async function drained(isQuiet: () => boolean, withinMs: number): Promise<void> {
-  const until = monotonicMs() + withinMs
-  while (!isQuiet() && monotonicMs() < until) await new Promise((resolve) => setTimeout(resolve, 5))
 }

@@ -45,7 +45,7 @@ function importsOf(file: string): string[] {
 /** Floors of the house: a file imports only from its own floor or from below. */
 const floors: readonly (readonly [pattern: RegExp, floor: number])[] = [
   [/^src\/cli\//, 9],
-  [/^src\/(server|open-house)\.ts$/, 8],
+  [/^src\/(server|open-house|open-works)\.ts$/, 8],
   [/^src\/http\//, 7],
   [/^src\/(house|postroom)\.ts$/, 6],
   [/^src\/threads\//, 5],

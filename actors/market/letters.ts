@@ -210,7 +210,7 @@ export type VoidFacts = { readonly work: string; readonly voids: string; readonl
 /** Facts of `work.edit` (an edit is under way) and of `work.edited`, which has `voids` where the room refused it. */
 export type EditFacts = { readonly work: string; readonly edit: string }
 /** Facts of `work.observe`: what the market knows now, and what follows from it. */
-export type ObserveFacts = StepFacts & { readonly set: Partial<Changing> }
+export type ObserveFacts = StepFacts & Pick<ObserveArgs, 'event' | 'change'> & { readonly set: Partial<Changing> }
 export type WelcomeFacts = CreditFacts & { readonly identity: string; readonly network: string }
 export type RewardFacts = CreditFacts & { readonly subject: string; readonly reviewer: string }
 /** Facts of what moves credits and no work. */

@@ -142,7 +142,7 @@ const observe: Decider = ({ state: { market }, now }, letter) => {
   const steps = isGone
     ? [stepOf(transitionNamed.request_gone, work, { at: now, generation: market.epoch.generation })]
     : []
-  return turn.finish(letter, work, steps, { set })
+  return turn.finish(letter, work, steps, { event, change, set })
 }
 
 /** Only what its worker did himself counts as changed or missing; taken away by others it is as good as it was. */

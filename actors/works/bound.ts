@@ -72,6 +72,8 @@ export class Bound implements Part {
   /** Slot of a result -> the work that it belongs to. */
   readonly #results = new Map<number, Marked>()
   readonly #refusals = new Map<string, Kept>()
+  /** Things written down that somebody else has to hear, since this thread began. */
+  made = 0
 
   constructor(core: Core, marks: Marks, blobs: Blobs) {
     this.#core = core
@@ -273,18 +275,20 @@ export class Bound implements Part {
   }
 
   /** The market names the result: what was bound for it counts, and what has become of it since is said. */
-  #takeResult(marked: Marked, { result }: TellArgs): void {
+  #takeResult(marked: Marked, { result, sha256: submitted }: TellArgs): void {
     const taken = [...marked.bindings].find(([, binding]) => binding.result === result)
     if (taken !== undefined) marked.bindings.delete(taken[0])
     if (marked.result !== undefined && marked.result.result !== result) {
       this.#results.delete(this.#slotOf(marked.result.result))
       marked.result = undefined
     }
-    if (taken === undefined || result === '') return
+    if (result === '' || (taken === undefined && marked.result !== undefined)) return
     const slot = this.#slotOf(result)
-    marked.result = taken[1]
+    const versions = this.#marks.edits(slot).length + 1
+    const bound = taken?.[1] ?? { result, sha256: submitted, versions }
+    marked.result = bound
     this.#results.set(slot, marked)
-    if (this.#marks.edits(slot).length + 1 > taken[1].versions) {
+    if (versions > bound.versions) {
       const sha256 = marked.delivered.get(slot) ?? ''
       this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
     }
@@ -300,9 +304,12 @@ export class Bound implements Part {
   }
 
   #observe(marked: Marked, what: Omit<Observation, 'work' | 'n'>): void {
-    if (marked.told?.live !== true) return
+    // When all is settled, only what has to leave the disk is still of interest.
+    const matters = marked.told?.live === true || (what.event === 'request' && what.change === 'redacted')
+    if (marked.told === undefined || !matters) return
     marked.observations++
     marked.unheard.push({ work: marked.work, n: marked.observations, ...what })
+    this.made++
   }
 
   #observed({ work, n }: ObservedArgs): void {

@@ -4,6 +4,7 @@
  * These letters come from the board itself. Each is decided once: a request that stands was taken, a refusal is kept by the id
  * of the command, and the window of 300 s is not looked at again. Pure functions of the state and the records.
  */
+import { createHash } from 'node:crypto'
 import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import { type Act, type Event, RecordType } from '../record.ts'
@@ -109,12 +110,13 @@ const unbind: Decider = ({ state, now }, letter) => {
   return noted(letter, now, 'work.unbind', { work, command }, {})
 }
 
-const tell: Decider = ({ state, now }, letter) => {
+const tell: Decider = ({ state, board, now }, letter) => {
   const told = letter.args as unknown as TellArgs
   const marked = state.bound.find(told.work)
   if (marked === undefined) throw new Error(`the market told of ${told.work}, which this room never took`)
-  if (marked.told !== undefined && marked.told.n >= told.n) return nothingNew
-  return noted(letter, now, 'work.tell', told, {})
+  const page = board.page(board.events.find(Buffer.from(told.work, 'hex')))
+  if (marked.told !== undefined && marked.told.n >= told.n) return { ok: true, records: [], reply: { page } }
+  return noted(letter, now, 'work.tell', told, { page })
 }
 
 const observed: Decider = ({ state, now }, letter) => {
@@ -140,9 +142,13 @@ const nothingNew: Decision = { ok: true, records: [], reply: {} }
 function noted(letter: WriteLetter, now: number, op: string, facts: Act['facts'], reply: object): Decision {
   const author = Buffer.from(letter.author, 'hex')
   const record: Act = { type: RecordType.act, room: letter.to, at: now, author, op, facts }
+  const key = createHash('sha256')
+    .update(`${op} ${letter.to} ${JSON.stringify(facts)}`)
+    .digest()
+    .subarray(0, 16)
   return {
     ok: true,
-    records: [{ record, key: letter.id, isPublic: false }],
+    records: [{ record, key, isPublic: false }],
     reply: reply as Readonly<Record<string, unknown>>,
   }
 }

@@ -80,8 +80,9 @@ export type TellArgs = {
   readonly reviewer: string
   readonly worker: string
   readonly fence: number
-  /** 32 hex of its result, or ''. */
+  /** 32 hex of its result, or '', and the hash that it was submitted with. */
   readonly result: string
+  readonly sha256: string
   /** Every state that it went through, in order, and since when. */
   readonly states: readonly (readonly [state: WorkState, at: number])[]
 }

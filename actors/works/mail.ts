@@ -1,25 +1,37 @@
 /**
- * What the market has still to say to rooms: requests that a room has not answered, and transitions that a room was not told of
- * or that are not posted as notices yet. Made from the market's own acts, so that a crash loses none of it.
+ * What the market has still to say to rooms: commands that a room has to answer, and transitions that a room was not told of or
+ * whose notices are not posted yet. Made from the market's own acts, so that a crash loses none of it.
  *
  * In the feed, which decides nothing, this only puts the transitions of public works among the changes that followers hear of.
  */
-
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
-import type { StepFacts } from '../market/letters.ts'
-import { marketName } from '../market/letters.ts'
+import { marketName, type StepFacts } from '../market/letters.ts'
+import { finalStates, type Work } from '../market/work.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
 
 /** A command that its room has to answer: where its record is. */
 export type Ask = { readonly work: string; readonly kind: 'create' | 'edit'; readonly seq: number }
+
 /** A record of the market with transitions of a work. */
-export type Told = { readonly work: string; readonly seq: number }
+export type Told = {
+  readonly work: string
+  readonly seq: number
+  /** Number of the first of its transitions in the life of the work, from 1. */
+  readonly first: number
+  /** Identity id of whom they concern as its worker, or ''. */
+  readonly worker: string
+}
 
-type Packed = readonly [asks: readonly Ask[], told: readonly Told[]]
+type Packed = readonly [
+  asks: readonly Ask[],
+  told: readonly Told[],
+  workers: readonly (readonly [work: string, worker: string])[],
+  texts: readonly (readonly [work: string, seqs: readonly number[]])[],
+  takenBack: readonly number[],
+]
 
-/** How the parts know a market's act: by what it says, whoever decided it. */
 const asking: Readonly<Record<string, Ask['kind']>> = { 'work.create': 'create', 'work.edit': 'edit' }
 const answering: Readonly<Record<string, Ask['kind']>> = {
   'work.open': 'create',
@@ -29,17 +41,27 @@ const answering: Readonly<Record<string, Ask['kind']>> = {
 
 export class Mail implements Part {
   readonly acts: Part['acts'] = {
-    'mail.sent': ({ facts }) => this.#sent(facts as { work: string; seq: number }),
+    'mail.sent': ({ facts }) => this.#told.delete(facts.seq as number),
   }
   readonly #core: Core
   readonly #role: 'deciding' | 'reading'
+  readonly #find: (work: string) => Work | undefined
   /** By the number of the record, in order. */
   readonly #asks = new Map<number, Ask>()
   readonly #told = new Map<number, Told>()
+  /** Work -> who works on it, or did last, while it is not settled. */
+  readonly #workers = new Map<string, string>()
+  /** Work -> records whose signed commands carry texts of its request. */
+  readonly #texts = new Map<string, number[]>()
+  /** Records whose signed commands carry a text that is gone for good. */
+  readonly #takenBack: number[] = []
+  /** Things written down that somebody else has to hear, since this thread began. */
+  made = 0
 
-  constructor(core: Core, role: 'deciding' | 'reading') {
+  constructor(core: Core, role: 'deciding' | 'reading', find: (work: string) => Work | undefined) {
     this.#core = core
     this.#role = role
+    this.#find = find
   }
 
   asks(): readonly Ask[] {
@@ -50,8 +72,12 @@ export class Mail implements Part {
     return [...this.#told.values()]
   }
 
-  isOpen({ work, seq }: Told): boolean {
-    return this.#told.get(seq)?.work === work
+  isOpen(seq: number): boolean {
+    return this.#told.has(seq)
+  }
+
+  takenBack(): readonly number[] {
+    return this.#takenBack
   }
 
   onAct(act: Act, place: ActPlace): void {
@@ -59,35 +85,69 @@ export class Mail implements Part {
     if (this.#role === 'reading') return this.#show(act, place)
     const { work } = act.facts as { work?: string }
     if (work === undefined) return
-    const { seq } = place
-    const asks = asking[act.op]
-    if (asks !== undefined) this.#asks.set(seq, { work, kind: asks, seq })
-    const answers = answering[act.op]
-    for (const ask of answers === undefined ? [] : this.#asks.values())
-      if (ask.work === work && ask.kind === answers) this.#asks.delete(ask.seq)
-    if (stepsOf(act).length > 0) this.#told.set(seq, { work, seq })
+    const kind = asking[act.op]
+    if (kind !== undefined) this.#ask({ work, kind, seq: place.seq })
+    this.#answer(act, work)
+    const steps = stepsOf(act)
+    if (steps.length > 0) this.#tell(work, steps.length, place.seq)
   }
 
   pack(): Packed {
-    return [this.asks(), this.told()]
+    return [this.asks(), this.told(), [...this.#workers], [...this.#texts], this.#takenBack]
   }
 
-  restore([asks, told]: Packed): void {
+  restore([asks, told, workers, texts, takenBack]: Packed): void {
     for (const ask of asks) this.#asks.set(ask.seq, ask)
     for (const each of told) this.#told.set(each.seq, each)
+    for (const [work, worker] of workers) this.#workers.set(work, worker)
+    for (const [work, seqs] of texts) this.#texts.set(work, [...seqs])
+    this.#takenBack.push(...takenBack)
   }
 
-  #sent({ work, seq }: { work: string; seq: number }): void {
-    if (this.isOpen({ work, seq })) this.#told.delete(seq)
+  #ask(ask: Ask): void {
+    this.#asks.set(ask.seq, ask)
+    const texts = this.#texts.get(ask.work)
+    if (texts === undefined) this.#texts.set(ask.work, [ask.seq])
+    else texts.push(ask.seq)
+    this.made++
   }
 
-  #show(act: Act, place: ActPlace): void {
+  #answer({ op, facts }: Act, work: string): void {
+    const kind = answering[op]
+    for (const ask of kind === undefined ? [] : this.#asks.values()) {
+      if (ask.work !== work || ask.kind !== kind) continue
+      this.#asks.delete(ask.seq)
+      // What the room did not take was never shown to anybody, and is not kept either.
+      if (facts.voids !== undefined) this.#takeBack(work, [ask.seq])
+    }
+    if (op === 'work.observe' && facts.event === 'request' && facts.change === 'redacted')
+      this.#takeBack(work, this.#texts.get(work) ?? [])
+  }
+
+  #takeBack(work: string, seqs: readonly number[]): void {
+    this.#takenBack.push(...seqs)
+    const left = (this.#texts.get(work) ?? []).filter((seq) => !seqs.includes(seq))
+    if (left.length > 0) this.#texts.set(work, left)
+    else this.#texts.delete(work)
+  }
+
+  #tell(work: string, count: number, seq: number): void {
+    const found = this.#find(work)!
+    const worker = found.worker === '' ? (this.#workers.get(work) ?? '') : found.worker
+    this.#told.set(seq, { work, seq, first: found.steps - count + 1, worker })
+    // Whoever has left a work that is open again is concerned by that, and by nothing behind it.
+    if (found.worker === '' || finalStates.has(found.state)) this.#workers.delete(work)
+    else this.#workers.set(work, worker)
+    this.made++
+  }
+
+  #show(act: Act, { change }: ActPlace): void {
     const { board, changes } = this.#core
     const { work } = act.facts as StepFacts
-    const slot = board.events.find(Buffer.from(work ?? '', 'hex'))
     for (const { state, at } of stepsOf(act)) {
+      const slot = board.events.find(Buffer.from(work, 'hex'))
       const room = board.events.room[slot] ?? nowhere
-      changes.add(`work.${state}`, { position: place.change, room, slot: nowhere, subject: work, at })
+      changes.add(`work.${state}`, { position: change, room, slot: nowhere, subject: work, at })
     }
   }
 }

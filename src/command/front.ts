@@ -25,6 +25,7 @@ import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
 import { beyondScope } from './delegated.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
 import type { News } from './news.ts'
+import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { type Signer, Signers } from './signers.ts'
@@ -41,6 +42,7 @@ export type FrontOptions = {
   readonly news: News
   readonly blobs: BlobIntake
   readonly hooks: Desk
+  readonly courier: Doors['courier']
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   /** Identity id of the board's own voice. */
@@ -79,6 +81,7 @@ export class Front {
       verify: options.verify,
       blobs: options.blobs,
       hooks: options.hooks,
+      courier: options.courier,
       secret: options.secret,
       boardIdentity: options.boardIdentity,
       proofBits: options.proofBits,

@@ -9,6 +9,7 @@ import type { Refusal } from '../refusals.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { BlobIntake } from './blob-intake.ts'
+import type { Courier } from './courier.ts'
 import type { News } from './news.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Verified } from './reply.ts'
@@ -45,6 +46,8 @@ export type Doors = {
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly blobs: BlobIntake
+  /** Between the market and the rooms. */
+  readonly courier: Pick<Courier, 'bind' | 'unbind' | 'outcome' | 'whenTold'>
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
   readonly hooks: Desk

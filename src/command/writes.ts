@@ -12,6 +12,7 @@ import { provenBits } from '../format/proof-of-work.ts'
 import { refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
+import { outOfSight, untouched } from '../views/new-post.ts'
 import type { Command } from './check.ts'
 import { sendAs } from './delegated.ts'
 import type { News } from './news.ts'
@@ -20,6 +21,7 @@ import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
 import { receiptJson } from './receipt.ts'
 import { fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
+import { whenSettled } from './settled.ts'
 import type { Throttle } from './throttle.ts'
 
 export type WritesOptions = {
@@ -36,6 +38,7 @@ export type WritesOptions = {
   readonly proofBits: number
   readonly blobs: Doors['blobs']
   readonly hooks: Doors['hooks']
+  readonly courier: Doors['courier']
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly boardIdentity: Doors['boardIdentity']
@@ -86,16 +89,23 @@ export class Writes {
     const accepted = (answer: Accepted, head: Head | undefined): void => {
       const decided = answer.reply as unknown as Decided
       if (answer.duplicate !== true) plan.heard?.(verified, decided, this.#options, actor)
-      const shown = plan.show(verified, decided, actor, answer.duplicate === true, args)
-      if ('read' in shown) return this.#readBack(verified, shown.read, shown.args, { answer, respond, head })
-      const receipt = receiptJson(shaOf(verified, answer), {
-        at: decided.at,
-        leaf: answer.leaf,
-        head,
-        duplicate: answer.duplicate === true,
+      const { facts } = decided
+      const changed = {
+        operation: verified.operation.name,
+        actor,
+        command: shaOf(verified, answer).slice(0, 32),
+        facts,
+      }
+      whenSettled(this.#options, changed, respond, (leaf = answer.leaf, newest = head) => {
+        const made = leaf === undefined ? answer : { ...answer, leaf }
+        const shown = plan.show(verified, decided, actor, answer.duplicate === true, args)
+        if ('read' in shown)
+          return this.#readBack(verified, shown.read, shown.args, { answer: made, respond, head: newest })
+        const told = { at: decided.at, leaf, head: newest, duplicate: answer.duplicate === true }
+        const receipt = receiptJson(shaOf(verified, answer), told)
+        const values = JSON.stringify(shown.values).slice(1, -1)
+        respond({ status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` })
       })
-      const values = JSON.stringify(shown.values).slice(1, -1)
-      respond({ status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` })
     }
     const isFree = plan.unmetered?.(verified, this.#options) === true
     this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
@@ -353,19 +363,6 @@ export class Writes {
 }
 
 const unlimited = { wait: 0, daily: false } as const
-
-/** What its author, put out of a private room since, is shown of a post: that it stands, and where. */
-const outOfSight: Body = { gone: { reason: 'you do not read this room any more', by: undefined }, to: undefined }
-
-/** What a post has of marks when it is new. */
-const untouched = {
-  votes: { up: 0, down: 0, score: 0 },
-  supersedes: '',
-  supersededBy: '',
-  versionId: '',
-  versions: 0,
-  editedAt: 0,
-}
 
 /** 32 hex of the event that a post is a new version of, or ''. */
 function supersedesOf({ data }: Verified): string {

@@ -62,3 +62,12 @@ export function etagOf(body: Buffer): string {
 function cost(url: string, { body }: Ready): number {
   return url.length * 2 + body.length + 256
 }
+
+/** Headers of a text that is good for this moment alone. */
+export function plain(type: string): readonly (readonly [string, string])[] {
+  return [
+    ['content-type', type],
+    ['cache-control', 'no-store'],
+    ['x-content-type-options', 'nosniff'],
+  ]
+}

@@ -4,7 +4,7 @@
  * A text is gone from every read at once; this makes the bytes go too. What was done is told to whoever reads this journal,
  * so that nobody keeps the old file open.
  */
-import { isStub, stubOfEvent } from '../../actors/record.ts'
+import { isStub, stubOf } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
@@ -60,7 +60,7 @@ export class Compactor {
   #run(wanted: ReadonlySet<number>): void {
     const { shard, journal, onRewritten } = this.#options
     const startedAt = monotonicMs()
-    const steps = journal.compact(wanted, stubOfEvent)
+    const steps = journal.compact(wanted, stubOf)
     const slice = (): void => {
       // What is left half done is done again after the next start.
       if (this.#closed) return

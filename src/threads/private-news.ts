@@ -23,6 +23,8 @@ export type ShardTell =
   | readonly ['deliver', on: boolean]
 
 export type ShardNews =
+  /** There is something in an outbox of this shard. */
+  | readonly ['mail']
   | readonly ['heard', readers: readonly string[]]
   | readonly ['live', room: string, format: TailFormat, position: number, bytes: Uint8Array]
   /** These readers may not read the room any more. */

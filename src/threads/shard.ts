@@ -19,7 +19,7 @@ import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
 import { readFault, report, runThread } from './entry.ts'
-import { PrivateNews, type ShardTell } from './private-news.ts'
+import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
 export type ShardThread = {
@@ -77,6 +77,7 @@ runThread((data: ShardThread) => {
     afterTurn: (seq, acted) => {
       snapshots.after(seq, () => shard.pack())
       news.afterTurn(acted)
+      tellOfMail()
     },
     firstRooms: data.firstRooms,
     deciders,
@@ -91,6 +92,12 @@ runThread((data: ShardThread) => {
     lettersPerTurnMax: inside.lettersPerTurn,
     unconfirmedMax: data.queues.unconfirmedFrames,
   })
+  let made = shard.state.mail.made + shard.state.bound.made
+  const tellOfMail = (): void => {
+    const now = shard.state.mail.made + shard.state.bound.made
+    if (now > made) front.tell(['mail'] satisfies ShardNews)
+    made = now
+  }
   const compactor = new Compactor({
     shard: data.number,
     journal,

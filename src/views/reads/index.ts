@@ -16,6 +16,7 @@ import { searchReads } from './search.ts'
 import { toolsReads } from './tools.ts'
 import { updatesReads } from './updates.ts'
 import { webhooksReads } from './webhooks.ts'
+import { worksMailReads } from './works-mail.ts'
 
 const reads: Reads = {
   ...eventsReads,
@@ -32,6 +33,7 @@ const reads: Reads = {
   ...searchReads,
   ...activityReads,
   ...webhooksReads,
+  ...worksMailReads,
   locate,
 }
 

@@ -1,0 +1,274 @@
+/**
+ * The courier: carries what the market and the rooms have to say to each other about works (actors/works/letters.ts).
+ *
+ * Both write into their journals what they want said, so nothing is lost with this object: it reads the outboxes when a thread says
+ * that something is in them, and at every start. Whatever it carries may have been carried before; every letter has its effect
+ * once. What is said of one work is said in order, one letter at a time; notices follow behind, so that nobody waits for them.
+ *
+ * Who sent a command that a second actor has to answer waits here for the outcome, and everybody who changed a work until its room
+ * knows of it: whoever has claimed may deliver at once.
+ */
+import { marketName } from '../../actors/market/letters.ts'
+import { type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
+import type { BoundReply, RequestVerdict } from '../../actors/works/letters.ts'
+import type { Refusal, WriteLetter } from '../../actors/write.ts'
+import type { Screened } from '../screening/screening.ts'
+import type { AskJson, MailJson, ToldJson } from '../views/reads/works-mail.ts'
+import { Lines } from './lines.ts'
+import { sayNotices } from './notices.ts'
+import { internalLetter } from './own-letter.ts'
+import type { Actors } from './ports.ts'
+import type { Voice } from './voice.ts'
+
+/** What became of a command that a room had to answer. */
+export type Outcome =
+  | { readonly ok: true; readonly leaf?: number; readonly head?: Head }
+  | { readonly ok: false; readonly refusal: Refusal }
+
+export type CourierOptions = {
+  readonly actors: Actors
+  readonly say: Voice['say']
+  /** Identity id of the board. */
+  readonly board: string
+  readonly generation: string
+  readonly screen: (post: Screened) => void
+  /** A public change of a room that answers kept at the front have to know of. */
+  readonly noteChange: (room: string, change: number) => void
+  readonly later: (callback: () => void, ms: number) => void
+  readonly report: (facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** A reply (32 hex) that the command with this hash submits. */
+export type Binding = {
+  readonly work: string
+  readonly result: string
+  readonly room: string
+  /** Identity id. */
+  readonly author: string
+  readonly sha: Buffer
+}
+
+type Accepted = Extract<ShardAnswer, { ok: true }>
+type Given = (accepted: Accepted, head: Head | undefined) => void
+
+/** Outcomes that a repeated command may still ask for. */
+const recentMax = 10_000
+
+export class Courier {
+  readonly #options: CourierOptions
+  readonly #market: number
+  readonly #lines: Lines
+  readonly #notices: Lines
+  /** Shards whose outbox is being read, and those to be read again behind that. */
+  readonly #reading = new Map<number, 'once' | 'again'>()
+  readonly #readers = new Map<number, ((mail: MailJson | undefined) => void)[]>()
+  readonly #outcomes = new Map<string, Outcome>()
+  readonly #waiting = new Map<string, ((outcome: Outcome) => void)[]>()
+
+  constructor(options: CourierOptions) {
+    this.#options = options
+    this.#lines = new Lines(options.later)
+    this.#notices = new Lines(options.later)
+    this.#market = shardOf(marketName, options.actors.shards)
+  }
+
+  /** Something is in the outbox of this shard. */
+  mail(shard: number): void {
+    this.#read(shard, () => {})
+  }
+
+  /** Carries what an earlier run has left: resolves when all is said, or cannot be said now. */
+  async resume(): Promise<void> {
+    const shards = Array.from({ length: this.#options.actors.shards }, (_, shard) => shard)
+    const market = this.#market
+    // What the market asked is answered before anything is said of what became of it.
+    for (const shard of [market, ...shards.filter((each) => each !== market)]) await this.#drained(shard)
+    const left = await Promise.all(shards.map((shard) => this.#readNow(shard)))
+    for (const { work, command, room } of left.flatMap((mail) => mail?.unsettled ?? []))
+      this.unbind(work, command, room)
+    await this.#lines.quiet()
+  }
+
+  close(): void {
+    this.#lines.close()
+    this.#notices.close()
+  }
+
+  /** Calls back with what became of a command (32 hex) that a room had to answer. */
+  outcome(command: string, then: (outcome: Outcome) => void): void {
+    const waiting = this.#waiting.get(command)
+    if (waiting === undefined) this.#waiting.set(command, [then])
+    else waiting.push(then)
+    this.#read(this.#market, (mail) => {
+      // Not asked any more and not forgotten as void: it was taken, perhaps in an earlier run.
+      const isAsked = mail === undefined || this.#lines.has(`ask ${command}`)
+      if (!isAsked && this.#waiting.has(command)) this.#settle(command, this.#outcomes.get(command) ?? { ok: true })
+    })
+  }
+
+  /** Calls back when the room of this work knows how it stands. */
+  whenTold(work: string, then: () => void): void {
+    this.#read(this.#market, () => this.#lines.whenIdle(work, then))
+  }
+
+  /** Asks the room what a reply is that is about to be submitted, and has it kept in mind until the market has decided. */
+  bind(
+    { work, result, room, author, sha }: Binding,
+    then: (bound: BoundReply | { readonly refusal: Refusal } | undefined) => void,
+  ): void {
+    const letter = internalLetter('work.bind', room, author, { work, result })
+    this.#options.actors.write({ ...letter, id: sha.subarray(0, 16), sha }, (answer) => {
+      if (answer === undefined) return then(undefined)
+      then(answer.ok ? (answer.reply as unknown as BoundReply) : { refusal: answer.refusal })
+    })
+  }
+
+  /** The market did not take what was bound. */
+  unbind(work: string, command: string, room: string): void {
+    this.#lines.add(work, `unbind ${command}`, (done) =>
+      this.#write(internalLetter('work.unbind', room, this.#options.board, { work, command }), done, () => done(true)),
+    )
+  }
+
+  #read(shard: number, then: (mail: MailJson | undefined) => void): void {
+    const readers = this.#readers.get(shard)
+    if (readers === undefined) this.#readers.set(shard, [then])
+    else readers.push(then)
+    if (this.#reading.has(shard)) return void this.#reading.set(shard, 'again')
+    this.#ask(shard)
+  }
+
+  /** One read answers all who asked before it began. */
+  #ask(shard: number): void {
+    this.#reading.set(shard, 'once')
+    const readers = this.#readers.get(shard) ?? []
+    this.#readers.set(shard, [])
+    this.#options.actors.readPrivate(shard, { op: 'works.mail', args: {}, reader: '' }, (found) => {
+      const mail = found?.ok === true ? (JSON.parse(found.json) as MailJson) : undefined
+      if (mail !== undefined) this.#take(shard, mail)
+      for (const each of readers) each(mail)
+      const again = this.#reading.get(shard) === 'again'
+      this.#reading.delete(shard)
+      if (again) this.#ask(shard)
+      else if (mail === undefined) this.#options.later(() => this.mail(shard), againMs)
+    })
+  }
+
+  #readNow(shard: number): Promise<MailJson | undefined> {
+    return new Promise((resolve) => this.#read(shard, resolve))
+  }
+
+  async #drained(shard: number): Promise<void> {
+    for (;;) {
+      const mail = await this.#readNow(shard)
+      await this.#lines.quiet()
+      if (mail === undefined || !mail.more || this.#lines.stuck) return
+    }
+  }
+
+  #take(shard: number, { asks, told, observations, more }: MailJson): void {
+    for (const ask of asks) this.#lines.add(ask.work, `ask ${ask.sha.slice(0, 32)}`, (done) => this.#askRoom(ask, done))
+    for (const each of told) {
+      if (this.#notices.has(`notices ${each.work} ${each.seq}`)) continue
+      this.#lines.add(each.work, `tell ${each.work} ${each.seq}`, (done) => this.#tellRoom(each, done))
+    }
+    for (const { room, ...each } of observations)
+      this.#lines.add(each.work, `observe ${each.work} ${each.n}`, (done) => {
+        const heard = internalLetter('work.observe', marketName, this.#options.board, each)
+        this.#write(heard, done, () => {
+          const { work, n } = each
+          this.#write(internalLetter('work.observed', room, this.#options.board, { work, n }), done, () => done(true))
+        })
+      })
+    if (more) this.#lines.whenQuiet(() => this.mail(shard))
+  }
+
+  #askRoom(ask: AskJson, done: (said: boolean) => void): void {
+    const { work, room, kind, proof_bits: proofBits, page, reviewer } = ask
+    const op = kind === 'edit' ? 'work.version' : work === ask.sha.slice(0, 32) ? 'work.post' : 'work.mark'
+    const sha = Buffer.from(ask.sha, 'hex')
+    const by = { key: bytes(ask.key), sig: bytes(ask.sig), signed: bytes(ask.signed) }
+    const letter: WriteLetter = {
+      ...internalLetter(op, room, ask.author, { work, reviewer, page, proofBits }),
+      id: sha.subarray(0, 16),
+      sha,
+      by,
+      via: ask.via,
+      operator: ask.operator,
+    }
+    this.#write(letter, done, (answer, head) => {
+      const verdict = answer.reply as unknown as RequestVerdict
+      if (verdict.taken && verdict.screen !== undefined)
+        this.#options.screen({ id: ask.sha.slice(0, 32), room, kind: 'request', isReply: false, ...verdict.screen })
+      this.#answerMarket(ask, verdict, done, () =>
+        verdict.taken
+          ? { ok: true, ...(answer.leaf === undefined || head === undefined ? {} : { leaf: answer.leaf, head }) }
+          : { ok: false, refusal: verdict.refusal },
+      )
+    })
+  }
+
+  #answerMarket(ask: AskJson, verdict: RequestVerdict, done: (said: boolean) => void, outcome: () => Outcome): void {
+    const { work, room, kind, sha } = ask
+    const { generation, board } = this.#options
+    const letter = (op: string, args: object) => internalLetter(op, marketName, board, { work, generation, ...args })
+    const command = sha.slice(0, 32)
+    const said =
+      kind === 'edit'
+        ? letter('work.edited', { edit: command, taken: verdict.taken })
+        : verdict.taken
+          ? letter('work.open', {
+              room,
+              is_public: verdict.isPublic,
+              version: verdict.version,
+              versions: verdict.versions,
+            })
+          : letter('work.void', { refusal: verdict.refusal })
+    this.#write(said, done, () => {
+      done(true)
+      this.#settle(command, outcome())
+    })
+  }
+
+  #tellRoom(told: ToldJson, done: (said: boolean) => void): void {
+    const { work, seq, room } = told
+    this.#write(internalLetter('work.tell', room, this.#options.board, told.tell), done, (answer) => {
+      const { page } = answer.reply as { page: string }
+      this.#notices.add(work, `notices ${work} ${seq}`, (said) =>
+        sayNotices(this.#options, { ...told, page }, (isSaid) => {
+          if (!isSaid) return said(false)
+          this.#write(internalLetter('mail.sent', marketName, this.#options.board, { work, seq }), said, () =>
+            said(true),
+          )
+        }),
+      )
+      done(true)
+    })
+  }
+
+  #settle(command: string, outcome: Outcome): void {
+    this.#outcomes.set(command, outcome)
+    if (this.#outcomes.size > recentMax) this.#outcomes.delete(this.#outcomes.keys().next().value!)
+    const waiting = this.#waiting.get(command) ?? []
+    this.#waiting.delete(command)
+    for (const each of waiting) each(outcome)
+  }
+
+  /** An actor refuses such a letter only for what passes: too much to do, a full disk. It is sent again then. */
+  #write(letter: WriteLetter, done: (said: boolean) => void, given: Given): void {
+    this.#options.actors.write(letter, (answer, head) => {
+      if (answer === undefined || !answer.ok) {
+        this.#options.report({ op: letter.op, to: letter.to, code: answer === undefined ? '' : answer.refusal.code })
+        return done(false)
+      }
+      if (answer.change !== undefined) this.#options.noteChange(letter.to, answer.change)
+      given(answer, head)
+    })
+  }
+}
+
+const againMs = 1_000
+
+function bytes(base64: string): Buffer {
+  return Buffer.from(base64, 'base64')
+}

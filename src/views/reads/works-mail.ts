@@ -1,0 +1,133 @@
+/**
+ * What a shard has still to say about works: read by the courier (src/command/courier.ts), never by a client.
+ * One page of each outbox, oldest first; what is said leaves it, and the rest is on the next page.
+ */
+import type { OpenFacts, Posting, StepFacts } from '../../../actors/market/letters.ts'
+import { finalStates } from '../../../actors/market/work.ts'
+import { type Act, commandSha, fromFrame } from '../../../actors/record.ts'
+import type { Observation, TellArgs } from '../../../actors/works/letters.ts'
+import type { Ask, Told } from '../../../actors/works/mail.ts'
+import type { NoticeFacts } from '../notices.ts'
+import { ok, type ReadAnswer, type ReadContext, type Reads } from './read.ts'
+
+export const worksMailReads: Reads = { 'works.mail': mail }
+
+const pageMax = 128
+
+/** A command that its room has to answer, with all that a letter needs. Bytes in base64. */
+export type AskJson = Ask & {
+  readonly room: string
+  readonly page: string
+  readonly reviewer: string
+  readonly author: string
+  readonly key: string
+  readonly sig: string
+  readonly signed: string
+  /** 64 hex. */
+  readonly sha: string
+  readonly proof_bits: number
+  readonly via: string
+  readonly operator: boolean
+}
+
+/** Transitions that a room has to hear of, and the notices of them. */
+export type ToldJson = {
+  readonly seq: number
+  readonly work: string
+  readonly room: string
+  readonly tell: TellArgs
+  readonly worker: string
+  readonly notices: readonly NoticeFacts[]
+}
+
+export type MailJson = {
+  readonly asks: readonly AskJson[]
+  readonly told: readonly ToldJson[]
+  readonly observations: readonly (Observation & { readonly room: string })[]
+  readonly unsettled: readonly { readonly work: string; readonly command: string; readonly room: string }[]
+  /** There is more than this page. */
+  readonly more: boolean
+}
+
+function mail(context: ReadContext): ReadAnswer {
+  const { state, board } = context
+  const asks = state.mail.asks()
+  const told = state.mail.told()
+  const observations = state.bound.unheard()
+  const roomOf = (work: string) => board.roomList[board.events.room[board.events.find(Buffer.from(work, 'hex'))]!]!.name
+  const json: MailJson = {
+    asks: asks.slice(0, pageMax).map((ask) => askJson(context, ask)),
+    told: told.slice(0, pageMax).map((each) => toldJson(context, each)),
+    observations: observations.slice(0, pageMax).map((each) => ({ ...each, room: roomOf(each.work) })),
+    unsettled: state.bound.unsettled().map(({ work, command }) => ({ work, command, room: roomOf(work) })),
+    more: Math.max(asks.length, told.length, observations.length) > pageMax,
+  }
+  return ok(json)
+}
+
+/** What cannot be seen in the signed bytes, as the market's record keeps it. */
+type PostFacts = { readonly proof_bits: number; readonly via: string; readonly operator: boolean }
+
+function askJson({ state, frame }: ReadContext, ask: Ask): AskJson {
+  const { author, by, facts } = fromFrame(frame(0, ask.seq)) as Act
+  const { proof_bits, via, operator } = facts.post as PostFacts
+  const { room, reviewer } = (state.market.find(ask.work) ?? state.market.reservation(ask.work)!.fixed) as {
+    room: string
+    reviewer: string
+  }
+  const { command } = JSON.parse(Buffer.from(by!.signed).toString('utf8')) as { command: { page?: string } }
+  return {
+    ...ask,
+    room,
+    reviewer,
+    page: ask.kind === 'create' ? (command.page ?? '') : '',
+    author: Buffer.from(author).toString('hex'),
+    key: base64(by!.key),
+    sig: base64(by!.sig),
+    signed: base64(by!.signed),
+    sha: commandSha(by!).toString('hex'),
+    proof_bits,
+    via,
+    operator,
+  }
+}
+
+function toldJson({ state, frame }: ReadContext, { work: id, seq, first, worker }: Told): ToldJson {
+  const act = fromFrame(frame(0, seq)) as Act
+  const { steps } = act.facts as StepFacts
+  const work = state.market.find(id)!
+  const tell: TellArgs = {
+    work: id,
+    n: seq,
+    state: work.state,
+    live: !finalStates.has(work.state),
+    requester: work.requester,
+    reviewer: work.reviewer,
+    worker: work.worker,
+    fence: work.fence,
+    result: work.result?.id ?? '',
+    sha256: work.result?.sha256 ?? '',
+    states: steps.map(({ state: each, at }) => [each, at]),
+  }
+  const { begun } = act.facts as Partial<OpenFacts>
+  const notices = steps.map(({ transition, at, fence, set, postings }, index) => ({
+    number: first + index,
+    transition,
+    at,
+    fence,
+    set,
+    amount: begun?.amount ?? 0,
+    paid: sumOf(postings, (posting) => posting.type === 'direct' && posting.credit === `user:${worker}`),
+    simulated: work.simulated,
+    deadline: work.deadline,
+  }))
+  return { seq, work: id, room: work.room, tell, worker, notices }
+}
+
+function sumOf(postings: readonly Posting[], counts: (posting: Posting) => boolean): number {
+  return postings.reduce((sum, posting) => (counts(posting) ? sum + posting.amount : sum), 0)
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+}

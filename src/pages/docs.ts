@@ -8,6 +8,7 @@ import { type Html, html } from './html.ts'
 import { type Page, shown } from './page.ts'
 import { tabs } from './pieces/listing.ts'
 import { refusalWords } from './pieces/refusal-words.ts'
+import { withCode } from './pieces/text.ts'
 
 const places = [
   ['Operations', '/docs'],
@@ -49,11 +50,6 @@ export const docs: Page = {
     }),
 }
 
-/** Words in backquotes, as the declarations have them. */
-export function withCode(text: string): Html {
-  return html`${text.split('`').map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`
-}
-
 export const docsRefusals: Page = {
   path: '/docs/refusals',
   about: 'Every refusal and what to do about it.',
@@ -74,7 +70,7 @@ export const docsRefusals: Page = {
         ...byStatus,
       ].map(
         ([status, codes]) =>
-          html`<h2>${status}</h2><div class="scroll" tabindex="0" role="region" aria-label="refusals with status ${status}"><table><thead><tr><th>code</th><th>means</th><th>given by</th></tr></thead><tbody>${codes.map(row)}</tbody></table></div>`,
+          html`<h2>${status}</h2><section class="scroll" tabindex="0" aria-label="refusals with status ${status}"><table><thead><tr><th scope="col">code</th><th scope="col">means</th><th scope="col">given by</th></tr></thead><tbody>${codes.map(row)}</tbody></table></section>`,
       )}`,
     })
   },
@@ -94,7 +90,7 @@ export const docsLimits: Page = {
       section: 'docs',
       head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Limits</h1><p class="lead">As this board is configured now; the same stands at <a href="/capabilities">/capabilities</a>. A signature is good for ${sizes.signature_window_seconds} seconds.</p>`,
       bar: docsTabs('/docs/limits'),
-      main: html`<div class="scroll" tabindex="0" role="region" aria-label="limits"><table><thead><tr><th>name</th><th>of</th><th class="num">value</th></tr></thead><tbody>${rows}</tbody></table></div>`,
+      main: html`<section class="scroll" tabindex="0" aria-label="limits"><table><thead><tr><th scope="col">name</th><th scope="col">of</th><th scope="col" class="num">value</th></tr></thead><tbody>${rows}</tbody></table></section>`,
     })
   },
 }

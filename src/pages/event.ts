@@ -65,8 +65,8 @@ ${pager(path, { cursor }, thread, 'Later replies')}`,
 <p><button type="button" hidden data-copy-from="/api/events/${asked.event_id}">Copy as JSON</button> <a href="/api/events/${asked.event_id}">as JSON</a></p>
 <p><a href="/api/thread/${asked.event_id}">The thread as JSON</a></p></section>
 <section><h2>Answer it</h2><p>Sign a <a href="/docs/post">post</a> with <code>reply_to</code>:</p><pre tabindex="0"><code>{"operation":"post",
- "reply_to":"${asked.event_id}",
- "text":"…"}</code></pre></section>`,
+"reply_to":"${asked.event_id}",
+"text":"…"}</code></pre></section>`,
       links: [['alternate', 'application/json', 'This thread', `/api/thread/${asked.event_id}`]],
     })
   },

@@ -74,5 +74,5 @@ function witnessesOf(configured: readonly string[], checkpoint: string, origin: 
     (name) =>
       html`<tr><th scope="row"><code>${name}</code></th><td>${signed.includes(name) ? html`<span class="tag good">signed this head</span>` : html`<span class="tag warm">did not answer for this head</span>`}</td></tr>`,
   )
-  return html`<h2>Witnesses</h2><p>They see each head that is offered to them, and sign only what extends what they signed before.</p><div class="scroll" tabindex="0" role="region" aria-label="witnesses"><table><thead><tr><th>witness</th><th>last answer</th></tr></thead><tbody>${rows}</tbody></table></div>`
+  return html`<h2>Witnesses</h2><p>They see each head that is offered to them, and sign only what extends what they signed before.</p><section class="scroll" tabindex="0" aria-label="witnesses"><table><thead><tr><th scope="col">witness</th><th scope="col">last answer</th></tr></thead><tbody>${rows}</tbody></table></section>`
 }

@@ -7,12 +7,13 @@ import { refusal, statusOf } from '../refusals.ts'
 import { refusalsOf } from '../views/capabilities.ts'
 import { plainSchema } from '../views/plain-schema.ts'
 import { signingExamples } from '../views/signing-examples.ts'
-import { docsTabs, withCode } from './docs.ts'
+import { docsTabs } from './docs.ts'
 import { type Html, html } from './html.ts'
 import { type Page, Refused, shown } from './page.ts'
 import { facts } from './pieces/listing.ts'
 import { refusalWords } from './pieces/refusal-words.ts'
 import { schemaTable } from './pieces/schema.ts'
+import { withCode } from './pieces/text.ts'
 
 export const operationPage: Page = {
   path: '/docs/{operation}',
@@ -58,7 +59,7 @@ function fieldsTable(operation: Operation): Html {
     ? html`<p>It must be signed: <code>public_key</code>, <code>timestamp</code>, <code>nonce</code> and <code>signature</code> come with it, see <a href="/docs/signing">signing</a>.</p>`
     : html`<p>It may come unsigned for public things; signed, it sees what its signer may see.</p>`
   if (required.length + optional.length === 0) return html`<p>It takes no fields of its own.</p>${signed}`
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="fields"><table><thead><tr><th>field</th><th></th><th>means</th><th>must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></div>${signed}`
+  return html`<section class="scroll" tabindex="0" aria-label="fields"><table><thead><tr><th scope="col">field</th><th scope="col">needed</th><th scope="col">means</th><th scope="col">must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></div>${signed}`
 }
 
 function exampleOf(operation: Operation, address: string): Html {
@@ -86,7 +87,7 @@ function refusalsTable(operation: Operation): Html {
       (code) =>
         html`<tr><th scope="row"><a href="/docs/refusals#${code}"><code>${code}</code></a></th><td class="num">${statusOf[code as keyof typeof statusOf]}</td><td>${refusalWords[code as keyof typeof refusalWords] ?? ''}</td></tr>`,
     )
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="refusals"><table><thead><tr><th>code</th><th class="num">status</th><th>means</th></tr></thead><tbody>${rows}</tbody></table></div>`
+  return html`<section class="scroll" tabindex="0" aria-label="refusals"><table><thead><tr><th scope="col">code</th><th scope="col" class="num">status</th><th scope="col">means</th></tr></thead><tbody>${rows}</tbody></table></section>`
 }
 
 export const docsSigning: Page = {

@@ -10,7 +10,7 @@ import { liveList } from './pieces/live.ts'
 import { shortId } from './pieces/person.ts'
 import { postHtml, postsHtml } from './pieces/post.ts'
 import { excerpt } from './pieces/text.ts'
-import { countOf, when } from './pieces/time.ts'
+import { countOf, when, whole } from './pieces/time.ts'
 
 export const postsOfPage = 50
 
@@ -49,8 +49,8 @@ export const room: Page = {
       main: html`<h2 class="unseen">${isThreads ? 'Threads' : 'Posts'}</h2>${isLive ? liveList({ room: name, page, newest: events[0]?.event_id, change: ask.change, most: 500 }, posts) : html`<div class="posts">${posts}</div>`}
 ${pager(path, own, list)}`,
       aside: html`<section><h2>About</h2>${facts([
-        ['posts', countOf(about.count, 'post')],
-        ['threads', countOf(about.threads, 'thread')],
+        ['posts', whole(about.count)],
+        ['threads', whole(about.threads)],
         ['people', about.members === 0 ? 'open to all' : countOf(about.members, 'member')],
         about.owner === undefined
           ? undefined
@@ -74,12 +74,12 @@ function pageTabs(name: string, page: string | undefined, pages: PagesList['page
     ['By time', pathTo(path, { page }), !isThreads],
     ['Threads', pathTo(path, { page, view: 'threads' }), isThreads],
   ])
-  if (pages.length < 2 && page === undefined) return views
+  if (pages.length < 2 && page === undefined) return html`<div class="bars">${views}</div>`
   const each = pages.map(
     ({ name: one, count }) =>
       [html`${one} <span class="quiet">${count}</span>`, pathTo(path, { page: one, view }), page === one] as const,
   )
-  return html`${tabs('pages of this room', [['All', pathTo(path, { view }), page === undefined], ...each])}${views}`
+  return html`<div class="bars">${tabs('pages of this room', [['All', pathTo(path, { view }), page === undefined], ...each])}${views}</div>`
 }
 
 function rulesOf({ policy }: RoomData): Html {

@@ -22,9 +22,9 @@ export const search: Page = {
       head: html`<h1>Search</h1>`,
       main: html`<form class="filters" role="search" action="/search" aria-label="Search in posts">
 <label class="wide">Words<input type="search" name="q" value="${q ?? ''}" maxlength="256"></label>
-<label>Room<input name="room" value="${room ?? ''}" maxlength="64" size="12"></label>
-<label>Kind<input name="kind" value="${kind ?? ''}" maxlength="64" size="10"></label>
-<label>Author (handle or id)<input name="author" value="${author ?? ''}" maxlength="64" size="14"></label>
+<label>Room<input type="text" name="room" value="${room ?? ''}" maxlength="64" size="12"></label>
+<label>Kind<input type="text" name="kind" value="${kind ?? ''}" maxlength="64" size="10"></label>
+<label>Author (handle or id)<input type="text" name="author" value="${author ?? ''}" maxlength="64" size="14"></label>
 <button type="submit">Search</button></form>
 ${await found(ask, asked)}`,
       aside: html`<section><h2>How it is searched</h2><p>All words must be there. <code>"two words"</code> are a phrase, <code>-word</code> must not be there, <code>word*</code> is a beginning.</p><p>Newest first. Hidden and expired posts are never found.</p></section>`,

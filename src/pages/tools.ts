@@ -52,7 +52,7 @@ function formOf(asked: Asked): Html {
     ([name, words, values]) =>
       html`<label>${words}<select name="${name}"><option value="">any</option>${values.map((value) => html`<option${asked[name] === value && html` selected`}>${value}</option>`)}</select></label>`,
   )
-  return html`<form class="filters" role="search" action="/tools" data-at-once aria-label="Search for tools"><label class="wide">What you need<input type="search" name="q" value="${asked.q ?? ''}" maxlength="256"></label>${choices}<label>At most, in dollars<input name="max_price" inputmode="decimal" value="${asked.max_price ?? ''}" size="8" maxlength="12"></label><button type="submit">Find</button></form>`
+  return html`<form class="filters" role="search" action="/tools" data-at-once aria-label="Search for tools"><label class="wide">What you need<input type="search" name="q" value="${asked.q ?? ''}" maxlength="256"></label>${choices}<label>At most, in dollars<input type="text" name="max_price" inputmode="decimal" value="${asked.max_price ?? ''}" size="8" maxlength="12"></label><button type="submit">Find</button></form>`
 }
 
 async function searched(ask: Ask, asked: Asked): Promise<{ main: Html; aside: Html }> {

@@ -71,7 +71,7 @@ function transfersTable(transitions: readonly Transition[]): Html {
     ),
   )
   if (rows.length === 0) return nothing
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="transfers"><table><thead><tr><th>when</th><th>kind</th><th>from</th><th>to</th><th class="num">credits</th></tr></thead><tbody>${rows}</tbody></table></div>`
+  return html`<section class="scroll" tabindex="0" aria-label="transfers"><table><thead><tr><th scope="col">when</th><th scope="col">kind</th><th scope="col">from</th><th scope="col">to</th><th scope="col" class="num">credits</th></tr></thead><tbody>${rows}</tbody></table></section>`
 }
 
 function resultOf(it: Work, shownResult: Html | undefined): Html {

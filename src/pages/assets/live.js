@@ -12,6 +12,8 @@
 const list = document.querySelector('[data-live-room]')
 const status = document.getElementById('live')
 const { liveRoom: room, livePage: onlyPage, liveWithRoom: withRoom } = list.dataset
+/** As in pieces/post.ts. */
+const listedChars = 700
 const shownMax = Number(list.dataset.liveMax ?? 500)
 /** Number of the newest public change that the page knows of. */
 let change = Number(list.dataset.liveChange ?? -1)
@@ -99,8 +101,8 @@ const textOf = ({ text, reason, hidden, event_id: id }) => {
   }
   const body = make('p', 'text')
   body.dir = 'auto'
-  textInto(body, text.length > 1_200 ? text.slice(0, 1_200) : text)
-  if (text.length <= 1_200) return [body]
+  textInto(body, text.slice(0, listedChars))
+  if (text.length <= listedChars) return [body]
   const more = make('p', 'more')
   more.append(link(`/e/${id}`, 'Read all of it'))
   return [body, more]

@@ -3,8 +3,9 @@ import type { Activity } from '../../views/reads/activity.ts'
 import { type Html, html } from '../html.ts'
 import { countOf, utc, whole } from '../pieces/time.ts'
 
-const width = 640
-const height = 96
+/** As wide as the column beside the text: letters keep their size there. */
+const width = 280
+const height = 84
 const bottom = 16
 
 /** `words`: what the bars count, such as "posts in the last 24 hours". */

@@ -40,8 +40,8 @@ async function load(): Promise<MarkdownIt> {
     return `<a href="${attribute(href)}" rel="nofollow ugc noopener noreferrer">${escaped(`🖼 ${words}`)}</a>`
   }
   // A column's place would be an inline style, which no page of ours allows.
-  for (const cell of ['th', 'td'] as const) rules[`${cell}_open`] = () => `<${cell}>`
-  rules.table_open = () => '<div class="scroll" tabindex="0"><table>\n'
-  rules.table_close = () => '</table></div>\n'
+  for (const cell of ['th', 'td'] as const) rules[`${cell}_open`] = () => (cell === 'th' ? '<th scope="col">' : '<td>')
+  rules.table_open = () => '<section class="scroll" tabindex="0" aria-label="table"><table>\n'
+  rules.table_close = () => '</table></section>\n'
   return renderer
 }

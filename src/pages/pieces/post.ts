@@ -9,8 +9,8 @@ import { nameOf, person, shortId } from './person.ts'
 import { excerpt, textHtml } from './text.ts'
 import { bytes, countOf, when } from './time.ts'
 
-/** Characters of one text in a list: a screenful; the whole stands on the post's own page. */
-const listedChars = 1_200
+/** Characters of one text in a list: half a screen; the whole stands on the post's own page. */
+const listedChars = 700
 
 export type PostOptions = {
   /** Other events of the same page by id: a reply shows what it answers. */

@@ -44,3 +44,8 @@ export function excerpt(text: string, charactersMax: number): string {
   const letters = [...line]
   return letters.length <= charactersMax ? line : `${letters.slice(0, charactersMax - 1).join('')}…`
 }
+
+/** Words in backquotes, as the declarations have them. */
+export function withCode(text: string): Html {
+  return html`${text.split('`').map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`
+}

@@ -79,18 +79,20 @@ function list(context: ReadContext, request: ReadRequest): ReadAnswer {
   if (request.args.room === undefined) return page(context, request, 'docs.list', byActivity(documents.listed.newest))
   return withRoom(context, request, ({ name }) => {
     const docs = documents.ofActor(name).filter(({ visibility }) => visibility !== 'unlisted')
-    return page(
-      context,
-      request,
-      `docs.list:${name}`,
-      docs.sort((a, b) => b.version - a.version),
-    )
+    const newestFirst = docs.sort((a, b) => b.version - a.version)
+    return page(context, request, `docs.list:${name}`, newestFirst, { room: name })
   })
 }
 
 const nobody = refusal('unsigned', 'sign the command to list your own documents')
 
-function page(context: ReadContext, { args }: ReadRequest, name: string, newestFirst: Iterable<Doc>): ReadAnswer {
+function page(
+  context: ReadContext,
+  { args }: ReadRequest,
+  name: string,
+  newestFirst: Iterable<Doc>,
+  scope: { room?: string } = {},
+): ReadAnswer {
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
   const { from = Number.POSITIVE_INFINITY } = cursor
@@ -98,10 +100,10 @@ function page(context: ReadContext, { args }: ReadRequest, name: string, newestF
   for (const doc of newestFirst) {
     if (doc.version >= from || doc.isDeleted) continue
     if (docs.length === limitOf(args))
-      return ok({ docs: docs.map(docView), ...paging(context, name, docs.at(-1)!.version) })
+      return ok({ docs: docs.map(docView), ...paging(context, name, docs.at(-1)!.version) }, scope)
     docs.push(doc)
   }
-  return ok({ docs: docs.map(docView), ...paging(context, name, undefined) })
+  return ok({ docs: docs.map(docView), ...paging(context, name, undefined) }, scope)
 }
 
 function* byActivity(newest: Doc | undefined): Generator<Doc> {

@@ -59,7 +59,7 @@ function fieldsTable(operation: Operation): Html {
     ? html`<p>It must be signed: <code>public_key</code>, <code>timestamp</code>, <code>nonce</code> and <code>signature</code> come with it, see <a href="/docs/signing">signing</a>.</p>`
     : html`<p>It may come unsigned for public things; signed, it sees what its signer may see.</p>`
   if (required.length + optional.length === 0) return html`<p>It takes no fields of its own.</p>${signed}`
-  return html`<section class="scroll" tabindex="0" aria-label="fields"><table><thead><tr><th scope="col">field</th><th scope="col">needed</th><th scope="col">means</th><th scope="col">must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></div>${signed}`
+  return html`<section class="scroll" tabindex="0" aria-label="fields"><table><thead><tr><th scope="col">field</th><th scope="col">needed</th><th scope="col">means</th><th scope="col">must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></section>${signed}`
 }
 
 function exampleOf(operation: Operation, address: string): Html {

@@ -270,7 +270,6 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       ...growing,
       limits: () => limitsOf(described),
       published: () => heads.published(news.head),
-      witnesses: [...heads.policyLines.matchAll(/^witness (\S+) /gm)].map(([, name]) => name!),
     },
   })
   const mcp = mcpDoors({

@@ -159,3 +159,27 @@ export type ToolFound = {
     readonly verified: boolean
   }
 }
+
+export type LogHistory = {
+  readonly logs: readonly {
+    readonly log: string
+    readonly origin: string
+    readonly vkey: string
+    readonly state: string
+    readonly tree_size: number
+    readonly tiles: string
+  }[]
+  readonly points: readonly { readonly log: string; readonly at: number; readonly tree_size: number }[]
+}
+export type LogWitnesses = {
+  readonly quorum: string
+  readonly witnesses: readonly {
+    readonly name: string
+    readonly vkey: string
+    readonly answer: string
+    readonly problem?: string
+    readonly asked_at?: number
+    readonly tree_size?: number
+    readonly signed_at?: number
+  }[]
+}

@@ -1,10 +1,10 @@
 /** `/log`: the public log: how large it is, what it signed last, how it grew, who watches it, and how anybody checks it. */
-import type { Activity } from '../views/reads/activity.ts'
-import { type Html, html } from './html.ts'
+import type { LogHistory, LogWitnesses } from './data.ts'
+import { type Html, html, nothing } from './html.ts'
 import { type Page, shown } from './page.ts'
 import { growthPlot } from './pictures/growth.ts'
 import { facts } from './pieces/listing.ts'
-import { whole } from './pieces/time.ts'
+import { when, whole } from './pieces/time.ts'
 
 type Head = {
   readonly origin: string
@@ -14,19 +14,18 @@ type Head = {
   readonly checkpoint: string
 }
 
-const day = 86_400
-
 export const log: Page = {
   path: '/log',
   about: 'The public log: size, newest checkpoint, growth, witnesses, how to check it.',
   async show(ask) {
-    const [head, month] = await Promise.all([
+    const [head, history, witnesses] = await Promise.all([
       ask.read<Head>('log.checkpoint'),
-      ask.read<Activity>('board.activity', { step: day / 4, bars: 120 }),
+      ask.read<LogHistory>('log.history'),
+      ask.read<LogWitnesses>('log.witnesses'),
     ])
     const { origin, vkey, tree_size: size, root_hash: root } = head
     // Cosignatures come a moment after the head, by no change of the board.
-    ask.nowFor(2)
+    const now = ask.nowFor(2)
     const checkpoint = ask.board.published()
     const prefix = origin.slice(origin.indexOf('/'))
     return shown({
@@ -35,7 +34,7 @@ export const log: Page = {
       section: 'log',
       head: html`<h1>The public log</h1><p class="lead">Whatever is public here is an entry of one append-only log. Its heads are signed, its proofs are those of RFC 9162, and anybody can hold the board to it with tools that are not the board’s.</p>`,
       main: html`<dl class="numbers"><div><dt>entries</dt><dd>${whole(size)}</dd></div><div><dt>signatures on the newest head</dt><dd>${signaturesOf(checkpoint).length}</dd></div></dl>
-<h2>Growth</h2>${growthPlot(month)}
+<h2>Growth</h2>${growthPlot(history, now)}${earlierOf(history)}
 <h2>The newest head</h2>
 <p>Three lines that the log states, and below them who signed them: first the log’s own key, then its witnesses.</p>
 <pre tabindex="0"><code>${checkpoint}</code></pre>
@@ -44,7 +43,7 @@ ${facts([
   ['size', whole(size)],
   ['root', html`<code>${root}</code>`],
 ])}
-${witnessesOf(ask.board.witnesses, checkpoint, origin)}
+${witnessesOf(witnesses)}
 <h2 id="check">Check it yourself</h2>
 <ol><li>Keep the log’s key, once. Whoever has it cannot be shown another history:<pre tabindex="0"><code>${vkey}</code></pre><p><button type="button" hidden data-copy="${vkey}">Copy the key</button></p></li>
 <li>Any post: open it and follow “signed, in the log”. Your browser repeats the proof, step by step, and remembers the key.</li>
@@ -65,14 +64,19 @@ function signaturesOf(checkpoint: string): string[] {
   return [...checkpoint.matchAll(/^— (\S+) \S+$/gm)].map(([, name]) => name!)
 }
 
-function witnessesOf(configured: readonly string[], checkpoint: string, origin: string): Html {
-  const signed = signaturesOf(checkpoint).filter((name) => name !== origin)
-  const names = [...new Set([...configured, ...signed])]
-  if (names.length === 0)
+function witnessesOf({ witnesses, quorum }: LogWitnesses): Html {
+  if (witnesses.length === 0)
     return html`<h2>Witnesses</h2><p>None is configured: nobody but its readers compares what this board shows to whom. A mirror or a kept key does it for you.</p>`
-  const rows = names.map(
-    (name) =>
-      html`<tr><th scope="row"><code>${name}</code></th><td>${signed.includes(name) ? html`<span class="tag good">signed this head</span>` : html`<span class="tag warm">did not answer for this head</span>`}</td></tr>`,
+  const rows = witnesses.map(
+    ({ name, answer, problem, asked_at: asked, tree_size: size, signed_at: signed }) =>
+      html`<tr><th scope="row"><code>${name}</code></th><td><span class="tag ${answer === 'signed' ? 'good' : 'warm'}">${answer.replaceAll('_', ' ')}</span>${problem !== undefined && html` ${problem}`}</td><td>${asked !== undefined && when(asked)}</td><td>${size !== undefined && html`${whole(size)}${signed !== undefined && html`, ${when(signed)}`}`}</td></tr>`,
   )
-  return html`<h2>Witnesses</h2><p>They see each head that is offered to them, and sign only what extends what they signed before.</p><section class="scroll" tabindex="0" aria-label="witnesses"><table><thead><tr><th scope="col">witness</th><th scope="col">last answer</th></tr></thead><tbody>${rows}</tbody></table></section>`
+  return html`<h2>Witnesses</h2><p>They see each head that is offered to them, and sign only what extends what they signed before (${quorum}).</p><section class="scroll" tabindex="0" aria-label="witnesses"><table><thead><tr><th scope="col">witness</th><th scope="col">last answer</th><th scope="col">asked</th><th scope="col">newest size signed</th></tr></thead><tbody>${rows}</tbody></table></section>`
+}
+
+/** Logs that were closed: the next one's first entry names their last root. */
+function earlierOf({ logs }: LogHistory): Html {
+  const closed = logs.filter(({ state }) => state !== 'open')
+  if (closed.length === 0) return nothing
+  return html`<p>Before it:</p><ul>${closed.map(({ origin, tree_size: size, tiles }) => html`<li><a href="${tiles}checkpoint"><code>${origin}</code></a>, closed at ${whole(size)} entries</li>`)}</ul>`
 }

@@ -83,8 +83,6 @@ export type AboutBoard = {
   readonly limits: () => Readonly<Record<string, number | null>>
   /** The newest head that went through the witness round, with all who signed it. */
   readonly published: () => string
-  /** Names of the witnesses that this log asks. */
-  readonly witnesses: readonly string[]
 }
 
 /** What was asked for is refused or not there: the door answers it with a page that says so. */

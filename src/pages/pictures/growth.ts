@@ -1,5 +1,5 @@
-/** Growth of the public log as a curve that only ever rises, drawn on the server. */
-import type { Activity } from '../../views/reads/activity.ts'
+/** Growth of the public log as a curve that only ever rises, drawn on the server from the points that the board tells of it. */
+import type { LogHistory } from '../data.ts'
 import { type Html, html } from '../html.ts'
 import { countOf, utc, whole } from '../pieces/time.ts'
 
@@ -8,15 +8,34 @@ const height = 180
 const bottom = 18
 const top = 14
 
-export function growthPlot({ from, leaves = [] }: Activity): Html {
-  const last = leaves.at(-1) ?? 0
-  const first = leaves[0] ?? 0
-  // The lower border is no zero when little of the log is new: the curve would be a flat line at the top.
-  const base = first > last * 0.5 ? first - (last - first) * 0.15 : 0
-  const span = Math.max(1, last - base)
-  const x = (n: number): string => ((n * width) / Math.max(1, leaves.length - 1)).toFixed(1)
-  const y = (size: number): string => (height - bottom - ((size - base) * (height - bottom - top)) / span).toFixed(1)
-  const line = leaves.map((size, n) => `${n === 0 ? 'M' : 'L'}${x(n)} ${y(size)}`).join('')
-  const said = `The log grew from ${whole(first)} to ${countOf(last, 'entry', 'entries')} between ${utc(from)} and now.`
-  return html`<figure><svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="area" d="${line}V${height - bottom}H0z"/><path class="axis" d="M0 ${height - bottom}H${width}"/><path class="curve" d="${line}"/><text x="0" y="${height - 3}">${utc(from).slice(0, 10)}</text><text x="${width}" y="${height - 3}" text-anchor="end">now</text><text x="${width}" y="11" text-anchor="end">${whole(last)}</text></svg><figcaption>${said}</figcaption></figure>`
+type Place = { readonly at: number; readonly size: number }
+
+export function growthPlot({ logs, points }: LogHistory, now: number): Html {
+  const total = logs.reduce((sum, { tree_size: size }) => sum + size, 0)
+  const places = placesOf({ logs, points })
+  const [first] = places
+  if (first === undefined) return html`<p class="empty">The log has no entries yet.</p>`
+  const span = Math.max(1, now - first.at)
+  const x = (at: number): string => (((at - first.at) * width) / span).toFixed(1)
+  const y = (size: number): string =>
+    (height - bottom - (size * (height - bottom - top)) / Math.max(1, total)).toFixed(1)
+  // Between two points nothing is known but that it rose; behind the last one it stands still.
+  const line = places.map(({ at, size }, n) => `${n === 0 ? 'M' : 'L'}${x(at)} ${y(size)}`).join('')
+  const curve = `${line}H${width}`
+  const said = `The log grew to ${countOf(total, 'entry', 'entries')} since ${utc(first.at)} UTC.`
+  return html`<figure><svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="area" d="${curve}V${height - bottom}H0z"/><path class="axis" d="M0 ${height - bottom}H${width}"/><path class="curve" d="${curve}"/><text x="0" y="${height - 3}">${utc(first.at)}</text><text x="${width}" y="${height - 3}" text-anchor="end">now</text><text x="${width}" y="11" text-anchor="end">${whole(total)}</text></svg><figcaption>${said}</figcaption></figure>`
+}
+
+/** All logs of the board in one line: each begins where the one before it ended. */
+function placesOf({ logs, points }: LogHistory): Place[] {
+  const before = new Map<string, number>()
+  let sum = 0
+  for (const { log, tree_size: size } of logs) {
+    before.set(log, sum)
+    sum += size
+  }
+  return points.flatMap(({ log, at, tree_size: size }) => {
+    const base = before.get(log)
+    return base === undefined ? [] : [{ at, size: base + size }]
+  })
 }

@@ -1,9 +1,7 @@
 /**
- * How busy the board, or one public room, was: counts of events by hour or day, and how the public log grew. The house's own
- * read, for the pictures on pages. Slots are in order of acceptance, so each border of the plot is one binary search and nothing
+ * How busy the board, or one public room, was: counts of events by hour or day. The house's own read, for the pictures on pages. Slots are in order of acceptance, so each border of the plot is one binary search and nothing
  * is counted one by one; where a clock was set back, an event may stand in the bar beside its own.
  */
-import { none } from '../../../actors/event-index.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from './read.ts'
 
 export type Activity = {
@@ -11,23 +9,21 @@ export type Activity = {
   readonly from: number
   readonly step: number
   readonly counts: readonly number[]
-  /** Leaves of the public log at the end of each bar; only of the whole board. */
-  readonly leaves?: readonly number[]
 }
 
 export const activityReads: Reads = {
   'board.activity': (context, request) => {
     if (request.args.room === undefined) {
       const { events } = context.board
-      return activity(context, request, { length: events.count, at: (position) => position }, true)
+      return activity(context, request, { length: events.count, at: (position) => position })
     }
-    return withRoom(context, request, ({ events }) => activity(context, request, events, false))
+    return withRoom(context, request, ({ events }) => activity(context, request, events))
   },
 }
 
 type Slots = { readonly length: number; at(position: number): number }
 
-function activity({ board, now }: ReadContext, { args }: ReadRequest, slots: Slots, withLeaves: boolean): ReadAnswer {
+function activity({ board, now }: ReadContext, { args }: ReadRequest, slots: Slots): ReadAnswer {
   const { events } = board
   const step = Number(args.step)
   const bars = Number(args.bars)
@@ -43,16 +39,7 @@ function activity({ board, now }: ReadContext, { args }: ReadRequest, slots: Slo
   }
   const borders = Array.from({ length: bars + 1 }, (_, n) => firstFrom(from + n * step))
   const counts = borders.slice(1).map((border, n) => border - borders[n]!)
-  const leafBefore = (border: number): number => {
-    for (let slot = border - 1; slot >= 0; slot--) if (events.leaf[slot] !== none) return events.leaf[slot]! + 1
-    return 0
-  }
-  const found: Activity = {
-    from,
-    step,
-    counts,
-    ...(withLeaves ? { leaves: borders.slice(1).map(leafBefore) } : {}),
-  }
+  const found: Activity = { from, step, counts }
   const room = args.room === undefined ? {} : { room: String(args.room) }
   return ok(found, { ...room, until: from + bars * step })
 }

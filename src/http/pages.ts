@@ -166,7 +166,7 @@ class PageServer {
     const ask = new Ask({ ...this.#options, fault: argumentFault, change })
     const shown = await page.show(ask, request)
     const plain = shown.kind === 'page' ? Buffer.from(this.#document(shown, request)) : Buffer.from(shown.body)
-    const etag = etagOf(plain)
+    const etag = shown.kind === 'page' ? pageEtag(plain) : etagOf(plain)
     const raw = isPacked ? await gzip(plain, { level: 6 }) : plain
     const type = shown.kind === 'page' ? undefined : shown.type
     const { room, until } = ask.scope
@@ -219,10 +219,19 @@ class PageServer {
   }
 }
 
+/**
+ * Two pages that differ only in where their live list goes on mean the same: whoever has the older one reads some corrections
+ * more. So the tag is a weak one, of everything else.
+ */
+function pageEtag(page: Buffer): string {
+  return `W/${etagOf(Buffer.from(page.toString('utf8').replace(/ data-live-change="\d+"/, '')))}`
+}
+
 /** If-None-Match compares weakly (RFC 9110, 13.1.2). */
 function isKnown(exchange: Exchange, etag: string): boolean {
   const header = exchange.header('if-none-match')
-  return header?.split(',').some((each) => each.trim().replace(/^W\//, '') === etag) === true
+  const opaque = (tag: string): string => tag.trim().replace(/^W\//, '')
+  return header?.split(',').some((each) => opaque(each) === opaque(etag)) === true
 }
 
 /** What comes out of an address is held to the declaration, as at every other door. */

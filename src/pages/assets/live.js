@@ -4,7 +4,7 @@
  *
  * - The stream is opened behind the newest post that is shown (`?since=`), so that nothing between the page and the stream is missed.
  * - Each post is known by its id. One that is shown already is not shown again.
- * - After each connection the corrections since the last one are read from /api/changes.
+ * - After each connection the corrections since the last one are read from /api/changes, or the list anew if they are many.
  *
  * Texts become text nodes only; addresses become links as on the server (pieces/text.ts).
  */
@@ -178,18 +178,29 @@ const add = (event) => {
   say('on', `Live. ${arrived} new since you opened this page.`)
 }
 
-/** Corrections that were made while nobody listened. */
+const json = async (path) => (await (await fetch(path)).json()) ?? {}
+
+/** Corrections that were made while nobody listened: a few pages of them, or else the list itself once more. */
 const catchUp = async () => {
-  let hasMore = change >= 0
-  while (hasMore) {
-    const answer = await (await fetch(`/api/changes?after=${change}`)).json()
-    if (!answer.ok) return
-    for (const { events } of answer.data.changes) {
+  for (let pages = 0; pages < 3; pages++) {
+    const { ok, data } = await json(`/api/changes?after=${change}&limit=200`)
+    if (!ok) break
+    for (const { events } of data.changes) {
       // The newest version that still has a text is what is shown; else the place.
       revise(events.findLast(({ hidden }) => !hidden) ?? events[0])
     }
-    change = answer.data.after
-    hasMore = answer.data.has_more
+    change = data.after
+    if (!data.has_more) return
+  }
+  change = (await json('/api/changes?after=-1')).data.after
+  const { data } = await json(`/api/events?room=${room}&limit=100`)
+  const listed = new Set(data.events.map(({ event_id: id }) => id))
+  for (const event of data.events) revise(event)
+  const oldest = data.has_more ? (data.events.at(-1)?.seq ?? 0) : 0
+  for (const { dataset } of list.querySelectorAll('[data-id]')) {
+    if (Number(dataset.seq) < oldest || listed.has(dataset.id)) continue
+    const found = await json(`/api/events/${dataset.id}`)
+    if (found.ok) revise(found.data.event)
   }
 }
 

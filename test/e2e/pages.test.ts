@@ -1,0 +1,256 @@
+/** Pages for people: each answers, is valid, holds what strangers wrote inert, and is never older than the board. */
+import { HtmlValidate } from 'html-validate'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { operations } from '../../src/operations/index.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { ada, bob, eve, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let shown: Shown
+/** Pages that depend on what runs: works and tools. */
+const toolPaths = ['/tools', '/tools?q=hash', '/tools/broadside:hash', '/tools?subject=s_0123456789abcdef']
+
+beforeAll(async () => {
+  const board = await startBoard({ directory: boardDirectory() })
+  shown = await fillBoard(board.address)
+})
+afterAll(() => shown?.client.close())
+
+const get = (path: string, headers: Readonly<Record<string, string>> = {}) => shown.client.get(path, headers)
+
+/** What a page says, without the style that stands in each. */
+const bodyOf = (html: string) => html.replace(/<style>.*?<\/style>/s, '')
+
+test('every page answers valid HTML with one first heading, a language, a skip link and a description', async () => {
+  const validator = new HtmlValidate({ extends: ['html-validate:recommended'], rules: { 'long-title': 'off' } })
+  const wrong: string[] = []
+  for (const path of [...shown.paths, ...toolPaths]) {
+    const { status, text, headers } = await get(path)
+    if (status !== 200) wrong.push(`${path}: ${status} ${text.slice(-400)}`)
+    const report = await validator.validateString(text)
+    for (const { messages } of report.results)
+      for (const { ruleId, message, line, column } of messages)
+        wrong.push(`${path}:${line}:${column} ${ruleId} ${message}`)
+    if (text.match(/<h1>/g)?.length !== 1) wrong.push(`${path}: not one h1`)
+    if (
+      !/<html lang="en">/.test(text) ||
+      !text.includes('class="skip"') ||
+      !/name="description" content="[^"]+"/.test(text)
+    )
+      wrong.push(`${path}: frame`)
+    if (headers['content-type'] !== 'text/html; charset=utf-8') wrong.push(`${path}: ${headers['content-type']}`)
+  }
+  expect(wrong.slice(0, 10)).toEqual([])
+})
+
+test('every page has headers that let nothing in: no inline script or style but by hash, no frame, no sniffing, no cookie', async () => {
+  for (const path of [...shown.paths, '/nowhere', '/e/unknown']) {
+    const { headers } = await get(path, { accept: 'text/html' })
+    const policy = String(headers['content-security-policy'])
+    expect(policy, path).toContain("default-src 'none'")
+    expect(policy).not.toContain('unsafe')
+    expect(policy).toContain("require-trusted-types-for 'script'")
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(headers['x-content-type-options']).toBe('nosniff')
+    expect(headers['referrer-policy']).toBe('no-referrer')
+    expect(headers['set-cookie']).toBeUndefined()
+  }
+  const { headers } = await get(/src="(\/assets\/page\.[^"]+)"/.exec((await get('/')).text)![1]!)
+  expect(headers['cache-control']).toContain('immutable')
+  expect(headers['content-type']).toBe('text/javascript; charset=utf-8')
+})
+
+describe('what strangers wrote', () => {
+  /** Elements and attributes that no text can make. */
+  const tagsOf = (html: string) => [...html.matchAll(/<([a-zA-Z][^\s/>]*)/g)].map(([, name]) => name!.toLowerCase())
+  const known = new Set(
+    'html head meta title script style link body a header form input button nav ul ol li div main p span article section aside footer h1 h2 h3 h4 h5 h6 b strong em code pre br small table thead tbody tr th td details summary dl dt dd svg path rect text figure figcaption time label select option ins del blockquote hr s'.split(
+      ' ',
+    ),
+  )
+
+  test('is text in every page: no element, no handler, no address that runs', async () => {
+    for (const path of shown.paths) {
+      const { text } = await get(path)
+      const body = bodyOf(text)
+      expect(
+        tagsOf(body).filter((name) => !known.has(name)),
+        path,
+      ).toEqual([])
+      // Tags of our own have quoted attributes; a quote inside one is written as a number.
+      for (const [tag] of body.matchAll(/<[a-z][^>]*>/g)) {
+        expect(tag.replace(/="[^"]*"/g, ''), `${path} ${tag}`).not.toMatch(/["'=]/)
+        expect(tag.replace(/="[^"]*"/g, '=')).not.toMatch(/\s(on\w+|style|srcdoc|formaction)=/)
+      }
+      for (const [, href] of body.matchAll(/(?:href|src|action)="([^"]*)"/g))
+        expect(href, path).toMatch(/^(\/|#|\?|https?:\/\/)/)
+      // The theme's line in the head, and the scripts at the end.
+      expect(body.match(/<script>/g)).toHaveLength(1)
+      expect(body.match(/<script /g)!.length).toBe(
+        body.match(/<script type="module" src="\/assets\/[a-z]+\.[\w-]{12}\.js">/g)!.length,
+      )
+    }
+  })
+
+  test('shows what hides or turns by its number, everywhere', async () => {
+    for (const path of ['/room/hostile', '/room/workshop', `/d/${shown.doc}`]) {
+      const { text } = await get(path)
+      const [bad] = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.exec(text.replace(/[\n\t\u200d]/g, '')) ?? []
+      expect(bad?.codePointAt(0)?.toString(16), path).toBeUndefined()
+      expect(text).toContain('<span class="odd">U+202E</span>')
+    }
+    const { text } = await get('/room/hostile')
+    expect(text.match(/\p{M}+/gu)!.every((marks) => marks.length <= 6)).toBe(true)
+  })
+
+  test('links lend nothing: no rank, no opener, no referrer; a link that runs or hides a name is none', async () => {
+    for (const path of ['/room/hostile', `/d/${shown.doc}`, '/search?q=click']) {
+      for (const [link] of (await get(path)).text.matchAll(/<a href="https?:[^>]*>/g))
+        expect(link).toContain('rel="nofollow ugc noopener noreferrer"')
+    }
+    const { text } = await get('/room/hostile')
+    expect(text).not.toMatch(/href="(javascript|data):/i)
+    expect(text).not.toMatch(/href="https:\/\/a:b@/)
+    expect(text).not.toContain('<img')
+    expect((await get(`/e/${shown.post}`)).text).toContain('href="https://example.com/a_(b)"')
+  })
+})
+
+test('a page is never older than what was confirmed, and a text that is taken back is in none, nor in its preview', async () => {
+  const { client } = shown
+  const posted = await client.post(ada, { text: 'only just here', handle: 'ada' })
+  const id = posted.data.event_id!
+  const places = ['/', '/room/lobby', '/room/lobby?view=threads', `/e/${id}`, '/i/ada', '/search?q=only+just']
+  for (const path of places) expect((await get(path)).text, path).toContain('only just here')
+  const before = (await get(`/e/${id}/preview.png`)).headers.etag
+  await client.command(ada, { operation: 'event.redact', event_id: id, reason: 'test' })
+  for (const path of places) expect((await get(path)).text, path).not.toContain('only just here')
+  expect((await get(`/e/${id}/preview.png`)).headers.etag).not.toBe(before)
+  const { text } = await get(`/e/${shown.redacted}`)
+  expect(text).not.toContain('a secret that goes')
+  expect(text).toContain('It held a &#34;password&#34;.')
+})
+
+test('the same bytes are not sent twice: 304 until something changes, gzip for who takes it', async () => {
+  const first = await get('/room/workshop')
+  const again = await get('/room/workshop', { 'if-none-match': first.headers.etag! })
+  expect(again.status).toBe(304)
+  const packed = await fetch(`${shown.client.address}/room/workshop`, { headers: { 'accept-encoding': 'gzip' } })
+  expect(packed.headers.get('content-encoding')).toBe('gzip')
+  expect(packed.headers.get('etag')).not.toBe(first.headers.etag)
+  expect(packed.headers.get('vary')).toBe('accept-encoding')
+  const same = (text: string) => text.replace(/data-live-change="\d+"/, '')
+  expect(same(await packed.text())).toBe(same(first.text))
+  await shown.client.post(bob, { room: 'workshop', text: 'and now it is another page' })
+  const after = await get('/room/workshop', { 'if-none-match': first.headers.etag! })
+  expect(after.status).toBe(200)
+  expect(after.text).toContain('and now it is another page')
+})
+
+test('the first page fits into 50 KB and one round trip, whatever stands in the lobby', async () => {
+  for (let n = 0; n < 10; n++) await shown.client.post(eve, { text: '<&"\u202e'.repeat(4_000) })
+  const { text } = await get('/')
+  expect(text.length).toBeLessThan(400_000)
+  const packed = await fetch(`${shown.client.address}/`, { headers: { 'accept-encoding': 'gzip' } })
+  // Undici unpacks; the bytes on the wire are what counts.
+  const { gzipSync } = await import('node:zlib')
+  expect(gzipSync(await packed.text()).length).toBeLessThan(14_600)
+})
+
+test('nothing of a private room is on any page; its own answers are those of the API', async () => {
+  for (const path of [...shown.paths, '/search?q=members']) {
+    const { text } = await get(path)
+    expect(text, path).not.toContain('only for members')
+    expect(text, path).not.toContain('closed-room')
+  }
+  const refused = async (path: string) => {
+    const { status, text } = await get(path)
+    return [status, text.includes('only for members')]
+  }
+  expect(await refused('/room/closed-room')).toEqual([403, false])
+  expect(await refused(`/e/${shown.hidden}`)).toEqual([403, false])
+  expect(await refused('/room/no-such-room')).toEqual([400, false])
+  expect(await refused(`/e/${shown.hidden}/preview.png`)).toEqual([403, false])
+})
+
+test('what is wrong in an address is said on a page in the same look; programs hear JSON', async () => {
+  const cases: [path: string, status: number][] = [
+    ['/room/NOT-A-ROOM', 400],
+    ['/room/lobby?cursor=%00', 400],
+    ['/room/lobby?cursor=AAAA', 400],
+    ['/e/zz', 400],
+    [`/d/${shown.doc}?version=0`, 400],
+    [`/d/${shown.doc}?version=99`, 400],
+    ['/i/%3Cscript%3E', 400],
+    ['/i/nobody', 400],
+    ['/docs/no.such', 400],
+    ['/room/lobby/deeper/still', 404],
+    ['/assets/page.000000000000.js', 404],
+    ['/search?q=%zz', 400],
+    ['/tools/%ff', 400],
+  ]
+  for (const [path, status] of cases) {
+    const answer = await get(path, { accept: 'text/html' })
+    expect([path, answer.status]).toEqual([path, status])
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(answer.text).toContain('<h1>')
+    expect(bodyOf(answer.text)).not.toContain('<script>alert')
+  }
+  const json = await get('/nowhere', { accept: '*/*' })
+  expect([json.status, json.headers['content-type'], json.code]).toEqual([
+    404,
+    'application/json; charset=utf-8',
+    'no_such_path',
+  ])
+  expect((await get('/search?q=-only')).text).toContain('role="alert"')
+  expect((await get('/', { accept: '*/*' })).headers['content-type']).toBe('text/html; charset=utf-8')
+})
+
+test('/docs has every operation with its fields, refusals, answer and example, from the declarations', async () => {
+  const { text: index } = await get('/docs')
+  for (const operation of operations) {
+    expect(index).toContain(`href="/docs/${operation.name}"`)
+    const { status, text } = await get(`/docs/${operation.name}`)
+    expect(status, operation.name).toBe(200)
+    for (const name of [...operation.required, ...operation.optional]) expect(text).toContain(`<code>${name}</code>`)
+    for (const code of operation.refusals) expect(text).toContain(`/docs/refusals#${code}`)
+  }
+  const { data } = await get('/capabilities')
+  const { limits } = data as unknown as { limits: Record<string, number | null> }
+  const { text } = await get('/docs/limits')
+  for (const name of Object.keys(limits)) expect(text).toContain(`<code>${name}</code>`)
+})
+
+test('lists go on behind their first page, and back', async () => {
+  for (let n = 0; n < 60; n++) await shown.client.post(bob, { room: 'long', text: `number ${n}.` })
+  const first = (await get('/room/long')).text
+  const next = /<a rel="next" href="([^"]+)">/.exec(first)![1]!.replaceAll('&#38;', '&')
+  const second = (await get(next)).text
+  const numbers = (text: string) => [...text.matchAll(/number (\d+)\.<\/p>/g)].map(([, n]) => Number(n))
+  expect([...numbers(first), ...numbers(second)]).toEqual(Array.from({ length: 60 }, (_, n) => 59 - n))
+  expect(second).toContain('Back to the first page')
+  expect(second).not.toContain('data-live-room')
+})
+
+test('previews are PNGs of the size they say, and inert', async () => {
+  for (const path of ['/preview.png', '/room/hostile/preview.png', `/e/${shown.post}/preview.png`]) {
+    const answer = await fetch(shown.client.address + path)
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    expect(answer.headers.get('content-type')).toBe('image/png')
+    expect(answer.headers.get('content-security-policy')).toContain('sandbox')
+    expect([bytes.readUInt32BE(16), bytes.readUInt32BE(20)]).toEqual([1200, 630])
+    expect(bytes.length).toBeLessThan(30_000)
+  }
+  expect((await get(`/e/${shown.post}`)).text).toContain(`/e/${shown.post}/preview.png`)
+})
+
+test('attachments are downloads, never pages of ours', async () => {
+  const { text } = await get('/room/lobby')
+  const [, href] = /<a href="(\/a\/[0-9a-f]{32})" download>/.exec(text)!
+  const { headers } = await get(href!)
+  expect(String(headers['content-disposition'])).toMatch(/^attachment/)
+  expect(headers['content-security-policy']).toContain('sandbox')
+  expect(headers['content-type']).not.toContain('html')
+  expect(payloads.length).toBeGreaterThan(10)
+})

@@ -8,6 +8,7 @@ import { creditDeciders } from './market/credits.ts'
 import { workDeciders } from './market/decide.ts'
 import { houseDeciders } from './market/house.ts'
 import { requestDeciders } from './market/requests.ts'
+import { oauthDeciders } from './oauth/decide.ts'
 import { peopleDeciders } from './people/decide.ts'
 import { delegationDeciders } from './people/delegating.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
@@ -27,6 +28,7 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...marksDeciders,
   ...peopleDeciders,
   ...delegationDeciders,
+  ...oauthDeciders,
   ...directDeciders,
   ...documentsDeciders,
   ...blobsDeciders,

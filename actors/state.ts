@@ -14,6 +14,7 @@ import { Marks } from './events/marks.ts'
 import { Hooks } from './hooks/hooks.ts'
 import { LogBook, type PackedLog } from './log-book.ts'
 import { Market } from './market/market.ts'
+import { OauthRecords } from './oauth/oauth-records.ts'
 import type { ActPlace, Part } from './part.ts'
 import { Delegations } from './people/delegations.ts'
 import { People } from './people/people.ts'
@@ -47,6 +48,7 @@ export class State implements Core {
   readonly mail: Mail
   readonly market = new Market()
   readonly hooks = new Hooks()
+  readonly oauth: OauthRecords
   /** In the order of snapshots. */
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
@@ -64,6 +66,7 @@ export class State implements Core {
     this.delegations = new Delegations(this)
     this.bound = new Bound(this, this.marks, this.blobs)
     this.mail = new Mail(this, role, (work) => this.market.find(work))
+    this.oauth = new OauthRecords(this)
     this.#parts = [
       this.marks,
       this.rules,
@@ -79,6 +82,7 @@ export class State implements Core {
       this.market,
       this.mail,
       this.hooks,
+      this.oauth,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

@@ -171,6 +171,8 @@ const rateDefaults = {
   reads_per_address_per_minute: 1_200,
   unsigned_commands_per_address_per_minute: 60,
   streams_per_address: 64,
+  /** OAuth clients that register by themselves. */
+  client_registrations_per_address_per_hour: 30,
   deliveries_per_receiver_per_minute: 60,
   deliveries_per_receiver_per_day: 2_000,
   deliveries_per_address_per_minute: 120,

@@ -62,7 +62,6 @@ import { Verifier } from './verify/verifier.ts'
 import { limitsOf } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
 import { type Figures, metricsText, statsData } from './views/figures.ts'
-import { forAgents } from './views/for-agents.ts'
 import { witnessesAnswer } from './views/witnesses.ts'
 
 export type RunningServer = { readonly address: string; close(): Promise<void> }
@@ -182,6 +181,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     noteChange: (room, change) => news.noteChange(room, change),
   })
   courier = works
+  const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
   const front: Front = new Front({
     hooks: delivering.desk,
     courier: works,
@@ -193,7 +193,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     operators: new Set(config.operators),
     proofBits: config.proofBits,
     screen: (post) => screening.consider(post),
-    secret: createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest(),
+    secret,
     boardIdentity: directory.identity.id,
     wallSeconds,
     blobs: new BlobIntake({
@@ -273,16 +273,16 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     },
   })
   const mcp = mcpDoors({
+    config,
+    directory,
+    described,
     front,
+    actors: house,
+    news,
     throttle,
-    serviceId: directory.facts.service_id,
-    release,
-    address,
-    origins: config.mcpOrigins,
-    forAgents: () => forAgents(described),
+    secret,
     addressOf,
-    wallSeconds,
-    fault: logFault,
+    events: delivering.events,
   })
   const routes = new Routes({
     front,

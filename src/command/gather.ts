@@ -2,6 +2,8 @@
  * Reads whose answer lies with more than one actor: what the feed and every shard answer is put together here.
  * A private room is known to its own shard alone, so whoever asks for everything of his asks them all.
  */
+
+import { oauthName } from '../../actors/oauth/oauth-records.ts'
 import { receiversOf } from '../../actors/receivers/decide.ts'
 import { registryName } from '../../actors/record.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
@@ -11,6 +13,7 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'delegation.list': () => registryName,
   'delegation.one': () => registryName,
   'delegation.known': () => registryName,
+  'oauth.find': () => oauthName,
   'receiver.list': ({ reader }) => receiversOf(reader),
   'receiver.items': ({ reader }) => receiversOf(reader),
 }

@@ -1,26 +1,38 @@
 /** The doors of MCP and of the sign-in that it needs, put together: light until the first request that means them. */
+import { createHmac } from 'node:crypto'
+import { join } from 'node:path'
+import type { BoardDirectory } from '../board-directory.ts'
+import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { Front } from '../command/front.ts'
+import { Limiter } from '../command/limiter.ts'
+import type { News } from '../command/news.ts'
+import type { Actors } from '../command/ports.ts'
 import type { Throttle } from '../command/throttle.ts'
+import type { Config } from '../config.ts'
+import type { Authenticate } from '../mcp/caller.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
+import type { Oauth } from '../oauth/oauth.ts'
+import { log } from '../observe.ts'
+import type { Described } from '../views/capabilities.ts'
+import { forAgents } from '../views/for-agents.ts'
 import { mcpDoor, serverJson } from './mcp.ts'
+import { oauthDoors } from './oauth.ts'
 import type { Exchange } from './port.ts'
+import { logFault } from './port-options.ts'
 import type { RouteHandler } from './routes.ts'
 
 export type McpDoorsOptions = {
-  readonly front: Pick<Front, 'execute'>
+  readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
+  readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
+  readonly described: Described
+  readonly front: Pick<Front, 'execute' | 'read'>
+  readonly actors: Pick<Actors, 'write'>
+  readonly news: News
   readonly throttle: Throttle
-  readonly serviceId: string
-  readonly release: string
-  /** Public address, without a slash at the end. */
-  readonly address: string
-  readonly origins: readonly string[]
-  readonly forAgents: () => string
+  /** A secret of this board. */
+  readonly secret: Buffer
   readonly addressOf: (exchange: Exchange) => string
-  /** Unix seconds. */
-  readonly wallSeconds: () => number
-  readonly events?: EventsHandlers
-  /** Records a fault of the service. */
-  readonly fault: (error: unknown) => void
+  readonly events: EventsHandlers
 }
 
 type Doors = {
@@ -28,20 +40,67 @@ type Doors = {
   readonly more: Readonly<Record<string, RouteHandler>>
 }
 
+/** Metadata of clients that this board fetches in a minute. */
+const fetchesPerMinute = 60
+
 export function mcpDoors(options: McpDoorsOptions): Doors {
-  const { address, release } = options
-  const load = async (): Promise<Mcp> => {
+  const { config, directory, described, front, secret } = options
+  const { address, release, serviceId } = described
+  const fetches = new Limiter({ perSecond: fetchesPerMinute / 60, burst: fetchesPerMinute }, monotonicMs)
+  const common = { ...options, address, release, serviceId, wallSeconds, fault: logFault }
+  const oauth = once(async (): Promise<Oauth> => {
+    const [{ Oauth }, { createOutgoing }] = await Promise.all([
+      import('../oauth/oauth.ts'),
+      import('../outgoing/request.ts'),
+    ])
+    return new Oauth({
+      ...common,
+      read: (request, answer) => front.read(request, answer),
+      boardIdentity: directory.identity.id,
+      tokenKeyFile: join(directory.path, 'keys', 'oauth.key'),
+      signInKeysFile: join(directory.path, 'sign-in.keys'),
+      cookieSecret: createHmac('sha256', secret).update('broadside-oauth-cookies-v1').digest('base64url'),
+      outgoing: createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` }),
+      mayFetch: () => fetches.take('') === 0,
+      every: (callback, ms) => setInterval(callback, ms).unref(),
+    })
+  })
+  const mcp = once(async (): Promise<Mcp> => {
     const { createMcp } = await import('../mcp/mcp.ts')
-    return createMcp({ ...options, report: (problem) => options.fault(new Error(problem)) })
-  }
+    return createMcp({
+      ...common,
+      forAgents: () => forAgents(described),
+      report: (problem) => log('warn', 'mcp', { problem }),
+    })
+  })
   const registry = serverJson(address, release)
+  const authenticate: Authenticate = async (token) => (await oauth()).authenticate(token)
   return {
     acting: {
-      '/mcp': mcpDoor({ ...options, load, authenticate: () => Promise.resolve(undefined) }),
+      '/mcp': mcpDoor({ ...common, origins: config.mcpOrigins, load: mcp, authenticate }),
+      ...oauthDoors({
+        ...common,
+        limitsOn: config.limitsOn,
+        now: monotonicMs,
+        load: oauth,
+        script: async () => (await import('../oauth/sign-in-page.ts')).signInScript,
+      }),
     },
     more: {
       '/.well-known/mcp/server.json': (exchange) => exchange.reply(200, registryHeaders, registry),
     },
+  }
+}
+
+/** Loads on the first call; a load that failed is tried again by the next. */
+function once<Value>(load: () => Promise<Value>): () => Promise<Value> {
+  let loaded: Promise<Value> | undefined
+  return () => {
+    loaded ??= load().catch((error: unknown) => {
+      loaded = undefined
+      throw error
+    })
+    return loaded
   }
 }
 

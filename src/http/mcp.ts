@@ -37,7 +37,6 @@ a sign-in with your key, which the client starts by itself. /for-agents says mor
 export function mcpDoor(options: McpDoorOptions): RouteHandler {
   const own = new URL(options.address)
   const origins = new Set([own.origin, ...options.origins])
-  let loaded: Promise<Mcp> | undefined
   return (exchange) => {
     const origin = exchange.header('origin')
     const host = exchange.header('host') ?? ''
@@ -72,11 +71,7 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
       )
     exchange.readBody(sizes.body_bytes, (result) => {
       if (!result.ok) return answer(exchange, 413, cors, rpcError(-32000, `at most ${sizes.body_bytes} bytes`))
-      loaded ??= options.load()
-      loaded.catch(() => {
-        loaded = undefined
-      })
-      serve(options, exchange, { body: result.body, address, loaded, cors }).catch((error: unknown) => {
+      serve(options, exchange, { body: result.body, address, cors }).catch((error: unknown) => {
         options.fault(error)
         if (!exchange.ended) answer(exchange, 500, cors, rpcError(-32603, 'a fault of this board'))
       })
@@ -85,9 +80,9 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
 }
 
 async function serve(
-  { address: own, authenticate }: McpDoorOptions,
+  { address: own, authenticate, load }: McpDoorOptions,
   exchange: Exchange,
-  { body, address, loaded, cors }: { body: Buffer; address: string; loaded: Promise<Mcp>; cors: readonly Header[] },
+  { body, address, cors }: { body: Buffer; address: string; cors: readonly Header[] },
 ): Promise<void> {
   const aborter = new AbortController()
   exchange.onAbort(() => aborter.abort())
@@ -106,7 +101,7 @@ async function serve(
     body: new Uint8Array(body),
     signal: aborter.signal,
   })
-  const mcp = await loaded
+  const mcp = await load()
   const response = await mcp.fetch(request, message, { caller: found.caller, address })
   await sendResponse(exchange, response, [...plain, ...cors])
 }

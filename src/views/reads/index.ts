@@ -8,6 +8,7 @@ import { directReads } from './direct.ts'
 import { documentsReads } from './documents.ts'
 import { eventsReads } from './events.ts'
 import { moderationReads } from './moderation.ts'
+import { oauthReads } from './oauth.ts'
 import { peopleReads } from './people.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 import { receiversReads } from './receivers.ts'
@@ -24,6 +25,7 @@ const reads: Reads = {
   ...moderationReads,
   ...peopleReads,
   ...delegationsReads,
+  ...oauthReads,
   ...directReads,
   ...documentsReads,
   ...blobsReads,

@@ -1,0 +1,97 @@
+/**
+ * What the authorization server keeps: clients, grants, codes and refresh tokens, all with one actor, `@oauth`. Private.
+ *
+ * Codes and tokens are secrets, so a record stands under the SHA-256 of its name and its payload holds no secret: whoever reads
+ * the journal can use none of it. Payloads stay in the journal; here is where each lies, until when, and whether it was used.
+ */
+import type { Core } from '../core.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+
+/** Journal name of the actor. */
+export const oauthName = '@oauth'
+
+/** Clients that registered by themselves and are known at a time. */
+export const clientsMax = 10_000
+
+export type OauthKeep = {
+  /** Kind of record, and the SHA-256 of its name in base64url. */
+  readonly key: string
+  readonly payload: string
+  /** Unix seconds. */
+  readonly expires: number
+  /** SHA-256 of the name of the grant that it belongs to, or ''. */
+  readonly grant: string
+}
+
+export type OauthRecord = {
+  readonly place: number
+  readonly expires: number
+  readonly grant: string
+  /** Unix seconds, 0 = never. */
+  consumedAt: number
+}
+
+type Packed = readonly (readonly [key: string, place: number, expires: number, grant: string, consumedAt: number])[]
+
+/** Records kept between two looks for those that have expired. */
+const sweepEvery = 256
+
+export class OauthRecords implements Part {
+  readonly acts: Part['acts'] = {
+    'oauth.keep': (act, place) => this.#keep(act, place),
+    'oauth.consume': ({ facts, at }) => {
+      const found = this.#records.get(facts.key as string)
+      if (found !== undefined) found.consumedAt = at
+    },
+    'oauth.drop': ({ facts }) => this.#drop(facts as { key?: string; grant?: string }),
+  }
+  readonly #records = new Map<string, OauthRecord>()
+  #kept = 0
+
+  // biome-ignore lint/complexity/noUselessConstructor: the signature is that of all parts
+  constructor(_core: Core) {}
+
+  /** Undefined: there is none, or its time is over. */
+  find(key: string, now: number): OauthRecord | undefined {
+    const found = this.#records.get(key)
+    return found !== undefined && now < found.expires ? found : undefined
+  }
+
+  /** Clients known now, expired ones not yet forgotten included. */
+  get clients(): number {
+    let count = 0
+    for (const key of this.#records.keys()) if (key.startsWith('Client:')) count++
+    return count
+  }
+
+  pack(): Packed {
+    return [...this.#records].map(([key, { place, expires, grant, consumedAt }]) => [
+      key,
+      place,
+      expires,
+      grant,
+      consumedAt,
+    ])
+  }
+
+  restore(packed: Packed = []): void {
+    for (const [key, place, expires, grant, consumedAt] of packed)
+      this.#records.set(key, { place, expires, grant, consumedAt })
+  }
+
+  #keep({ facts, at }: Act, { seq }: ActPlace): void {
+    const { key, expires, grant } = facts as OauthKeep
+    const consumedAt = this.#records.get(key)?.consumedAt ?? 0
+    this.#records.set(key, { place: seq, expires, grant, consumedAt })
+    this.#kept++
+    if (this.#kept % sweepEvery !== 0) return
+    for (const [each, { expires: end }] of this.#records) if (end <= at) this.#records.delete(each)
+  }
+
+  #drop({ key, grant }: { key?: string; grant?: string }): void {
+    if (key !== undefined) this.#records.delete(key)
+    if (grant === undefined) return
+    for (const [each, record] of this.#records) if (record.grant === grant) this.#records.delete(each)
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * The doors of sign-in: what a client reads first (RFC 9728, RFC 8414), and everything under /oauth/. What answers is loaded by
+ * the first request; until then a board is no larger for it.
+ */
+import { Limiter, networkOf } from '../command/limiter.ts'
+import type { Throttle } from '../command/throttle.ts'
+import { rates } from '../limits.ts'
+import type { Oauth, OauthResponse } from '../oauth/oauth.ts'
+import { scopes } from '../operations/operation.ts'
+import type { Exchange, Header } from './port.ts'
+import type { RouteHandler } from './routes.ts'
+import { ownFileHeaders, pageHeaders } from './security.ts'
+
+export type OauthDoorsOptions = {
+  /** Public address of the board, without a slash at the end. */
+  readonly address: string
+  readonly load: () => Promise<Oauth>
+  /** The script of the sign-in page. */
+  readonly script: () => Promise<Buffer>
+  readonly throttle: Throttle
+  readonly limitsOn: boolean
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  readonly addressOf: (exchange: Exchange) => string
+  /** Records a fault of the service. */
+  readonly fault: (error: unknown) => void
+}
+
+const bodyBytesMax = 64 * 1024
+
+/** Paths of the authorization server's own description; clients try one, then the other. */
+const described = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration']
+
+export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, RouteHandler>> {
+  const { address, throttle, addressOf } = options
+  const perHour = rates.client_registrations_per_address_per_hour
+  const registrations = new Limiter({ perSecond: perHour / 3_600, burst: perHour }, options.now)
+  const resource = JSON.stringify({
+    resource: `${address}/mcp`,
+    authorization_servers: [address],
+    scopes_supported: scopes,
+    bearer_methods_supported: ['header'],
+    resource_name: 'Broadside',
+    resource_documentation: `${address}/for-agents`,
+  })
+  const metadata: RouteHandler = (exchange) => {
+    if (exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflight], '')
+    if (exchange.method !== 'GET' && exchange.method !== 'HEAD') return refuse(exchange, 405, 'GET this')
+    exchange.reply(
+      200,
+      [['content-type', 'application/json'], ['cache-control', 'public, max-age=300'], ...open],
+      resource,
+    )
+  }
+  const served: RouteHandler = (exchange) => {
+    const client = addressOf(exchange)
+    if (exchange.path === '/oauth/sign-in-page.js') return script(options, exchange)
+    const wait = throttle.reads(client)
+    if (wait > 0) return refuse(exchange, 429, `too many requests from this address: wait ${wait} s`, wait)
+    const isRegistration = exchange.path === '/oauth/register' && exchange.method === 'POST'
+    const full = isRegistration && options.limitsOn ? registrations.take(networkOf(client)) : 0
+    if (full > 0)
+      return refuse(exchange, 429, `too many clients were registered from this address: wait ${full} s`, full)
+    exchange.readBody(bodyBytesMax, (result) => {
+      if (!result.ok) return refuse(exchange, 413, `at most ${bodyBytesMax} bytes`)
+      serve(options, exchange, result.body, client).catch((error: unknown) => {
+        options.fault(error)
+        if (!exchange.ended) refuse(exchange, 500, 'a fault of this board')
+      })
+    })
+  }
+  return {
+    '/.well-known/oauth-protected-resource': metadata,
+    '/.well-known/oauth-protected-resource/mcp': metadata,
+    ...Object.fromEntries(described.map((path) => [path, served])),
+    '/oauth/': served,
+  }
+}
+
+async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffer, address: string): Promise<void> {
+  const { method, path, query } = exchange
+  const headers = headersOf(exchange)
+  const oauth = await options.load()
+  const answer = await oauth.handle({ method, url: query === '' ? path : `${path}?${query}`, headers, body, address })
+  if (!exchange.ended) exchange.reply(answer.status, sendable(options, answer), answer.body)
+}
+
+/** Names that the engine writes itself. */
+const ofEngine: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+])
+
+function sendable({ address }: OauthDoorsOptions, { headers }: OauthResponse): readonly Header[] {
+  const isPage = headers.some(([name, value]) => name === 'content-type' && value.startsWith('text/html'))
+  const own: readonly Header[] = isPage ? [...pageHeaders(address), ['cache-control', 'no-store']] : [noSniff, noStore]
+  const given = new Set(own.map(([name]) => name))
+  return [...own, ...headers.filter(([name]) => !ofEngine.has(name) && !given.has(name))]
+}
+
+function headersOf({ headers }: Exchange): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!
+    const before = found[name]
+    const value = headers[i + 1]!
+    // Forwarding is what this board says, not what a client says.
+    if (!name.startsWith('x-forwarded-'))
+      found[name] = before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`
+  }
+  return found
+}
+
+function script({ script: load, fault }: OauthDoorsOptions, exchange: Exchange): void {
+  load().then(
+    (body) => {
+      const headers: readonly Header[] = [
+        ...ownFileHeaders('text/javascript; charset=utf-8'),
+        ['cache-control', 'no-cache'],
+      ]
+      if (!exchange.ended) exchange.reply(200, headers, body)
+    },
+    (error: unknown) => {
+      fault(error)
+      exchange.drop()
+    },
+  )
+}
+
+const noSniff: Header = ['x-content-type-options', 'nosniff']
+const noStore: Header = ['cache-control', 'no-store']
+const open: readonly Header[] = [['access-control-allow-origin', '*'], noSniff]
+const preflight: readonly Header[] = [
+  ['access-control-allow-methods', 'GET, HEAD, OPTIONS'],
+  ['access-control-allow-headers', 'authorization, content-type, mcp-protocol-version'],
+  ['access-control-max-age', '600'],
+]
+
+function refuse(exchange: Exchange, status: number, description: string, wait?: number): void {
+  const retry: readonly Header[] = wait === undefined ? [] : [['retry-after', String(wait)]]
+  const error = status === 500 ? 'server_error' : status === 429 ? 'temporarily_unavailable' : 'invalid_request'
+  const body = JSON.stringify({ error, error_description: description })
+  exchange.reply(status, [['content-type', 'application/json'], noStore, ...open, ...retry], body)
+}

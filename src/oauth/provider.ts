@@ -1,0 +1,160 @@
+/**
+ * The authorization server (OAuth 2.1 as MCP 2026-07-28 asks for it): oidc-provider with what this board wants of it.
+ * Public clients alone, PKCE S256, resource indicators, codes of 60 s used once, refresh tokens that rotate; who signs in does
+ * so anew each time, by one signature (sign-in.ts), and no session of a browser stands for him.
+ */
+import type { KeyObject } from 'node:crypto'
+import Provider, { errors, interactionPolicy } from 'oidc-provider'
+import { scopes } from '../operations/operation.ts'
+import type { Outgoing } from '../outgoing/request.ts'
+import { adapterFor, type Records } from './records.ts'
+import type { SignedIn } from './sign-in.ts'
+
+export type ProviderOptions = {
+  /** Public address of the board: the issuer. */
+  readonly address: string
+  readonly signingKey: KeyObject
+  readonly cookieSecret: string
+  readonly records: Records
+  readonly outgoing: Pick<Outgoing, 'request'>
+  /** May one more client's metadata be fetched now? */
+  readonly mayFetch: () => boolean
+  /** The sign-in behind a grant; undefined: it is over. */
+  readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
+  /** A grant was revoked: logged out, or a token used twice. */
+  readonly revoked: (grantId: string) => void
+  readonly fault: (error: unknown) => void
+}
+
+export const accessSeconds = 3_600
+export const refreshSeconds = 2_592_000
+const codeSeconds = 60
+const interactionSeconds = 600
+const metadataBytesMax = 64 * 1024
+export const resourceOf = (address: string) => `${address}/mcp`
+const scopeText = scopes.join(' ')
+
+export function createProvider(options: ProviderOptions): Provider {
+  const { address, signingKey, records, signedIn } = options
+  const resource = resourceOf(address)
+  const policy = interactionPolicy.base()
+  const { Check } = interactionPolicy
+  const login = policy.get('login')!
+  login.checks.clear()
+  login.checks.add(
+    new Check('sign', 'A signature is needed', ({ oidc }) =>
+      oidc.result?.login === undefined ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT,
+    ),
+  )
+  // What may be done is in the signature itself.
+  policy.get('consent')!.checks.clear()
+  const provider = new Provider(address, {
+    adapter: adapterFor(records, () => new errors.InvalidGrant('grant request is invalid')),
+    jwks: { keys: [{ ...signingKey.export({ format: 'jwk' }), alg: 'EdDSA', use: 'sig', kid: 'board-oauth-1' }] },
+    enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
+    clientDefaults: {
+      id_token_signed_response_alg: 'EdDSA',
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+    },
+    clientAuthMethods: ['none'],
+    responseTypes: ['code'],
+    scopes: [...scopes],
+    claims: { sub: null },
+    subjectTypes: ['public'],
+    pkce: { required: () => true },
+    rotateRefreshToken: true,
+    issueRefreshToken: () => Promise.resolve(true),
+    findAccount: (_ctx: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    loadExistingGrant: (ctx: { oidc: { result?: { consent?: { grantId?: string } }; provider: Provider } }) => {
+      const grantId = ctx.oidc.result?.consent?.grantId
+      const { Grant } = ctx.oidc.provider as unknown as { Grant: { find(id: string): Promise<unknown> } }
+      return grantId === undefined ? undefined : Grant.find(grantId)
+    },
+    extraTokenClaims: async (_ctx: unknown, { grantId }: { grantId: string }) => {
+      const found = await signedIn(grantId)
+      if (found === undefined) throw new errors.InvalidGrant('the sign-in has ended')
+      return { delegation: found.delegation }
+    },
+    interactions: { policy, url: (_ctx: unknown, { uid }: { uid: string }) => `/oauth/interaction/${uid}` },
+    cookies: {
+      keys: [options.cookieSecret],
+      names: { session: '_oauth_session', interaction: '_oauth', resume: '_oauth_resume' },
+    },
+    clientBasedCORS: () => true,
+    routes: {
+      authorization: '/oauth/authorize',
+      token: '/oauth/token',
+      registration: '/oauth/register',
+      revocation: '/oauth/revoke',
+      jwks: '/oauth/jwks',
+      userinfo: '/oauth/userinfo',
+      end_session: '/oauth/end-session',
+    },
+    ttl: {
+      AccessToken: accessSeconds,
+      AuthorizationCode: codeSeconds,
+      RefreshToken: refreshSeconds,
+      Grant: refreshSeconds,
+      Interaction: interactionSeconds,
+      Session: interactionSeconds,
+      IdToken: accessSeconds,
+    },
+    renderError: (ctx: { body: unknown; type: string }, out: { error: string; error_description?: string }) => {
+      ctx.type = 'text/plain; charset=utf-8'
+      ctx.body = `${out.error}: ${out.error_description ?? 'this request cannot be carried out'}\n`
+    },
+    fetch: (url: string | URL, { headers }: { headers: Headers }) => fetched(options, String(url), headers),
+    fetchResponseBodyLimits: { 'client_id metadata document': metadataBytesMax },
+    features: {
+      devInteractions: { enabled: false },
+      userinfo: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      dPoP: { enabled: false },
+      rpInitiatedLogout: { enabled: false },
+      registration: { enabled: true, issueRegistrationAccessToken: false },
+      revocation: { enabled: true },
+      clientIdMetadataDocument: {
+        enabled: true,
+        ack: 'draft-02',
+        allowFetch: () => Promise.resolve(options.mayFetch()),
+      },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => resource,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx: unknown, asked: string) => {
+          if (asked !== resource) throw new errors.InvalidTarget()
+          return {
+            scope: scopeText,
+            audience: resource,
+            accessTokenTTL: accessSeconds,
+            accessTokenFormat: 'jwt',
+            jwt: { sign: { alg: 'EdDSA' } },
+          }
+        },
+      },
+    },
+  })
+  // Addresses in answers are those that people see, whatever stands between.
+  provider.proxy = true
+  provider.on('grant.revoked', (_ctx, grantId) => options.revoked(grantId))
+  provider.on('server_error', (_ctx, error) => options.fault(error))
+  return provider
+}
+
+/** What a client says of itself at its own address, by the guarded way out. */
+async function fetched({ outgoing }: ProviderOptions, url: string, headers: Headers): Promise<Response> {
+  const answer = await outgoing.request({
+    url,
+    headers: { accept: headers.get('accept') ?? 'application/json' },
+    totalMs: 2_500,
+    answerBytesMax: metadataBytesMax,
+  })
+  if (!answer.ok) throw new Error(answer.reason)
+  const given = new Headers()
+  for (const [name, values] of Object.entries(answer.headers))
+    for (const value of values ?? []) given.append(name, value)
+  return new Response(new Uint8Array(answer.body), { status: answer.status, headers: given })
+}

@@ -1,0 +1,158 @@
+/**
+ * Where the authorization server's library keeps its records. What has to outlive a restart lies with an actor, under the
+ * hash of its name and without the name itself (it is the secret); sessions and sign-ins under way are in memory.
+ */
+import { createHash } from 'node:crypto'
+import { type OauthKeep, oauthName } from '../../actors/oauth/oauth-records.ts'
+import { internalLetter } from '../command/own-letter.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+
+export type RecordsOptions = {
+  readonly actors: Pick<Actors, 'write'>
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  /** Identity id of the board: these records are its own. */
+  readonly boardIdentity: string
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+}
+
+type Payload = Readonly<Record<string, unknown>>
+type Kept = { readonly payload: Payload; readonly expires: number }
+
+/** Kinds that are durable. */
+const durable: ReadonlySet<string> = new Set(['Client', 'Grant', 'RefreshToken', 'AuthorizationCode', 'SignIn'])
+/** A client that nobody signs in with is forgotten after a day. */
+const unusedClientSeconds = 86_400
+const usedClientSeconds = 90 * 86_400
+/** Records in memory: sign-ins that are begun and not ended. */
+const passingMax = 10_000
+
+export class Records {
+  readonly #options: RecordsOptions
+  readonly #passing = new Map<string, Kept>()
+
+  constructor(options: RecordsOptions) {
+    this.#options = options
+  }
+
+  async keep(kind: string, name: string, payload: Payload, seconds?: number): Promise<void> {
+    const now = this.#options.wallSeconds()
+    if (!durable.has(kind)) {
+      if (this.#passing.size >= passingMax) this.#forget(now)
+      this.#passing.set(`${kind}:${name}`, { payload, expires: now + (seconds ?? unusedClientSeconds) })
+      return
+    }
+    const { jti: _, ...rest } = payload
+    await this.#say('oauth.keep', {
+      key: keyOf(kind, name),
+      payload: JSON.stringify(rest),
+      expires: now + (seconds ?? unusedClientSeconds),
+      grant: typeof payload.grantId === 'string' ? hashOf(payload.grantId) : '',
+    } satisfies OauthKeep)
+  }
+
+  /** A client that somebody signed in with stays. */
+  async keepClient(name: string): Promise<void> {
+    const found = await this.find('Client', name)
+    if (found !== undefined) await this.keep('Client', name, found, usedClientSeconds)
+  }
+
+  async find(kind: string, name: string): Promise<Payload | undefined> {
+    if (!durable.has(kind)) {
+      const found = this.#passing.get(`${kind}:${name}`)
+      return found !== undefined && this.#options.wallSeconds() < found.expires ? found.payload : undefined
+    }
+    const asked: ReadRequest = { op: 'oauth.find', args: { key: keyOf(kind, name) }, reader: '' }
+    const answer = await new Promise<ReadAnswer | NoAnswer>((resolve) => this.#options.read(asked, resolve))
+    if (answer === undefined || !answer.ok) throw new Error('the records of sign-ins could not be read')
+    const { payload, consumed } = JSON.parse(answer.json) as { payload?: string; consumed?: number }
+    if (payload === undefined) return undefined
+    const own = kind === 'Client' || kind === 'SignIn' ? {} : { jti: name }
+    return { ...(JSON.parse(payload) as Payload), ...own, ...(consumed === undefined ? {} : { consumed }) }
+  }
+
+  /** A record in memory by another of its fields. */
+  findBy(kind: string, field: string, value: string): Payload | undefined {
+    for (const [key, { payload, expires }] of this.#passing)
+      if (key.startsWith(`${kind}:`) && payload[field] === value && this.#options.wallSeconds() < expires)
+        return payload
+    return undefined
+  }
+
+  /** False: somebody else was first. */
+  async consume(kind: string, name: string): Promise<boolean> {
+    return (await this.#write('oauth.consume', { key: keyOf(kind, name) })) === 'done'
+  }
+
+  async drop(kind: string, name: string): Promise<void> {
+    if (!durable.has(kind)) this.#passing.delete(`${kind}:${name}`)
+    else await this.#say('oauth.drop', { key: keyOf(kind, name) })
+  }
+
+  async dropGrant(grant: string): Promise<void> {
+    await this.#say('oauth.drop', { grant: hashOf(grant) })
+  }
+
+  async #say(op: string, args: object): Promise<void> {
+    const said = await this.#write(op, args)
+    if (said !== 'done') throw new Error(`a record of a sign-in could not be kept: ${said}`)
+  }
+
+  #write(op: string, args: object): Promise<string> {
+    const letter = internalLetter(op, oauthName, this.#options.boardIdentity, args)
+    return new Promise((resolve) =>
+      this.#options.actors.write(letter, (answer) =>
+        resolve(answer === undefined ? 'no answer' : answer.ok ? 'done' : answer.refusal.message),
+      ),
+    )
+  }
+
+  #forget(now: number): void {
+    for (const [key, { expires }] of this.#passing) if (expires <= now) this.#passing.delete(key)
+    // Still full of those that are under way: the oldest goes.
+    if (this.#passing.size >= passingMax) this.#passing.delete(this.#passing.keys().next().value as string)
+  }
+}
+
+/** An adapter of the library for one kind of record. `used`: what to throw when a second use comes. */
+export function adapterFor(records: Records, used: () => Error) {
+  return class RecordAdapter {
+    readonly kind: string
+
+    constructor(kind: string) {
+      this.kind = kind
+    }
+
+    upsert(name: string, payload: Payload, seconds?: number): Promise<void> {
+      return records.keep(this.kind, name, payload, seconds)
+    }
+
+    find(name: string): Promise<Payload | undefined> {
+      return records.find(this.kind, name)
+    }
+
+    findByUid(uid: string): Promise<Payload | undefined> {
+      return Promise.resolve(records.findBy(this.kind, 'uid', uid))
+    }
+
+    findByUserCode(): Promise<undefined> {
+      return Promise.resolve(undefined)
+    }
+
+    async consume(name: string): Promise<void> {
+      if (!(await records.consume(this.kind, name))) throw used()
+    }
+
+    destroy(name: string): Promise<void> {
+      return records.drop(this.kind, name)
+    }
+
+    revokeByGrantId(grant: string): Promise<void> {
+      return records.dropGrant(grant)
+    }
+  }
+}
+
+const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url')
+const keyOf = (kind: string, name: string) => `${kind}:${hashOf(name)}`

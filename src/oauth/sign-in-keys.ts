@@ -1,0 +1,103 @@
+/**
+ * The keys of sign-ins: the only keys of anybody else's that this board holds. Each may do what its delegation says and no more.
+ *
+ * One file, mode 0600, outside of journals, snapshots and exports; leave it out of backups, whoever was signed in signs in
+ * again. Slots of 64 bytes:
+ *
+ *   4   "BSK1"
+ *   16  id of the delegation
+ *   32  seed of its Ed25519 key
+ *   12  zero
+ *
+ * A key is on disk before its delegation exists, and is written over with zeros in its own place when that ends.
+ */
+import { type KeyObject, sign } from 'node:crypto'
+import { dirname } from 'node:path'
+import { type DiskFile, fileExists, openFile, syncDirectory } from '../../storage/disk.ts'
+import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
+
+const slotBytes = 64
+const mark = Buffer.from('BSK1')
+
+export type SignInKey = { readonly publicKey: string; readonly sign: (bytes: Buffer) => Buffer }
+
+export class SignInKeys {
+  readonly #path: string
+  #file: DiskFile | undefined
+  readonly #keys = new Map<string, SignInKey & { readonly slot: number }>()
+  readonly #free: number[] = []
+  #slots = 0
+
+  constructor(path: string) {
+    this.#path = path
+    if (fileExists(path)) this.#read()
+  }
+
+  get(delegation: string): SignInKey | undefined {
+    return this.#keys.get(delegation)
+  }
+
+  get count(): number {
+    return this.#keys.size
+  }
+
+  /** Durable when it returns. */
+  keep(delegation: string, seed: Buffer): void {
+    const slot = this.#free.pop() ?? this.#slots++
+    const bytes = Buffer.concat([mark, Buffer.from(delegation, 'hex'), seed], slotBytes)
+    this.#write(slot, bytes)
+    bytes.fill(0)
+    this.#keys.set(delegation, { ...keyOf(seed), slot })
+  }
+
+  erase(delegation: string): void {
+    const found = this.#keys.get(delegation)
+    if (found === undefined) return
+    this.#keys.delete(delegation)
+    this.#write(found.slot, Buffer.alloc(slotBytes))
+    this.#free.push(found.slot)
+  }
+
+  /** Erases what is over. */
+  retain(isLive: (delegation: string) => boolean): void {
+    for (const delegation of [...this.#keys.keys()]) if (!isLive(delegation)) this.erase(delegation)
+  }
+
+  close(): void {
+    this.#file?.close()
+    this.#file = undefined
+  }
+
+  #read(): void {
+    this.#file = openFile(this.#path, 'write')
+    this.#slots = Math.ceil(this.#file.size() / slotBytes)
+    for (let slot = 0; slot < this.#slots; slot++) {
+      const bytes = Buffer.alloc(slotBytes)
+      this.#file.readAt(bytes, slot * slotBytes)
+      if (!bytes.subarray(0, 4).equals(mark)) {
+        this.#free.push(slot)
+        continue
+      }
+      const seed = Buffer.from(bytes.subarray(20, 52))
+      this.#keys.set(bytes.toString('hex', 4, 20), { ...keyOf(seed), slot })
+      bytes.fill(0)
+      seed.fill(0)
+    }
+  }
+
+  #write(slot: number, bytes: Buffer): void {
+    const isNew = this.#file === undefined
+    this.#file ??= openFile(this.#path, 'create')
+    this.#file.writeAt(bytes, slot * slotBytes)
+    this.#file.sync()
+    if (isNew) syncDirectory(dirname(this.#path))
+  }
+}
+
+function keyOf(seed: Buffer): SignInKey {
+  const key: KeyObject = privateKeyOf(seed)
+  return {
+    publicKey: rawPublicKeyOf(key).toString('base64url'),
+    sign: (bytes) => sign(null, bytes, key),
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Signs a sign-in in the browser: with the key of this browser (IndexedDB database `broadside`, store `keys`, entry `own`,
+ * a CryptoKey that nothing can read out), or with a signature that was made elsewhere. Only the signature leaves the page.
+ */
+const place = document.getElementById('sign-in')
+const at = (id) => document.getElementById(id)
+const say = (words) => {
+  at('said').textContent = words
+}
+
+/** @template Value @param {IDBRequest<Value>} request @returns {Promise<Value>} */
+const settled = (request) =>
+  new Promise((done, failed) => {
+    request.onsuccess = () => done(request.result)
+    request.onerror = () => failed(request.error)
+  })
+
+/** `{ publicKey, privateKey }` of this browser, or undefined. */
+const ownKey = async () => {
+  const opening = indexedDB.open('broadside', 1)
+  opening.onupgradeneeded = () => opening.result.createObjectStore('keys')
+  const database = await settled(opening)
+  return settled(database.transaction('keys').objectStore('keys').get('own'))
+}
+
+const base64url = (bytes) =>
+  btoa(String.fromCharCode(...new Uint8Array(bytes)))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+
+const address = `/oauth/interaction/${place.dataset.uid}`
+const asJson = { accept: 'application/json' }
+
+const ask = async (response) => {
+  const answer = await response.json()
+  if (!response.ok) throw new Error(answer.error_description ?? answer.error ?? 'the board refused this')
+  return answer
+}
+const challengeFor = async (publicKey) =>
+  (await ask(await fetch(`${address}?public_key=${encodeURIComponent(publicKey)}`, { headers: asJson }))).challenge
+const send = async (body) => {
+  const headers = { ...asJson, 'content-type': 'application/json' }
+  const { location: next } = await ask(await fetch(address, { method: 'POST', headers, body: JSON.stringify(body) }))
+  say('Done. You are being sent back.')
+  window.location.assign(next)
+}
+
+const onClick = (id, act) => {
+  const button = at(id)
+  button.addEventListener('click', async () => {
+    button.disabled = true
+    say('')
+    try {
+      await act()
+    } catch (error) {
+      say(`That did not work: ${error.message}.`)
+      button.disabled = false
+      return
+    }
+    if (id === 'show') button.disabled = false
+  })
+}
+
+const key = await ownKey().catch(() => undefined)
+if (key !== undefined) {
+  at('own').hidden = false
+  at('who').textContent = key.publicKey
+} else {
+  at('elsewhere').open = true
+}
+
+onClick('sign', async () => {
+  const challenge = await challengeFor(key.publicKey)
+  const signature = await crypto.subtle.sign('Ed25519', key.privateKey, new TextEncoder().encode(challenge))
+  await send({ public_key: key.publicKey, signature: base64url(signature) })
+})
+onClick('show', async () => {
+  at('bytes').value = await challengeFor(at('key').value.trim())
+})
+onClick('send', () => send({ public_key: at('key').value.trim(), signature: at('signature').value.trim() }))
+onClick('deny', () => send({ deny: true }))

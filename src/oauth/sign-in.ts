@@ -1,0 +1,155 @@
+/**
+ * A sign-in is one signature: over the bytes of a `delegation.create` whose `target` is a key made for this sign-in, whose
+ * `nonce` is the sign-in's own id, and whose `data` names the client, the host it sends its user back to and what it may do.
+ * Who signs it has both shown who he is and agreed, and the delegation can be shown to anybody afterwards.
+ *
+ * The new key is on disk before the delegation exists. Where that is refused, it is erased again.
+ */
+import { randomBytes, sign } from 'node:crypto'
+import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
+import type { Delegate, Delegates } from '../command/delegates.ts'
+import type { Front } from '../command/front.ts'
+import type { Reply } from '../command/reply.ts'
+import { commandId, signingBytes } from '../format/signing.ts'
+import { scopes as allScopes, type Scope } from '../operations/operation.ts'
+import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
+
+export type SignInOptions = {
+  readonly front: Pick<Front, 'execute'>
+  readonly serviceId: string
+  readonly delegates: Pick<Delegates, 'find' | 'isOver'>
+  readonly keys: SignInKeys
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+}
+
+/** Who asks, and for what: as it is shown, and as it is signed. */
+export type Asked = {
+  /** Id of the sign-in under way. */
+  readonly uid: string
+  readonly clientId: string
+  readonly clientName: string
+  readonly redirectHost: string
+  readonly scopes: readonly Scope[]
+}
+
+/** A sign-in that counts. */
+export type SignedIn = { readonly delegation: string; readonly delegate: Delegate; readonly key: SignInKey }
+
+export type Finished =
+  | { readonly ok: true; readonly delegation: string; readonly identity: string }
+  | { readonly ok: false; readonly code: string; readonly message: string }
+
+type Pending = { readonly seed: Buffer; timestamp: number; finished?: Extract<Finished, { ok: true }> }
+
+export const signInSeconds = 2_592_000
+const pendingMax = 10_000
+
+export class SignIns {
+  readonly #options: SignInOptions
+  readonly #pending = new Map<string, Pending>()
+
+  constructor(options: SignInOptions) {
+    this.#options = options
+  }
+
+  /** The text that this key has to sign, as UTF-8; good for as long as any signed command is. */
+  challenge(asked: Asked, publicKey: string): string {
+    const pending = this.#pendingOf(asked.uid)
+    pending.timestamp = this.#options.wallSeconds()
+    return this.#bytes(asked, pending, publicKey).toString('utf8')
+  }
+
+  /** Takes the signature over the newest challenge. */
+  async finish(
+    asked: Asked,
+    { publicKey, signature, address }: { publicKey: string; signature: string; address: string },
+  ): Promise<Finished> {
+    const pending = this.#pendingOf(asked.uid)
+    if (pending.finished !== undefined) return pending.finished
+    if (pending.timestamp === 0) return { ok: false, code: 'wrong_state', message: 'ask for the challenge first' }
+    const bytes = this.#bytes(asked, pending, publicKey)
+    const delegation = commandId(bytes).eventId
+    const { command } = JSON.parse(bytes.toString('utf8')) as { command: object }
+    const key = privateKeyOf(pending.seed)
+    const proof = sign(null, bytes, key).toString('base64url')
+    const { keys, delegates } = this.#options
+    if (keys.get(delegation) === undefined) keys.keep(delegation, pending.seed)
+    const reply = await this.#execute({ ...command, signature, proof }, address)
+    if (reply?.status !== 200) {
+      // Of an unknown outcome the delegation may exist: then its key is of use to nobody, and goes all the same.
+      keys.erase(delegation)
+      return refusedBy(reply)
+    }
+    const identity = delegates.find(delegation)?.identity
+    if (identity === undefined) return refusedBy(undefined)
+    pending.finished = { ok: true, delegation, identity }
+    return pending.finished
+  }
+
+  /** The sign-in behind a delegation, while it counts and its key is there. */
+  of(delegation: string): SignedIn | undefined {
+    const { delegates, keys } = this.#options
+    const delegate = delegates.find(delegation)
+    const key = keys.get(delegation)
+    if (delegate === undefined || key === undefined || delegates.isOver(delegate)) return undefined
+    return { delegation, delegate, key }
+  }
+
+  #pendingOf(uid: string): Pending {
+    const known = this.#pending.get(uid)
+    if (known !== undefined) return known
+    if (this.#pending.size >= pendingMax) this.#pending.delete(this.#pending.keys().next().value as string)
+    const made = { seed: randomBytes(32), timestamp: 0 }
+    this.#pending.set(uid, made)
+    return made
+  }
+
+  #bytes(asked: Asked, { seed, timestamp }: Pending, publicKey: string): Buffer {
+    const { uid, clientId, clientName, redirectHost, scopes } = asked
+    const data = {
+      schema: 1,
+      scopes,
+      ...(clientName === '' ? {} : { label: clientName }),
+      client_id: clientId,
+      ...(redirectHost === '' ? {} : { redirect_host: redirectHost }),
+    }
+    return signingBytes(this.#options.serviceId, {
+      operation: 'delegation.create',
+      public_key: publicKey,
+      timestamp,
+      nonce: uid,
+      target: rawPublicKeyOf(privateKeyOf(seed)).toString('base64url'),
+      ttl: signInSeconds,
+      data: JSON.stringify(data),
+    })
+  }
+
+  #execute(command: object, address: string): Promise<Reply | undefined> {
+    const body = Buffer.from(JSON.stringify(command))
+    return new Promise((resolve) => this.#options.front.execute(body, { via: 'oauth', address }, resolve))
+  }
+}
+
+/** The scopes that were asked for and exist; of none, what one needs every day. */
+export function scopesAsked(text: string | undefined, everyday: readonly Scope[]): readonly Scope[] {
+  const asked = new Set((text ?? '').split(' '))
+  const known = allScopes.filter((scope) => asked.has(scope))
+  return known.length === 0 ? everyday : known
+}
+
+/** What a name of somebody else's choosing becomes before it is signed and shown: one line of bounded length. */
+export function nameShown(text: string | undefined): string {
+  return (text ?? '')
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
+    .trim()
+    .slice(0, 64)
+    .trim()
+}
+
+function refusedBy(reply: Reply | undefined): Finished {
+  if (reply === undefined)
+    return { ok: false, code: 'overloaded', message: 'the board gave no answer: begin the sign-in again' }
+  const { error } = JSON.parse(reply.body) as { error: { code: string; message: string } }
+  return { ok: false, code: error.code, message: error.message }
+}

@@ -1,0 +1,14 @@
+/** What the authorization server reads of what it keeps: one record by its key. Asked by the board alone. */
+import type { OauthKeep } from '../../../actors/oauth/oauth-records.ts'
+import { type Act, fromFrame } from '../../../actors/record.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+
+export const oauthReads: Reads = { 'oauth.find': find }
+
+function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const found = state.oauth.find(String(args.key), now())
+  if (found === undefined) return ok({})
+  const { facts } = fromFrame(frame(0, found.place)) as Act
+  const { payload } = facts as OauthKeep
+  return ok({ payload, ...(found.consumedAt === 0 ? {} : { consumed: found.consumedAt }) })
+}

@@ -62,8 +62,8 @@ export function stateOf(entry: Entry | undefined, now: number): State {
   const last = entry?.lastProbe
   if (last === undefined) return 'unknown'
   if (now - last.at > staleProbeSeconds) return 'stale'
-  if (last.verdict === 'unreachable' || last.verdict === 'not_x402') return 'down'
-  return last.verdict === 'degraded' || last.mismatch.length > 0 ? 'degraded' : 'up'
+  if (last.verdict === 'unreachable') return 'down'
+  return last.verdict === 'degraded' || last.verdict === 'not_x402' || last.mismatch.length > 0 ? 'degraded' : 'up'
 }
 
 /** `lab 19/20 ok (lower edge 0.76)`, or ''. */

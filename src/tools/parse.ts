@@ -53,7 +53,7 @@ const doors: readonly (readonly [rule: RegExp, door: string])[] = [
 const type = /\b(?:type:(agent|service|offering|site)s?\b|(agent|service|offering|site)s?\s+(?=that\b|for\b|to\b))/u
 const category = /\bcategory:([a-z-]+)/u
 const signUp =
-  /\b(?:sign[\s-]?up|signup|register|registration|create an? account|open an? account|get (?:an? )?(?:api )?key|where (?:can|do) i join|onboard)\b/u
+  /\b(?:sign[\s-]?up|signup|register|registration|create (?:an? )?account|open (?:an? )?account|get (?:an? )?(?:api )?key|where (?:can|do) i join|onboard)\b/u
 
 const stopWords: ReadonlySet<string> = new Set(
   'a an the for to of that which can i me need want find tool tools api apis service services and or with is are my please'.split(

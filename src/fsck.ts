@@ -6,7 +6,8 @@
  */
 import { createHash } from 'node:crypto'
 import { parseEntry } from '../actors/entry.ts'
-import { decodeLogFrame, entriesOf, type LogFrame } from '../actors/log-frame.ts'
+import { nameOf } from '../actors/log-book.ts'
+import { decodeLogFrame, type LogFrame } from '../actors/log-frame.ts'
 import {
   commandSha,
   frameEntries,
@@ -19,32 +20,17 @@ import {
   PUBLIC,
   RecordType,
 } from '../actors/record.ts'
-import { openCheckpoint } from '../storage/checkpoint.ts'
-import { type DiskFile, fileExists, openFile } from '../storage/disk.ts'
 import { verifyJournal } from '../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../storage/journal.ts'
-import { CompactRange, HASH_BYTES, writeLeafHash } from '../storage/merkle.ts'
-import { parseVkey, type VerifierKey } from '../storage/note.ts'
 import { createNoteKey } from '../storage/note-signer.ts'
-import {
-  blobsDirectory,
-  logDirectory,
-  logKeyFile,
-  nodesFile,
-  readFacts,
-  readSecret,
-  shardDirectory,
-} from './board-directory.ts'
+import { blobsDirectory, logDirectory, logKeyFile, readFacts, readSecret, shardDirectory } from './board-directory.ts'
 import { BlobCheck } from './fsck-blobs.ts'
+import { type Finding, LogChainCheck } from './fsck-log.ts'
+import { closedLogs, type LogIdentity } from './signed-log.ts'
 
 const nothing = Buffer.alloc(0)
 
-export type Finding = {
-  /** `damage`: what was promised is not there. `derived`: made again at the next start. */
-  readonly kind: 'damage' | 'derived'
-  readonly where: string
-  readonly what: string
-}
+export type { Finding } from './fsck-log.ts'
 
 export type FsckOptions = {
   readonly path: string
@@ -88,15 +74,14 @@ export function checkBoard(options: FsckOptions): FsckResult {
     ends.push(check.nextSeq - 1)
   }
   if (damages > 0) return { frames, bytes, leaves: 0, damages }
-  const vkey = parseVkey(createNoteKey(facts.origin, readSecret(logKeyFile(options.path))).vkey)
-  if (!vkey.ok) throw new Error(vkey.problem)
-  const leaves = new LogCheck(options, { ends, vkey: vkey.value, tell }).run()
+  const leaves = new LogCheck(options, { ends, origin: facts.origin, tell }).run()
   return { frames, bytes, leaves, damages }
 }
 
 type Setting = {
   readonly ends: readonly number[]
-  readonly vkey: VerifierKey
+  /** Of the first log, from board.json. */
+  readonly origin: string
   readonly tell: (finding: Finding) => void
 }
 
@@ -104,12 +89,8 @@ class LogCheck {
   readonly #options: FsckOptions
   readonly #setting: Setting
   readonly #shards: JournalReader[]
-  readonly #range = new CompactRange()
   readonly #covered: number[]
   readonly #blobs: BlobCheck
-  readonly #nodes: DiskFile | undefined
-  #nodesAt = 0
-  #nodesAgree = true
 
   constructor(options: FsckOptions, setting: Setting) {
     this.#options = options
@@ -122,9 +103,6 @@ class LogCheck {
       reader.advance(setting.ends[shard]!)
       return reader
     })
-    const path = nodesFile(logDirectory(options.path))
-    if (fileExists(path)) this.#nodes = openFile(path, 'read')
-    else setting.tell({ kind: 'derived', where: path, what: 'missing: it is made again at the next start' })
   }
 
   /** Leaves checked. */
@@ -133,42 +111,18 @@ class LogCheck {
     const through = this.#setting.ends.at(-1)!
     const log = JournalReader.open(logDirectory(path))
     log.advance(through)
+    const { origin, tell } = this.#setting
+    const logs = identitiesOf(path, origin, log)
+    const chain = new LogChainCheck({ directory: logDirectory(path), logs, tell })
     for (const frame of log.scan(1, through)) {
-      this.#frame(frame)
+      const decoded = decodeLogFrame(frame)
+      chain.take(frame, decoded, this.#entriesFromShards(decoded, `log frame ${frame.seq}`))
       onProgress(frame.seq, through)
     }
     this.#blobs.end()
     log.close()
     for (const shard of this.#shards) shard.close()
-    this.#nodes?.close()
-    if (!this.#nodesAgree)
-      this.#setting.tell({
-        kind: 'derived',
-        where: nodesFile(logDirectory(path)),
-        what: 'node hashes differ from the recomputed ones: it is made again at the next start',
-      })
-    return this.#range.size
-  }
-
-  #frame(frame: Frame): void {
-    const where = `log frame ${frame.seq}`
-    const log = decodeLogFrame(frame)
-    if (log.firstLeaf !== this.#range.size)
-      this.#damage(where, `begins at leaf ${log.firstLeaf} after ${this.#range.size}`)
-    const entries = [...entriesOf(log)]
-    const made = this.#entriesFromShards(log, where)
-    if (made.length !== entries.length || made.some((entry, i) => !entry.equals(entries[i]!)))
-      this.#damage(where, 'its entries are not those of the records it covers')
-    const hashes = Buffer.alloc(entries.length * HASH_BYTES)
-    for (const [i, entry] of entries.entries()) writeLeafHash(entry, hashes, i * HASH_BYTES)
-    const nodes = Buffer.alloc(hashes.length * 2 + HASH_BYTES * 54)
-    this.#compareNodes(nodes.subarray(0, this.#range.append(hashes, nodes)))
-    if (log.size !== this.#range.size || !log.root.equals(this.#range.root()))
-      this.#damage(where, `its root at size ${log.size} is not that of its entries`)
-    const opened = openCheckpoint(log.checkpoint, this.#setting.vkey)
-    if (!opened.ok) this.#damage(where, `its checkpoint is not good: ${opened.problem}`)
-    else if (opened.value.size !== log.size || !opened.value.root.equals(log.root))
-      this.#damage(where, 'its checkpoint names another size or root')
+    return chain.end()
   }
 
   #entriesFromShards(log: LogFrame, where: string): Buffer[] {
@@ -220,15 +174,17 @@ class LogCheck {
       this.#damage(where, 'its signature is not good')
   }
 
-  #compareNodes(expected: Buffer): void {
-    if (this.#nodes === undefined || !this.#nodesAgree) return
-    const found = Buffer.alloc(expected.length)
-    const count = this.#nodes.readAt(found, this.#nodesAt)
-    this.#nodesAt += expected.length
-    if (count < expected.length || !found.equals(expected)) this.#nodesAgree = false
-  }
-
   #damage(where: string, what: string): void {
     this.#setting.tell({ kind: 'damage', where, what })
   }
+}
+
+/** Every log of the board, oldest first: the closed ones as the newest log lists them, and the one that the key signs for. */
+function identitiesOf(path: string, first: string, log: JournalReader): LogIdentity[] {
+  const closed = closedLogs(log)
+  const newest = log.read(log.through)
+  const checkpoint = newest === undefined ? '' : decodeLogFrame(newest).checkpoint
+  const origin = closed.length === 0 ? first : checkpoint.slice(0, checkpoint.indexOf('\n'))
+  const { vkey } = createNoteKey(origin, readSecret(logKeyFile(path, closed.length === 0 ? '' : nameOf(origin))))
+  return [...closed.map((each) => ({ origin: each.origin, vkey: each.vkey })), { origin, vkey }]
 }

@@ -139,6 +139,17 @@ export class SignedLog {
     this.#dropOldKeys()
   }
 
+  /** The path between two sizes of a log of this board. */
+  consistency(origin: string, from: number, to: number): Buffer[] {
+    const tree = TreeReader.open(this.#nodes(origin))
+    try {
+      tree.advance(to)
+      return tree.consistencyPath(from, to)
+    } finally {
+      tree.close()
+    }
+  }
+
   /** File of the key of a log of this board. */
   #keyFile(origin: string): string {
     return logKeyFile(this.#options.dataDirectory, origin === this.#options.origin ? '' : nameOf(origin))
@@ -242,6 +253,19 @@ export class SignedLog {
 
 function rootOf({ checkpoint }: ClosedLog): Buffer {
   return Buffer.from(checkpoint.split('\n')[2]!, 'base64')
+}
+
+/**
+ * The origin behind this one: the next letter, or the first one of a new year; undefined: the letters of this year are used up.
+ *
+ * @param now Unix seconds; a clock that was set back does not bring an old year again
+ */
+export function nextOrigin(origin: string, now: number): string | undefined {
+  const name = nameOf(origin)
+  const year = Number(name.slice(0, 4))
+  const thisYear = Math.max(year, new Date(now * 1000).getUTCFullYear())
+  const letter = thisYear > year ? 'a' : String.fromCharCode(name.charCodeAt(4) + 1)
+  return letter > 'z' ? undefined : `${origin.slice(0, -name.length)}${thisYear}${letter}`
 }
 
 /** `host/log/2026a`, the first line of a checkpoint. */

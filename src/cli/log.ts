@@ -1,0 +1,52 @@
+/** `broadside log rotate`: closes the log of a stopped board, and begins the next one under a new key. */
+import { resolve } from 'node:path'
+import { explainFailure } from '../failure.ts'
+import { type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
+import { grouped, inertLine } from './terminal.ts'
+
+export const logCommand: Command = {
+  name: 'log',
+  summary:
+    'log rotate closes the log of a stopped board for ever and begins the next one under a new key. The closed log is served as before; its last entry names the next one, whose first entry names its end. Environment: as of serve (DATA_DIR, MARK_FILE, WITNESS_POLICY).',
+  usage: 'log rotate [--data DIR]',
+  optionHelp: [['--data DIR', 'the board’s directory (default DATA_DIR or ./data)']],
+  example: 'broadside log rotate --data ./data',
+  options: { data: { type: 'string' } },
+  positionals: { min: 1, max: 1 },
+  async run(args, terminal) {
+    if (args.positionals[0] !== 'rotate') throw new UsageError('Usage: broadside log rotate [--data DIR]')
+    const [{ readConfig }, { rotateLog }, { readFacts }, { lockDirectory }] = await Promise.all([
+      import('../config.ts'),
+      import('../log-rotation.ts'),
+      import('../board-directory.ts'),
+      import('../../storage/lock.ts'),
+    ])
+    try {
+      const config = readConfig()
+      const data = args.text('data')
+      const dataDirectory = data === undefined ? config.dataDirectory : resolve(data)
+      readFacts(dataDirectory)
+      const lock = await lockDirectory(dataDirectory)
+      try {
+        const { closed, next } = await rotateLog({
+          ...config,
+          dataDirectory,
+          now: terminal.clock.wallSeconds(),
+          report: (level, event, facts) => {
+            if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)
+          },
+        })
+        terminal.out(
+          `${closed.origin} is closed with ${grouped(closed.size)} entries, and its key is removed.\n` +
+            `${next.origin} follows it, with the key\n\n  ${next.vkey}\n\n` +
+            'Readers who pinned the old key find the new one in the last entry of the old log. Witnesses have to be told it.\n',
+        )
+        return exitCodes.ok
+      } finally {
+        lock.release()
+      }
+    } catch (error) {
+      throw new CommandFailed(explainFailure(error).problem)
+    }
+  },
+}

@@ -1,0 +1,157 @@
+/**
+ * The log's part of the full check: sizes, roots, checkpoints and node hashes of every log, and what ties a closed one to the
+ * next. Frames are taken in their order; which entries each of them must have says the caller, who read the records.
+ */
+import { nameOf } from '../actors/log-book.ts'
+import {
+  type ClosedLog,
+  closedBefore,
+  closeFrameType,
+  entriesOf,
+  type LogFrame,
+  openFrameType,
+} from '../actors/log-frame.ts'
+import { nextOf, previousOf } from '../actors/log-rotation.ts'
+import { openCheckpoint } from '../storage/checkpoint.ts'
+import { type DiskFile, fileExists, openFile } from '../storage/disk.ts'
+import type { Frame } from '../storage/journal.ts'
+import { CompactRange, HASH_BYTES, writeLeafHash } from '../storage/merkle.ts'
+import { parseVkey, type VerifierKey } from '../storage/note.ts'
+import { nodesFile } from './board-directory.ts'
+
+export type Finding = {
+  /** `damage`: what was promised is not there. `derived`: made again at the next start. */
+  readonly kind: 'damage' | 'derived'
+  readonly where: string
+  readonly what: string
+}
+
+export type LogCheckOptions = {
+  /** Of the log's journal and its tree files. */
+  readonly directory: string
+  /** Every log of the board, oldest first. */
+  readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
+  readonly tell: (finding: Finding) => void
+}
+
+export class LogChainCheck {
+  readonly #options: LogCheckOptions
+  /** Place of the log that the frames have come to. */
+  #at = -1
+  #range = new CompactRange()
+  #key: VerifierKey | undefined
+  #nodes: DiskFile | undefined
+  #nodesAt = 0
+  #nodesAgree = true
+  #first = 1
+  /** The close entry's log, once it was taken. */
+  #ended: ClosedLog | undefined
+  #leaves = 0
+
+  constructor(options: LogCheckOptions) {
+    this.#options = options
+    this.#begin(1)
+  }
+
+  /** `made`: the entries of the records that this frame covers. */
+  take(frame: Frame, log: LogFrame, made: readonly Buffer[]): void {
+    const where = `log frame ${frame.seq}`
+    const entries = [...entriesOf(log)]
+    if (log.type === openFrameType) this.#opened(frame, entries[0], where)
+    else if (this.#ended !== undefined) this.#damage(where, `it follows the frame that closed ${this.#ended.origin}`)
+    if (log.firstLeaf !== this.#range.size)
+      this.#damage(where, `begins at leaf ${log.firstLeaf} after ${this.#range.size}`)
+    const isOfRecords = log.type !== openFrameType && log.type !== closeFrameType
+    const expected = isOfRecords ? made.length : 1
+    if (entries.length !== expected || made.some((entry, i) => !isOfRecords || !entry.equals(entries[i]!)))
+      this.#damage(where, 'its entries are not those of the records it covers')
+    const hashes = Buffer.alloc(entries.length * HASH_BYTES)
+    for (const [i, entry] of entries.entries()) writeLeafHash(entry, hashes, i * HASH_BYTES)
+    const nodes = Buffer.alloc(hashes.length * 2 + HASH_BYTES * 54)
+    this.#compareNodes(nodes.subarray(0, this.#range.append(hashes, nodes)))
+    this.#leaves += entries.length
+    if (log.size !== this.#range.size || !log.root.equals(this.#range.root()))
+      this.#damage(where, `its root at size ${log.size} is not that of its entries`)
+    this.#checkSigned(log, where)
+    if (log.type === closeFrameType) this.#closed(frame, log, entries[0], where)
+  }
+
+  /** Ends the check; the leaves of all logs. */
+  end(): number {
+    this.#endNodes()
+    return this.#leaves
+  }
+
+  #checkSigned(log: LogFrame, where: string): void {
+    if (this.#key === undefined) return this.#damage(where, 'no key is known that could have signed its checkpoint')
+    const opened = openCheckpoint(log.checkpoint, this.#key)
+    if (!opened.ok) this.#damage(where, `its checkpoint is not good: ${opened.problem}`)
+    else if (opened.value.size !== log.size || !opened.value.root.equals(log.root))
+      this.#damage(where, 'its checkpoint names another size or root')
+  }
+
+  #closed(frame: Frame, log: LogFrame, entry: Buffer | undefined, where: string): void {
+    const { origin, vkey } = this.#options.logs[this.#at]!
+    this.#ended = { origin, vkey, size: log.size, checkpoint: log.checkpoint, first: this.#first, last: frame.seq }
+    const next = this.#options.logs[this.#at + 1]
+    const named = entry === undefined ? undefined : nextOf(entry)
+    // Where the rotation was cut short the next log is not there yet: the next start opens it.
+    if (named === undefined || (next !== undefined && (named.origin !== next.origin || named.vkey !== next.vkey)))
+      this.#damage(where, 'its entry does not name the log that follows')
+  }
+
+  #opened(frame: Frame, entry: Buffer | undefined, where: string): void {
+    const ended = this.#ended
+    const previous = entry === undefined ? undefined : previousOf(entry)
+    const isTied =
+      ended !== undefined &&
+      previous?.origin === ended.origin &&
+      previous.size === ended.size &&
+      previous.root.equals(this.#range.root()) &&
+      JSON.stringify(closedBefore(frame).at(-1)) === JSON.stringify(ended)
+    if (!isTied) this.#damage(where, 'it does not name the end of the log before')
+    this.#endNodes()
+    this.#begin(frame.seq)
+  }
+
+  #begin(first: number): void {
+    this.#at++
+    this.#first = first
+    this.#ended = undefined
+    this.#range = new CompactRange()
+    const vkey = parseVkey(this.#options.logs[this.#at]?.vkey ?? '')
+    this.#key = vkey.ok ? vkey.value : undefined
+    this.#nodesAt = 0
+    this.#nodesAgree = true
+    const path = this.#nodesPath()
+    this.#nodes = fileExists(path) ? openFile(path, 'read') : undefined
+    if (this.#nodes === undefined) this.#derived('missing')
+  }
+
+  #endNodes(): void {
+    this.#nodes?.close()
+    if (!this.#nodesAgree) this.#derived('node hashes differ from the recomputed ones')
+  }
+
+  #compareNodes(expected: Buffer): void {
+    if (this.#nodes === undefined || !this.#nodesAgree) return
+    const found = Buffer.alloc(expected.length)
+    const count = this.#nodes.readAt(found, this.#nodesAt)
+    this.#nodesAt += expected.length
+    if (count < expected.length || !found.equals(expected)) this.#nodesAgree = false
+  }
+
+  #nodesPath(): string {
+    const { directory, logs } = this.#options
+    return nodesFile(directory, this.#at === 0 ? '' : nameOf(logs[this.#at]?.origin ?? ''))
+  }
+
+  #derived(what: string): void {
+    const where = this.#nodesPath()
+    this.#options.tell({ kind: 'derived', where, what: `${what}: it is made again at the next start` })
+  }
+
+  #damage(where: string, what: string): void {
+    this.#options.tell({ kind: 'damage', where, what })
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Rotation: the log of a stopped board is closed for ever, and the next one begins under a new key.
+ *
+ * In this order, each step durable before the next; a crash between any two is finished by the same command or by the next
+ * start of the board:
+ *
+ *   1  witnesses are asked, and the mark is compared: an old copy of the directory is not rotated
+ *   2  the key file of the next log
+ *   3  the last frame of the old log, whose entry names the next log and its key, and the first frame of the new one, whose
+ *      entry names the end of the old one: one write, one sync each
+ *   4  the old key is removed: nobody signs for a closed log again
+ *   5  the mark names both logs, and witnesses sign both heads
+ */
+import { randomBytes } from 'node:crypto'
+import { nameOf } from '../actors/log-book.ts'
+import { fileExists, writeAtomic } from '../storage/disk.ts'
+import { logKeyFile, readFacts, UnusableDirectory } from './board-directory.ts'
+import type { Config } from './config.ts'
+import { Heads } from './heads.ts'
+import { readMark } from './mark.ts'
+import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
+
+export type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
+
+export type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
+  /** Unix seconds. */
+  readonly now: number
+  readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, and what SignedLog.open throws. */
+export async function rotateLog(options: RotationOptions): Promise<Rotated> {
+  const { dataDirectory, now, report } = options
+  const markFile = options.markFile === '' ? `${dataDirectory}.mark` : options.markFile
+  const facts = readFacts(dataDirectory)
+  const log = SignedLog.open({
+    dataDirectory,
+    origin: facts.origin,
+    segmentBytesMax: options.segmentBytesMax,
+    mark: readMark(markFile),
+    begin: () => {
+      throw new UnusableDirectory(`${dataDirectory} holds no signed log yet: start the board once.`)
+    },
+    report,
+  })
+  try {
+    const old = { origin: log.origin, vkey: log.vkey }
+    const next = nextOrigin(old.origin, now)
+    if (next === undefined)
+      throw new UnusableDirectory(`The letters of this year are used up: ${old.origin} can be closed next year.`)
+    await agreed(options, markFile, log)
+    const keyFile = logKeyFile(dataDirectory, nameOf(next))
+    if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
+    log.rotate(next, now)
+    await agreed(options, markFile, log)
+    const { size } = log.closed.at(-1)!
+    return { closed: { ...old, size }, next: { origin: log.origin, vkey: log.vkey } }
+  } finally {
+    log.close()
+  }
+}
+
+/** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */
+async function agreed(
+  { dataDirectory, witnessPolicy }: RotationOptions,
+  markFile: string,
+  log: SignedLog,
+): Promise<void> {
+  const head = { size: log.newest.size, checkpoint: log.newest.checkpoint }
+  const heads = new Heads({
+    witnessPolicy,
+    witnessLogs: '',
+    markFile,
+    dataDirectory,
+    logs: log.identities,
+    closed: log.closed,
+    publicHost: '',
+    consistency: async (origin, from, to) => log.consistency(origin, from, to),
+    onRollback: () => {},
+  })
+  await heads.begin(head)
+  await heads.close(head)
+}

@@ -26,7 +26,7 @@ import { type Frame, Journal } from '../storage/journal.ts'
 import { EMPTY_ROOT, leafHash } from '../storage/merkle.ts'
 import { parseVkey, signNote } from '../storage/note.ts'
 import { createNoteKey, type NoteKey } from '../storage/note-signer.ts'
-import type { TreeWriter } from '../storage/tree.ts'
+import { TreeWriter } from '../storage/tree.ts'
 import { TreeReader } from '../storage/tree-reader.ts'
 import { logDirectory, logKeyFile, nodesFile, readSecret, UnusableDirectory } from './board-directory.ts'
 import { checkMark } from './mark.ts'
@@ -239,7 +239,8 @@ export class SignedLog {
     this.#closed = closed
     this.#key = key
     this.#newest = decodeLogFrame(this.journal.read(this.journal.nextSeq - 1)!)
-    this.#tree = this.#openTree()
+    this.#tree = TreeWriter.open(this.#nodes(next.origin), 0)
+    this.#tree.append([leafHash(first)])
     this.#options.report('info', 'log.rotated', { closed: ended.origin, size, next: next.origin })
   }
 

@@ -16,7 +16,7 @@ export type SignatureToCheck = {
   readonly whose: string
 }
 
-export type LeafClaim = { readonly index: number; readonly leafHash: Buffer }
+export type LeafClaim = { readonly origin: string; readonly index: number; readonly leafHash: Buffer }
 
 export type CheckedLine = {
   readonly kind: 'event' | 'tombstone' | 'rotation'
@@ -29,7 +29,6 @@ export type CheckedLine = {
   readonly renamed: readonly Renamed[]
   /** The key is not the one that the author's id is the hash of, and no rotation seen so far ties them. */
   readonly isUntied: boolean
-  readonly origin: string | undefined
   readonly serviceId: string | undefined
 }
 
@@ -194,7 +193,7 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
     return bad('supersedes is not 32 hex digits')
   const version = supersedes === undefined ? undefined : { id: String(event), original: supersedes }
   const log = recordOf(value.log)
-  if (log.state === 'none') return { ok: true, line: { kind, leaves: [], origin: undefined, version, ...facts } }
+  if (log.state === 'none') return { ok: true, line: { kind, leaves: [], version, ...facts } }
   const isRotation = kind === 'rotation'
   if (!isRotation && (typeof value.room !== 'string' || !Number.isSafeInteger(value.seq))) {
     return bad('room or seq is missing')
@@ -209,7 +208,7 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
     if (typeof redaction === 'string') return bad(`of the redaction, ${redaction}`)
     leaves.push(redaction)
   }
-  return { ok: true, line: { kind, leaves, origin: log.origin as string, version, ...facts } }
+  return { ok: true, line: { kind, leaves, version, ...facts } }
 }
 
 /** The leaf that a record says it is, with what else its entry has to say; a string says what is wrong. */
@@ -226,7 +225,7 @@ function leafOf(
   const event = command.slice(0, 32)
   const more = target === undefined ? {} : { target }
   const entry = formatEntry({ kind, event, room, seq, time: time as number, command, ...more })
-  return { index: log.index as number, leafHash: leafHash(entry) }
+  return { origin: log.origin, index: log.index as number, leafHash: leafHash(entry) }
 }
 
 function recordOf(value: unknown): Fields {

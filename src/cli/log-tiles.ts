@@ -13,12 +13,14 @@ import { fetchBytes } from './mirror-follow.ts'
 import { rootOfHashes } from './mirror-store.ts'
 
 export class LogTiles {
+  readonly origin: string
   readonly size: number
   readonly #prefix: string
   /** Upper tiles by level and index; they are few. */
   readonly #upper = new Map<string, Buffer>()
 
-  private constructor(prefix: string, size: number) {
+  private constructor(origin: string, prefix: string, size: number) {
+    this.origin = origin
     this.#prefix = prefix
     this.size = size
   }
@@ -29,7 +31,7 @@ export class LogTiles {
     const opened = openCheckpoint((await fetchBytes(`${prefix}/checkpoint`)).toString('utf8'), key)
     if (!opened.ok) throw new Unverified(`The checkpoint at ${prefix} does not verify: ${opened.problem}.`)
     const { size, root } = opened.value
-    const tiles = new LogTiles(prefix, size)
+    const tiles = new LogTiles(key.name, prefix, size)
     const edges = new Map<number, Buffer>()
     for (let level = 0; tileNodes(level, size) > 0; level++) {
       const nodes = tileNodes(level, size)

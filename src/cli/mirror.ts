@@ -1,8 +1,10 @@
 /** `broadside mirror`: keeps a verified copy of any C2SP log as static files, and brings it up to date. */
+import { type Next, nextOf } from '../../actors/log-rotation.ts'
 import { parseVkey } from '../../storage/note.ts'
+import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { type Command, CommandFailed, exitCodes, Unverified, UsageError } from './command-line.ts'
 import { followLog } from './mirror-follow.ts'
-import { MirrorStore } from './mirror-store.ts'
+import { entriesIn, MirrorStore } from './mirror-store.ts'
 import { Progress } from './progress.ts'
 import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 
@@ -43,11 +45,26 @@ export const mirrorCommand: Command = {
         `${inertLine(key.value.name)}: ${grouped(found.size)} entries verified, ${grouped(found.size - found.before)} of them new ` +
           `(${bytesText(found.bytesFetched)} in ${durationText(progress.secondsSpent())}), checkpoint signed by the log, ${note}\n`,
       )
+      const next = followedBy(store, found.size)
+      if (next !== undefined)
+        terminal.out(
+          `This log is closed: ${inertLine(next.origin)} follows it, with the key ${inertLine(next.vkey)}\n` +
+            'Mirror that one into another directory, with --vkey.\n',
+        )
       return exitCodes.ok
     } finally {
       progress.clear()
     }
   },
+}
+
+/** What the last entry of a closed log names: proved like every entry of it. */
+function followedBy(store: MirrorStore, size: number): Next | undefined {
+  if (size === 0) return undefined
+  const index = Math.floor((size - 1) / TILE_WIDTH)
+  const bundle = store.read({ kind: 'entries', level: 0, index, width: size - index * TILE_WIDTH })
+  const last = bundle === undefined ? undefined : entriesIn(bundle)?.at(-1)
+  return last === undefined ? undefined : nextOf(last)
 }
 
 /** The key that was given, or kept from the first time, or that the board names. */

@@ -5,21 +5,18 @@
  * give the root, which must be the checkpoint's, and each line's entry must hash to the leaf it names. The board is
  * not asked, and nothing in the file is believed that does not follow from signatures and hashes.
  */
-import { decodeBase64 } from '../../storage/base64.ts'
-import { openCheckpoint, type ParsedCheckpoint, parseCheckpoint } from '../../storage/checkpoint.ts'
-import { CompactRange } from '../../storage/merkle.ts'
-import { parseNote, type VerifierKey } from '../../storage/note.ts'
+import type { ParsedCheckpoint } from '../../storage/checkpoint.ts'
+import type { VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { chooseBackend } from '../verify/choose.ts'
 import type { VerdictCallback } from '../verify/verifier.ts'
 import { checkLine, KeyOwners, type Renamed, type SignatureToCheck } from './event-check.ts'
-import { LeafClaims } from './leaf-claims.ts'
+import { ExportLogs } from './export-logs.ts'
 import { type Line, lineBytesMax } from './lines.ts'
 import type { LogTiles } from './log-tiles.ts'
 
 /** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
 const pendingMax = 2048
-const leavesPerLineMax = 4096
 
 export type ExportFailure = { readonly line: number; readonly reason: string }
 
@@ -33,6 +30,10 @@ export type ExportReport = {
   leaves: number
   /** Leaves that a line of the file is the entry of. */
   named: number
+  /** Logs that are closed in the file, each tied to the one that follows it. */
+  closedLogs: number
+  /** Leaves that a line of a part names in a log of another key than the one given. */
+  elsewhere: number
   /** Size of the head that the lines of a part were proved against, leaf by leaf; undefined = they were not. */
   provedAt: number | undefined
   /** Lines of a part that only the rest could settle: whose key it is, or which event a version's id stands for. */
@@ -83,13 +84,8 @@ export async function verifyExport(options: ExportVerifyOptions): Promise<Export
 class ExportVerification {
   readonly #options: ExportVerifyOptions
   readonly #owners = new KeyOwners()
-  readonly #claims = new LeafClaims()
-  readonly #range = new CompactRange()
-  /** What CompactRange writes for storage, which nobody needs here. */
-  readonly #nodes = Buffer.alloc(leavesPerLineMax * 64 + 54 * 32)
+  readonly #logs: ExportLogs
   readonly #report: ExportReport = emptyReport()
-  #origin: string | undefined
-  #areLeavesBroken = false
   /** Id of a later version -> its original. */
   readonly #versions = new Map<string, string>()
   readonly #renamed: (Renamed & { readonly line: number })[] = []
@@ -99,6 +95,7 @@ class ExportVerification {
 
   constructor(options: ExportVerifyOptions) {
     this.#options = options
+    this.#logs = new ExportLogs({ logKey: options.logKey, fail: (line, reason) => this.#fail(line, reason) })
   }
 
   async run(): Promise<ExportReport> {
@@ -114,6 +111,11 @@ class ExportVerification {
     await this.#until(0)
     this.#settle()
     this.#finish()
+    report.leaves = this.#logs.leaves
+    report.named = this.#logs.named
+    report.closedLogs = this.#logs.closed
+    report.checkpoint = this.#logs.checkpoint
+    report.isSignedByLog = this.#logs.isSigned
     if (!report.hasEnd && this.#options.tiles !== undefined) await this.#prove(this.#options.tiles)
     return report
   }
@@ -126,12 +128,13 @@ class ExportVerification {
       return this.#fail(number, 'the line is not JSON in UTF-8')
     }
     if (this.#report.hasEnd) return this.#fail(number, 'a line follows the end line')
-    if (value.type === 'leaves') return this.#takeLeaves(number, value)
+    if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
+    if (value.type === 'log') return this.#logs.takeClosed(number, value)
     if (value.type === 'end') return this.#takeEnd(number, value)
     if (value.type !== 'event' && value.type !== 'tombstone' && value.type !== 'rotation') {
-      return this.#fail(number, 'the type is not event, tombstone, rotation, leaves or end')
+      return this.#fail(number, 'the type is not event, tombstone, rotation, leaves, log or end')
     }
-    if (this.#report.leaves > 0) return this.#fail(number, 'an event stands after the leaves')
+    if (this.#logs.leaves > 0) return this.#fail(number, 'an event stands after the leaves')
     this.#takeRecord(number, value)
   }
 
@@ -142,14 +145,13 @@ class ExportVerification {
     else report.rotations += 1
     const check = checkLine(value, this.#owners)
     if (!check.ok) return this.#fail(number, check.problem)
-    const { leaves, origin, serviceId, signatures, version, renamed, isUntied } = check.line
+    const { leaves, serviceId, signatures, version, renamed, isUntied } = check.line
     if (serviceId !== undefined) {
       report.serviceId ??= serviceId
       if (serviceId !== report.serviceId)
         return this.#fail(number, 'it was signed for another board than the lines before')
     }
-    if (origin !== undefined) this.#sameOrigin(number, origin)
-    for (const { index, leafHash } of leaves) this.#claims.add(index, leafHash, number)
+    for (const { index, leafHash, origin } of leaves) this.#logs.claim(origin, index, leafHash, number)
     if (version !== undefined) this.#versions.set(version.id, version.original)
     for (const each of renamed) this.#renamed.push({ ...each, line: number })
     if (isUntied) this.#untied.push(number)
@@ -168,67 +170,22 @@ class ExportVerification {
     })
   }
 
-  #takeLeaves(number: number, value: Record<string, unknown>): void {
-    const report = this.#report
-    if (report.leaves === 0) this.#claims.sort()
-    const hashes = decodeBase64(String(value.hashes))
-    if (
-      hashes === undefined ||
-      hashes.length === 0 ||
-      hashes.length % 32 !== 0 ||
-      hashes.length > leavesPerLineMax * 32
-    ) {
-      this.#areLeavesBroken = true
-      return this.#fail(number, `hashes is not base64 of 1 to ${leavesPerLineMax} hashes of 32 bytes`)
-    }
-    if (value.start !== report.leaves) {
-      this.#areLeavesBroken = true
-      return this.#fail(
-        number,
-        `the leaves begin at ${String(value.start)}, not where the last ended, at ${report.leaves}`,
-      )
-    }
-    this.#sameOrigin(number, String(value.origin))
-    report.named += this.#claims.compare(report.leaves, hashes, (line, index) => {
-      this.#fail(line, `its entry is not leaf ${index} of the log`)
-    })
-    this.#range.append(hashes, this.#nodes)
-    report.leaves += hashes.length / 32
-  }
-
   #takeEnd(number: number, value: Record<string, unknown>): void {
     const report = this.#report
     report.hasEnd = true
     const records = report.events + report.tombstones + report.rotations
     if (value.count !== records)
       this.#fail(number, `the end line counts ${String(value.count)} records; there are ${records}`)
-    const note = parseNote(String(value.checkpoint))
-    const parsed = note.ok ? parseCheckpoint(note.value.text) : note
-    if (!parsed.ok) return this.#fail(number, `the checkpoint cannot be read: ${parsed.problem}`)
-    report.checkpoint = parsed.value
-    this.#sameOrigin(number, parsed.value.origin)
-    if (parsed.value.size !== report.leaves) {
-      this.#fail(number, `the checkpoint is of ${parsed.value.size} leaves; the file has ${report.leaves}`)
-    } else if (!this.#range.root().equals(parsed.value.root)) {
-      this.#fail(number, 'the root of the leaves is not the root that the checkpoint signs')
-    }
-    const { logKey } = this.#options
-    if (logKey === undefined) return
-    const opened = openCheckpoint(String(value.checkpoint), logKey)
-    report.isSignedByLog = opened.ok
-    if (!opened.ok) this.#fail(number, `the checkpoint does not verify: ${opened.problem}`)
+    this.#logs.takeEnd(number, String(value.checkpoint))
   }
 
   #finish(): void {
     const report = this.#report
     if (!report.hasEnd) {
-      if (report.leaves > 0) this.#fail(report.lines, 'the file is cut short: it has leaves but no end line')
+      if (this.#logs.leaves > 0) this.#fail(report.lines, 'the file is cut short: it has leaves but no end line')
       return
     }
-    // Leaves that were not read are one fault, not one for each line that names them.
-    if (this.#areLeavesBroken) return
-    if (report.leaves === 0) this.#claims.sort()
-    this.#claims.remaining((line, index) => this.#fail(line, `leaf ${index}, which it names, is beyond the checkpoint`))
+    this.#logs.finish()
   }
 
   /** What a line says by another line's word: in a part of an export that other line may be missing. */
@@ -247,22 +204,23 @@ class ExportVerification {
     }
   }
 
-  /** Every leaf that a line names, held against the log's own tiles. */
+  /** Every leaf that a line names, held against the tiles of its log. Of another log than theirs nothing is known here. */
   async #prove(tiles: LogTiles): Promise<void> {
     const report = this.#report
-    this.#claims.sort()
-    for (const tile of this.#claims.tiles(TILE_WIDTH, tiles.size)) {
-      report.named += this.#claims.compare(tile * TILE_WIDTH, await tiles.leaves(tile), (line, index) => {
-        this.#fail(line, `its entry is not leaf ${index} of the log`)
-      })
-    }
-    this.#claims.remaining((line, index) => this.#fail(line, `leaf ${index}, which it names, is beyond the checkpoint`))
     report.provedAt = tiles.size
-  }
-
-  #sameOrigin(number: number, origin: string): void {
-    this.#origin ??= origin
-    if (origin !== this.#origin) this.#fail(number, `the log is ${origin}; the lines before name ${this.#origin}`)
+    for (const [origin, claims] of this.#logs.claims) {
+      claims.sort()
+      if (origin !== tiles.origin) {
+        report.elsewhere += claims.count
+        continue
+      }
+      for (const tile of claims.tiles(TILE_WIDTH, tiles.size)) {
+        report.named += claims.compare(tile * TILE_WIDTH, await tiles.leaves(tile), (line, index) => {
+          this.#fail(line, `its entry is not leaf ${index} of the log`)
+        })
+      }
+      claims.remaining((line, index) => this.#fail(line, `leaf ${index}, which it names, is beyond the checkpoint`))
+    }
   }
 
   #fail(line: number, reason: string): void {
@@ -291,6 +249,8 @@ function emptyReport(): ExportReport {
     signatures: 0,
     leaves: 0,
     named: 0,
+    closedLogs: 0,
+    elsewhere: 0,
     provedAt: undefined,
     unsettled: 0,
     hasEnd: false,

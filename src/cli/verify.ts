@@ -227,10 +227,20 @@ function rowsOf(
       'leaves',
       `${grouped(leaves)}; ${grouped(named)} are lines of this file, ${grouped(others)} other entries`,
     ])
+    if (report.closedLogs > 0)
+      rows.push([
+        'closed logs',
+        `${grouped(report.closedLogs)}, each tied to the one that follows it by both their entries`,
+      ])
     rows.push(['checkpoint', checkpointText(isSignedByLog, key)])
   } else if (report.provedAt !== undefined) {
     const of = `${grouped(report.named)} leaves under the signed root of ${grouped(report.provedAt)}, by the log’s tiles`
     rows.push(['inclusion', `${of}: verified, ${keyText(key, 'the board')}`])
+    if (report.elsewhere > 0)
+      rows.push([
+        'other logs',
+        `${grouped(report.elsewhere)} leaves are in logs that another key signs: NOT CHECKED, give that key with --vkey`,
+      ])
   } else {
     rows.push([
       'inclusion',

@@ -1,0 +1,207 @@
+/**
+ * The logs of an export, checked as their leaves come: the root of every log, its last head, and what ties a closed log to
+ * the one that follows it.
+ *
+ * One pinned key is enough for all of them. Forward: the last entry of a closed log names the next log and its key. Backward:
+ * the first entry of a log names the size and root of the one before, so who trusts the newer head trusts the older root.
+ */
+import { nextOf, previousOf } from '../../actors/log-rotation.ts'
+import { decodeBase64 } from '../../storage/base64.ts'
+import { openCheckpoint, type ParsedCheckpoint, parseCheckpoint } from '../../storage/checkpoint.ts'
+import { CompactRange, leafHash } from '../../storage/merkle.ts'
+import { parseNote, parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { LeafClaims } from './leaf-claims.ts'
+
+export const leavesPerLineMax = 4096
+
+export type ExportLogsOptions = {
+  /** The key that is pinned, of any of the logs. */
+  readonly logKey: VerifierKey | undefined
+  readonly fail: (line: number, reason: string) => void
+}
+
+/** What a closed log says of the next one, and the leaf that the next one must begin with. */
+type Tie = { readonly origin: string; readonly open: Buffer }
+
+export class ExportLogs {
+  /** Leaves in the file. */
+  leaves = 0
+  /** Leaves that a line of the file is the entry of. */
+  named = 0
+  /** Logs that are closed in the file. */
+  closed = 0
+  /** The newest head in the file. */
+  checkpoint: ParsedCheckpoint | undefined
+  /** Undefined: no key to check with. */
+  isSigned: boolean | undefined
+  readonly #options: ExportLogsOptions
+  readonly #claims = new Map<string, LeafClaims>()
+  readonly #keys = new Map<string, VerifierKey>()
+  /** What CompactRange writes for storage, which nobody needs here. */
+  readonly #nodes = Buffer.alloc(leavesPerLineMax * 64 + 54 * 32)
+  #range = new CompactRange()
+  #last = Buffer.alloc(0)
+  /** Of the log whose leaves are read. */
+  #origin: string | undefined
+  #tie: Tie | undefined
+  #areLeavesBroken = false
+
+  constructor(options: ExportLogsOptions) {
+    this.#options = options
+    if (options.logKey !== undefined) this.#keys.set(options.logKey.name, options.logKey)
+  }
+
+  /** A line says that it is this leaf of that log. */
+  claim(origin: string, index: number, hash: Uint8Array, line: number): void {
+    const claims = this.#claims.get(origin) ?? new LeafClaims()
+    this.#claims.set(origin, claims)
+    claims.add(index, hash, line)
+  }
+
+  /** Claims by the log that they are of. */
+  get claims(): ReadonlyMap<string, LeafClaims> {
+    return this.#claims
+  }
+
+  takeLeaves(number: number, value: Readonly<Record<string, unknown>>): void {
+    const hashes = decodeBase64(String(value.hashes))
+    if (
+      hashes === undefined ||
+      hashes.length === 0 ||
+      hashes.length % 32 !== 0 ||
+      hashes.length > leavesPerLineMax * 32
+    ) {
+      this.#areLeavesBroken = true
+      return this.#fail(number, `hashes is not base64 of 1 to ${leavesPerLineMax} hashes of 32 bytes`)
+    }
+    const origin = String(value.origin)
+    if (this.#origin === undefined) this.#begin(number, origin, hashes.subarray(0, 32))
+    else if (origin !== this.#origin)
+      this.#fail(number, `the log is ${origin}; the leaves before are of ${this.#origin}`)
+    if (value.start !== this.#range.size) {
+      this.#areLeavesBroken = true
+      return this.#fail(
+        number,
+        `the leaves begin at ${String(value.start)}, not where the last ended, at ${this.#range.size}`,
+      )
+    }
+    const claims = this.#claims.get(this.#origin!)
+    this.named +=
+      claims?.compare(this.#range.size, hashes, (line, index) => {
+        this.#fail(line, `its entry is not leaf ${index} of the log`)
+      }) ?? 0
+    this.#range.append(hashes, this.#nodes)
+    this.#last = Buffer.from(hashes.subarray(-32))
+    this.leaves += hashes.length / 32
+  }
+
+  /** A log ends here, and another follows it. */
+  takeClosed(number: number, value: Readonly<Record<string, unknown>>): void {
+    if (this.#origin === undefined || value.origin !== this.#origin)
+      return this.#fail(number, `it closes ${String(value.origin)}, whose leaves do not stand before it`)
+    const parsed = this.#takeHead(number, String(value.checkpoint))
+    const close = decodeBase64(String(value.close))
+    const open = decodeBase64(String(value.open))
+    const next = close === undefined ? undefined : nextOf(close)
+    const previous = open === undefined ? undefined : previousOf(open)
+    if (close === undefined || next === undefined || !leafHash(close).equals(this.#last))
+      return this.#fail(number, 'its close entry is not the last leaf of the log')
+    const isTied =
+      parsed !== undefined &&
+      previous?.origin === parsed.origin &&
+      previous.size === parsed.size &&
+      previous.root.equals(parsed.root)
+    if (open === undefined || !isTied)
+      return this.#fail(number, 'the first entry of the next log does not name the end of this one')
+    const key = parseVkey(next.vkey)
+    const isTrusted = this.#isSignedBy(number, String(value.checkpoint), this.#origin) === true
+    if (isTrusted && key.ok && key.value.name === next.origin) this.#keys.set(next.origin, key.value)
+    this.#endClaims()
+    this.#tie = { origin: next.origin, open: leafHash(open) }
+    this.#origin = undefined
+    this.#range = new CompactRange()
+    this.closed += 1
+  }
+
+  /** The end line: the head of the last log. */
+  takeEnd(number: number, checkpoint: string): void {
+    if (this.#origin === undefined && this.#tie !== undefined)
+      this.#fail(number, `the leaves of ${this.#tie.origin}, which follows, are missing`)
+    const parsed = this.#takeHead(number, checkpoint)
+    if (parsed === undefined) return
+    this.checkpoint = parsed
+    this.#origin ??= parsed.origin
+    const { logKey } = this.#options
+    if (logKey === undefined) return
+    this.isSigned = this.#isSignedBy(number, checkpoint, parsed.origin)
+    if (this.isSigned !== undefined) return
+    // A key of a log that is not among these: the checkpoint is of another one.
+    this.isSigned = false
+    const opened = openCheckpoint(checkpoint, logKey)
+    if (!opened.ok) this.#fail(number, `the checkpoint does not verify: ${opened.problem}`)
+  }
+
+  /** Every line has been read. */
+  finish(): void {
+    // Leaves that were not read are one fault, not one for each line that names them.
+    if (this.#areLeavesBroken) return
+    this.#endClaims()
+    for (const [origin, claims] of this.#claims) {
+      claims.sort()
+      claims.remaining((line) => this.#fail(line, `it names the log ${origin}, whose leaves are not in the file`))
+    }
+  }
+
+  #begin(number: number, origin: string, first: Buffer): void {
+    this.#origin = origin
+    this.#claims.get(origin)?.sort()
+    const tie = this.#tie
+    if (tie === undefined) {
+      const [named] = this.#claims.keys()
+      if (named === undefined || this.#claims.has(origin)) return
+      this.#areLeavesBroken = true
+      return this.#fail(number, `the log is ${origin}; the lines before name ${named}`)
+    }
+    if (tie.origin !== origin) this.#fail(number, `the leaves are of ${origin}, but the log before names ${tie.origin}`)
+    else if (!tie.open.equals(first)) this.#fail(number, `the first leaf of ${origin} is not the entry that opens it`)
+  }
+
+  #takeHead(number: number, checkpoint: string): ParsedCheckpoint | undefined {
+    const note = parseNote(checkpoint)
+    const parsed = note.ok ? parseCheckpoint(note.value.text) : note
+    if (!parsed.ok) {
+      this.#fail(number, `the checkpoint cannot be read: ${parsed.problem}`)
+      return undefined
+    }
+    const { origin, size, root } = parsed.value
+    if (this.#origin !== undefined && origin !== this.#origin)
+      this.#fail(number, `the log is ${origin}; the lines before name ${this.#origin}`)
+    else if (size !== this.#range.size)
+      this.#fail(number, `the checkpoint is of ${size} leaves; the file has ${this.#range.size}`)
+    else if (!this.#range.root().equals(root))
+      this.#fail(number, 'the root of the leaves is not the root that the checkpoint signs')
+    return parsed.value
+  }
+
+  /** Undefined: no key of this log is known. */
+  #isSignedBy(number: number, checkpoint: string, origin: string): boolean | undefined {
+    const key = this.#keys.get(origin)
+    if (key === undefined) return undefined
+    const opened = openCheckpoint(checkpoint, key)
+    if (!opened.ok) this.#fail(number, `the checkpoint does not verify: ${opened.problem}`)
+    return opened.ok
+  }
+
+  #endClaims(): void {
+    const origin = this.#origin
+    if (origin === undefined) return
+    const claims = this.#claims.get(origin)
+    if (this.#range.size === 0) claims?.sort()
+    claims?.remaining((line, index) => this.#fail(line, `leaf ${index}, which it names, is beyond the checkpoint`))
+    this.#claims.delete(origin)
+  }
+
+  #fail(line: number, reason: string): void {
+    this.#options.fail(line, reason)
+  }
+}

@@ -6,7 +6,7 @@ import { type Page, type PageRequest, shown } from './page.ts'
 import { facts, pager } from './pieces/listing.ts'
 import { nameOf, person } from './pieces/person.ts'
 import { postHtml } from './pieces/post.ts'
-import { excerpt } from './pieces/text.ts'
+import { beginning } from './pieces/text.ts'
 import { countOf, when } from './pieces/time.ts'
 
 const postsOfThread = 100
@@ -31,17 +31,17 @@ export const event: Page = {
     const { events } = thread
     const target = asked.supersedes ?? asked.event_id
     const root = events.find(({ event_id: each }) => each === thread.root_id)
-    const words = excerpt(asked.text ?? 'A post whose text is gone', 70)
+    const words = beginning(asked, 70) ?? 'A post whose text is gone'
     const isHere = events.some(({ event_id: each }) => each === target)
     const tree = await treeOf(events, target)
     return shown({
       title: `${nameOf(asked.author)}: ${words}`,
-      description: excerpt(asked.text ?? 'The text of this post is gone; its place, author and proof stay.', 200),
+      description: beginning(asked, 200) ?? 'The text of this post is gone; its place, author and proof stay.',
       section: 'rooms',
       preview: `/e/${asked.event_id}/preview.png`,
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
-<h1>${root?.event_id === target || root?.text === undefined ? words : excerpt(root.text, 70)}</h1>`,
+<h1>${(root === undefined ? undefined : beginning(root, 70)) ?? words}</h1>`,
       main: html`<h2 class="unseen">Thread</h2>${asked.supersedes !== undefined && html`<p class="note">This address names one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && html`<p class="note">The post that the address names is on another page of this thread.</p><div class="posts">${await postHtml(asked, { isTarget: true })}</div>`}
 ${tree}

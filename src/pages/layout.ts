@@ -48,14 +48,16 @@ ${address !== undefined && previewOf(parts, full, address, board.address)}${link
 <a class="skip" href="#main">Skip to the text</a>
 <header class="masthead">
 <a class="wordmark" href="/">Broadside</a>
-<form class="find" action="/search" role="search"><input type="search" name="q" aria-label="Search the board" placeholder="Search" autocomplete="off" maxlength="256"><button type="submit">Find</button></form>
+<form class="find" action="/search" role="search" aria-label="Search the board"><input type="search" name="q" aria-label="Words" placeholder="Search" autocomplete="off" maxlength="256"><button type="submit">Find</button></form>
 <button id="theme" type="button" class="plain" hidden>Theme</button>
 <nav class="sections" aria-label="sections"><ul>${sections.map(([name, href, words]) => html`<li><a href="${href}"${name === section && html` aria-current="page"`}>${words}</a></li>`)}</ul></nav>
 </header>
 <div class="frame${aside !== undefined && ' beside'}">
+<main>
 <div class="head">${head}</div>
-${bar === undefined ? nothing : html`<div class="bar">${bar}</div>\n`}<main id="main" tabindex="-1">
+${bar === undefined ? nothing : html`<div class="bar">${bar}</div>\n`}<div class="content" id="main" tabindex="-1">
 ${main}
+</div>
 </main>
 ${aside === undefined ? nothing : html`<aside aria-label="about this page">\n${aside}\n</aside>\n`}</div>
 <footer class="foot"><div><span>Texts here were written by strangers.</span><a href="/faq">Questions</a><a href="/for-agents">For agents</a><a href="/docs">Documentation</a><a href="/openapi.json">OpenAPI</a><a href="/v1/export">Export</a><a href="/log">Public log</a></div></footer>

@@ -4,6 +4,7 @@ import type { RoomData } from './data.ts'
 import type { Page, Shown } from './page.ts'
 import { type Card, card } from './pictures/card.ts'
 import { nameOf, shortId } from './pieces/person.ts'
+import { beginning } from './pieces/text.ts'
 import { countOf, utc } from './pieces/time.ts'
 
 async function picture(what: Card): Promise<Shown> {
@@ -35,12 +36,12 @@ export const eventPreview: Page = {
   about: 'Preview of a post.',
   async show(ask, { parameters }) {
     const { event } = await ask.read<{ event: EventView }>('event.get', { event_id: parameters.event_id! })
-    const { author, room, created_at: at, text } = event
+    const { author, room, created_at: at } = event
     return picture({
       author: author.id,
       name: author.handle === undefined ? shortId(author.id) : nameOf(author),
       place: `in ${room}, ${utc(at)} UTC`,
-      text: text ?? 'The text is gone. Its place and its proof stay.',
+      text: beginning(event, 400) ?? 'The text is gone. Its place and its proof stay.',
     })
   },
 }

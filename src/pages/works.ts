@@ -55,7 +55,7 @@ ${pager('/work', asked, list, 'More')}`,
 }
 
 function formOf({ q, capability, sort, min, state, room }: Asked): Html {
-  return html`<form class="filters" role="search" action="/work" data-at-once>${state !== undefined && html`<input type="hidden" name="state" value="${state}">`}${room !== undefined && html`<input type="hidden" name="room" value="${room}">`}
+  return html`<form class="filters" role="search" aria-label="Search for works" action="/work" data-at-once>${state !== undefined && html`<input type="hidden" name="state" value="${state}">`}${room !== undefined && html`<input type="hidden" name="room" value="${room}">`}
 <label class="wide">Words<input type="search" name="q" value="${q ?? ''}" maxlength="256"></label>
 <label>Tag<input type="text" name="capability" value="${capability ?? ''}" maxlength="64" size="10"></label>
 <label>Pays at least<input type="text" name="min" inputmode="numeric" pattern="[1-9][0-9]*" value="${min ?? ''}" size="8"></label>

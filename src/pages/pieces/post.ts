@@ -6,7 +6,7 @@ import type { EventView } from '../../views/event.ts'
 import { type Html, html, joined, pathTo } from '../html.ts'
 import { markdown } from './markdown.ts'
 import { nameOf, person, shortId } from './person.ts'
-import { excerpt, textHtml } from './text.ts'
+import { beginning, textHtml } from './text.ts'
 import { bytes, countOf, when } from './time.ts'
 
 /** Characters of one text in a list: half a screen; the whole stands on the post's own page. */
@@ -61,7 +61,7 @@ function contextOf(
   const words =
     answered === undefined
       ? undefined
-      : html`<span>${nameOf(answered.author)}: ${excerpt(answered.text ?? '(gone)', 80)}</span>`
+      : html`<span>${nameOf(answered.author)}: ${beginning(answered, 80) ?? '(gone)'}</span>`
   const reply =
     parent !== undefined &&
     showsParent === true &&

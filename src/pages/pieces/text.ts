@@ -49,3 +49,18 @@ export function excerpt(text: string, charactersMax: number): string {
 export function withCode(text: string): Html {
   return html`${text.split('`').map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`
 }
+
+/** How a post begins, without the marks of Markdown where it is written in it. */
+export function beginning(
+  { text, format }: { text?: string; format?: string },
+  charactersMax: number,
+): string | undefined {
+  if (text === undefined) return undefined
+  if (format !== 'markdown') return excerpt(text, charactersMax)
+  const words = text
+    .slice(0, charactersMax * 8)
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/^(#{1,6}|>|[-*+]|\d+\.)\s+/gm, '')
+    .replace(/[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}/g, '')
+  return excerpt(words, charactersMax)
+}

@@ -1,0 +1,234 @@
+/**
+ * Pages in a real browser: live over lost connections, open to everybody (axe-core), readable without scripts, and deaf to what
+ * strangers wrote. With SCREENSHOTS=directory every page is kept there as a picture, at two widths and in both themes.
+ */
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { corpusAbsent, corpusTexts } from '../src/search/corpus-rows.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { person } from '../support/client.ts'
+import { ada, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const pictures = process.env.SCREENSHOTS ?? ''
+const directory = boardDirectory()
+let board: Board
+let shown: Shown
+
+beforeAll(async () => {
+  board = await startBoard({ directory })
+  shown = await fillBoard(board.address)
+})
+afterAll(() => shown?.client.close())
+
+/** Rows of the corpus that are shown. */
+const rowsMax = Number(process.env.PAGE_ROWS ?? 400)
+const toolPaths = ['/tools', '/tools?q=hash', '/tools/broadside:hash']
+const themes = ['light', 'dark'] as const
+const widths = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 900 } } as const
+
+/** What the browser has that Node has not. */
+type Window = { readonly axe: { run(options: object): Promise<{ violations: readonly Violation[] }> } }
+type Violation = { readonly id: string; readonly help: string; readonly nodes: readonly { readonly html: string }[] }
+
+/** A way to the board that can be cut. */
+async function cuttable(port: number): Promise<{ address: string; cut: () => void; close: () => void }> {
+  const open = new Set<Socket>()
+  const server: Server = createServer((near) => {
+    const far = connect(port, '127.0.0.1')
+    open.add(near)
+    near.on('close', () => open.delete(near))
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      one.on('error', () => other.destroy())
+      one.on('close', () => other.destroy())
+      one.pipe(other)
+    }
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port: at } = server.address() as { port: number }
+  const cut = () => {
+    for (const socket of open) socket.destroy()
+  }
+  return {
+    address: `http://127.0.0.1:${at}`,
+    cut,
+    close: () => {
+      cut()
+      server.close()
+    },
+  }
+}
+
+const numbersOn = async (page: Page): Promise<number[]> => {
+  const texts = await page.locator('[data-live-room] .text').allTextContents()
+  return texts.flatMap((text) => /^live (\d+)$/.exec(text)?.slice(1).map(Number) ?? [])
+}
+
+describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrowser)}`, () => {
+  test('a hundred posts arrive while the lobby is open, over a lost connection: all, once, in order', async () => {
+    const way = await cuttable(board.port)
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${way.address}/room/lobby`)
+    await page.waitForSelector('#live[data-state=on]')
+    for (let n = 0; n < 100; n++) {
+      await shown.client.post(ada, { text: `live ${n}` })
+      if (n === 40) way.cut()
+    }
+    await expect.poll(() => numbersOn(page), { timeout: 30_000 }).toEqual(Array.from({ length: 100 }, (_, n) => 99 - n))
+    expect(complaints.filter((each) => !/ERR_|Failed to load/.test(each))).toEqual([])
+    way.close()
+  })
+
+  test('what is edited or taken back changes where it stands, also what happened while the connection was gone', async () => {
+    const way = await cuttable(board.port)
+    const { client } = shown
+    const ids = await Promise.all(
+      ['to edit', 'to redact', 'to redact unheard'].map(
+        async (text) => (await client.post(ada, { room: 'changing', text })).data.event_id!,
+      ),
+    )
+    const page = await openPage()
+    await page.goto(`${way.address}/room/changing`)
+    await page.waitForSelector('#live[data-state=on]')
+    const textOf = (id: string) => page.locator(`#e-${id} .text`).textContent()
+    const supersedes = JSON.stringify({ schema: 1, supersedes: ids[0] })
+    await client.post(ada, { room: 'changing', text: 'edited', data: supersedes })
+    await client.command(ada, { operation: 'event.redact', event_id: ids[1]!, reason: 'gone' })
+    await expect.poll(() => textOf(ids[0]!)).toBe('edited')
+    await expect.poll(() => textOf(ids[1]!)).toContain('The text is gone: gone')
+    way.cut()
+    await client.command(ada, { operation: 'event.redact', event_id: ids[2]!, reason: 'unheard' })
+    await expect.poll(() => textOf(ids[2]!), { timeout: 20_000 }).toContain('The text is gone: unheard')
+    way.close()
+  })
+
+  test.each(themes)('axe-core finds nothing wrong on any page, %s', async (colorScheme) => {
+    const page = await openPage({ colorScheme, viewport: widths.desktop, bypassCSP: true })
+    const wrong: string[] = []
+    for (const path of [...shown.paths, ...toolPaths, '/nowhere']) {
+      await page.goto(board.address + path)
+      await page.evaluate(axe)
+      const { violations } = await page.evaluate(() =>
+        (globalThis as unknown as Window).axe.run({ resultTypes: ['violations'] }),
+      )
+      for (const { id, help, nodes } of violations)
+        wrong.push(`${path} ${id}: ${help}: ${nodes[0]?.html.slice(0, 160)}`)
+    }
+    expect(wrong).toEqual([])
+  })
+
+  test.each(Object.entries(widths))(
+    'no page scrolls sideways, and each is kept as a picture, %s',
+    async (name, viewport) => {
+      if (pictures !== '') mkdirSync(pictures, { recursive: true })
+      const wide: string[] = []
+      for (const colorScheme of pictures === '' ? (['light'] as const) : themes) {
+        const page = await openPage({ colorScheme, viewport })
+        for (const path of [...shown.paths, ...toolPaths, '/nowhere']) {
+          await page.goto(board.address + path)
+          const [scroll, inner] = await page.evaluate(() => {
+            const { document, innerWidth } = globalThis as unknown as {
+              document: { documentElement: { scrollWidth: number } }
+              innerWidth: number
+            }
+            return [document.documentElement.scrollWidth, innerWidth] as const
+          })
+          if (scroll > inner) wide.push(`${path}: ${scroll} > ${inner}`)
+          const file = `${name}-${colorScheme}${path.replace(/[^\w.-]+/g, '-').replace(/[0-9a-f]{32,64}/, 'id')}.png`
+          if (pictures !== '') await page.screenshot({ path: join(pictures, file), fullPage: true })
+        }
+      }
+      expect(wide).toEqual([])
+    },
+  )
+
+  test('without JavaScript everything is read, and nothing pretends to work', async () => {
+    const page = await openPage({ javaScriptEnabled: false })
+    await page.goto(`${board.address}/e/${shown.post}`)
+    expect(await page.locator('article.post').count()).toBe(12)
+    expect(await page.locator('button[data-copy-from]').isVisible()).toBe(false)
+    expect(await page.locator('#theme').isVisible()).toBe(false)
+    expect(await page.locator('time').first().textContent()).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d UTC$/)
+    await page.fill('input[name=q]', 'deeper')
+    await page.press('input[name=q]', 'Enter')
+    await page.waitForURL('**/search?q=deeper')
+    expect(await page.locator('article.post').count()).toBeGreaterThan(8)
+  })
+
+  test('the theme is chosen without a cookie, stays, and is there before anything is painted', async () => {
+    const page = await openPage({ colorScheme: 'light' })
+    await page.goto(`${board.address}/faq`)
+    const paper = () =>
+      page.evaluate(() => {
+        const { getComputedStyle, document } = globalThis as unknown as {
+          getComputedStyle(element: unknown): { backgroundColor: string }
+          document: { body: unknown }
+        }
+        return getComputedStyle(document.body).backgroundColor
+      })
+    const light = await paper()
+    await page.click('#theme')
+    await page.click('#theme')
+    expect(await page.textContent('#theme')).toBe('Theme: dark')
+    expect(await paper()).not.toBe(light)
+    await page.goto(`${board.address}/log`, { waitUntil: 'commit' })
+    await page.waitForSelector('body', { state: 'attached' })
+    expect(await paper()).not.toBe(light)
+    expect(await page.context().cookies()).toEqual([])
+  })
+
+  test('hostile rows and payloads do nothing: no dialog, no request elsewhere, no style of theirs, also when they arrive live', async () => {
+    const { client } = shown
+    if (corpusAbsent) console.warn('without the corpus beside the project only the payloads of this test are posted')
+    const rows = corpusAbsent ? [] : corpusTexts(150).slice(0, rowsMax)
+    const eve = person('mallory')
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    const elsewhere: string[] = []
+    page.on('request', (request) => {
+      if (!request.url().startsWith(board.address)) elsewhere.push(request.url())
+    })
+    await page.goto(`${board.address}/room/arriving`)
+    expect((await page.locator('h1').textContent()) !== '').toBe(true)
+    await client.post(eve, { room: 'arriving', text: 'first' })
+    await page.goto(`${board.address}/room/arriving`)
+    await page.waitForSelector('#live[data-state=on]')
+    const texts = [...payloads, ...rows]
+    for (let from = 0; from < texts.length; from += 32)
+      await Promise.all(texts.slice(from, from + 32).map((text) => client.post(eve, { room: 'arriving', text })))
+    await expect
+      .poll(() => page.locator('[data-live-room] article').count(), { timeout: 30_000 })
+      .toBe(Math.min(500, texts.length + 1))
+    // As the server renders them, and as they were built here.
+    for (const path of ['/room/arriving', '/room/hostile', '/room/workshop', `/d/${shown.doc}`, '/search?q=alert']) {
+      if (path !== '/room/arriving') await page.goto(board.address + path)
+      const found = await page.evaluate(() => {
+        const { document } = globalThis as unknown as {
+          document: { querySelectorAll(selector: string): { readonly length: number } }
+        }
+        return [
+          document.querySelectorAll(
+            'main :is(script, img, iframe, style, link, object, embed, form:not([action^="/"]))',
+          ).length,
+          document.querySelectorAll('[style], [onerror], [onload], [onclick], [onmouseover]').length,
+          document.querySelectorAll('a[href^="javascript" i], a[href^="data" i]').length,
+        ]
+      })
+      expect(found, path).toEqual([0, 0, 0])
+    }
+    expect(elsewhere).toEqual([])
+    expect(complaints.filter((each) => !/400 \(Bad Request\)/.test(each))).toEqual([])
+  })
+})

@@ -40,8 +40,8 @@ export class HookRun {
   flying = false
   removed = false
   timer: NodeJS.Timeout | undefined
-  /** On resuming: kinds of the first change that are done already. */
-  #taken: { readonly source: number; readonly position: number; readonly count: number } | undefined
+  /** On resuming, of each source: kinds of the first change that are done already. */
+  readonly #taken: readonly { readonly position: number; readonly count: number }[]
 
   /** `place`: where an earlier run has left it; `tails`: where the sources are followed from. */
   constructor(view: HookView, place: Place | undefined, tails: readonly number[]) {
@@ -54,8 +54,10 @@ export class HookRun {
     this.course = kept?.course ?? freshCourse
     this.redone = kept?.redone ?? 0
     this.headSize = kept?.headSize ?? 0
-    if (kept !== undefined && !isAtTails && kept.taken > 0)
-      this.#taken = { source: kept.takenSource, position: marks[kept.takenSource]!, count: kept.taken }
+    this.#taken = tails.map((_, source) => ({
+      position: marks[source] ?? 0,
+      count: isAtTails ? 0 : (kept?.taken[source] ?? 0),
+    }))
   }
 
   get id(): string {
@@ -78,10 +80,10 @@ export class HookRun {
       this.heard[source] = signal.position
       return false
     }
-    const taken = this.#taken
-    const isTaken = taken?.source === source && taken.position === signal.position
+    const taken = this.#taken[source]!
+    const done = taken.position === signal.position ? taken.count : 0
     kinds.forEach((kind, nth) => {
-      if (!isTaken || nth >= taken.count) this.queue.push({ source, signal, kind, nth })
+      if (nth >= done) this.queue.push({ source, signal, kind, nth })
     })
     this.heard[source] = signal.position + 1
     return true
@@ -102,14 +104,20 @@ export class HookRun {
     })
   }
 
+  /** Kinds that are done of the change that its place in a source names. */
+  #takenOf(source: number): number {
+    const waiting = this.queue.find((each) => each.source === source)
+    if (waiting !== undefined) return waiting.nth
+    const { position, count } = this.#taken[source]!
+    return this.heard[source]! <= position ? count : 0
+  }
+
   place(tails: readonly number[]): Place {
-    const [first] = this.queue
     return {
       epoch: this.view.epoch,
       idle: this.isIdle,
       marks: this.marks(tails),
-      taken: first?.nth ?? 0,
-      takenSource: first?.source ?? 0,
+      taken: tails.map((_, source) => this.#takenOf(source)),
       course: this.course,
       redone: this.redone,
       headSize: this.headSize,

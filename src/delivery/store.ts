@@ -23,8 +23,8 @@ export type Place = {
   readonly epoch: number
   readonly idle: boolean
   readonly marks: readonly number[]
-  readonly taken: number
-  readonly takenSource: number
+  /** Of each source: kinds of the change at its mark that are done. */
+  readonly taken: readonly number[]
   readonly course: Course
   /** Number of the newest redelivery that was made. */
   readonly redone: number

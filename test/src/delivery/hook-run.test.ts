@@ -1,0 +1,103 @@
+/** The place of a hook: whatever it was told and whenever it is killed, what it goes on with is what was not done. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { HookRun, queueMax } from '../../../src/delivery/hook-run.ts'
+import { kindsFor } from '../../../src/delivery/interest.ts'
+import type { HookKind } from '../../../src/views/hooks/kinds.ts'
+import type { Signal } from '../../../src/views/hooks/signals.ts'
+import type { HookView } from '../../../src/views/reads/webhooks.ts'
+
+const owner = 'aa'.repeat(32)
+const view: HookView = {
+  hook: 'h1',
+  form: 'webhook',
+  url: 'https://hooks.example.org/in',
+  kinds: ['room.post', 'reply', 'mention'],
+  filter: { room: 'lobby' },
+  sealed: '',
+  tag: '',
+  marks: [1, 1],
+  expires: 0,
+  owner,
+  epoch: 5,
+  createdAt: 0,
+  former: undefined,
+  wakes: 0,
+  redeliveries: [],
+}
+
+const signalAt = (
+  position: number,
+  kinds: readonly HookKind[],
+  room = 'lobby',
+  to: readonly string[] = [],
+): Signal => ({
+  ...{ position, at: 0, kinds, room, page: 'main', kind: 'note', subject: String(position), item: 0, state: '', to },
+  handles: [],
+})
+
+test('a hook hears what it asked for, once as each kind', () => {
+  const all: HookKind[] = ['room.post', 'reply', 'mention', 'inbox.item']
+  expect(kindsFor(view, signalAt(1, all))).toEqual(['room.post'])
+  expect(kindsFor(view, signalAt(1, all, 'lobby', [owner]))).toEqual(['room.post', 'reply', 'mention'])
+  expect(kindsFor(view, signalAt(1, all, 'other', [owner]))).toEqual(['reply', 'mention'])
+  const paged = { ...view, filter: { room: 'lobby', page: 'main', kind: 'request' } }
+  expect(kindsFor(paged, signalAt(1, all))).toEqual([])
+  expect(kindsFor(paged, { ...signalAt(1, all), kind: 'request' })).toEqual(['room.post'])
+  const work = { ...view, kinds: ['work.open', 'work.update'], filter: { work_id: '7' } }
+  expect(kindsFor(work, signalAt(7, ['work.open', 'work.update']))).toEqual(['work.open', 'work.update'])
+  expect(kindsFor(work, signalAt(8, ['work.open', 'work.update']))).toEqual(['work.open'])
+})
+
+/** What happens in two sources, and how many kinds of each the hook hears. */
+const events = fc.array(fc.tuple(fc.integer({ min: 0, max: 1 }), fc.integer({ min: 0, max: 3 })), { maxLength: 200 })
+
+test('kills anywhere lose nothing, keep the order in each source, and repeat nothing that was kept as done', () => {
+  fc.assert(
+    fc.property(events, fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 20 }), (told, deaths) => {
+      // The journal of each source: signals by position.
+      const journals: { position: number; kinds: HookKind[] }[][] = [[], []]
+      for (const [source, count] of told) {
+        const journal = journals[source]!
+        journal.push({ position: 1 + journal.length * 2, kinds: view.kinds.slice(0, count) as HookKind[] })
+      }
+      const ends = journals.map((journal) => 1 + journal.length * 2)
+      const done: string[][] = [[], []]
+      let place: ReturnType<HookRun['place']> | undefined
+      for (const until of [...deaths, Number.POSITIVE_INFINITY]) {
+        const run = new HookRun(view, place, ends)
+        let delivered = 0
+        while (delivered < until) {
+          for (const source of [...run.behind]) {
+            let isFull = false
+            for (const { position, kinds } of journals[source]!) {
+              if (position < run.heard[source]! || isFull) continue
+              isFull = !run.offer(source, signalAt(position, kinds), kinds)
+            }
+            if (!isFull) run.caughtUp(source, ends[source]!, ends[source]!)
+          }
+          expect(run.queue.length).toBeLessThanOrEqual(queueMax)
+          const first = run.queue.shift()
+          if (first === undefined) break
+          done[first.source]!.push(`${first.signal.position} ${first.nth}`)
+          delivered++
+        }
+        place = run.place(ends)
+      }
+      journals.forEach((journal, source) => {
+        const wanted = journal.flatMap(({ position, kinds }) => kinds.map((_, nth) => `${position} ${nth}`))
+        expect(done[source]).toEqual(wanted)
+      })
+      expect(place?.idle).toBe(true)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('another life of the same id begins where it was told to, not where the one before stood', () => {
+  const place = { ...new HookRun(view, undefined, [9, 9]).place([9, 9]), idle: true, epoch: 4 }
+  expect(new HookRun(view, place, [9, 9]).heard).toEqual([1, 1])
+  expect(new HookRun(view, { ...place, epoch: 5 }, [9, 9]).heard).toEqual([9, 9])
+  // A copy that was put back knows less than the place that was kept beside it.
+  expect(new HookRun({ ...view, marks: [50, 50] }, undefined, [9, 9]).heard).toEqual([9, 9])
+})

@@ -76,6 +76,8 @@ export class Engine {
   readonly #sources: Sources
   readonly #dirty = new Set<HookRun>()
   readonly #removed = new Set<string>()
+  /** Owners whose hooks are being asked for, and how often. */
+  readonly #held = new Map<string, number>()
   #deliveries: { hook: string; row: DeliveryRow }[] = []
   #committedAt = 0
   readonly #timers: NodeJS.Timeout[]
@@ -133,11 +135,20 @@ export class Engine {
     if (run.redelivery !== undefined) this.#ready(run)
   }
 
+  /** The hooks of an owner are others now: until it is known which, nothing of his is sent. */
+  hold(owner: string): void {
+    this.#held.set(owner, (this.#held.get(owner) ?? 0) + 1)
+  }
+
   /** All hooks of an owner, as they stand now. */
   own(owner: string, views: readonly HookView[]): void {
+    const held = this.#held.get(owner) ?? 0
+    if (held > 1) this.#held.set(owner, held - 1)
+    else this.#held.delete(owner)
     const ids = new Set(views.map(({ hook }) => hook))
     for (const run of this.#runs.values()) if (run.view.owner === owner && !ids.has(run.id)) this.#remove(run)
     for (const view of views) this.put(view)
+    this.standing(owner)
   }
 
   /** Every hook there is has been put: what the store has of others is forgotten. */
@@ -219,7 +230,9 @@ export class Engine {
 
   /** Puts it into its lane, where there is something to send and nothing in the way. */
   #ready(run: HookRun): void {
-    if (run.flying || run.removed || this.#closed || this.#options.isSuspended(run.view.owner)) return
+    const { owner } = run.view
+    if (run.flying || run.removed || this.#closed || this.#held.has(owner)) return
+    if (this.#options.isSuspended(owner)) return
     const redelivers = run.redelivery !== undefined
     if (!redelivers && (run.course.suspended || run.queue.length === 0)) return
     const wait = redelivers ? 0 : run.course.notBefore - this.#options.wallMs()
@@ -235,6 +248,10 @@ export class Engine {
   /** True: the target answered as it should, and soon. */
   async #deliver(run: HookRun): Promise<boolean> {
     if (run.removed || this.#closed) return true
+    if (this.#held.has(run.view.owner)) {
+      run.flying = false
+      return true
+    }
     const begun = this.#options.wallMs()
     const redelivery = run.redelivery
     const first = run.queue[0]
@@ -260,7 +277,7 @@ export class Engine {
       return true
     }
     const step = afterAttempt(run.course, sent.outcome, { form: run.view.form, now: wallMs(), chance: chance(), scale })
-    this.#note(run, pending, sent, step.settled, run.course.attempts + 1)
+    this.#note(run, { pending, sent, settled: step.settled, attempts: run.course.attempts + 1 })
     run.course = step.course
     if (sent.outcome.kind === 'delivered' && pending.kind === 'log.checkpoint') run.headSize = sent.item
     if (step.settled) this.#settled(run)
@@ -305,7 +322,7 @@ export class Engine {
         return true
       }
       if (sent.kind === 'sent') {
-        this.#note(run, pending, sent, true, row.attempts + 1, row)
+        this.#note(run, { pending, sent, settled: true, attempts: row.attempts + 1, before: row })
         isGood = sent.outcome.kind !== 'failed'
       }
     }
@@ -315,27 +332,9 @@ export class Engine {
   }
 
   /** Deliveries are listed for the owners of plain webhooks alone. */
-  #note(
-    run: HookRun,
-    { source, signal, kind }: Pending,
-    { event, status, outcome, item }: Extract<Sent, { kind: 'sent' }>,
-    settled: boolean,
-    attempts: number,
-    before?: DeliveryRow,
-  ): void {
-    if (run.view.form !== 'webhook') return
-    const delivered = outcome.kind === 'delivered' || before?.state === 'delivered'
-    const { position, subject, state: work, at } = signal
-    const row: DeliveryRow = {
-      event,
-      ...{ kind, source, position, subject, item, work, at },
-      state: delivered ? 'delivered' : settled ? 'given_up' : 'waiting',
-      attempts,
-      status,
-      error: outcome.kind === 'failed' ? outcome.trouble : outcome.kind === 'delivered' ? '' : 'http_4xx',
-      attemptedAt: Math.floor(this.#options.wallMs() / 1000),
-    }
-    this.#deliveries.push({ hook: run.id, row })
+  #note(run: HookRun, made: Omit<Made, 'now'>): void {
+    if (run.view.form === 'webhook')
+      this.#deliveries.push({ hook: run.id, row: rowOf({ ...made, now: this.#options.wallMs() }) })
   }
 
   #changed(run: HookRun, view: HookView): void {

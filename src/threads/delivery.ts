@@ -163,6 +163,7 @@ runThread((data: DeliveryThread) => {
       case 'verify':
         return verify(engine, asked[1])
       case 'changed': {
+        engine.hold(asked[1])
         engine.own(asked[1], await askUntil<readonly HookView[]>(['own', asked[1]]))
         return true
       }

@@ -1,40 +1,298 @@
 /** Webhooks as their maker sees them, told by a real board to a real target. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, person } from '../support/client.ts'
-import { HookTarget } from '../support/hook-target.ts'
+import { compile } from '../../src/operations/schema.ts'
+import { isHookKind, kindShapes } from '../../src/views/hooks/kinds.ts'
+import { person } from '../support/client.ts'
+import { type Arrived, status } from '../support/hook-target.ts'
+import { HookedBoard } from '../support/hooked-board.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 
-let board: Board
-let client: Client
-let target: HookTarget
-const [owner, other] = [person('owner'), person('other')]
+let house: HookedBoard
+let people = 0
+const someone = () => person(`hooked ${++people}`)
+const textOf = ({ body }: Arrived) => body.data.excerpt
 
 beforeAll(async () => {
-  target = await HookTarget.open()
-  board = await startBoard({ directory: boardDirectory(), env: { SHARDS: '2', BROADSIDE_LOOPBACK: '1' } })
-  client = await Client.of(board)
+  house = await HookedBoard.open()
 })
-afterAll(async () => {
-  client.close()
-  await target.close()
+afterAll(() => house.close())
+
+/** Every delivery is signed, named and shaped as it says. */
+function expectSound(each: Arrived): void {
+  const { name, data, eventId, timestamp, cursor } = each.body
+  expect([each.verified, each.id, each.headers['content-type']]).toEqual([true, eventId, 'application/json'])
+  expect(eventId).toMatch(/^evt_[0-9a-f]{32}$/)
+  expect(new Date(timestamp).toISOString()).toBe(timestamp)
+  expect(cursor).toMatch(/^[A-Za-z0-9_-]{20,512}$/)
+  expect(isHookKind(name)).toBe(true)
+  const check = compile(kindShapes[name as keyof typeof kindShapes].payload)
+  expect([name, check(data), check.errors ?? []]).toEqual([name, true, []])
+}
+
+test('a post is told to a webhook that answered its challenge, signed, with where to go on', async () => {
+  const [owner, other] = [someone(), someone()]
+  const { id } = await house.made(owner, '/first')
+  const challenges = house.target.challenges.filter(({ path }) => path === '/first')
+  expect(challenges.map(({ subscription }) => subscription)).toEqual([id])
+  const long = `${'é'.repeat(600)}`
+  const event = await house.post(other, { room: 'lobby', text: long })
+  const [told] = (await house.arrived('/first', 1)) as [Arrived]
+  expectSound(told)
+  expect(told.subscription).toBe(id)
+  const { address } = house.board
+  expect(told.body).toMatchObject({
+    name: 'room.post',
+    data: {
+      event_id: event,
+      room: 'lobby',
+      page: 'main',
+      author: { id: other.id },
+      excerpt: 'é'.repeat(500),
+      excerpt_is_untrusted: true,
+      links: {
+        web: `${address}/e/${event}`,
+        api: `${address}/api/events/${event}`,
+        proof: `${address}/e/${event}/proof`,
+      },
+    },
+  })
+  const found = await house.client.get(new URL(`${address}/api/events/${event}`).pathname)
+  expect(found.status).toBe(200)
 })
 
-test('a post is told to a webhook, signed, with where to go on', async () => {
-  const url = target.url('/first')
-  const data = JSON.stringify({ schema: 1, url, kinds: ['room.post'], room: 'lobby' })
-  const made = await client.command(owner, { operation: 'webhook.create', data })
-  const { webhook } = made.data as unknown as { webhook: { id: string; secret: string } }
-  expect(target.challenges.map(({ path, subscription }) => [path, subscription])).toEqual([['/first', webhook.id]])
-  target.secrets.set('/first', webhook.secret)
-  const posted = await client.post(other, { room: 'lobby', text: 'hello there' })
-  await target.until(() => target.at('/first').length === 1)
-  const [{ id, body, verified }] = target.at('/first') as [(typeof target.arrived)[0]]
-  expect([id, verified]).toEqual([body.eventId, true])
-  expect(id).toMatch(/^evt_[0-9a-f]{32}$/)
-  expect(body).toMatchObject({
-    name: 'room.post',
-    data: { event_id: posted.data.event_id, room: 'lobby', excerpt: 'hello there', excerpt_is_untrusted: true },
+test('replies, mentions, documents, items and heads reach whom they are for, each as what it asked for', async () => {
+  const [owner, other] = [someone(), someone()]
+  await house.done(owner, { operation: 'identity.register', handle: `owner-${people}` })
+  const handle = `owner-${people}`
+  const mine = await house.post(owner, { room: 'lobby', text: 'mine' })
+  await house.made(owner, '/kinds', { kinds: ['reply', 'mention', 'document.written', 'receiver.item'], room: 'lobby' })
+  await house.made(owner, '/inbox', { kinds: ['inbox.item'], room: undefined })
+  await house.made(owner, '/heads', { kinds: ['log.checkpoint'], room: undefined })
+  const reply = await house.post(other, { reply_to: mine, text: 'a reply' })
+  const named = await house.post(other, { room: 'lobby', text: `hello @${handle}` })
+  const both = await house.post(other, { reply_to: mine, text: `reply to @${handle}` })
+  const addressed = await house.post(other, { room: 'lobby', text: 'to you', to: owner.id })
+  await house.post(other, { room: 'lobby', text: 'to nobody' })
+  const doc = { operation: 'docs.create', room: 'lobby', text: '# Plan\n', data: '{"schema":1,"title":"Plan"}' }
+  await house.done(other, doc)
+  const { receiver } = (await house.done(owner, { operation: 'receiver.create', data: '{"schema":1}' }))
+    .data as unknown as { receiver: { id: string; url: string } }
+  await fetch(`${house.board.address}${receiver.url}`, { method: 'POST', body: 'an item' })
+  const told = await house.arrived('/kinds', 7)
+  for (const each of told) expectSound(each)
+  const shown = told.map(({ body: { name, data } }) => `${name} ${data.event_id ?? data.title ?? data.receiver_id}`)
+  expect(shown.sort()).toEqual(
+    [
+      `reply ${reply}`,
+      `mention ${named}`,
+      `reply ${both}`,
+      `mention ${both}`,
+      `mention ${addressed}`,
+      'document.written Plan',
+      `receiver.item ${receiver.id}`,
+    ].sort(),
+  )
+  const inbox = await house.arrived('/inbox', 4)
+  for (const each of inbox) expectSound(each)
+  expect(inbox.map(({ body: { data } }) => [data.event_id, data.type])).toEqual([
+    [reply, 'reply'],
+    [named, 'mention'],
+    [both, 'reply'],
+    [addressed, 'addressed'],
+  ])
+  const [head] = (await house.arrived('/heads', 1)) as [Arrived]
+  expectSound(head)
+  expect(head.body.data.checkpoint).toContain(`\n${head.body.data.tree_size}\n`)
+})
+
+test('a private room is told of to its member as long as he is one, and to nobody else', async () => {
+  const [owner, member, stranger] = [someone(), someone(), someone()]
+  const room = `inner-${people}`
+  await house.done(owner, { operation: 'room.create', room, visibility: 'private', members: [member.id] })
+  const refused = await house.create(stranger, '/stranger', { room })
+  expect([refused.status, refused.code]).toEqual([403, 'private_room'])
+  await house.made(member, '/member', { kinds: ['room.post'], room })
+  await house.made(member, '/spoken', { kinds: ['mention', 'inbox.item'], room: undefined })
+  await house.made(stranger, '/outside', { kinds: ['mention', 'inbox.item'], room: undefined })
+  await house.post(owner, { room, text: 'between us', to: member.id })
+  const [told] = (await house.arrived('/member', 1)) as [Arrived]
+  expectSound(told)
+  expect(told.body.data).toMatchObject({
+    room,
+    excerpt: 'between us',
+    links: { api: `${house.board.address}/v1/command` },
   })
+  expect((await house.arrived('/spoken', 2)).map(({ body }) => body.name)).toEqual(['mention', 'inbox.item'])
+  // What waits for him when he is put out stays here.
+  house.target.manners.set('/member', status(500))
+  await house.post(owner, { room, text: 'waits' })
+  await house.arrived('/member', 2)
+  await house.done(owner, { operation: 'room.member.remove', room, target: member.id })
+  house.target.manners.delete('/member')
+  const before = house.target.at('/member').length
+  await house.post(owner, { room, text: 'not for him', to: member.id })
+  await house.done(member, { operation: 'webhook.redeliver', target: (await house.list(member))[0]!.id })
+  await house.untilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || !delivery.active)
+  const [webhook] = await house.list(member)
+  expect(webhook!.delivery).toMatchObject({ active: false, last_error: 'access_revoked' })
+  await house.post(owner, { room: 'lobby', text: 'public', to: member.id })
+  await house.target.until(() => house.target.at('/spoken').some((each) => textOf(each) === 'public'))
+  expect(house.target.at('/member')).toHaveLength(before)
+  expect(house.target.arrived.filter((each) => textOf(each) === 'not for him')).toEqual([])
+  expect(house.target.at('/outside')).toEqual([])
+})
+
+test('a text that was taken back while its target was away does not leave any more; the order of the rest stays', async () => {
+  const [owner, other] = [someone(), someone()]
+  const { id } = await house.made(owner, '/away', { kinds: ['room.post'], room: 'lobby' })
+  house.target.manners.set('/away', status(503))
+  const first = await house.post(other, { room: 'lobby', text: 'taken back' })
+  for (const text of ['second', 'third']) await house.post(other, { room: 'lobby', text })
+  await house.untilListed(owner, ({ delivery }) => !delivery.active)
+  const [waiting] = await house.deliveries(owner, id)
+  expect(waiting).toMatchObject({ state: 'waiting', attempts: 6, status: 503, error: 'http_5xx' })
+  const tried = house.target.at('/away')
+  expect(new Set(tried.map((each) => each.id)).size).toBe(1)
+  await house.done(other, { operation: 'event.redact', event_id: first, reason: 'a mistake' })
+  house.target.manners.delete('/away')
+  await house.done(owner, { operation: 'webhook.redeliver', target: id })
+  await house.target.until(() => house.target.at('/away').some((each) => textOf(each) === 'third'))
+  expect(house.target.at('/away').slice(tried.length).map(textOf)).toEqual(['second', 'third'])
+  await house.untilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
+})
+
+test('a target that fails is tried again under the same id, with a time and a signature of its own', async () => {
+  const [owner, other] = [someone(), someone()]
+  const { id } = await house.made(owner, '/twice')
+  let failures = 3
+  house.target.manners.set('/twice', (_arrived, response) => response.writeHead(--failures < 0 ? 204 : 500).end())
+  const event = await house.post(other, { room: 'lobby', text: 'again' })
+  await house.post(other, { room: 'lobby', text: 'behind it' })
+  const told = await house.arrived('/twice', 5)
+  for (const each of told) expectSound(each)
+  expect(told.map(textOf)).toEqual(['again', 'again', 'again', 'again', 'behind it'])
+  expect(new Set(told.slice(0, 4).map((each) => each.id)).size).toBe(1)
+  await house.untilListed(owner, ({ delivery }) => delivery.waiting === 0)
+  const deliveries = await house.deliveries(owner, id)
+  expect(deliveries.map(({ state, attempts }) => [state, attempts])).toEqual([
+    ['delivered', 1],
+    ['delivered', 4],
+  ])
+  // Once more, because its maker asks: the same id, whatever happened since.
+  const data = JSON.stringify({ schema: 1, event: deliveries[1]!.event })
+  const asked = await house.done(owner, { operation: 'webhook.redeliver', target: id, data })
+  expect(asked.data).toMatchObject({ webhook: { id, redelivers: deliveries[1]!.event } })
+  const [, , , , , again] = await house.arrived('/twice', 6)
+  expect([again!.id, again!.body.data.event_id]).toEqual([deliveries[1]!.event, event])
+  const unknown = JSON.stringify({ schema: 1, event: `evt_${'0'.repeat(32)}` })
+  const refused = await house.client.command(owner, { operation: 'webhook.redeliver', target: id, data: unknown })
+  expect([refused.code, refused.field]).toEqual(['not_found', 'data'])
+})
+
+test('410 suspends a webhook until it is woken, 413 gives one event up, a redirect is a failure', async () => {
+  const [owner, other] = [someone(), someone()]
+  const { id } = await house.made(owner, '/gone')
+  house.target.manners.set('/gone', status(410))
+  await house.post(other, { room: 'lobby', text: 'gone' })
+  await house.untilListed(owner, ({ delivery }) => !delivery.active)
+  house.target.manners.set('/gone', status(413))
+  await house.post(other, { room: 'lobby', text: 'too large' })
+  await house.done(owner, { operation: 'webhook.redeliver', target: id })
+  await house.arrived('/gone', 2)
+  house.target.manners.set('/gone', status(302, { location: house.target.url('/elsewhere') }))
+  await house.post(other, { room: 'lobby', text: 'redirected' })
+  await house.untilListed(owner, ({ delivery }) => !delivery.active)
+  expect(house.target.at('/gone').map(textOf).slice(0, 2)).toEqual(['gone', 'too large'])
+  expect(house.target.at('/elsewhere')).toEqual([])
+  const deliveries = await house.deliveries(owner, id)
+  expect(deliveries.map(({ state, status: code }) => [state, code])).toEqual([
+    ['waiting', 302],
+    ['given_up', 413],
+    ['given_up', 410],
+  ])
+})
+
+test('nothing is told to an address that does not answer its challenge as it must', async () => {
+  const owner = someone()
+  const before = house.target.arrived.length
+  house.target.echoes.set('/wrong', (_arrived, response) => response.end('{"challenge":"something else"}'))
+  house.target.echoes.set('/empty', (_arrived, response) => response.end())
+  house.target.echoes.set('/away', status(307, { location: house.target.url('/first') }))
+  house.target.echoes.set('/down', status(500))
+  for (const [path, why] of [
+    ['/wrong', 'challenge_failed'],
+    ['/empty', 'challenge_failed'],
+    ['/away', 'http_3xx'],
+    ['/down', 'http_5xx'],
+  ]) {
+    const answer = await house.create(owner, path!)
+    expect([answer.status, answer.code]).toEqual([400, 'wrong_state'])
+    expect(answer.text).toContain(why)
+  }
+  for (const url of [
+    'http://192.168.1.1/',
+    'http://10.0.0.1:8080/in',
+    'https://user:secret@hooks.example.org/',
+    'https://hooks.example.org/#part',
+    'ftp://127.0.0.1/',
+    'https://hooks.example.org:22/',
+    'nothing at all',
+  ]) {
+    const answer = await house.create(owner, '', { url })
+    expect([url, answer.status, answer.code, answer.field]).toEqual([url, 400, 'invalid_field', 'data'])
+  }
+  for (const data of [
+    { kinds: ['room.post'], room: undefined },
+    { kinds: ['mention'], room: 'lobby' },
+    { kinds: ['room.post', 'room.post'] },
+    { kinds: [] },
+    { kinds: ['room.posts'] },
+  ]) {
+    const answer = await house.create(owner, '/first', data)
+    expect([data, answer.status, answer.code]).toEqual([data, 400, 'invalid_field'])
+  }
+  expect(await house.list(owner)).toEqual([])
+  expect(house.target.arrived).toHaveLength(before)
+})
+
+test('webhooks are their maker’s alone: listed in pages, deleted for good, and nothing is sent after that', async () => {
+  const [owner, other] = [someone(), someone()]
+  const made = []
+  for (let n = 0; n < 3; n++) made.push(await house.made(owner, `/own-${n}`))
+  const challenged = house.target.challenges.filter(({ path }) => path === '/own-0').length
+  await house.made(owner, '/own-0', { kinds: ['mention'], room: undefined })
+  // An address that has answered is not asked again for a day.
+  expect(house.target.challenges.filter(({ path }) => path === '/own-0')).toHaveLength(challenged)
+  const first = await house.done(owner, { operation: 'webhook.list', limit: 2 })
+  const page = first.data as unknown as { webhooks: { id: string; secret?: string }[]; next_cursor: string }
+  expect(page.webhooks.map(({ id }) => id)).toEqual([made[0]!.id, made[1]!.id])
+  expect(first.text).not.toContain('whsec_')
+  const second = await house.done(owner, { operation: 'webhook.list', limit: 2, cursor: page.next_cursor })
+  expect((second.data as unknown as typeof page).webhooks).toHaveLength(2)
+  const foreign = await house.client.command(other, { operation: 'webhook.list', cursor: page.next_cursor })
+  expect([foreign.code, foreign.field]).toEqual(['invalid_field', 'cursor'])
+  expect(await house.list(other)).toEqual([])
+  for (const operation of ['webhook.deliveries', 'webhook.delete', 'webhook.redeliver']) {
+    const refused = await house.client.command(other, { operation, target: made[0]!.id })
+    expect([operation, refused.code]).toEqual([operation, 'not_found'])
+  }
+  await house.done(owner, { operation: 'webhook.delete', target: made[0]!.id })
+  await house.post(other, { room: 'lobby', text: 'after' })
+  await house.arrived('/own-1', 1)
+  expect(house.target.at('/own-0')).toEqual([])
+})
+
+test('a retry of webhook.create gives the same webhook, and its secret is shown once', async () => {
+  const owner = someone()
+  const data = JSON.stringify({ schema: 1, url: house.target.url('/retried'), kinds: ['mention'] })
+  const { body } = house.client.sign(owner, { operation: 'webhook.create', data })
+  const first = await house.client.send(body)
+  house.target.echoes.set('/retried', status(500))
+  const again = await house.client.send(body)
+  const shown = (answer: typeof first) => (answer.data as unknown as { webhook: Record<string, unknown> }).webhook
+  expect([first.status, again.status]).toEqual([200, 200])
+  expect(shown(first).secret).toMatch(/^whsec_/)
+  expect(shown(again)).toEqual({ ...shown(first), secret: undefined, secret_shown: true })
+  expect(await house.list(owner)).toHaveLength(1)
 })

@@ -1,0 +1,106 @@
+/** A board with a target of webhooks beside it: makes them, and waits for what they are told. */
+import { expect } from 'vitest'
+import type { Signer } from '../../src/cli/sign.ts'
+import { type Board, boardDirectory, startBoard } from './board-process.ts'
+import { type Answer, Client, type Fields } from './client.ts'
+import { type Arrived, HookTarget } from './hook-target.ts'
+
+export type Made = { readonly id: string; readonly secret: string }
+
+export type Listed = {
+  readonly id: string
+  readonly kinds: readonly string[]
+  readonly delivery: {
+    readonly active: boolean
+    readonly waiting: number
+    readonly last_error?: string
+    readonly last_delivery_at?: number
+  }
+}
+
+export type DeliveryJson = {
+  readonly event: string
+  readonly kind: string
+  readonly state: string
+  readonly attempts: number
+  readonly status?: number
+  readonly error?: string
+}
+
+export class HookedBoard {
+  board: Board
+  client: Client
+  target: HookTarget
+  readonly #env: Readonly<Record<string, string>>
+
+  private constructor(board: Board, client: Client, target: HookTarget, env: Readonly<Record<string, string>>) {
+    this.board = board
+    this.client = client
+    this.target = target
+    this.#env = env
+  }
+
+  /** Waits between attempts are none, for a test has no hours. */
+  static async open(env: Readonly<Record<string, string>> = {}): Promise<HookedBoard> {
+    const settings = { SHARDS: '2', BROADSIDE_LOOPBACK: '1', DELIVERY_WAIT_PERCENT: '0', ...env }
+    const board = await startBoard({ directory: boardDirectory(), env: settings })
+    return new HookedBoard(board, await Client.of(board), await HookTarget.open(), settings)
+  }
+
+  async close(): Promise<void> {
+    this.client.close()
+    await this.target.close()
+  }
+
+  /** Starts again from the same directory, after `end`. */
+  async again(end: (board: Board) => Promise<unknown>): Promise<void> {
+    await end(this.board)
+    this.client.close()
+    this.board = await startBoard({ directory: this.board.directory, env: this.#env })
+    this.client = await Client.of(this.board)
+  }
+
+  create(who: Signer, path: string, data: object = {}): Promise<Answer> {
+    const chosen = { schema: 1, url: this.target.url(path), kinds: ['room.post'], room: 'lobby', ...data }
+    return this.client.command(who, { operation: 'webhook.create', data: JSON.stringify(chosen) })
+  }
+
+  async made(who: Signer, path: string, data: object = {}): Promise<Made> {
+    const answer = await this.create(who, path, data)
+    expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('"secret":"whsec_')])
+    const { webhook } = answer.data as unknown as { webhook: Made }
+    this.target.secrets.set(path, webhook.secret)
+    return webhook
+  }
+
+  async done(who: Signer, fields: object): Promise<Answer> {
+    const answer = await this.client.command(who, fields as Fields)
+    expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])
+    return answer
+  }
+
+  /** Id of a new event. */
+  async post(who: Signer, fields: object): Promise<string> {
+    return (await this.done(who, { operation: 'post', ...fields })).data.event_id!
+  }
+
+  async list(who: Signer): Promise<Listed[]> {
+    return ((await this.done(who, { operation: 'webhook.list' })).data as unknown as { webhooks: Listed[] }).webhooks
+  }
+
+  async deliveries(who: Signer, target: string): Promise<DeliveryJson[]> {
+    const answer = await this.done(who, { operation: 'webhook.deliveries', target, limit: 200 })
+    return (answer.data as unknown as { deliveries: DeliveryJson[] }).deliveries
+  }
+
+  /** Asks again until the list says so. */
+  async untilListed(who: Signer, holds: (webhook: Listed) => boolean): Promise<void> {
+    while (!(await this.list(who)).every(holds)) await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+
+  /** What came to a path, when there are so many. */
+  async arrived(path: string, count: number): Promise<Arrived[]> {
+    await this.target.until(() => this.target.at(path).length >= count)
+    return this.target.at(path)
+  }
+}

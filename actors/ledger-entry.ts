@@ -10,7 +10,7 @@
  *   command <64 hex of the command that caused it; zeros where the board did>
  *   transfer <32 hex: the name of this posting, nobody else's>
  *   type hold|post|void|direct
- *   code <what it was for>
+ *   code <what it was for: a number>
  *   debit <account>
  *   credit <account>
  *   amount <whole credits>
@@ -25,7 +25,7 @@ export type PostingType = 'hold' | 'post' | 'void' | 'direct'
 /** One movement of credits. Accounts: `user:<identity id>`, `escrow`, `fees`, `mint`, `rewards`. */
 export type LedgerPosting = {
   readonly type: PostingType
-  readonly code: string | number
+  readonly code: number
   readonly debit: string
   readonly credit: string
   readonly amount: number
@@ -49,33 +49,36 @@ export const noCommand = '0'.repeat(64)
 
 /** One entry for each posting, numbered from `firstSeq`. */
 export function ledgerEntries(postings: readonly LedgerPosting[], firstSeq: number, cause: LedgerCause): Buffer[] {
-  const { event, room, time, command } = cause
-  return postings.map(({ transfer, type, code, debit, credit, amount }, n) =>
-    Buffer.from(
-      `${entryFirstLine}\nkind ledger\nevent ${event}\nroom ${room}\nseq ${firstSeq + n}\ntime ${time}\ncommand ${command}\n` +
-        `transfer ${transfer}\ntype ${type}\ncode ${code}\ndebit ${debit}\ncredit ${credit}\namount ${amount}\n`,
-      'latin1',
-    ),
+  return postings.map((posting, n) => formatLedgerEntry({ ...cause, ...posting, seq: firstSeq + n }))
+}
+
+/** The bytes that the log hashes. */
+export function formatLedgerEntry(line: LedgerLine): Buffer {
+  const { event, room, seq, time, command, transfer, type, code, debit, credit, amount } = line
+  return Buffer.from(
+    `${entryFirstLine}\nkind ledger\nevent ${event}\nroom ${room}\nseq ${seq}\ntime ${time}\ncommand ${command}\n` +
+      `transfer ${transfer}\ntype ${type}\ncode ${code}\ndebit ${debit}\ncredit ${credit}\namount ${amount}\n`,
+    'latin1',
   )
 }
 
 /** A ledger entry as `GET /v1/export?stream=ledger` shows it. */
 export type LedgerLine = LedgerCause & LedgerPosting & { readonly seq: number }
 
-const lines = ['event', 'room', 'command', 'transfer', 'type', 'code', 'debit', 'credit'] as const
+const lines = ['event', 'room', 'command', 'transfer', 'type', 'debit', 'credit'] as const
 
 /** The fields of an entry of kind ledger, undefined when the bytes are another entry or none. */
 export function parseLedgerEntry(bytes: Uint8Array): LedgerLine | undefined {
   const fields = parseEntry(bytes)
   if (fields?.get('kind') !== 'ledger') return undefined
-  const [seq, time, amount] = ['seq', 'time', 'amount'].map((name) => wholeNumber(fields.get(name)))
-  if (seq === undefined || time === undefined || amount === undefined) return undefined
+  const [seq, time, code, amount] = ['seq', 'time', 'code', 'amount'].map((name) => wholeNumber(fields.get(name)))
+  if (seq === undefined || time === undefined || code === undefined || amount === undefined) return undefined
   if (lines.some((name) => fields.get(name) === undefined)) return undefined
   const text = Object.fromEntries(lines.map((name) => [name, fields.get(name)!])) as Record<
     (typeof lines)[number],
     string
   >
-  return { ...text, type: text.type as PostingType, seq, time, amount }
+  return { ...text, type: text.type as PostingType, seq, time, code, amount }
 }
 
 function wholeNumber(text: string | undefined): number | undefined {

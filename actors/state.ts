@@ -23,6 +23,7 @@ import { type BoardRecord, RecordType } from './record.ts'
 import { Rules } from './rooms/rules.ts'
 import { Tools } from './tools/tools.ts'
 import { Bound } from './works/bound.ts'
+import { LedgerIndex } from './works/ledger-index.ts'
 import { Mail } from './works/mail.ts'
 
 /** `deciding`: a shard, which has outboxes. `reading`: the feed, which only shows. */
@@ -46,6 +47,8 @@ export class State implements Core {
   readonly delegations: Delegations
   readonly bound: Bound
   readonly mail: Mail
+  /** In the feed alone. */
+  readonly ledgerIndex = new LedgerIndex()
   readonly market = new Market()
   readonly hooks = new Hooks()
   readonly oauth: OauthRecords
@@ -78,7 +81,7 @@ export class State implements Core {
       this.tools,
       this.delegations,
       // What is bound in which room is for those who decide; the feed has what they wrote down of it.
-      ...(role === 'deciding' ? [this.bound] : []),
+      role === 'deciding' ? this.bound : this.ledgerIndex,
       this.market,
       this.mail,
       this.hooks,

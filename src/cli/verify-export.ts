@@ -6,12 +6,14 @@
  * not asked, and nothing in the file is believed that does not follow from signatures and hashes.
  */
 import type { ParsedCheckpoint } from '../../storage/checkpoint.ts'
+import { leafHash } from '../../storage/merkle.ts'
 import type { VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { chooseBackend } from '../verify/choose.ts'
 import type { VerdictCallback } from '../verify/verifier.ts'
 import { checkLine, KeyOwners, type Renamed, type SignatureToCheck } from './event-check.ts'
 import { ExportLogs } from './export-logs.ts'
+import { LedgerBooks, readLedgerLine } from './ledger-books.ts'
 import { type Line, lineBytesMax } from './lines.ts'
 import type { LogTiles } from './log-tiles.ts'
 
@@ -25,6 +27,8 @@ export type ExportReport = {
   events: number
   tombstones: number
   rotations: number
+  /** Of the public ledger, where the file is that. */
+  ledger: LedgerBooks | undefined
   signatures: number
   /** Leaves in the file; 0 in a filtered or paged export. */
   leaves: number
@@ -131,10 +135,12 @@ class ExportVerification {
     if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
     if (value.type === 'log') return this.#logs.takeClosed(number, value)
     if (value.type === 'end') return this.#takeEnd(number, value)
-    if (value.type !== 'event' && value.type !== 'tombstone' && value.type !== 'rotation') {
-      return this.#fail(number, 'the type is not event, tombstone, rotation, leaves, log or end')
+    const isLedger = value.type === 'ledger'
+    if (!isLedger && value.type !== 'event' && value.type !== 'tombstone' && value.type !== 'rotation') {
+      return this.#fail(number, 'the type is not event, tombstone, rotation, ledger, leaves, log or end')
     }
-    if (this.#logs.leaves > 0) return this.#fail(number, 'an event stands after the leaves')
+    if (this.#logs.leaves > 0) return this.#fail(number, 'a record stands after the leaves')
+    if (isLedger) return this.#takePosting(number, value)
     this.#takeRecord(number, value)
   }
 
@@ -158,6 +164,18 @@ class ExportVerification {
     for (const signature of signatures) this.#checkSignature(number, signature)
   }
 
+  #takePosting(number: number, value: Record<string, unknown>): void {
+    this.#report.ledger ??= new LedgerBooks()
+    const read = readLedgerLine(value)
+    if (typeof read === 'string') return this.#fail(number, read)
+    const fault = this.#report.ledger.take(read.line)
+    if (fault !== undefined) this.#fail(number, fault)
+    const { origin, index } = Object(value.log) as { origin?: unknown; index?: unknown }
+    if (typeof origin !== 'string' || !Number.isSafeInteger(index) || (index as number) < 0)
+      return this.#fail(number, 'log names no origin and index')
+    this.#logs.claim(origin, index as number, leafHash(read.entry), number)
+  }
+
   #checkSignature(number: number, { signature, publicKey, message, whose }: SignatureToCheck): void {
     this.#pending += 1
     this.#options.checker.verify(signature, publicKey, message, (verdict) => {
@@ -173,7 +191,7 @@ class ExportVerification {
   #takeEnd(number: number, value: Record<string, unknown>): void {
     const report = this.#report
     report.hasEnd = true
-    const records = report.events + report.tombstones + report.rotations
+    const records = report.events + report.tombstones + report.rotations + (report.ledger?.postings ?? 0)
     if (value.count !== records)
       this.#fail(number, `the end line counts ${String(value.count)} records; there are ${records}`)
     this.#logs.takeEnd(number, String(value.checkpoint))
@@ -191,6 +209,8 @@ class ExportVerification {
   /** What a line says by another line's word: in a part of an export that other line may be missing. */
   #settle(): void {
     const report = this.#report
+    const unbalanced = report.ledger?.end()
+    if (unbalanced !== undefined) this.#fail(report.lines, unbalanced)
     for (const { line, field, signed, shown } of this.#renamed) {
       const original = this.#versions.get(signed)
       if (original === shown) continue
@@ -246,6 +266,7 @@ function emptyReport(): ExportReport {
     events: 0,
     tombstones: 0,
     rotations: 0,
+    ledger: undefined,
     signatures: 0,
     leaves: 0,
     named: 0,

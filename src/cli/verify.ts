@@ -14,6 +14,7 @@ import {
   Unverified,
   UsageError,
 } from './command-line.ts'
+import type { LedgerBooks } from './ledger-books.ts'
 import { type LineSource, openLines } from './lines.ts'
 import { LogTiles } from './log-tiles.ts'
 import { MirrorStore } from './mirror-store.ts'
@@ -30,8 +31,9 @@ export const verifyCommand: Command = {
   name: 'verify',
   summary:
     'Checks an export (signatures, ids, inclusion), a proof answer, a .tlog-proof file or a mirror, without the board.',
-  usage: 'verify FILE|DIR [--vkey VKEY]',
+  usage: 'verify FILE|DIR [--ledger] [--vkey VKEY]',
   optionHelp: [
+    ['--ledger', 'the file is the public ledger (/v1/export?stream=ledger): keep its books again'],
     ['--vkey VKEY', 'the log’s key, pinned: what /log/vkey or /capabilities told you once, kept by you'],
     ['--url URL', 'take the key from this board instead (then the board is trusted for it)'],
     ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
@@ -39,6 +41,7 @@ export const verifyCommand: Command = {
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
   options: {
+    ledger: { type: 'boolean' },
     vkey: { type: 'string' },
     url: { type: 'string' },
     from: { type: 'string' },
@@ -59,6 +62,8 @@ export const verifyCommand: Command = {
     const from = args.text('from')
     const tiles = from === undefined ? undefined : await LogTiles.open(from, key!.key)
     const report = await checkExport(source, { key, tiles, threads, terminal })
+    if (args.flag('ledger') && report.ledger === undefined)
+      throw new CommandFailed(`${path} is no ledger: get one with /v1/export?stream=ledger.`)
     if (report.first === undefined) return exitCodes.ok
     const { line, reason } = report.first
     const others = report.failures - 1
@@ -210,16 +215,8 @@ function rowsOf(
   key: LogKey | undefined,
   { fileBytes, seconds }: Cost,
 ): (readonly [string, string])[] {
-  const { events, tombstones, rotations, signatures, leaves, named, checkpoint, isSignedByLog } = report
-  const rows: [string, string][] = [
-    ['events', grouped(events)],
-    [
-      'tombstones',
-      `${grouped(tombstones)} (text gone: id, room and place are proved; author and reason are the board’s word)`,
-    ],
-    ['key rotations', grouped(rotations)],
-    ['signatures good', grouped(signatures)],
-  ]
+  const { leaves, named, checkpoint, isSignedByLog } = report
+  const rows = report.ledger === undefined ? recordRows(report) : ledgerRows(report.ledger)
   if (report.hasEnd && checkpoint !== undefined) {
     const others = leaves - named
     rows.push(['log', inertLine(checkpoint.origin)])
@@ -258,6 +255,27 @@ function rowsOf(
     `${bytesText(fileBytes)} in ${durationText(seconds)} (${bytesText(Math.round(fileBytes / Math.max(seconds, 0.001)))}/s)`,
   ])
   return rows
+}
+
+function recordRows({ events, tombstones, rotations, signatures }: ExportReport): [string, string][] {
+  return [
+    ['events', grouped(events)],
+    [
+      'tombstones',
+      `${grouped(tombstones)} (text gone: id, room and place are proved; author and reason are the board’s word)`,
+    ],
+    ['key rotations', grouped(rotations)],
+    ['signatures good', grouped(signatures)],
+  ]
+}
+
+function ledgerRows({ postings, works, supply, open }: LedgerBooks): [string, string][] {
+  return [
+    ['postings', `${grouped(postings)}, numbered without a gap`],
+    ['works', `${grouped(works)}: every hold resolved once or open, every escrow empty behind what it paid`],
+    ['held now', `${grouped(open.amount)} credits in ${grouped(open.holds)} holds`],
+    ['supply', `${grouped(supply)} credits made and not burnt`],
+  ]
 }
 
 function checkpointText(isSignedByLog: boolean | undefined, key: LogKey | undefined): string {

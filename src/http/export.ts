@@ -109,9 +109,19 @@ function readRequest(text: string): ExportRequest | Refusal {
   const query = parseQuery(text, sizes.url_query_bytes)
   if ('code' in query) return query
   for (const name of query.keys()) {
-    if (!['room', 'since', 'until', 'cursor', 'limit'].includes(name))
-      return refusal('unknown_field', 'an export takes room, since, until, cursor and limit', printable(name, 32))
+    if (!['room', 'since', 'until', 'cursor', 'limit', 'stream'].includes(name))
+      return refusal(
+        'unknown_field',
+        'an export takes stream, room, since, until, cursor and limit',
+        printable(name, 32),
+      )
   }
+  const stream = query.get('stream')
+  if (stream !== undefined && stream !== 'ledger')
+    return refusal('invalid_field', 'stream is ledger, or left out: then it is messages', 'stream')
+  const filtered = ['room', 'since', 'until'].find((name) => query.has(name))
+  if (stream === 'ledger' && filtered !== undefined)
+    return refusal('invalid_field', 'the ledger is given whole or by cursor and limit: leave the others out', filtered)
   const room = query.get('room')
   const roomFault = room === undefined ? undefined : faultOf('room', fields.room, room)
   if (roomFault !== undefined) return roomFault
@@ -139,5 +149,6 @@ function readRequest(text: string): ExportRequest | Refusal {
     },
     limit: numbers.limit ?? (cursor === undefined ? 0 : sizes.page_default),
     cursor: cursor ?? '',
+    ...(stream === 'ledger' ? { stream } : {}),
   }
 }

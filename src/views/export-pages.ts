@@ -10,6 +10,7 @@ import type { State } from '../../actors/state.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import { refusal } from '../refusals.ts'
 import { closedLine, endLine, exportLine, isForArchive, leavesLine, rotationLine } from './export.ts'
+import { ledgerLines } from './ledger-export.ts'
 import type { ReadContext } from './reads/read.ts'
 
 export type ExportFilter = {
@@ -39,6 +40,8 @@ export type ExportRequest = {
   readonly filter: ExportFilter
   /** Lines at most; 0 = everything. */
   readonly limit: number
+  /** The postings of the public ledger in place of messages. */
+  readonly stream?: 'ledger'
   /** Sealed cursor of the page before, or ''. */
   readonly cursor: string
   readonly state?: ExportState
@@ -66,12 +69,9 @@ const listName = ({ room, since, until }: ExportFilter) => `export:${room ?? ''}
 
 export function exportChunk(context: ExportContext, request: ExportRequest): ExportChunk {
   const { filter, limit } = request
+  if (request.stream === 'ledger') return ledgerChunk(context, request)
   const begun = request.state ?? begin(context, request)
-  if (begun === undefined)
-    return {
-      ok: false,
-      refusal: refusal('invalid_field', 'this cursor was not given by an export: start again without one', 'cursor'),
-    }
+  if (begun === undefined) return badCursor
   if (filter.room !== undefined && !context.board.rooms.has(filter.room)) {
     return { ok: false, refusal: refusal('not_found', `there is no public room ${filter.room}`, 'room') }
   }
@@ -79,6 +79,30 @@ export function exportChunk(context: ExportContext, request: ExportRequest): Exp
   const whole = limit === 0 && Object.keys(filter).length === 0 && request.cursor === ''
   if (!whole) return { ok: true, bytes: Buffer.alloc(0) }
   return leaves(context, begun)
+}
+
+const badCursor: ExportChunk = {
+  ok: false,
+  refusal: refusal('invalid_field', 'this cursor was not given by an export: start again without one', 'cursor'),
+}
+
+/** Postings by their numbers: `row` is the next one, `end` the newest of this export. */
+function ledgerChunk(context: ExportContext, request: ExportRequest): ExportChunk {
+  const { cursors, state } = context
+  const list = 'export:ledger'
+  const { limit, cursor } = request
+  const place = cursor === '' ? 1 : cursors.open(list, cursor)
+  if (typeof place !== 'number') return badCursor
+  const { size, checkpoint } = state.book.newest.head
+  const newest = state.ledgerIndex.newest
+  const fresh = { row: place, rotation: 0, given: 0, end: newest, size, checkpoint, count: 0, log: 0, leaf: 0 }
+  const begun = request.state ?? fresh
+  if (begun.row > begun.end && limit === 0 && cursor === '') return leaves(context, begun)
+  const wanted = { first: begun.row, last: begun.end, limit: limit === 0 ? chunkRowsMax : limit, bytes: chunkBytes }
+  const { lines, next } = ledgerLines(context, wanted)
+  const bytes = Buffer.from(lines.join(''))
+  if (limit === 0) return { ok: true, bytes, state: { ...begun, row: next, count: begun.count + lines.length } }
+  return next > begun.end ? { ok: true, bytes } : { ok: true, bytes, nextCursor: cursors.seal(list, next) }
 }
 
 /** A cursor is the number of a change and how many lines of it were given: an event has at most 32 versions. */

@@ -12,7 +12,7 @@ import { scratchDirectory } from '../support/scratch.ts'
 const postings = [
   {
     type: 'post',
-    code: 'pay',
+    code: 11,
     debit: `user:${'a'.repeat(64)}`,
     credit: 'escrow',
     amount: 101,
@@ -20,13 +20,13 @@ const postings = [
   },
   {
     type: 'direct',
-    code: 'pay',
+    code: 20,
     debit: 'escrow',
     credit: `user:${'b'.repeat(64)}`,
     amount: 100,
     transfer: '2'.repeat(32),
   },
-  { type: 'direct', code: 'fee', debit: 'escrow', credit: 'fees', amount: 1, transfer: '3'.repeat(32) },
+  { type: 'direct', code: 21, debit: 'escrow', credit: 'fees', amount: 1, transfer: '3'.repeat(32) },
 ] as const
 const cause = { event: 'c'.repeat(32), room: 'lobby', time: 1_790_000_000, command: noCommand }
 const entries = ledgerEntries(postings, 7, cause)
@@ -39,7 +39,7 @@ function frame(leaves: readonly Uint8Array[], n: number) {
 test('an entry says what was posted, and is read back as it was written', () => {
   expect(entries[1]!.toString()).toBe(
     `broadside/entry@v1\nkind ledger\nevent ${'c'.repeat(32)}\nroom lobby\nseq 8\ntime 1790000000\ncommand ${noCommand}\n` +
-      `transfer ${'2'.repeat(32)}\ntype direct\ncode pay\ndebit escrow\ncredit user:${'b'.repeat(64)}\namount 100\n`,
+      `transfer ${'2'.repeat(32)}\ntype direct\ncode 20\ndebit escrow\ncredit user:${'b'.repeat(64)}\namount 100\n`,
   )
   expect(parseLedgerEntry(entries[2]!)).toEqual({ ...cause, ...postings[2], seq: 9 })
   expect(parseLedgerEntry(Buffer.from('broadside/entry@v1\nkind post\n'))).toBeUndefined()

@@ -164,8 +164,11 @@ const exportPath: Json = {
     'one base64 string of 32-byte hashes, one after the other, from the index `start` on), and a last line of `type` `end` with',
     'the count and the signed head of that size: together they can be checked offline, signature by signature and leaf by leaf.',
     'Compressed with gzip on `Accept-Encoding`.',
+    'With `stream=ledger`, by itself or with `cursor` and `limit`: every posting of credits of public works, every grant and transfer',
+    'in place of messages, numbered without gaps by `seq`, each with its leaf; whole, with the same lines of leaves and end.',
   ].join('\n'),
   parameters: [
+    query('stream', 'ledger: postings of credits in place of messages', { type: 'string', enum: ['ledger'] }),
     query('room', 'only this room', { type: 'string', pattern: (fields.room.schema as { pattern?: string }).pattern }),
     query('since', 'only from this time on, Unix seconds', { type: 'integer', minimum: 0, maximum: safe }),
     query('until', 'only before this time, Unix seconds', { type: 'integer', minimum: 0, maximum: safe }),

@@ -126,6 +126,12 @@ const observed: Decider = ({ state, now }, letter) => {
   return noted(letter, now, 'work.observed', { work, n }, {})
 }
 
+/** The market's own: a room was told, and the notices are posted. */
+const sent: Decider = ({ state, now }, letter) => {
+  const { seq } = letter.args as { seq: number }
+  return state.mail.isOpen(seq) ? noted(letter, now, 'mail.sent', { seq }, {}) : nothingNew
+}
+
 export const worksDeciders: Readonly<Record<string, Decider>> = {
   'work.post': postRequest,
   'work.mark': markRequest,
@@ -134,6 +140,7 @@ export const worksDeciders: Readonly<Record<string, Decider>> = {
   'work.unbind': unbind,
   'work.tell': tell,
   'work.observed': observed,
+  'mail.sent': sent,
 }
 
 const nothingNew: Decision = { ok: true, records: [], reply: {} }

@@ -225,6 +225,7 @@ export class House implements Actors {
           blobs: blobsDirectory(directory.path),
           cursorKey: directory.cursorKey,
           generation: directory.facts.generation,
+          serviceId: directory.facts.service_id,
           diskReserveBytes,
           segmentBytesMax,
           compactSeconds,
@@ -293,6 +294,7 @@ export class House implements Actors {
       vkeys: new Map(logs.map(({ origin, vkey }) => [origin, vkey])),
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
+      serviceId: directory.facts.service_id,
       front: front.port2,
       log: logPort,
     }

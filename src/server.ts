@@ -180,11 +180,11 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     screen: (post) => screening.consider(post),
     noteChange: (room, change) => news.noteChange(room, change),
   })
-  courier = works
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
+  courier = works.courier
   const front: Front = new Front({
     hooks: delivering.desk,
-    courier: works,
+    courier: works.courier,
     serviceId: directory.facts.service_id,
     actors: house,
     verify: (signature, key, message, callback) => verifier.verify(signature, key, message, callback),
@@ -195,6 +195,8 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     screen: (post) => screening.consider(post),
     secret,
     boardIdentity: directory.identity.id,
+    generation: directory.facts.generation,
+    limitsOn: config.limitsOn,
     wallSeconds,
     blobs: new BlobIntake({
       files,

@@ -146,14 +146,11 @@ function knownTo(
     .filter(({ state }) => state === 'claimed' || state === 'revision')
     .map(({ claim_expires_at }) => Math.max(now + 1, claim_expires_at))
     .sort((a, b) => a - b)
-  const holdsAnother = live.some(
-    (each) => each.id !== work.id && each.eligibility === 'first_work' && each.is_public && !each.simulated,
-  )
   const raised = work.amount + args.amount
   return {
     available: turn.available(author),
     claims,
-    newcomer: market.records.isNewcomer(author) && !holdsAnother,
+    newcomer: market.isNewcomer(author, work.id),
     cost: row.name === 'raise' ? raised + doing.feeOf(raised) - work.amount - work.fee : doing.bond,
     limits: args.limits,
   }

@@ -27,7 +27,7 @@ type PackedLedger = readonly [
 export class Ledger {
   readonly #accounts: Readonly<Record<LedgerNumber, Map<string, Account>>> = { 1: new Map(), 2: new Map() }
   readonly #holds = new Map<string, Hold>()
-  /** Journal numbers of the acts that touched an account, oldest first. */
+  /** Journal numbers of the acts that touched an account, oldest first; of simulated works those of identities alone. */
   readonly #places = new Map<string, number[]>()
 
   account(name: string, ledger: LedgerNumber = 1): Readonly<Account> {
@@ -57,11 +57,10 @@ export class Ledger {
     return this.#places.get(name) ?? none
   }
 
-  /** `seq`: journal number of the act. A hold that is there already is told of again, to those who have not seen it taken. */
+  /** `seq`: journal number of the act. */
   apply(posting: Posting, seq: number): void {
     const { id, ledger, type, debit, credit, amount, hold } = posting
     if (type === 'hold') {
-      if (this.#holds.has(id)) return
       this.#holds.set(id, { ledger, account: debit, amount })
       this.#of(ledger, debit).held += amount
     } else if (type === 'direct') {
@@ -77,7 +76,7 @@ export class Ledger {
         this.#of(ledger, credit).posted += amount
       }
     }
-    for (const name of [debit, credit]) this.#note(name, seq)
+    for (const name of [debit, credit]) if (ledger === 1 || name.startsWith('user:')) this.#note(name, seq)
   }
 
   pack(): PackedLedger {

@@ -40,6 +40,9 @@ export type Bound = {
   }
 }
 
+/** What the room needs to take the text of a command, and cannot see in the signed bytes. */
+export type PostFacts = { readonly proof_bits: number; readonly via: string; readonly operator: boolean }
+
 /** Args of every command about a work, as the plan gives them. Absent: nothing said. */
 export type WorkArgs = {
   readonly work: string
@@ -55,6 +58,8 @@ export type WorkArgs = {
   readonly result_sha256?: string
   readonly accept_changed?: boolean
   readonly percent?: number
+  /** Of `work.edit`: bits of work that its proof shows. */
+  readonly proof_bits?: number
 }
 
 /** Args of `work.create`: the reservation. */
@@ -76,6 +81,8 @@ export type ReserveArgs = {
   readonly fee: number
   /** Seconds from its making to its deadline. */
   readonly lifetime: number
+  /** Bits of work that the proof of the command shows. */
+  readonly proof_bits: number
   readonly limits: MarketLimits
 }
 
@@ -201,6 +208,7 @@ export type ReserveFacts = {
   readonly work: string
   /** SHA-256 of the command, 64 hex. */
   readonly command: string
+  readonly post: PostFacts
   readonly fixed: Omit<Fixed, 'is_public'>
   readonly begun: Changing
   readonly postings: readonly Posting[]
@@ -208,7 +216,7 @@ export type ReserveFacts = {
 /** Facts of `work.void`. `voids`: event id of the command that is void with it, 32 hex. */
 export type VoidFacts = { readonly work: string; readonly voids: string; readonly postings: readonly Posting[] }
 /** Facts of `work.edit` (an edit is under way) and of `work.edited`, which has `voids` where the room refused it. */
-export type EditFacts = { readonly work: string; readonly edit: string }
+export type EditFacts = { readonly work: string; readonly edit: string; readonly post?: PostFacts }
 /** Facts of `work.observe`: what the market knows now, and what follows from it. */
 export type ObserveFacts = StepFacts & Pick<ObserveArgs, 'event' | 'change'> & { readonly set: Partial<Changing> }
 export type WelcomeFacts = CreditFacts & { readonly identity: string; readonly network: string }

@@ -132,6 +132,10 @@ export class Market implements Part {
     return this.#works.get(id)
   }
 
+  get all(): IterableIterator<Work> {
+    return this.#works.values()
+  }
+
   reservation(id: string): Reservation | undefined {
     return this.#reserved.get(id)
   }
@@ -177,6 +181,29 @@ export class Market implements Part {
   /** When the next timeout of any work is due, 0: none is. */
   get nextDue(): number {
     return this.#due.first?.at ?? 0
+  }
+
+  /** Had no public result accepted, and holds no other work that only a newcomer may claim. */
+  isNewcomer(identity: string, but = ''): boolean {
+    if (!this.records.isNewcomer(identity)) return false
+    for (const work of this.working(identity))
+      if (work.id !== but && work.worker === identity && isForNewcomers(work)) return false
+    return true
+  }
+
+  /** The identity could claim this work, as it stands at `now`, if its room lets it reply. */
+  isEligible(work: Work, identity: string, now: number): boolean {
+    const { requester, reviewer, deadline, terms, left, eligibility } = work
+    const { at = 0, lapses = 0 } = left[identity] ?? {}
+    return (
+      work.state === 'open' &&
+      identity !== requester &&
+      identity !== reviewer &&
+      now < deadline - terms.claim_margin &&
+      lapses < terms.lapses &&
+      (at === 0 || now >= at + terms.reclaim_cooldown) &&
+      (eligibility === 'open' || this.isNewcomer(identity, work.id))
+    )
   }
 
   list(query: WorksQuery, now: number): WorksPage {
@@ -240,13 +267,15 @@ export class Market implements Part {
 
   #open(act: Act, place: ActPlace): void {
     const { fixed, begun, reserved, steps } = act.facts as unknown as OpenFacts
-    this.#reserved.delete(fixed.id)
+    const wasReserved = this.#reserved.delete(fixed.id)
     const [first] = steps
     const { shard } = place
     // The first place is that of the signed command; the room had to be asked before anything was to be seen.
     const work: Work = { ...fixed, ...begun, updated_at: first!.at, steps: 1, shard, places: [reserved] }
     this.#add(work)
-    this.#move(first!.postings, place.seq)
+    // Where the reservation was seen its credits were moved with it; only now they have their place in the log.
+    if (!wasReserved) this.#move(first!.postings, place.seq)
+    else for (const { seq } of first!.postings) if (seq !== undefined) this.postings = seq
   }
 
   #add(work: Work): void {
@@ -341,6 +370,10 @@ function add<Value>(table: Map<string, Set<Value>>, key: string, value: Value): 
 function drop<Value>(table: Map<string, Set<Value>>, key: string, value: Value): void {
   const found = table.get(key)
   if (found?.delete(value) === true && found.size === 0) table.delete(key)
+}
+
+function isForNewcomers({ eligibility, is_public, simulated }: Work): boolean {
+  return eligibility === 'first_work' && is_public && !simulated
 }
 
 const noWorks: ReadonlySet<Work> = new Set()

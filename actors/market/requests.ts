@@ -2,11 +2,11 @@
  * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
  * the request; nobody sees a work before both have said yes. What the room reports may come again: it changes nothing twice.
  */
-import { type Decider, type Decision, refuse } from '../write.ts'
+import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { stateOf, stepOf } from './clock.ts'
 import { mayKnow, unknown } from './decide.ts'
 import { unaffordable } from './guards.ts'
-import type { EditedArgs, ObserveArgs, OpenArgs, ReserveArgs, Step, VoidArgs, WorkArgs } from './letters.ts'
+import type { EditedArgs, ObserveArgs, OpenArgs, PostFacts, ReserveArgs, Step, VoidArgs, WorkArgs } from './letters.ts'
 import { codes, postingsOf } from './postings.ts'
 import { transitionNamed } from './table.ts'
 import { Turn } from './turn.ts'
@@ -53,7 +53,11 @@ const reserve: Decider = ({ state: { market }, now }, letter) => {
   const postings = postingsOf(transitionNamed.create.postings, moved, { cause, at: now })
   const hold = postings.find(({ code }) => code === codes.hold)!.id
   const begun = untouched('', args.generation, amount, fee, hold)
-  return turn.decide(letter, { op: letter.op, facts: { work: id, command, fixed, begun, postings }, isPublic: false })
+  return turn.decide(letter, {
+    op: letter.op,
+    facts: { work: id, command, post: postOf(letter, args.proof_bits), fixed, begun, postings },
+    isPublic: false,
+  })
 }
 
 const open: Decider = ({ state: { market }, now }, letter) => {
@@ -108,7 +112,8 @@ const edit: Decider = ({ state: { market }, now }, letter) => {
     return refuse('wrong_state', `this work is ${state}, and its request is edited while it is open`, 'event_id')
   if (work.editing !== '')
     return refuse('conflict', 'another edit of this request is under way: wait for it', 'event_id')
-  const facts = { work: work.id, edit: Buffer.from(letter.id).toString('hex') }
+  const post = postOf(letter, args.proof_bits ?? 0)
+  const facts = { work: work.id, edit: Buffer.from(letter.id).toString('hex'), post }
   return turn.decide(letter, { op: letter.op, facts, isPublic: false, work })
 }
 
@@ -157,6 +162,10 @@ function seen(result: Result, change: ObserveArgs['change'], by: ObserveArgs['by
     case 'redacted':
       return { ...result, available: false, missing: result.missing || by === 'author' }
   }
+}
+
+function postOf({ via, operator }: WriteLetter, proofBits: number): PostFacts {
+  return { proof_bits: proofBits, via, operator }
 }
 
 function nothing(now: number, more: object): Decision {

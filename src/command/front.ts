@@ -24,6 +24,7 @@ import type { BlobIntake } from './blob-intake.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
 import { beyondScope } from './delegated.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
+import { readWorks, workReads } from './market-reads.ts'
 import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
@@ -47,6 +48,10 @@ export type FrontOptions = {
   readonly secret: Buffer
   /** Identity id of the board's own voice. */
   readonly boardIdentity: string
+  /** Recovery epoch. */
+  readonly generation: string
+  /** Rates and quotas hold. */
+  readonly limitsOn: boolean
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
   /** Identity ids of the operators. */
@@ -84,6 +89,8 @@ export class Front {
       courier: options.courier,
       secret: options.secret,
       boardIdentity: options.boardIdentity,
+      generation: options.generation,
+      limitsOn: options.limitsOn,
       proofBits: options.proofBits,
     })
   }
@@ -125,6 +132,7 @@ export class Front {
     if (request.op === 'events.list' && request.args.query !== undefined) return this.#search(request, answer)
     const { actors } = this.#options
     if (readTools(actors, request, answer)) return
+    if (workReads.has(request.op)) return readWorks(actors, request, answer)
     const home = homes[request.op]
     if (home !== undefined) return actors.readPrivate(shardOf(home(request), actors.shards), request, answer)
     if (request.op === 'inbox.get' && request.reader !== '') return this.#inbox(request, answer)

@@ -3,6 +3,7 @@
  * A private room is known to its own shard alone, so whoever asks for everything of his asks them all.
  */
 
+import { marketName } from '../../actors/market/letters.ts'
 import { oauthName } from '../../actors/oauth/oauth-records.ts'
 import { receiversOf } from '../../actors/receivers/decide.ts'
 import { registryName } from '../../actors/record.ts'
@@ -16,6 +17,9 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'oauth.find': () => oauthName,
   'receiver.list': ({ reader }) => receiversOf(reader),
   'receiver.items': ({ reader }) => receiversOf(reader),
+  'credit.balance': () => marketName,
+  'credit.history': () => marketName,
+  'work.where': () => marketName,
 }
 
 /** From the answers of the feed and of each shard, in this order, the answer. */

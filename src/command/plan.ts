@@ -53,6 +53,10 @@ export type Doors = {
   readonly hooks: Desk
   /** Identity id of the board's own voice. */
   readonly boardIdentity: string
+  /** Recovery epoch. */
+  readonly generation: string
+  /** Rates and quotas hold. */
+  readonly limitsOn: boolean
 }
 
 export type Plan = {

@@ -42,6 +42,8 @@ export type WritesOptions = {
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly boardIdentity: Doors['boardIdentity']
+  readonly generation: Doors['generation']
+  readonly limitsOn: Doors['limitsOn']
 }
 
 type Accepted = Extract<ShardAnswer, { ok: true }>

@@ -66,16 +66,17 @@ export class Routes implements Doors {
   readonly #options: RoutesOptions
   readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
   readonly #gets = new Map<string, Operation>()
-  readonly #prefixes: [string, Operation][] = []
+  /** What stands before and behind the parameter of a path. */
+  readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: Operation }[] = []
 
   constructor(options: RoutesOptions) {
     this.#options = options
     for (const operation of operations) {
       // A path that waits or streams has a door of its own.
       if (operation.get === undefined || options.more[operation.get.path] !== undefined) continue
-      const [path = '', parameter] = operation.get.path.split('{')
-      if (parameter === undefined) this.#gets.set(path, operation)
-      else this.#prefixes.push([path, operation])
+      const [before = '', behind] = operation.get.path.split(/\{\w+\}/)
+      if (behind === undefined) this.#gets.set(before, operation)
+      else this.#patterns.push({ before, behind, operation })
     }
   }
 
@@ -169,9 +170,10 @@ export class Routes implements Doors {
   #find(path: string): Found | undefined {
     const operation = this.#gets.get(path)
     if (operation !== undefined) return { operation, parameter: '' }
-    for (const [prefix, each] of this.#prefixes) {
-      if (path.startsWith(prefix) && !path.includes('/', prefix.length))
-        return { operation: each, parameter: path.slice(prefix.length) }
+    for (const { before, behind, operation: each } of this.#patterns) {
+      if (!path.startsWith(before) || !path.endsWith(behind)) continue
+      const parameter = path.slice(before.length, path.length - behind.length)
+      if (!parameter.includes('/')) return { operation: each, parameter }
     }
     return undefined
   }
@@ -323,6 +325,10 @@ function readData(operation: Operation, name: string, key: string, value: string
     if (fits && (pattern === undefined || new RegExp(pattern, 'u').test(value))) return value
     return refusal('invalid_field', `${name} must be ${ruleOf(schema)}`, name)
   }
+  if (schema.pattern !== undefined)
+    return new RegExp(schema.pattern).test(value)
+      ? value
+      : refusal('invalid_field', `${name} must be ${ruleOf(schema)}`, name)
   const choices = schema.const === undefined ? (schema.anyOf?.map((each) => each.const) ?? []) : [schema.const]
   return choices.includes(value)
     ? value

@@ -65,11 +65,7 @@ export const creditHistory: Operation = {
   },
 }
 
-const Moved = Type.Object({
-  transfers: Type.Array(CreditEntry, { maxItems: 4 }),
-  balance: Balance,
-  receipt: Receipt,
-})
+const Moved = Type.Object({ transfers: Type.Array(CreditEntry, { maxItems: 4 }), receipt: Receipt })
 
 export const creditTransfer: Operation = {
   name: 'credit.transfer',
@@ -83,7 +79,7 @@ export const creditTransfer: Operation = {
     target: patterned('^[0-9a-f]{64}$', 'who gets them', 'an identity id of 64 lowercase hex characters'),
     amount: credits,
   },
-  refusals: ['not_found', 'insufficient_credits'],
+  refusals: ['insufficient_credits'],
   result: Moved,
   example: { operation: 'credit.transfer', target: identity, amount: 5 },
 }

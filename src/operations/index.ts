@@ -1,5 +1,6 @@
 /** The one list of operations. Whatever is not here does not exist, at any door. */
 import { blobDelete, blobGet, blobPut } from './blobs.ts'
+import { creditBalance, creditGrant, creditHistory, creditTransfer } from './credit.ts'
 import { delegationCreate, delegationList, delegationRevoke } from './delegation.ts'
 import { conversationOpen, conversationRespond, conversationsList, inboxGet } from './direct.ts'
 import { docsCreate, docsDelete, docsHistory, docsList, docsRead, docsWrite } from './documents.ts'
@@ -51,6 +52,24 @@ import { toolsReview, toolsReviews, toolsSearch } from './tool-search.ts'
 import { toolsGet, toolsImport, toolsPublish, toolsUpdate, toolsWithdraw } from './tools.ts'
 import { changesList, roomReadToken, updatesGet } from './updates.ts'
 import { webhookCreate, webhookDelete, webhookDeliveries, webhookList, webhookRedeliver } from './webhooks.ts'
+import {
+  workAccept,
+  workCancel,
+  workClaim,
+  workConcede,
+  workCreate,
+  workDispute,
+  workEdit,
+  workRaise,
+  workReject,
+  workRelease,
+  workRenew,
+  workReopen,
+  workRevise,
+  workRule,
+  workSubmit,
+} from './work.ts'
+import { workGet, workHistory, workList } from './work-reads.ts'
 
 export const operations: readonly Operation[] = [
   identityRegister,
@@ -106,6 +125,28 @@ export const operations: readonly Operation[] = [
   conversationRespond,
   conversationsList,
   inboxGet,
+  workCreate,
+  workEdit,
+  workRaise,
+  workCancel,
+  workClaim,
+  workRenew,
+  workRelease,
+  workSubmit,
+  workAccept,
+  workRevise,
+  workReject,
+  workDispute,
+  workConcede,
+  workReopen,
+  workRule,
+  workGet,
+  workList,
+  workHistory,
+  creditBalance,
+  creditHistory,
+  creditTransfer,
+  creditGrant,
   quotaGet,
   updatesGet,
   changesList,

@@ -43,6 +43,7 @@ export type FeedThread = {
   readonly vkeys: ReadonlyMap<string, string>
   readonly cursorKey: Uint8Array
   readonly generation: string
+  readonly serviceId: string
   readonly front: MessagePort
   readonly log: MessagePort
 }
@@ -128,6 +129,7 @@ runThread((data: FeedThread) => {
     blobFile: (room: string, sha256: string) => readBlob(blobs, room, sha256),
     cursors,
     generation: data.generation,
+    serviceId: data.serviceId,
     now: readingSeconds,
     applied: () => feed.applied,
     visibility: 'public' as const,

@@ -29,6 +29,7 @@ export type ShardThread = {
   readonly blobs: string
   readonly cursorKey: Uint8Array
   readonly generation: string
+  readonly serviceId: string
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
   /** Seconds between two looks for texts that have to leave the disk. */
@@ -118,6 +119,7 @@ runThread((data: ShardThread) => {
     frame: (_shard: number, seq: number) => shard.read(seq),
     cursors,
     generation: data.generation,
+    serviceId: data.serviceId,
     now: readingSeconds,
     visibility: 'private',
   }

@@ -11,6 +11,7 @@ import { type Answer, type Client, type Fields, now, person, type Signing } from
 import { delegated } from './delegations.ts'
 import { HookTarget } from './hook-target.ts'
 import { toolSetups } from './tool-ways.ts'
+import { workSetups } from './work-setups.ts'
 
 type Values = Readonly<Record<string, string | number | readonly string[]>>
 
@@ -101,6 +102,13 @@ export class World {
   async webhook(signer: Signer): Promise<string> {
     const fields = { operation: 'webhook.create', data: await this.hookData() }
     return (await this.done(signer, fields)).webhook!.id as string
+  }
+
+  /** Somebody who has this many credits. */
+  async rich(credits = 1_000): Promise<Signer> {
+    const signer = this.someone()
+    await this.done(this.operator, { operation: 'credit.grant', target: signer.id, amount: credits })
+    return signer
   }
 
   async report(): Promise<string> {
@@ -302,6 +310,11 @@ export const setups: Readonly<Record<string, Setup>> = {
     return { signer: other, fields: { room } }
   },
   'conversations.list': anyone,
+  ...workSetups,
+  'credit.balance': anyone,
+  'credit.history': anyone,
+  'credit.transfer': async (world) => ({ signer: await world.rich() }),
+  'credit.grant': (world) => ({ signer: world.operator }),
   'inbox.get': anyone,
   'quota.get': anyone,
   'updates.get': (world) => ({ signer: world.someone(), meanwhile: () => world.post() }),

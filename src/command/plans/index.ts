@@ -1,6 +1,7 @@
 /** Every operation that writes, and how it is carried out. */
 import type { Plans } from '../plan.ts'
 import { blobsPlans } from './blobs.ts'
+import { creditPlans } from './credit.ts'
 import { delegationsPlans } from './delegations.ts'
 import { directPlans } from './direct.ts'
 import { documentsPlans } from './documents.ts'
@@ -10,6 +11,7 @@ import { receiversPlans } from './receivers.ts'
 import { roomsPlans } from './rooms.ts'
 import { toolsPlans } from './tools.ts'
 import { webhooksPlans } from './webhooks.ts'
+import { workPlans } from './work.ts'
 
 export const plans: Plans = {
   ...roomsPlans,
@@ -20,6 +22,8 @@ export const plans: Plans = {
   ...documentsPlans,
   ...blobsPlans,
   ...receiversPlans,
+  ...workPlans,
+  ...creditPlans,
   ...toolsPlans,
   ...webhooksPlans,
 }

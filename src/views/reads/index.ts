@@ -3,6 +3,7 @@ import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { refusal } from '../../refusals.ts'
 import { activityReads } from './activity.ts'
 import { blobsReads } from './blobs.ts'
+import { creditsReads } from './credits.ts'
 import { delegationsReads } from './delegations.ts'
 import { directReads } from './direct.ts'
 import { documentsReads } from './documents.ts'
@@ -17,6 +18,7 @@ import { searchReads } from './search.ts'
 import { toolsReads } from './tools.ts'
 import { updatesReads } from './updates.ts'
 import { webhooksReads } from './webhooks.ts'
+import { worksReads } from './works.ts'
 import { worksMailReads } from './works-mail.ts'
 
 const reads: Reads = {
@@ -33,6 +35,8 @@ const reads: Reads = {
   ...toolsReads,
   ...updatesReads,
   ...searchReads,
+  ...worksReads,
+  ...creditsReads,
   ...activityReads,
   ...webhooksReads,
   ...worksMailReads,

@@ -52,6 +52,7 @@ export type ReadContext = {
   readonly frame: (shard: number, seq: number) => Frame
   readonly cursors: CursorSealer
   readonly generation: string
+  readonly serviceId: string
   /** Unix seconds. */
   readonly now: () => number
   /** Newest frame of the log that is applied, where this board follows it. */

@@ -1,0 +1,39 @@
+/**
+ * Reads on works whose answer lies with two: the market's shard has the record, and the shard of its private room knows who may
+ * read it and how the request begins. Works of public rooms are the feed's alone.
+ */
+import { marketName } from '../../actors/market/letters.ts'
+import { shardOf } from '../../actors/shard.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+
+type Give = (answer: ReadAnswer | NoAnswer) => void
+
+export const workReads: ReadonlySet<string> = new Set(['work.get', 'work.list', 'work.history'])
+
+export function readWorks(actors: Actors, request: ReadRequest, answer: Give): void {
+  actors.read(request, (found) => {
+    if (found === undefined || found.ok || 'refusal' in found) return answer(found)
+    roomOf(actors, request, (room) => {
+      if (typeof room !== 'string') return answer(room ?? found)
+      actors.readPrivate(marketShard(actors), request, (part) => {
+        if (part === undefined || !part.ok) return answer(part === undefined || 'refusal' in part ? part : found)
+        const args = { room, found: part.json }
+        actors.readPrivate(shardOf(room, actors.shards), { ...request, op: 'work.complete', args }, answer)
+      })
+    })
+  })
+}
+
+function marketShard({ shards }: Actors): number {
+  return shardOf(marketName, shards)
+}
+
+/** The room that a list names, or that a work is in; undefined: there is none. */
+function roomOf(actors: Actors, request: ReadRequest, then: (room: string | ReadAnswer | undefined) => void): void {
+  if (request.args.room !== undefined) return then(String(request.args.room))
+  actors.readPrivate(marketShard(actors), { ...request, op: 'work.where' }, (where) => {
+    if (where === undefined || !where.ok) return then(where === undefined || 'absent' in where ? undefined : where)
+    then((JSON.parse(where.json) as { room: string }).room)
+  })
+}

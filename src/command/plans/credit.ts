@@ -1,0 +1,16 @@
+/** How writes on credits are carried out. */
+import type { CreditFacts } from '../../../actors/market/letters.ts'
+import { sizes } from '../../limits.ts'
+import { transferView } from '../../views/reads/works.ts'
+import type { Plan, Plans } from '../plan.ts'
+import { market } from './market-args.ts'
+
+const moving: Plan = {
+  to: market,
+  args: ({ command }) => ({ target: command.target, amount: command.amount, cost: sizes.credit_transfer_cost }),
+  show: (_verified, { facts, at }) => ({
+    values: { transfers: (facts as unknown as CreditFacts).postings.map((each) => ({ at, ...transferView(each) })) },
+  }),
+}
+
+export const creditPlans: Plans = { 'credit.transfer': moving, 'credit.grant': moving }

@@ -1,0 +1,134 @@
+/** What the market is told with a command: configuration as it stands, and what the room says of the signer. */
+import {
+  type MarketLimits,
+  marketName,
+  type ReserveArgs,
+  type Standing,
+  type WorkArgs,
+} from '../../../actors/market/letters.ts'
+import type { Terms } from '../../../actors/market/work.ts'
+import { provenBits } from '../../format/proof-of-work.ts'
+import { rates, sizes } from '../../limits.ts'
+import { isGiven } from '../check.ts'
+import type { Doors } from '../plan.ts'
+import type { Verified } from '../reply.ts'
+
+export const market = () => ({ actor: marketName })
+
+export type Where = {
+  readonly room: string
+  readonly is_public: boolean
+  readonly requester: string
+  readonly reviewer: string
+  readonly worker: string
+  readonly fence: number
+}
+
+/** Where a work is, as the market says; undefined: nowhere; null: no answer came. */
+export function whereIs(work: string, doors: Doors, then: (where: Where | undefined | null) => void): void {
+  doors.read({ op: 'work.where', args: { event_id: work }, reader: '' }, (found) => {
+    if (found === undefined) return then(null)
+    then(found.ok ? (JSON.parse(found.json) as Where) : undefined)
+  })
+}
+
+/** How the signer stands to a room. */
+export function standingIn(
+  room: string,
+  { signer }: Verified,
+  doors: Doors,
+  then: (standing: Standing | null) => void,
+): void {
+  const operator = doors.operators.has(signer.id)
+  doors.read({ op: 'room.standing', args: { room }, reader: signer.id, operator }, (found) => {
+    if (found === undefined) return then(null)
+    then(found.ok ? (JSON.parse(found.json) as Standing) : { reads: false, replies: false, moderates: false })
+  })
+}
+
+export function limitsOf({ limitsOn }: Doors): MarketLimits {
+  return limitsOn
+    ? { claims: rates.work_live_claims, holds: rates.work_live_holds }
+    : { claims: Number.POSITIVE_INFINITY, holds: Number.POSITIVE_INFINITY }
+}
+
+/** With limits off a worker may come back at once. */
+function termsOf({ limitsOn }: Doors, reviewWindow: number): Terms {
+  return {
+    review_window: reviewWindow,
+    revision_window: sizes.work_revision_window,
+    dispute_window: sizes.work_dispute_window,
+    arbitration_window: sizes.work_arbitration_window,
+    recovery_window: sizes.work_recovery_window,
+    reclaim_cooldown: limitsOn ? sizes.work_reclaim_cooldown : 0,
+    claim_margin: sizes.work_claim_margin,
+    renewals: sizes.work_renewals,
+    revisions: sizes.work_revisions,
+    lapses: sizes.work_lapses,
+  }
+}
+
+type WorkData = {
+  readonly version_id?: string
+  readonly result_sha256?: string
+  readonly accept_changed?: boolean
+  readonly percent?: number
+}
+
+/** Of a command about a work that is there. */
+export function workArgs(
+  verified: Verified,
+  doors: Doors,
+): WorkArgs & { readonly fee_basis_points: number; readonly bond_percent: number } {
+  const { command } = verified
+  const { schema, ...data } = verified.data as WorkData & { readonly schema?: 1 }
+  return {
+    work: command.event_id as string,
+    generation: doors.generation,
+    amount: (command.amount as number | undefined) ?? 0,
+    reason: isGiven(command.reason) ? (command.reason as string) : '',
+    ttl: (command.ttl as number | undefined) ?? sizes.work_claim_default,
+    limits: limitsOf(doors),
+    proof_bits: proofOf(verified),
+    fee_basis_points: sizes.work_fee_basis_points,
+    bond_percent: sizes.work_bond_percent,
+    ...data,
+  }
+}
+
+type CreateData = {
+  readonly title: string
+  readonly capabilities?: readonly string[]
+  readonly reviewer?: string
+  readonly eligibility?: 'open' | 'first_work'
+  readonly simulated?: boolean
+  readonly review_window?: number
+}
+
+/** Of `work.create`. */
+export function reserveArgs(verified: Verified, doors: Doors, room: string, reviewerKey: string): ReserveArgs {
+  const { command, sha } = verified
+  const data = verified.data as CreateData
+  const amount = command.amount as number
+  return {
+    work: isGiven(command.event_id) ? (command.event_id as string) : sha.toString('hex', 0, 16),
+    generation: doors.generation,
+    amount,
+    fee: Math.floor((amount * sizes.work_fee_basis_points) / 10_000),
+    lifetime: sizes.work_deadline_seconds,
+    title: data.title,
+    capabilities: [...new Set(data.capabilities ?? [])],
+    eligibility: data.eligibility ?? 'open',
+    simulated: data.simulated ?? false,
+    room,
+    reviewer: data.reviewer === verified.signer.id ? '' : (data.reviewer ?? ''),
+    reviewer_key: reviewerKey,
+    terms: termsOf(doors, data.review_window ?? sizes.work_review_window),
+    limits: limitsOf(doors),
+    proof_bits: proofOf(verified),
+  }
+}
+
+function proofOf({ command, sha }: Verified): number {
+  return provenBits(isGiven(command.proof) ? (command.proof as string) : '', sha.toString('hex'))
+}

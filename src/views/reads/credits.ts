@@ -1,0 +1,108 @@
+/** Reads on credits, all of them answered by the shard of the market, which alone knows what private works move. */
+import { balanceOf, unwritten } from '../../../actors/market/balance.ts'
+import type { Posting, StepFacts } from '../../../actors/market/letters.ts'
+import { user } from '../../../actors/market/postings.ts'
+import { type Act, commandSha, fromFrame, RecordType } from '../../../actors/record.ts'
+import { refusal } from '../../refusals.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+} from './read.ts'
+import { transferView } from './works.ts'
+
+export const creditsReads: Reads = { 'credit.balance': balance, 'credit.history': history }
+
+/** Accounts that nobody owns and anybody may look into. */
+const everybodys: ReadonlySet<string> = new Set(['mint', 'rewards'])
+const identity = /^[0-9a-f]{64}$/
+
+function balance({ state, now }: ReadContext, { args, reader, operator }: ReadRequest): ReadAnswer {
+  const target = String(args.target ?? reader)
+  if (reader === '') return refused(refusal('unsigned', 'sign the command to see what you have'))
+  if (target !== reader && operator !== true)
+    return refused(refusal('forbidden', 'only an operator looks into what another has', 'target'))
+  return ok(balanceOf(state.market, identity.test(target) ? user(target) : target, now()), { until: now() })
+}
+
+type Entry = Posting & { readonly work?: string; readonly command?: string }
+
+function history(context: ReadContext, { args, reader, operator }: ReadRequest): ReadAnswer {
+  const { state, now } = context
+  const target = String(args.target ?? reader)
+  if (target === '') return refused(refusal('unsigned', 'sign the command to see your own, or name mint or rewards'))
+  const isOwn = target === reader
+  if (!isOwn && !everybodys.has(target) && operator !== true)
+    return refused(refusal('forbidden', 'anybody sees mint and rewards, and himself; an operator, anybody', 'target'))
+  const name = identity.test(target) ? user(target) : target
+  const list = `credit.history:${name}`
+  const cursor = opened(context, list, args)
+  if (cursor === undefined) return badCursor
+  const limit = limitOf(args)
+  const entries: Entry[] = cursor.from === undefined ? dueEntries(context, name).slice(0, limit) : []
+  const places = state.market.ledger.places(name)
+  const from = cursor.from ?? places.length * postingsMax - 1
+  let place = Math.floor(from / postingsMax)
+  let newest = from % postingsMax
+  let next: number | undefined
+  for (; place >= 0 && next === undefined; place--, newest = postingsMax - 1) {
+    const within = entriesAt(context, places[place]!, name)
+    for (let n = Math.min(newest, within.length - 1); n >= 0 && next === undefined; n--) {
+      if (entries.length === limit) next = place * postingsMax + n
+      else entries.push(within[n]!)
+    }
+  }
+  // What a private room paid for is its members' affair.
+  const mayName = (work: string) => isOwn || state.market.find(work)?.is_public === true
+  const shown = entries.map((entry) => entryView(entry, mayName))
+  return ok({ entries: shown, ...paging(context, list, next) }, { until: now() })
+}
+
+/** Postings of one act that can concern one account, and more. */
+const postingsMax = 16
+
+function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
+  return unwritten(state.market, now())
+    .filter((posting) => concerns(posting, name))
+    .reverse()
+}
+
+/** Postings of an act that concern an account, in their order. */
+function entriesAt({ frame }: ReadContext, seq: number, name: string): Entry[] {
+  const record = fromFrame(frame(0, seq)) as Act
+  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is no act`)
+  const { facts, by } = record
+  const { work, steps = [], postings = [] } = facts as Partial<StepFacts> & { postings?: readonly Posting[] }
+  const command = by === undefined ? undefined : commandSha(by).toString('hex')
+  return [...steps.flatMap((step) => step.postings), ...postings]
+    .filter((posting) => concerns(posting, name))
+    .map((posting) => ({
+      ...posting,
+      ...(work === undefined ? {} : { work }),
+      ...(command === undefined ? {} : { command }),
+    }))
+}
+
+/** Of simulated works each sees his own: the accounts that all share would tell of practice in private rooms. */
+function concerns({ debit, credit, ledger }: Posting, name: string): boolean {
+  return (debit === name || credit === name) && (ledger === 1 || name.startsWith('user:'))
+}
+
+function entryView(entry: Entry, mayName: (work: string) => boolean) {
+  const { transfer, ...moved } = transferView(entry)
+  return {
+    transfer,
+    at: entry.at,
+    ...moved,
+    ...(entry.work !== undefined && mayName(entry.work) ? { work_id: entry.work } : {}),
+    ...(entry.ledger === 2 ? { simulated: true } : {}),
+    ...(entry.command === undefined ? {} : { command_sha256: entry.command }),
+  }
+}

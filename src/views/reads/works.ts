@@ -1,0 +1,253 @@
+/**
+ * Reads on works. The feed answers for those of public rooms; of those of private rooms the market's shard has the record and the
+ * room's shard knows who may read it: the front asks one after the other (src/command/market-reads.ts).
+ */
+
+import { stateOf } from '../../../actors/market/clock.ts'
+import type { Posting, ReserveFacts, StepFacts } from '../../../actors/market/letters.ts'
+import type { WorkSort } from '../../../actors/market/listing.ts'
+import { type TransitionName, transitionNamed } from '../../../actors/market/table.ts'
+import type { Work, WorkState } from '../../../actors/market/work.ts'
+import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
+import { objection } from '../../../actors/rooms/policy.ts'
+import { mayModerate } from '../../../actors/rooms/roles.ts'
+import { refusal } from '../../refusals.ts'
+import { dealingsView, isGone, party, previewOf, type WorkView, workView } from '../work.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  withRoom,
+} from './read.ts'
+
+export const worksReads: Reads = {
+  'work.get': (context, request) => withWork(context, request, (work) => get(context, work)),
+  'work.list': list,
+  'work.history': (context, request) => withWork(context, request, (work) => history(context, request, work)),
+  'work.where': where,
+  'work.complete': complete,
+  'room.standing': standing,
+}
+
+function withWork(context: ReadContext, { args }: ReadRequest, read: (work: Work) => ReadAnswer): ReadAnswer {
+  const work = context.state.market.find(String(args.event_id))
+  if (work === undefined || work.is_public !== (context.visibility === 'public'))
+    return { ok: false, absent: refusal('not_found', `there is no work ${args.event_id}`, 'event_id') }
+  return read(work)
+}
+
+function get(context: ReadContext, stored: Work): ReadAnswer {
+  const { market } = context.state
+  const { work } = market.settled(stored, context.now())
+  const { asRequester, asWorker } = market.records
+  const records = {
+    requester_record: dealingsView(asRequester.get(work.requester)),
+    ...(work.worker === '' ? {} : { worker_record: dealingsView(asWorker.get(work.worker)) }),
+  }
+  return ok({ work: { ...workView(context, stored, work), ...records } }, untilOf(context))
+}
+
+/** An answer is good until time changes some work: a list may gain one that it did not have. */
+function untilOf({ state, now }: ReadContext): { until?: number } {
+  const due = state.market.nextDue
+  return due === 0 ? {} : { until: Math.max(now(), due) }
+}
+
+function list(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { args } = request
+  if (args.room === undefined || context.visibility === 'private') return page(context, request)
+  return withRoom(context, request, () => page(context, request))
+}
+
+function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const { market } = context.state
+  const sort = (args.sort as WorkSort | undefined) ?? 'new'
+  const name = `work.list:${sort}`
+  const from = args.cursor === undefined ? undefined : context.cursors.open(name, String(args.cursor))
+  if (args.cursor !== undefined && typeof from !== 'string') return badCursor
+  const now = context.now()
+  const eligible = args.eligible_for as string | undefined
+  const given = <Value>(name: string) => args[name] as Value | undefined
+  const found = market.list(
+    {
+      ...named('room', given<string>('room')),
+      ...named('state', given<WorkState>('kind')),
+      ...named('words', given<string>('query')?.toLowerCase()),
+      ...named('party', given<string>('target')),
+      ...named('capability', given<string>('capability')),
+      ...named('minReward', given<number>('min_reward')),
+      ...named('accept', eligible === undefined ? undefined : (work: Work) => market.isEligible(work, eligible, now)),
+      ...named('from', from === undefined ? undefined : (JSON.parse(from as string) as (number | string)[])),
+      simulated: args.room !== undefined || args.target !== undefined,
+      isPublic: context.visibility === 'public',
+      sort,
+      limit: limitOf(args),
+    },
+    now,
+  )
+  const works = found.works.map((work) => workView(context, market.find(work.id)!, work))
+  const more =
+    found.next === undefined
+      ? { has_more: false }
+      : { next_cursor: context.cursors.seal(name, JSON.stringify(found.next)), has_more: true }
+  return ok({ works, ...more }, untilOf(context))
+}
+
+function named<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {
+  return value === undefined ? {} : ({ [name]: value } as { [Key in Name]?: Value })
+}
+
+type Shown = { readonly entry: Readonly<Record<string, unknown>>; readonly textOf: string }
+
+function history(context: ReadContext, { args }: ReadRequest, work: Work): ReadAnswer {
+  const name = `work.history:${work.id}`
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return badCursor
+  const first = cursor.from ?? 0
+  const end = Math.min(work.places.length, first + limitOf(args))
+  const shown = Array.from({ length: end - first }, (_, n) => transitionAt(context, work, first + n))
+  const transitions = shown.map(({ entry, textOf }) => signedAway(context, entry, textOf))
+  const next = paging(context, name, end < work.places.length ? end : undefined)
+  return ok({ work_id: work.id, transitions, ...next })
+}
+
+/** What was signed with the text of a request is shown while the text is. */
+function signedAway(context: ReadContext, entry: Shown['entry'], textOf: string): object {
+  if (textOf === '') return entry
+  const { signed_payload, signature, ...rest } = entry
+  return isGone(context, textOf) ? rest : { ...entry, ...(context.visibility === 'private' ? { text_of: textOf } : {}) }
+}
+
+function transitionAt(context: ReadContext, work: Work, index: number): Shown {
+  const place = work.places[index]!
+  const act = actAt(context, work.shard, place)
+  if (index === 0) return created(context, work, act)
+  const { steps } = act.facts as unknown as StepFacts
+  const step = steps[index - work.places.indexOf(place)]!
+  const { transition, at, state, fence, reason, postings } = step
+  const row = transitionNamed[transition as TransitionName]
+  const entry = {
+    seq: index + 1,
+    operation: row.on,
+    transition,
+    ...actorOf(context, work, act, row.on),
+    at,
+    state,
+    fence,
+    ...(reason === undefined ? {} : { reason }),
+    transfers: postings.map(transferView),
+    ...signedOf(act),
+  }
+  return { entry, textOf: '' }
+}
+
+function created(context: ReadContext, work: Work, act: Act): Shown {
+  const { postings } = act.facts as unknown as ReserveFacts
+  const entry = {
+    seq: 1,
+    operation: 'work.create',
+    transition: 'create',
+    actor: party(context, work.requester, work.requester_key),
+    at: work.created_at,
+    state: 'open',
+    fence: 0,
+    transfers: postings.map(transferView),
+    ...signedOf(act),
+  }
+  return { entry, textOf: work.id }
+}
+
+function actAt(context: ReadContext, shard: number, seq: number): Act {
+  const record = fromFrame(context.frame(shard, seq))
+  if (record.type !== RecordType.act) throw new Error(`record ${seq} of the market is no act`)
+  return record
+}
+
+/** Whoever signed it; of a version of the request, who asked for the work. */
+function actorOf(context: ReadContext, work: Work, act: Act, on: string): object {
+  if (act.by === undefined)
+    return on === 'work.edit' ? { actor: party(context, work.requester, work.requester_key) } : {}
+  const key = Buffer.from(act.by.key).toString('base64url')
+  return { actor: party(context, Buffer.from(act.author).toString('hex'), key) }
+}
+
+function signedOf({ by }: Act): object {
+  if (by === undefined || by.signed.length === 0) return {}
+  return {
+    signed_payload: Buffer.from(by.signed).toString('utf8'),
+    signature: Buffer.from(by.sig).toString('base64url'),
+  }
+}
+
+export function transferView({ id, type, code, debit, credit, amount }: Posting) {
+  return { transfer: id, type, code, debit, credit, amount }
+}
+
+/** The house asks itself, of the market's shard: where a work is, public or not, and whose. */
+function where({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const { market } = state
+  const stored = market.find(String(args.event_id))
+  if (stored === undefined)
+    return { ok: false, absent: refusal('not_found', `there is no work ${args.event_id}`, 'event_id') }
+  const { work } = market.settled(stored, now())
+  const { room, is_public, requester, reviewer, worker, fence } = work
+  return ok({ room, is_public, requester, reviewer, worker, fence, state: stateOf(work, market.epoch) })
+}
+
+/** The house asks itself, of the room's actor: how the reader stands to it. */
+function standing(context: ReadContext, request: ReadRequest): ReadAnswer {
+  return withRoom(context, request, (room) => {
+    const { board, state, now } = context
+    const { reader: author, operator = false } = request
+    const policy = state.rules.policyOf(room.name)
+    const candidate = {
+      author,
+      operator,
+      isReply: true,
+      isEdit: false,
+      ttl: policy.ttl_max,
+      proofBits: policy.proof_bits,
+    }
+    const found = objection(policy, candidate, { board, room, now: now() })
+    const replies = found === undefined || !lasting.has(found[0])
+    return ok({ reads: true, replies, moderates: mayModerate(room, author, operator) })
+  })
+}
+
+/** Objections that do not pass by themselves in a moment. */
+const lasting: ReadonlySet<string> = new Set(['room_reply_restricted', 'room_write_restricted', 'wrong_state'])
+
+type Uncompleted = {
+  readonly work?: WorkView
+  readonly works?: readonly WorkView[]
+  readonly transitions?: readonly (Shown['entry'] & { readonly text_of?: string })[]
+}
+
+/** What the market's shard has found, on its way through the shard of a private room: who may read it is asked here. */
+function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
+  return withRoom(context, request, () => {
+    const found = JSON.parse(String(request.args.found)) as Uncompleted
+    const filled = (work: WorkView) => ({ ...work, request: { ...work.request, ...previewOf(context, work.id) } })
+    const { work, works, transitions } = found
+    const answer = {
+      ...found,
+      ...(work === undefined ? {} : { work: filled(work) }),
+      ...(works === undefined ? {} : { works: works.map(filled) }),
+      ...(transitions === undefined
+        ? {}
+        : {
+            transitions: transitions.map(({ text_of: textOf = '', ...entry }) => {
+              const { signed_payload, signature, ...rest } = entry
+              return textOf !== '' && isGone(context, textOf) ? rest : entry
+            }),
+          }),
+    }
+    return ok(answer, { until: context.now() })
+  })
+}

@@ -1,0 +1,144 @@
+/** What must be true of a market after every step, whatever happened: checked on the state alone, and on what the log says. */
+import { expect } from 'vitest'
+import { codes } from '../../../actors/market/postings.ts'
+import { finalStates, type Work } from '../../../actors/market/work.ts'
+import type { Town } from './town.ts'
+
+export function works({ market }: Town): Work[] {
+  return [...market.all]
+}
+
+/** Said of a law that is broken. Not `expect`: these are asked a million times. */
+function must(isSo: boolean, law: () => string): void {
+  if (!isSo) throw new Error(law())
+}
+
+/** Sums of one ledger: nothing is made or lost but at the mint, nobody is below nothing, escrow is empty between batches. */
+function checkSums({ market: { ledger } }: Town): void {
+  for (const number of [1, 2] as const) {
+    let sum = 0
+    for (const [name, { posted, held }] of ledger.accounts(number)) {
+      sum += posted
+      const said = () => `${name} of ledger ${number} has ${posted}, ${held} held`
+      must(held >= 0 && (name === 'mint' || posted - held >= 0), said)
+      if (number === 2 && name.startsWith('user:')) must(posted === held, said)
+      if (name === 'escrow') must(posted === 0 && held === 0, said)
+      if (number === 2 && name === 'fees') must(posted === 0, said)
+    }
+    must(sum === 0, () => `ledger ${number} sums up to ${sum}`)
+  }
+}
+
+/** Every hold is of one live work, reservation or bond, and each of those has its own. */
+function checkHolds(town: Town, live: readonly Work[]): void {
+  const { ledger } = town.market
+  const sums = new Map<string, number>()
+  let wanted = 0
+  const want = (id: string, identity: string, amount: number, simulated: boolean): void => {
+    wanted++
+    const hold = ledger.hold(id)
+    const number = simulated ? 2 : 1
+    const account = `user:${identity}`
+    const isRight = hold?.account === account && hold.amount === amount && hold.ledger === number
+    must(isRight, () => `hold ${id} must be ${amount} of ${account}, and is ${JSON.stringify(hold)}`)
+    sums.set(`${number} ${account}`, (sums.get(`${number} ${account}`) ?? 0) + amount)
+  }
+  for (const work of live) {
+    want(work.hold, work.requester, work.amount + work.fee, work.simulated)
+    if (work.state === 'disputed' && work.bond !== '') want(work.bond, work.worker, work.bond_amount, work.simulated)
+  }
+  for (const { fixed, begun } of town.market.reservations)
+    want(begun.hold, fixed.requester, begun.amount + begun.fee, fixed.simulated)
+  must(ledger.holds.size === wanted, () => `${ledger.holds.size} holds, and ${wanted} are accounted for`)
+  for (const number of [1, 2] as const)
+    for (const [name, { held }] of ledger.accounts(number))
+      must(held === (sums.get(`${number} ${name}`) ?? 0), () => `${name} holds ${held}, not what its works do`)
+}
+
+const held: ReadonlySet<string> = new Set(['claimed', 'submitted', 'revision', 'rejected', 'disputed'])
+
+/** Each field is there in the states that the interface names, and in no other. */
+function checkShape(stored: Work, work: Work): void {
+  const said = () => `${work.state}: ${JSON.stringify(work)}`
+  must(work.deadline - work.created_at === 604_800 && work.fence <= work.fence_counter, said)
+  if (work.state === 'open')
+    must(
+      work.fence + work.claim_expires_at + work.submitted_at === 0 && work.worker === '' && work.result === null,
+      said,
+    )
+  if (held.has(work.state)) {
+    must(work.fence === work.fence_counter && work.worker !== '' && work.reward_state === 'held', said)
+    must(work.worker !== work.requester && work.worker !== work.reviewer, said)
+  }
+  if (['submitted', 'accepted', 'split'].includes(work.state)) must(work.result !== null, said)
+  must(finalStates.has(work.state) === work.settled_at > 0, said)
+  must(work.fence_counter >= stored.fence_counter, said)
+}
+
+/** Money and fences after every step, and that a work that has ended stays as it is. */
+export class Laws {
+  readonly #ended = new Map<string, string>()
+  readonly #fences = new Map<string, number>()
+
+  check(town: Town): void {
+    checkSums(town)
+    const live: Work[] = []
+    for (const id of town.live) {
+      const work = town.market.find(id)!
+      checkShape(work, town.at(id))
+      must(work.fence_counter >= (this.#fences.get(id) ?? 0), () => `the fence of ${id} went down`)
+      this.#fences.set(id, work.fence_counter)
+      if (!finalStates.has(work.state)) {
+        live.push(work)
+        continue
+      }
+      town.live.delete(id)
+      this.#ended.set(id, endOf(work))
+    }
+    checkHolds(town, live)
+  }
+
+  /** Of everything that ever ended. */
+  checkEnded({ market }: Town): void {
+    for (const [id, end] of this.#ended) must(endOf(market.find(id)!) === end, () => `${id} changed after it had ended`)
+  }
+}
+
+/** What is still said of its texts is no change of the work. */
+function endOf({ observed, result, version, versions, editing, steps, updated_at, places, ...kept }: Work): string {
+  return JSON.stringify(Object.entries(kept).sort())
+}
+
+/** The log alone, as anybody can check it: numbers without gaps, each hold resolved once and in full, and what was made of it. */
+export function expectLog(town: Town): void {
+  const { log, market } = town
+  expect(log.map(({ seq }) => seq)).toEqual(log.map((_, n) => n + 1))
+  expect(new Set(log.map(({ transfer }) => transfer)).size).toBe(log.length)
+  const held = new Map<string, number>()
+  let escrow = 0
+  let minted = 0
+  for (const { type, code, event, debit, credit, amount } of log) {
+    const key = `${event} ${debit}`
+    if (type === 'hold') held.set(key, (held.get(key) ?? 0) + amount)
+    else if (type === 'void') {
+      expect(held.get(key), `${event}: ${code}`).toBeGreaterThanOrEqual(amount)
+      held.set(key, held.get(key)! - amount)
+    } else if (type === 'post') {
+      escrow += amount
+      // What is not posted of a hold is free again.
+      held.set(key, Number(code) === codes.bondTaken ? held.get(key)! - amount : 0)
+    } else if (debit === 'escrow') escrow -= amount
+    if (debit === 'mint') minted += amount
+    expect(credit).not.toBe(debit)
+  }
+  expect(escrow).toBe(0)
+  const live = works(town).filter((work) => work.is_public && !work.simulated && !finalStates.has(work.state))
+  const inLog = [...held.values()].reduce((sum, amount) => sum + amount, 0)
+  expect(inLog).toBe(
+    live.reduce(
+      (sum, { amount, fee, bond_amount, state }) => sum + amount + fee + (state === 'disputed' ? bond_amount : 0),
+      0,
+    ),
+  )
+  expect(minted).toBe(-market.ledger.account('mint').posted)
+}

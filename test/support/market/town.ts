@@ -1,0 +1,219 @@
+/**
+ * A market by itself: the deciders and a state, no files, no threads, and a clock that the test moves. Rooms are played by the test:
+ * what they would say comes with the letters.
+ */
+import { createHash } from 'node:crypto'
+import { deciders } from '../../../actors/deciders.ts'
+import { type LedgerLine, parseLedgerEntry } from '../../../actors/ledger-entry.ts'
+import type { Bound, Standing } from '../../../actors/market/letters.ts'
+import { marketName } from '../../../actors/market/letters.ts'
+import type { Market } from '../../../actors/market/market.ts'
+import type { Terms, Work } from '../../../actors/market/work.ts'
+import { type BoardRecord, fromFrame, toFrame } from '../../../actors/record.ts'
+import { State } from '../../../actors/state.ts'
+import type { Decision, Refusal } from '../../../actors/write.ts'
+import { identityId } from '../../../src/format/encoding.ts'
+
+export type Person = { readonly key: Buffer; readonly id: string }
+
+export function someone(name: string): Person {
+  const key = createHash('sha256').update(`market ${name}`).digest()
+  return { key, id: identityId(key) }
+}
+
+export const hour = 3_600
+export const day = 24 * hour
+
+export const terms: Terms = {
+  review_window: 3 * day,
+  revision_window: day,
+  dispute_window: 2 * day,
+  arbitration_window: 7 * day,
+  recovery_window: 3 * day,
+  reclaim_cooldown: hour,
+  claim_margin: 900,
+  renewals: 3,
+  revisions: 2,
+  lapses: 2,
+}
+
+export const inRoom: Standing = { reads: true, replies: true, moderates: false }
+export const moderator: Standing = { reads: true, replies: true, moderates: true }
+
+type Written = {
+  readonly record: BoardRecord
+  readonly key: Uint8Array
+  readonly isPublic: boolean
+  readonly seq: number
+}
+export type Outcome = { readonly refusal: Refusal | undefined; readonly reply: Readonly<Record<string, unknown>> }
+
+/** What the operations take, in the words of the letters. */
+export type Said = Readonly<Record<string, unknown>>
+
+export class Town {
+  state = new State()
+  /** Unix seconds. */
+  now = 1_790_000_000
+  generation = '1'.repeat(32)
+  limits = { claims: 3, holds: 32 }
+  readonly written: Written[] = []
+  /** Lines of the public log, in order. */
+  readonly log: LedgerLine[] = []
+  /** Works that were opened and have not ended, as far as anybody has looked. */
+  readonly live = new Set<string>()
+  #commands = 0
+
+  get market(): Market {
+    return this.state.market
+  }
+
+  begin(rewards = 5_000): Outcome {
+    return this.house('market.begin', { generation: this.generation, rewards })
+  }
+
+  /** A command of a person about the market. */
+  say(op: string, by: Person, args: Said, more: { readonly operator?: boolean } = {}): Outcome {
+    const sha = createHash('sha256')
+      .update(`command ${++this.#commands}`)
+      .digest()
+    return this.#decide(op, {
+      ...{ id: sha.subarray(0, 16), sha, author: by.id, nonce: `n${this.#commands}`, operator: more.operator ?? false },
+      by: { key: by.key, sig: Buffer.alloc(64), signed: Buffer.from(JSON.stringify({ command: { operation: op } })) },
+      args,
+    })
+  }
+
+  /** What the house says by itself. */
+  house(op: string, args: Said): Outcome {
+    const sha = Buffer.alloc(32)
+    const by = { key: sha, sig: Buffer.alloc(64), signed: Buffer.alloc(0) }
+    const letter = { id: sha.subarray(0, 16), sha, author: sha.toString('hex'), nonce: '', operator: false, by, args }
+    return this.#decide(op, letter)
+  }
+
+  /** A command about a work. */
+  about(op: string, by: Person, work: string, more: Said = {}, as: { readonly operator?: boolean } = {}): Outcome {
+    const args = {
+      work,
+      generation: this.generation,
+      amount: 0,
+      reason: '',
+      ttl: day,
+      limits: this.limits,
+      fee_basis_points: 100,
+      bond_percent: 10,
+      ...more,
+    }
+    return this.say(op, by, args, as)
+  }
+
+  reserve(by: Person, amount: number, more: Said = {}): Outcome & { readonly work: string } {
+    const work = createHash('sha256').update(`work ${this.#commands}`).digest('hex').slice(0, 32)
+    const args = {
+      work,
+      generation: this.generation,
+      amount,
+      fee: Math.floor(amount / 100),
+      lifetime: 7 * day,
+      title: `work of ${amount}`,
+      capabilities: ['qa'],
+      eligibility: 'open',
+      simulated: false,
+      room: 'lobby',
+      reviewer: '',
+      reviewer_key: '',
+      terms,
+      limits: this.limits,
+      proof_bits: 0,
+      ...more,
+    }
+    return { ...this.say('work.create', by, args), work }
+  }
+
+  /** The room takes the request. */
+  open(work: string, isPublic = true): Outcome {
+    const said = { work, generation: this.generation, room: 'lobby', is_public: isPublic, version: work, versions: 1 }
+    if (this.market.reservation(work) !== undefined) this.live.add(work)
+    return this.house('work.open', said)
+  }
+
+  /** A work that is there; its id. */
+  work(by: Person, amount: number, more: Said = {}, isPublic = true): string {
+    const reserved = this.reserve(by, amount, more)
+    if (reserved.refusal !== undefined) throw new Error(reserved.refusal.message)
+    this.open(reserved.work, isPublic)
+    return reserved.work
+  }
+
+  claim(by: Person, work: string, more: Said = {}): Outcome {
+    return this.about('work.claim', by, work, { standing: inRoom, ...more })
+  }
+
+  submit(by: Person, work: string, amount: number, text = 'result', more: Said = {}): Outcome {
+    return this.about('work.submit', by, work, { amount, bound: boundOf(by, work, text), ...more })
+  }
+
+  tick(): Outcome {
+    return this.house('work.tick', { generation: this.generation, works_max: 1_000 })
+  }
+
+  grant(to: Person, amount: number): void {
+    this.say('credit.grant', to, { target: to.id, amount }, { operator: true })
+  }
+
+  /** As it stands now. */
+  at(work: string): Work {
+    return this.market.settled(this.market.find(work)!, this.now).work
+  }
+
+  available({ id }: Person, ledger: 1 | 2 = 1): number {
+    return this.market.ledger.available(`user:${id}`, ledger)
+  }
+
+  /** A state made of what was written. `isReader`: of the public part alone, as the feed has it. */
+  replayed(isReader = false): State {
+    const state = new State(undefined, isReader ? 'reading' : 'deciding')
+    for (const { record, key, isPublic, seq } of this.written)
+      if (isPublic || !isReader) state.apply(record, key, { shard: 0, seq, change: seq, leaf: 0 })
+    return state
+  }
+
+  #decide(op: string, said: Said): Outcome {
+    const letter = {
+      ...said,
+      op,
+      to: marketName,
+      timestamp: this.now,
+      requestId: '',
+      via: 'command',
+      limited: 0,
+      rotated: false,
+      suspended: false,
+    } as unknown as Parameters<(typeof deciders)[string]>[1]
+    const { state, now } = this
+    const record = (seq: number) => this.written[seq - 1]!.record
+    const decision: Decision = deciders[op]!({ state, board: state.board, now, record }, letter)
+    if (!decision.ok) return { refusal: decision.refusal, reply: {} }
+    for (const { record: planned, key, isPublic, entries = [] } of decision.records) {
+      // As the journal gives it back.
+      const frame = toFrame(planned, key, isPublic, entries)
+      const seq = this.written.length + 1
+      const kept = fromFrame({ ...frame, seq, payload: Buffer.from(frame.payload) })
+      this.written.push({ record: kept, key, isPublic, seq })
+      state.apply(kept, key, { shard: 0, seq, change: seq, leaf: 0 })
+      for (const entry of entries) this.log.push(parseLedgerEntry(entry)!)
+    }
+    return { refusal: undefined, reply: decision.reply }
+  }
+}
+
+export function boundOf({ id }: Person, work: string, text: string): Bound {
+  const sha256 = createHash('sha256').update(text).digest('hex')
+  return {
+    id: createHash('sha256').update(`${id} ${work} ${text}`).digest('hex').slice(0, 32),
+    author: id,
+    reply_to: work,
+    sha256,
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * A walk through a market: people do at random what the operations offer, mostly what makes sense where a work stands, sometimes what
+ * does not; the clock jumps; the board is packed and restored, replayed, and moved into another recovery epoch.
+ */
+import { expect } from 'vitest'
+import type { Work } from '../../../actors/market/work.ts'
+import { State } from '../../../actors/state.ts'
+import { expectLog, Laws, works } from './laws.ts'
+import { boundOf, day, hour, inRoom, moderator, type Outcome, type Person, someone, Town } from './town.ts'
+
+/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b_79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+export type Walked = { readonly done: ReadonlyMap<string, number>; readonly refused: ReadonlyMap<string, number> }
+
+export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walked {
+  const town = new Town()
+  const laws = new Laws()
+  const random = randomOf(seed)
+  const pick = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)]!
+  const people = Array.from({ length: 7 }, (_, n) => someone(`${seed} ${n}`))
+  const arbiter = someone(`${seed} arbiter`)
+  const done = new Map<string, number>()
+  const refused = new Map<string, number>()
+  const note = (op: string, { refusal }: Outcome): void => {
+    const table = refusal === undefined ? done : refused
+    const name = refusal === undefined ? op : `${op} ${refusal.code}`
+    table.set(name, (table.get(name) ?? 0) + 1)
+  }
+  const known = (id: string): Person => people.find((each) => each.id === id) ?? arbiter
+  town.begin()
+  for (const each of people) town.grant(each, 3_000)
+
+  const live = (): Work[] => [...town.live].map((id) => town.market.find(id)!)
+  const create = (): void => {
+    if (live().length >= livesMax) return
+    const more = {
+      ...(random() < 0.3 ? { reviewer: pick(people).id, reviewer_key: 'k' } : {}),
+      ...(random() < 0.2 ? { eligibility: 'first_work' } : {}),
+      ...(random() < 0.2 ? { simulated: true } : {}),
+    }
+    const by = pick(people)
+    const reserved = town.reserve(by, pick([1, 7, 50, 99, 100, 250, 1_000, 5_000]), more)
+    note('work.create', reserved)
+    if (reserved.refusal !== undefined || random() < 0.05) return
+    const fate = random()
+    if (fate < 0.1) note('work.void', town.house('work.void', { work: reserved.work, refusal: {} }))
+    else note('work.open', town.open(reserved.work, random() < 0.75))
+    // Said again, as after a crash: it changes nothing.
+    if (random() < 0.2)
+      note('again', fate < 0.1 ? town.house('work.void', { work: reserved.work }) : town.open(reserved.work))
+  }
+  const act = (work: Work): void => {
+    const now = town.at(work.id)
+    const [requester, worker, reviewer] = [now.requester, now.worker, now.reviewer].map(known)
+    const who = random() < 0.15 ? pick(people) : undefined
+    const amount = random() < 0.1 ? now.fence + pick([-1, 1, 2]) : now.fence
+    const result = pick(['a', 'b', 'c'])
+    const say = (op: string, by: Person, more = {}): void => note(op, town.about(op, who ?? by, work.id, more))
+    const bound = boundOf(who ?? worker!, work.id, now.result === null || random() < 0.3 ? result : 'a')
+    const deeds: Readonly<Record<string, readonly (() => void)[]>> = {
+      open: [
+        () => say('work.claim', pick(people), { standing: inRoom, ttl: pick([900, hour, day, 2 * day]) }),
+        () => say('work.claim', pick(people), { standing: inRoom, ttl: day }),
+        () => {
+          const by = who ?? pick(people)
+          note('claim+', town.claim(by, work.id, { bound: boundOf(by, work.id, result) }))
+        },
+        () => say('work.raise', requester!, { amount: pick([1, 10, 500, 5_000]) }),
+        () => random() < 0.3 && say('work.cancel', requester!),
+        () => random() < 0.1 && say('work.cancel', arbiter, { standing: moderator }),
+        () => edit(work, requester!),
+      ],
+      claimed: [
+        () => say('work.submit', worker!, { amount, bound }),
+        () => say('work.submit', worker!, { amount, bound }),
+        () => say('work.renew', worker!, { amount, ttl: pick([900, day]) }),
+        () => random() < 0.3 && say('work.release', worker!, { amount }),
+      ],
+      submitted: [
+        () =>
+          say(
+            'work.accept',
+            pick([reviewer!, requester!]),
+            now.result?.missing ? {} : { result_sha256: now.result?.current, accept_changed: random() < 0.5 },
+          ),
+        () => say('work.reject', reviewer!, { reason: 'it is not what was asked for' }),
+        () => say('work.revise', reviewer!, { reason: 'more' }),
+        () => random() < 0.2 && say('work.release', worker!, { amount }),
+        () => observe(work),
+      ],
+      revision: [
+        () => say('work.submit', worker!, { amount, bound }),
+        () => random() < 0.3 && say('work.release', worker!, { amount }),
+        () => observe(work),
+      ],
+      rejected: [
+        () => say('work.dispute', worker!, { amount, reason: 'it is' }),
+        () => say('work.concede', worker!, { amount }),
+        () => say('work.reopen', requester!),
+        () => random() < 0.2 && say('work.accept', requester!),
+      ],
+      disputed: [
+        () => say('work.rule', arbiter, { standing: moderator, percent: pick([0, 1, 33, 50, 99, 100]) }),
+        () => random() < 0.2 && say('work.accept', requester!),
+        () => observe(work),
+      ],
+      recovery_required: [],
+    }
+    const anything = Object.values(deeds).flat()
+    const usual = deeds[now.state] ?? anything
+    pick(random() < 0.1 || usual.length === 0 ? anything : usual)()
+  }
+  const edit = (work: Work, by: Person): void => {
+    const begun = town.about('work.edit', by, work.id)
+    note('work.edit', begun)
+    const { editing } = town.market.find(work.id)!
+    if (editing === '' || random() < 0.2) return
+    note(
+      'work.edited',
+      town.house('work.edited', { work: work.id, generation: town.generation, edit: editing, taken: random() < 0.7 }),
+    )
+  }
+  const observe = (work: Work): void => {
+    const change = pick(['edited', 'edited', 'hidden', 'restored', 'redacted'])
+    const event = random() < 0.8 ? 'result' : 'request'
+    const n = work.observed + pick([0, 1, 1, 1])
+    const sha256 = boundOf(arbiter, work.id, pick(['a', 'changed'])).sha256
+    const said = { work: work.id, n, event, change, by: random() < 0.5 ? 'author' : 'other', sha256 }
+    note('work.observe', town.house('work.observe', said))
+  }
+  const settleRooms = (): void => {
+    for (const { work } of [...town.market.reservations]) note('work.open', town.open(work))
+    for (const { id, editing } of [...town.market.editing])
+      note(
+        'work.edited',
+        town.house('work.edited', { work: id, generation: town.generation, edit: editing, taken: true }),
+      )
+  }
+  const passTime = (): void => {
+    town.now += pick([1, 60, 900, hour, 6 * hour, day, 2 * day, 8 * day])
+    if (random() < 0.5) return
+    const before = live().map(({ id }) => town.at(id))
+    note('work.tick', town.tick())
+    // What readers saw before is what is written now.
+    for (const each of before) expect({ ...town.market.find(each.id)!, places: [] }).toEqual({ ...each, places: [] })
+    expect(town.tick().reply.written).toBe(0)
+  }
+  const credits = (): void => {
+    const [from, to] = [pick(people), pick(people)]
+    note('credit.transfer', town.say('credit.transfer', from, { target: to.id, amount: pick([1, 20, 400]), cost: 1 }))
+    const welcome = { identity: to.id, network: pick(['a', 'b']), amount: 100, network_max: 3, board_max: 5 }
+    if (random() < 0.3) note('credit.welcome', town.house('credit.welcome', welcome))
+    const reward = { subject: pick(['s', 't', 'u']), reviewer: to.id, amount: 100, subject_max: 5 }
+    if (random() < 0.3) note('credit.reward', town.house('credit.reward', reward))
+  }
+  const forget = (): void => {
+    const packed = State.unpack(town.state.pack(null))!.state
+    expect(packed.market.pack()).toEqual(town.state.market.pack())
+    const replayed = town.replayed()
+    expect(replayed.market.pack()).toEqual(town.state.market.pack())
+    town.state = random() < 0.5 ? packed : replayed
+    const feed = town.replayed(true).market
+    const isPublic = (each: Work) => each.is_public
+    // The feed sees neither an edit before it is there nor anything private.
+    const shown = (each: Work) => ({ ...each, editing: '' })
+    expect([...feed.all].map(shown)).toEqual(works(town).filter(isPublic).map(shown))
+    expectLog(town)
+    laws.checkEnded(town)
+  }
+
+  for (let step = 0; step < steps; step++) {
+    try {
+      const chance = random()
+      const alive = live()
+      if (chance < 0.08) create()
+      else if (chance < 0.14) passTime()
+      else if (chance < 0.18) credits()
+      else if (chance < 0.2) settleRooms()
+      else if (chance < 0.2 + 10 / steps) forget()
+      else if (chance < 0.202 + 10 / steps) {
+        town.generation = `${step}`.padStart(32, '0')
+        town.begin()
+      } else if (alive.length > 0) act(pick(alive))
+      laws.check(town)
+    } catch (error) {
+      throw new Error(`seed ${seed}, step ${step}: ${(error as Error).message}`, { cause: error })
+    }
+  }
+  forget()
+  return { done, refused }
+}

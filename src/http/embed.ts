@@ -2,21 +2,16 @@
  * The script that shows a room on anybody's page, and what its bytes hash to, so that a page can pin them
  * (W3C Subresource Integrity).
  */
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { embed } from '../pages/assets.ts'
 import { etagOf } from './answers.ts'
 import type { Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
 
-const script = readFileSync(new URL('../pages/assets/embed-v1.js', import.meta.url))
-
-/** The `integrity` attribute of the script element. */
-export const embedIntegrity = `sha384-${createHash('sha384').update(script).digest('base64')}`
-
 export function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
-  const facts = { url: `${address}/embed/v1.js`, integrity: embedIntegrity, bytes: script.length }
+  const { path, type, body, integrity } = embed
+  const facts = { url: address + path, integrity, bytes: body.length }
   return {
-    '/embed/v1.js': fixed('text/javascript; charset=utf-8', script),
+    [path]: fixed(type, body),
     '/embed/v1.json': fixed('application/json; charset=utf-8', Buffer.from(JSON.stringify({ ok: true, data: facts }))),
   }
 }

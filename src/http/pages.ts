@@ -208,7 +208,12 @@ class PageServer {
 
   #refuse(exchange: Exchange, found: Refusal): void {
     const extra: readonly Header[] = found.retryAfter === undefined ? [] : [['retry-after', String(found.retryAfter)]]
-    this.#sendPage(exchange, statusOf[found.code], refusedPage(found), extra)
+    this.#sendPage(
+      exchange,
+      statusOf[found.code],
+      refusedPage(found, { board: this.#options.board, path: exchange.path }),
+      extra,
+    )
   }
 
   #sendPage(exchange: Exchange, status: number, shown: Shown, extra: readonly Header[] = []): void {

@@ -39,7 +39,7 @@ export const themeSource = source(themeScript)
 
 export type Asset = { readonly path: string; readonly type: string; readonly body: Buffer }
 
-const names = ['page.js', 'live.js', 'proof.js'] as const
+const names = ['page.js', 'live.js', 'proof.js', 'write.js'] as const
 export type ScriptName = (typeof names)[number]
 
 /** Scripts import nothing from one another, so that a hash names everything that runs. */
@@ -59,3 +59,13 @@ export function assetPath(name: string): string {
   if (asset === undefined) throw new Error(`there is no asset ${name}`)
   return asset.path
 }
+
+const embedScript = Buffer.from(read('embed-v1.js'))
+
+/** The script for other sites. It has one address for ever, so what its bytes are now is told by `integrity` (W3C SRI). */
+export const embed = {
+  path: '/embed/v1.js',
+  type: 'text/javascript; charset=utf-8',
+  body: embedScript,
+  integrity: `sha384-${hash('sha384', embedScript, 'base64')}`,
+} as const

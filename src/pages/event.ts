@@ -8,6 +8,7 @@ import { nameOf, person } from './pieces/person.ts'
 import { postHtml } from './pieces/post.ts'
 import { beginning } from './pieces/text.ts'
 import { countOf, when } from './pieces/time.ts'
+import { writer } from './pieces/writer.ts'
 
 const postsOfThread = 100
 /** Replies to replies are moved in so often; deeper ones stand under each other and say what they answer. */
@@ -45,7 +46,8 @@ export const event: Page = {
       main: html`<h2 class="unseen">Thread</h2>${asked.supersedes !== undefined && html`<p class="note">This address names one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && html`<p class="note">The post that the address names is on another page of this thread.</p><div class="posts">${await postHtml(asked, { isTarget: true })}</div>`}
 ${tree}
-${pager(path, { cursor }, thread, 'Later replies')}`,
+${pager(path, { cursor }, thread, 'Later replies')}
+${writer(ask.board, { room: asked.room, replyTo: target })}`,
       aside: html`<section><h2>This post</h2>${facts([
         ['by', person(asked.author)],
         ['written', when(asked.created_at)],
@@ -63,10 +65,8 @@ ${pager(path, { cursor }, thread, 'Later replies')}`,
       ])}</section>
 <section><h2>Check it</h2><p>${asked.log.state === 'included' ? html`It is leaf ${asked.log.index} of the public log: <a href="/e/${asked.event_id}/proof">let your browser check the proof</a>.` : 'It stands in no public log.'}</p>
 <p><button type="button" hidden data-copy-from="/api/events/${asked.event_id}">Copy as JSON</button> <a href="/api/events/${asked.event_id}">as JSON</a></p>
-<p><a href="/api/thread/${asked.event_id}">The thread as JSON</a></p></section>
-<section><h2>Answer it</h2><p>Sign a <a href="/docs/post">post</a> with <code>reply_to</code>:</p><pre tabindex="0"><code>{"operation":"post",
-"reply_to":"${asked.event_id}",
-"text":"…"}</code></pre></section>`,
+<p><a href="/api/thread/${asked.event_id}">The thread as JSON</a></p></section>`,
+      scripts: ['write.js'],
       links: [['alternate', 'application/json', 'This thread', `/api/thread/${asked.event_id}`]],
     })
   },

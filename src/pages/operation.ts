@@ -5,6 +5,7 @@ import { operationByName } from '../operations/index.ts'
 import { isSigned, type Operation } from '../operations/operation.ts'
 import { refusal, statusOf } from '../refusals.ts'
 import { refusalsOf } from '../views/capabilities.ts'
+import { exampleCode } from '../views/operation-examples.ts'
 import { plainSchema } from '../views/plain-schema.ts'
 import { signingExamples } from '../views/signing-examples.ts'
 import { docsTabs } from './docs.ts'
@@ -62,21 +63,26 @@ function fieldsTable(operation: Operation): Html {
   return html`<section class="scroll" tabindex="0" aria-label="fields"><table><thead><tr><th scope="col">field</th><th scope="col">needed</th><th scope="col">means</th><th scope="col">must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></section>${signed}`
 }
 
+/** The command, and the code that sends it: a test runs each as it stands here. */
 function exampleOf(operation: Operation, address: string): Html {
-  const { example, get } = operation
-  const command = JSON.stringify(example, undefined, 1)
-  const query = get?.query.flatMap(({ name, field }) => {
-    const value = example[field]
-    return typeof value === 'string' || typeof value === 'number' ? [`${name}=${encodeURIComponent(value)}`] : []
-  })
-  const path = get?.path.replace(/\{(\w+)\}/, (_, name: string) => String(example[name] ?? ''))
-  const plainGet =
-    path !== undefined &&
-    html`<p>or, unsigned and without a body:</p><pre tabindex="0"><code>curl '${address}${path}${query === undefined || query.length === 0 ? '' : `?${query.join('&')}`}'</code></pre>`
+  const { example } = operation
+  const code = exampleCode(operation, { address })
   const note =
     isSigned(operation) &&
     html`<p class="quiet">The fields of the command; key, time, nonce and signature are added when it is signed.</p>`
-  return html`${note}<pre tabindex="0"><code>${command}</code></pre><p><button type="button" hidden data-copy="${JSON.stringify(example)}">Copy the command</button></p>${plainGet}`
+  const command = html`${note}<pre tabindex="0"><code>${JSON.stringify(example, undefined, 1)}</code></pre>`
+  if (code === undefined)
+    return html`${command}<p>Its <code>proof</code> is made by the second key over these very bytes: see <a href="/docs/signing">signing</a>.</p>`
+  return html`${command}${(
+    [
+      ['Shell', code.curl, 'broadside.sh'],
+      ['JavaScript', code.javascript, 'broadside.mjs'],
+      ['Python', code.python, 'broadside.py'],
+    ] as const
+  ).map(
+    ([language, text, file]) =>
+      html`<h3>${language}</h3>${text.includes(file.slice(0, -3)) && html`<p class="quiet">With <a href="/docs/${file}" download>${file}</a> beside it.</p>`}<pre tabindex="0"><code>${text}</code></pre><p><button type="button" hidden data-copy="${text}">Copy</button></p>`,
+  )}`
 }
 
 function refusalsTable(operation: Operation): Html {

@@ -1,7 +1,8 @@
 /** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
 import { type Refusal, statusOf } from '../refusals.ts'
 import { html } from './html.ts'
-import { type Shown, shown } from './page.ts'
+import { type AboutBoard, type Shown, shown } from './page.ts'
+import { memberDoor } from './pieces/writer.ts'
 
 const ways = html`<p>What there is: <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a>, <a href="/docs">the documentation</a>.</p>`
 
@@ -24,7 +25,11 @@ const titles: Readonly<Record<number, string>> = {
 }
 
 /** Private and unknown things are refused alike by the reads themselves; this only shows what they say. */
-export function refusedPage({ code, message, retryAfter }: Refusal): Shown {
+export function refusedPage(
+  { code, message, retryAfter }: Refusal,
+  { board, path }: { readonly board: Pick<AboutBoard, 'serviceId'>; readonly path: string },
+): Shown {
+  const [, room] = /^\/room\/([a-z0-9][a-z0-9_-]{0,63})$/.exec(path) ?? []
   const status = statusOf[code]
   const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
   return shown(
@@ -32,7 +37,8 @@ export function refusedPage({ code, message, retryAfter }: Refusal): Shown {
       title: titles[status] ?? 'Refused',
       isListed: false,
       head: html`<p class="crumbs">${status} ${code}</p><h1>${titles[status] ?? 'Refused'}</h1>`,
-      main: html`<p>The board says: ${message}.</p>${wait}${status === 403 ? html`<p>Private rooms are read by their members with signed commands: see <a href="/for-agents">for agents</a>.</p>` : ''}${ways}`,
+      main: html`<p>The board says: ${message}.</p>${wait}${room !== undefined && status < 429 && memberDoor(board, room)}${ways}`,
+      scripts: room === undefined ? [] : ['write.js'],
     },
     status,
   )

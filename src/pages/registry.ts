@@ -2,6 +2,7 @@
 import { operationByName } from '../operations/index.ts'
 import { docs, docsLimits, docsRefusals } from './docs.ts'
 import { document, documentHistory } from './document.ts'
+import { embedPage } from './embed.ts'
 import { event } from './event.ts'
 import { faq } from './faq.ts'
 import { history } from './history.ts'
@@ -43,6 +44,7 @@ export const pages: readonly Page[] = [
   docsLimits,
   operationPage,
   faq,
+  embedPage,
   boardPreview,
   roomPreview,
   eventPreview,

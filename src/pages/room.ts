@@ -11,6 +11,7 @@ import { shortId } from './pieces/person.ts'
 import { postHtml, postsHtml } from './pieces/post.ts'
 import { excerpt } from './pieces/text.ts'
 import { countOf, when, whole } from './pieces/time.ts'
+import { writer } from './pieces/writer.ts'
 
 export const postsOfPage = 50
 
@@ -46,7 +47,7 @@ export const room: Page = {
       preview: `/room/${name}/preview.png`,
       head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><h1>${name}</h1>${about.about !== undefined && html`<p class="lead">${excerpt(about.about, 400)}</p>`}${about.closed && html`<p class="note">This room is closed: it is read, and takes no posts.</p>`}`,
       bar: pageTabs(name, page, pages, isThreads),
-      main: html`<h2 class="unseen">${isThreads ? 'Threads' : 'Posts'}</h2>${isLive ? liveList({ room: name, page, newest: events[0]?.event_id, change: ask.change, most: 500 }, posts) : html`<div class="posts">${posts}</div>`}
+      main: html`${!about.closed && writer(ask.board, { room: name, page })}<h2 class="unseen">${isThreads ? 'Threads' : 'Posts'}</h2>${isLive ? liveList({ room: name, page, newest: events[0]?.event_id, change: ask.change, most: 500 }, posts) : html`<div class="posts">${posts}</div>`}
 ${pager(path, own, list)}`,
       aside: html`<section><h2>About</h2>${facts([
         ['posts', whole(about.count)],
@@ -61,7 +62,7 @@ ${pager(path, own, list)}`,
 ${docs.length > 0 && html`<section><h2>Documents</h2><ul>${docs.map((doc) => html`<li><a href="/d/${doc.id}">${doc.title}</a></li>`)}</ul></section>`}
 ${rulesOf(about)}
 <section><h2>Other ways to read</h2><ul><li><a href="/tail/${name}">as plain text, live</a></li><li><a href="/api/events?room=${name}">as JSON</a></li><li><a href="${pathTo('/v1/export', { room: name })}">everything, with signatures</a></li><li><a href="${pathTo('/search', { room: name })}">search in it</a></li></ul></section>`,
-      scripts: isLive ? ['live.js'] : [],
+      scripts: isLive ? ['live.js', 'write.js'] : ['write.js'],
       links: [['alternate', 'application/json', `Posts of ${name}`, `/api/events?room=${name}`]],
     })
   },

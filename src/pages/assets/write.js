@@ -1,0 +1,448 @@
+/**
+ * Writing from the browser, with a key that is made here and stays here: no account, no cookie, no key on the board's side.
+ *
+ * The key is Ed25519 (WebCrypto), kept in IndexedDB (database `broadside`, store `keys`, entry `own`) as a CryptoKey that
+ * nothing can read out. It leaves this browser only if its owner asks for a file while it is made; `broadside --key FILE` takes that file.
+ *
+ * A command is signed once and sent until it is known what became of it: the same bytes have no second effect. What was
+ * typed stays in this browser until the board has confirmed it.
+ *
+ * Slots on a page: elements with `data-write` ("post" or "private"), `data-room`, `data-page`, `data-reply-to`, and what
+ * signing needs, `data-service` and `data-order` (src/pages/pieces/writer.ts).
+ */
+
+const textBytesMax = 32_768
+const encoder = new TextEncoder()
+
+/** @param {string} name @param {Record<string, string>} attributes @param {...(Node | string)} inside */
+const make = (name, attributes = {}, ...inside) => {
+  const made = document.createElement(name)
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value)
+  made.append(...inside)
+  return made
+}
+/** @param {string} words @param {() => unknown} act */
+const button = (words, act, className = '') => {
+  const made = make('button', { type: 'button', ...(className === '' ? {} : { class: className }) }, words)
+  made.addEventListener('click', async () => {
+    made.disabled = true
+    try {
+      await act()
+    } finally {
+      made.disabled = false
+    }
+  })
+  return made
+}
+/** @param {Uint8Array} bytes */
+const base64url = (bytes) =>
+  btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+/** @param {string} text */
+const fromBase64url = (text) =>
+  Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
+/** @param {Uint8Array} bytes */
+const sha256 = async (bytes) =>
+  Array.from(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)), (byte) =>
+    byte.toString(16).padStart(2, '0'),
+  ).join('')
+
+/** @template Value @param {IDBRequest<Value>} request @returns {Promise<Value>} */
+const settled = (request) =>
+  new Promise((done, failed) => {
+    request.onsuccess = () => done(request.result)
+    request.onerror = () => failed(request.error)
+  })
+
+/** The key of this browser: `{ publicKey, id, privateKey }`, or undefined. */
+const keys = {
+  async store(mode) {
+    const opening = indexedDB.open('broadside', 1)
+    opening.onupgradeneeded = () => opening.result.createObjectStore('keys')
+    return (await settled(opening)).transaction('keys', mode).objectStore('keys')
+  },
+  async get() {
+    return settled((await keys.store('readonly')).get('own'))
+  },
+  async forget() {
+    await settled((await keys.store('readwrite')).delete('own'))
+  },
+  /** From a JWK with `d` and `x`. The two must belong together. */
+  async keep({ d, x }) {
+    const algorithm = 'Ed25519'
+    const base = { kty: 'OKP', crv: 'Ed25519', x }
+    const privateKey = await crypto.subtle.importKey('jwk', { ...base, d }, algorithm, false, ['sign'])
+    const publicKey = await crypto.subtle.importKey('jwk', base, algorithm, false, ['verify'])
+    const probe = encoder.encode('broadside')
+    const signature = await crypto.subtle.sign(algorithm, privateKey, probe)
+    if (!(await crypto.subtle.verify(algorithm, publicKey, signature, probe)))
+      throw new Error('the two halves of this key do not belong together')
+    const key = { publicKey: x, id: await sha256(fromBase64url(x)), privateKey }
+    await settled((await keys.store('readwrite')).put(key, 'own'))
+    // Asked for, so that a browser that is short of space does not throw the key away.
+    await navigator.storage?.persist?.().catch(() => false)
+    return key
+  },
+  async make(isSaved) {
+    const { privateKey } = await crypto.subtle.generateKey('Ed25519', true, ['sign', 'verify'])
+    const { d, x } = await crypto.subtle.exportKey('jwk', privateKey)
+    const key = await keys.keep({ d, x })
+    if (isSaved) {
+      const text = `${JSON.stringify({ type: 'broadside-key', public_key: x, id: key.id, seed: d })}\n`
+      const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+      make('a', { href: address, download: `broadside-key-${key.id.slice(0, 8)}.json` }).click()
+      setTimeout(() => URL.revokeObjectURL(address), 60_000)
+    }
+    return key
+  },
+  /** @param {string} text a key file of `broadside keygen`, or a PKCS#8 PEM */
+  async read(text) {
+    if (text.includes('-----BEGIN')) {
+      const der = fromBase64url(text.replace(/-----[^-]+-----|\s/g, '').replaceAll('=', ''))
+      const imported = await crypto.subtle.importKey('pkcs8', der, 'Ed25519', true, ['sign'])
+      return keys.keep(await crypto.subtle.exportKey('jwk', imported))
+    }
+    const { seed, public_key: x } = JSON.parse(text)
+    return keys.keep({ d: seed, x })
+  },
+}
+
+/** What the board said instead of doing it. */
+class Refused extends Error {}
+
+/** The price some rooms ask for a post: a hash with leading zeros, bound to the command (src/format/proof-of-work.ts). */
+const solve = async (bytes, bits, say) => {
+  const head = `broadside-proof-v1\n${await sha256(bytes)}\n`
+  const batch = 512
+  for (let counter = 0; ; counter += batch) {
+    const tried = Array.from({ length: batch }, (_, n) =>
+      crypto.subtle.digest('SHA-256', encoder.encode(head + (counter + n))),
+    )
+    const found = (await Promise.all(tried)).findIndex(
+      (digest) => Math.clz32(new DataView(digest).getUint32(0)) >= bits,
+    )
+    if (found >= 0) return `${bits}.${counter + found}`
+    if (counter % (batch * 64) === 0)
+      say(
+        `This room asks for ${bits} bits of work: ${counter.toLocaleString()} of about ${(2 ** bits).toLocaleString()} tries.`,
+      )
+  }
+}
+
+/** Signs a command and sends it until it is known what became of it. @returns its answer's `data` */
+const send = async (slot, key, fields, say = () => {}) => {
+  const { service, order } = slot.dataset
+  const command = {
+    ...fields,
+    public_key: key.publicKey,
+    timestamp: Math.floor(Date.now() / 1000),
+    nonce: base64url(crypto.getRandomValues(new Uint8Array(16))),
+  }
+  const given = order.split(' ').filter((name) => command[name] !== undefined && command[name] !== '')
+  const inner = JSON.stringify(Object.fromEntries(given.map((name) => [name, command[name]])))
+  const bytes = encoder.encode(
+    `{"version":1,"service":${JSON.stringify(service)},"command":${inner}}`
+      .replaceAll('\u2028', '\\u2028')
+      .replaceAll('\u2029', '\\u2029'),
+  )
+  command.signature = base64url(new Uint8Array(await crypto.subtle.sign('Ed25519', key.privateKey, bytes)))
+  let body = JSON.stringify(command)
+  for (let waitMs = 500; ; waitMs = Math.min(waitMs * 2, 10_000)) {
+    const answer = await fetch('/v1/command', {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json' },
+      credentials: 'omit',
+    }).catch(() => undefined)
+    const said = await answer?.json().catch(() => undefined)
+    if (said?.ok) return said.data
+    const [, bits] =
+      said?.error?.code === 'proof_required' ? (/ (\d+) bits of work/.exec(said.error.message) ?? []) : []
+    if (bits !== undefined && command.proof === undefined) {
+      command.proof = await solve(bytes, Number(bits), say)
+      body = JSON.stringify(command)
+      continue
+    }
+    if (said !== undefined && answer.status !== 429 && answer.status < 500) throw new Refused(said.error.message)
+    const seconds = Number(answer?.headers.get('retry-after') ?? 0)
+    // Longer than its signature is good for, a command cannot wait.
+    if (seconds > 60) throw new Refused(said.error.message)
+    say(said === undefined ? 'The board cannot be reached; trying again.' : `${said.error.message}; trying again.`)
+    await new Promise((done) => setTimeout(done, Math.max(waitMs, seconds * 1000)))
+  }
+}
+
+/** Characters that could hide or turn text are shown by their numbers. @param {string} text */
+const visible = (text) =>
+  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (char) =>
+    '\n\t\u200d\u200c'.includes(char) ? char : `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
+  )
+
+/** Everything of a slot is built anew when the key changes. */
+const build = async (slot) => {
+  const supported = await crypto.subtle?.generateKey('Ed25519', false, ['sign', 'verify']).catch(() => undefined)
+  if (supported === undefined || globalThis.indexedDB === undefined) {
+    const why = globalThis.isSecureContext
+      ? 'This browser cannot make Ed25519 keys, which posts are signed with.'
+      : 'A browser makes keys only on pages that come by https or from this machine.'
+    slot.replaceChildren(make('p', {}, `${why} `, make('a', { href: '/for-agents' }, 'Other ways to write'), '.'))
+    return
+  }
+  const key = await keys.get()
+  if (key === undefined) return keyless(slot)
+  await (slot.dataset.write === 'private' ? privateRoom(slot, key) : composer(slot, key))
+  offerTakingBack(slot, key)
+}
+
+const buildAll = () => Promise.all([...document.querySelectorAll('[data-write]')].map(build))
+
+/** No key yet: what one is, and the three ways to have one. */
+const keyless = (slot) => {
+  const problem = make('p', { class: 'problem', role: 'alert' })
+  const after = (act) => async () => {
+    try {
+      await act()
+      await buildAll()
+    } catch (error) {
+      problem.textContent = `That did not work: ${error.message}.`
+    }
+  }
+  const file = make('input', { type: 'file', accept: '.json,.pem', 'aria-label': 'Key file' })
+  file.addEventListener('change', () => void after(async () => keys.read(await file.files[0].text()))())
+  slot.replaceChildren(
+    make('h2', {}, slot.dataset.write === 'private' ? 'Read it with your key' : 'Write here'),
+    make(
+      'p',
+      {},
+      'You write with a key of your own. It is made in this browser and stays in it: no account, no cookie, and nobody else has it, so nobody can bring it back.',
+    ),
+    make(
+      'div',
+      { class: 'actions' },
+      button(
+        'Make a key and save a copy',
+        after(() => keys.make(true)),
+      ),
+      button(
+        'Make a key',
+        after(() => keys.make(false)),
+        'plain',
+      ),
+      make('label', { class: 'file' }, 'Use a key file ', file),
+    ),
+    problem,
+  )
+}
+
+/** Who writes, and how to stop being it. */
+const whoami = (key) => {
+  const name = make('span', {}, key.id.slice(0, 8))
+  void fetch(`/api/events?author=${key.id}&limit=1`, { credentials: 'omit' })
+    .then((answer) => answer.json())
+    .then(({ data }) => {
+      const handle = data?.events[0]?.author.handle
+      if (handle !== undefined) name.textContent = `@${handle}`
+    })
+    .catch(() => {})
+  const sure = make('span', { hidden: '' })
+  sure.append(
+    'Without a saved copy it is gone for ever. ',
+    button('Forget it', async () => {
+      await keys.forget()
+      await buildAll()
+    }),
+  )
+  return make(
+    'p',
+    { class: 'quiet' },
+    'as ',
+    make('a', { href: `/i/${key.id}` }, name),
+    ' · ',
+    button('Forget this key', () => sure.removeAttribute('hidden'), 'plain'),
+    sure,
+  )
+}
+
+/** A field for a text, kept until it is posted. @returns the form */
+const composer = (slot, key, onPosted = () => {}) => {
+  const { room, page = '', replyTo = '' } = slot.dataset
+  const draft = `draft ${room} ${page} ${replyTo}`
+  const text = make('textarea', { id: `write-${room}-${replyTo}`, rows: '4', required: '' })
+  text.value = localStorage.getItem(draft) ?? ''
+  const status = make('p', { role: 'status' })
+  const submit = make('button', { type: 'submit' }, replyTo === '' ? 'Post' : 'Reply')
+  const count = () => {
+    const bytes = encoder.encode(text.value).length
+    localStorage.setItem(draft, text.value)
+    submit.disabled = bytes > textBytesMax
+    status.textContent = bytes > textBytesMax ? `${bytes} bytes are too long: ${textBytesMax} are allowed.` : ''
+  }
+  text.addEventListener('input', count)
+  text.addEventListener('keydown', ({ key: pressed, ctrlKey, metaKey }) => {
+    if (pressed === 'Enter' && (ctrlKey || metaKey)) form.requestSubmit()
+  })
+  const form = make(
+    'form',
+    { class: 'write' },
+    make('label', { for: text.id }, replyTo === '' ? `Write to ${room}${page === '' ? '' : ` / ${page}`}` : 'Reply'),
+    text,
+    make(
+      'div',
+      { class: 'actions' },
+      submit,
+      make('span', { class: 'quiet' }, 'signed by your key; public texts can be proved'),
+    ),
+    status,
+    whoami(key),
+  )
+  form.addEventListener('submit', async (submitted) => {
+    submitted.preventDefault()
+    const words = text.value
+    if (words === '') return
+    submit.disabled = true
+    status.textContent = 'Posting'
+    try {
+      const data = await send(slot, key, { operation: 'post', room, page, text: words, reply_to: replyTo }, (said) => {
+        status.textContent = said
+      })
+      if (text.value === words) text.value = ''
+      localStorage.setItem(draft, text.value)
+      status.replaceChildren('Posted: ', make('a', { href: `/e/${data.event_id}` }, 'see it'), '.')
+      if (data.receipt.log_index !== undefined)
+        status.append(' ', make('a', { href: `/e/${data.event_id}/proof` }, 'Its proof'), '.')
+      onPosted(data.event)
+    } catch (error) {
+      status.textContent = `Not posted: ${error.message}.`
+    } finally {
+      submit.disabled = false
+    }
+  })
+  slot.replaceChildren(form)
+}
+
+/** Own posts of the page can be taken back. */
+const offerTakingBack = (slot, key) => {
+  const offer = (post) => {
+    const author = post.querySelector('.person')?.getAttribute('href')
+    const under = post.querySelector(':scope > .under')
+    if (author !== `/i/${key.id}` || post.classList.contains('gone') || under?.querySelector('.take-back') !== null)
+      return
+    const reason = make('input', { 'aria-label': 'Reason', placeholder: 'Reason, public', maxlength: '200' })
+    const status = make('span', { role: 'status' })
+    const ask = make('span', { class: 'take-back', hidden: '' }, reason)
+    const open = button('take back', () => ask.removeAttribute('hidden'), 'plain')
+    ask.append(
+      button('Destroy the text', async () => {
+        try {
+          await send(slot, key, {
+            operation: 'event.redact',
+            event_id: post.dataset.id,
+            reason: reason.value === '' ? 'Taken back by its author.' : reason.value,
+          })
+          const text = post.querySelector(':scope > .text')
+          text.textContent = 'The text is gone: taken back by its author. Its place, author and proof stay.'
+          text.classList.add('gone')
+          post.classList.add('gone')
+          ask.remove()
+          open.remove()
+        } catch (error) {
+          status.textContent = `Not taken back: ${error.message}.`
+        }
+      }),
+      status,
+    )
+    under.append(open, ask)
+  }
+  for (const post of document.querySelectorAll('.post[data-id]')) offer(post)
+  document.addEventListener('post-added', ({ target }) => offer(target))
+}
+
+/** A private room, for its members: read by signed commands, followed by a short-lived token; joined by an invite. */
+const privateRoom = async (slot, key) => {
+  const { room } = slot.dataset
+  const problem = make('p', { role: 'alert', class: 'problem' })
+  const list = make('ol', { class: 'private posts', 'aria-label': `Posts of ${room}`, reversed: '' })
+  const write = make('div', { ...slotData(slot), 'data-room': room })
+  const shown = new Map()
+
+  const line = (event) => {
+    const words = event.text ?? `(${event.reason ?? 'gone'})`
+    const time = new Date(event.created_at * 1000)
+    return [
+      make(
+        'p',
+        { class: 'by' },
+        make('b', {}, visible(event.author.handle ?? event.author.id.slice(0, 8))),
+        ' ',
+        make('time', { datetime: time.toISOString(), class: 'quiet' }, time.toLocaleString()),
+      ),
+      make('p', { class: 'text', dir: 'auto' }, visible(words)),
+    ]
+  }
+  const show = (event) => {
+    const known = shown.get(event.supersedes ?? event.event_id)
+    if (known !== undefined) return known.replaceChildren(...line(event))
+    if (event.supersedes !== undefined) return
+    const item = make('li', { class: 'post' }, ...line(event))
+    shown.set(event.event_id, item)
+    list.prepend(item)
+  }
+  let newest = ''
+  const follow = async () => {
+    const { tail } = await send(slot, key, { operation: 'room.read_token', room, ttl: 600 })
+    const address = new URL(tail, location.href)
+    if (newest !== '') address.searchParams.set('since', newest)
+    const stream = new EventSource(address)
+    stream.onmessage = ({ data, lastEventId }) => {
+      newest = lastEventId
+      show(JSON.parse(data))
+    }
+    stream.addEventListener('revision', ({ data }) => show(JSON.parse(data)))
+    stream.onerror = () => {
+      stream.close()
+      setTimeout(() => void follow().catch(() => {}), 2_000)
+    }
+  }
+  const open = async () => {
+    const { events } = await send(slot, key, { operation: 'events.list', room, limit: 50 })
+    for (const event of events.toReversed()) show(event)
+    newest = events[0]?.event_id ?? ''
+    slot.replaceChildren(make('h2', {}, `Private room ${room}`), write, list)
+    composer(write, key, show)
+    await follow()
+  }
+  const code = make('input', {
+    'aria-label': 'Invite',
+    placeholder: `${room}.…`,
+    autocomplete: 'off',
+    maxlength: '120',
+  })
+  const attempt = (act) => async () => {
+    problem.textContent = ''
+    try {
+      await act()
+    } catch (error) {
+      problem.textContent = `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message}.`
+    }
+  }
+  const join = attempt(async () => {
+    const data = JSON.stringify({ schema: 1, code: code.value.trim() })
+    await send(slot, key, { operation: 'room.invite.accept', data })
+    await open()
+  })
+  slot.replaceChildren(
+    make('h2', {}, 'Are you a member?'),
+    make('div', { class: 'actions' }, button('Read it with my key', attempt(open))),
+    make('p', {}, 'Or join with an invite:'),
+    make('div', { class: 'actions' }, code, button('Join', join)),
+    problem,
+    whoami(key),
+  )
+}
+
+/** What signing needs, for a slot inside a slot. */
+const slotData = (slot) => ({ 'data-service': slot.dataset.service, 'data-order': slot.dataset.order })
+
+void buildAll()

@@ -1,0 +1,175 @@
+/** A person with nothing but a browser: makes a key, posts, replies, takes back, joins a private room; and nobody else ever has the key. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { readKeyFile } from '../../src/cli/key-file.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const ada = person('ada')
+const directory = boardDirectory()
+let board: Board
+let client: Client
+let folder: string
+
+beforeAll(async () => {
+  board = await startBoard({ directory })
+  client = await Client.of(board)
+  folder = mkdtempSync(join(tmpdir(), 'broadside-writer-'))
+})
+afterAll(() => {
+  client.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+const identityOf = async (page: Page) =>
+  (await page.locator('.writer a[href^="/i/"]').first().getAttribute('href'))!.slice('/i/'.length)
+
+describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
+  test('makes a key that stays in the browser, posts, replies and takes back', async () => {
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    const sent: string[] = []
+    page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`))
+    await page.goto(`${board.address}/room/lobby`)
+    await button(page, 'Make a key').click()
+    await page.getByLabel('Write to lobby').fill('Hello from a browser. "Grüße" 🌍\n\u2028 and a second line')
+    const id = await identityOf(page)
+    await button(page, 'Post').click()
+    await expect.poll(() => page.locator('.posts .post .text').first().textContent()).toContain('Hello from a browser.')
+    const [posted] = (await client.get('/api/events?room=lobby&limit=1')).data.events as unknown as {
+      event_id: string
+      text: string
+      author: { id: string; public_key: string }
+    }[]
+    expect(posted!.text).toBe('Hello from a browser. "Grüße" 🌍\n\u2028 and a second line')
+    expect(posted!.author.id).toBe(id)
+    // The field is empty again, and shown once though the live stream brings the post too.
+    expect(await page.getByLabel('Write to lobby').inputValue()).toBe('')
+    expect(await page.locator('.posts .post').count()).toBe(1)
+
+    // Another page, later, with the same key: a reply.
+    await page.goto(`${board.address}/e/${posted!.event_id}`)
+    await page.getByLabel('Reply').fill('A reply to myself')
+    await button(page, 'Reply').click()
+    await page.getByText('Posted:').waitFor()
+    const thread = (await client.get(`/api/thread/${posted!.event_id}`)).data.events as unknown as { text?: string }[]
+    expect(thread.map(({ text }) => text)).toEqual([posted!.text, 'A reply to myself'])
+
+    await page.reload()
+    await button(page, 'take back').first().click()
+    await page.getByPlaceholder('Reason, public').first().fill('second thoughts')
+    await button(page, 'Destroy the text').first().click()
+    await expect
+      .poll(async () => (await client.get(`/api/events/${posted!.event_id}`)).data.event)
+      .toMatchObject({ hidden: true, reason: 'second thoughts' })
+
+    // Nothing can read the key out, and nothing of it ever went anywhere.
+    const isReadable = await page.evaluate(async () => {
+      type Keys = { get(name: string): { result: { privateKey: object }; onsuccess: () => void } }
+      const opened = await new Promise<{ transaction(of: string): { objectStore(of: string): Keys } }>((done) => {
+        const indexed = (
+          globalThis as unknown as { indexedDB: { open(name: string): { result: never; onsuccess(): void } } }
+        ).indexedDB
+        const opening = indexed.open('broadside')
+        opening.onsuccess = () => done(opening.result)
+      })
+      const { privateKey } = await new Promise<{ privateKey: object }>((done) => {
+        const asked = opened.transaction('keys').objectStore('keys').get('own')
+        asked.onsuccess = () => done(asked.result)
+      })
+      return crypto.subtle.exportKey('jwk', privateKey as Parameters<typeof crypto.subtle.exportKey>[1]).then(
+        () => true,
+        () => false,
+      )
+    })
+    expect(isReadable).toBe(false)
+    expect(sent.filter((each) => /"(d|seed)":/.test(each))).toEqual([])
+    expect(await page.context().cookies()).toEqual([])
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('a key saved while it is made works on the command line, and in another browser', async () => {
+    const page = await openPage({ acceptDownloads: true })
+    await page.goto(`${board.address}/room/lobby`)
+    const downloading = page.waitForEvent('download')
+    await button(page, 'Make a key and save a copy').click()
+    const file = join(folder, 'key.json')
+    await (await downloading).saveAs(file)
+    writeFileSync(join(folder, 'mine.json'), readFileSync(file), { mode: 0o600 })
+    await page.getByLabel('Write to lobby').waitFor()
+    const id = await identityOf(page)
+    expect(readKeyFile(join(folder, 'mine.json')).id).toBe(id)
+
+    const other = await openPage()
+    await other.goto(`${board.address}/room/lobby`)
+    await other.getByLabel('Key file').setInputFiles(file)
+    await other.getByLabel('Write to lobby').waitFor()
+    expect(await identityOf(other)).toBe(id)
+
+    await button(other, 'Forget this key').click()
+    await button(other, 'Forget it').click()
+    await button(other, 'Make a key').waitFor()
+    await other.context().close()
+    await page.context().close()
+  })
+
+  test('what was typed outlives a kill of the board, a reload, and a refusal, and is posted once', async () => {
+    await client.command(ada, { operation: 'room.create', room: 'costly' })
+    await client.command(ada, { operation: 'room.policy.set', room: 'costly', data: '{"proof_bits":10}' })
+    const page = await openPage()
+    await page.goto(`${board.address}/room/costly`)
+    await button(page, 'Make a key').click()
+    const field = page.getByLabel('Write to costly')
+    await field.fill('x'.repeat(32_769))
+    await page.getByText('32769 bytes are too long').waitFor()
+    await field.fill('worth some work')
+    await page.reload()
+    expect(await field.inputValue()).toBe('worth some work')
+    const port = board.port
+    await board.kill()
+    client.close()
+    await button(page, 'Post').click()
+    await page.getByText('cannot be reached').waitFor()
+    board = await startBoard({ directory, port })
+    client = await Client.of(board)
+    await page.getByText('Posted:').waitFor({ timeout: 30_000 })
+    const { events } = (await client.get('/api/events?room=costly')).data as unknown as { events: { text: string }[] }
+    expect(events.map(({ text }) => text)).toEqual(['worth some work'])
+    await page.context().close()
+  })
+
+  test('a private room is joined by an invite, read, followed and written; without one nothing is shown', async () => {
+    await client.command(ada, { operation: 'room.create', room: 'quiet-place', visibility: 'private' })
+    await client.post(ada, { room: 'quiet-place', text: 'for members <b>only</b>' })
+    const made = await client.command(ada, { operation: 'room.invite.create', room: 'quiet-place' })
+    const { code } = (made.data as unknown as { invite: { code: string } }).invite
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${board.address}/room/quiet-place`)
+    await button(page, 'Make a key').click()
+    await button(page, 'Read it with my key').click()
+    await page.locator('.problem').getByText('The board says').waitFor()
+    expect(await page.content()).not.toContain('for members')
+    await page.getByLabel('Invite').fill(code)
+    await button(page, 'Join').click()
+    await page.getByText('for members <b>only</b>').waitFor()
+    await page.getByLabel('Write to quiet-place').fill('from a browser')
+    await button(page, 'Post').click()
+    await client.post(ada, { room: 'quiet-place', text: 'welcome' })
+    await expect
+      .poll(() => page.locator('.private.posts .text').allTextContents())
+      .toEqual(['welcome', 'from a browser', 'for members <b>only</b>'])
+    // The status of the refused page and of refused reads is said by the browser itself.
+    expect(complaints.filter((each) => !each.includes('Failed to load resource'))).toEqual([])
+    await page.context().close()
+  })
+})

@@ -17,7 +17,7 @@ import type { HookView } from '../views/reads/webhooks.ts'
 import type { Desk, VerifyAnswer } from './desk.ts'
 import { subscriptionId } from './identity.ts'
 import { McpEventError } from './mcp-errors.ts'
-import { openPlace, sealPlace } from './seals.ts'
+import { type OpenedPlace, openPlace, sealPlace } from './seals.ts'
 import { secretKey, secretRule } from './signature.ts'
 
 /** What the endpoint advertises, under both of the names that the texts have for it. */
@@ -76,6 +76,7 @@ export class McpEvents {
     const { secret, ttlMs, cursor, maxAgeMs } = agreedOf(params)
     const fault = this.#options.desk.addressFault(wanted.url)
     if (fault !== undefined) throw invalid(`delivery.url: ${fault}`)
+    const asked = this.#openedOf(identity, cursor)
     await this.#mayRead(wanted, identity)
     const { desk } = this.#options
     const live = answered(await desk.of(identity))
@@ -84,7 +85,7 @@ export class McpEvents {
       throw new McpEventError('exhausted', { limit: 'subscriptions', max: sizes.hooks_per_identity })
     verified(await desk.verify({ owner: identity, url: wanted.url, hook: wanted.id, secret }))
     const before = (await desk.status([wanted.id]))[0] ?? undefined
-    const place = await this.#placeOf(known, identity, cursor, maxAgeMs)
+    const place = await this.#placeOf(known, asked, maxAgeMs)
     const expires = desk.wallSeconds() + Math.floor(ttlMs / 1000)
     const { args: filter, url, id: hook } = wanted
     const said = answered(
@@ -156,16 +157,21 @@ export class McpEvents {
     throw code === 'private_room' ? new McpEventError('forbidden', { reason: message }) : invalid(message)
   }
 
+  #openedOf(identity: string, cursor: string | null): OpenedPlace {
+    const { desk } = this.#options
+    if (cursor === null) return { marks: [] }
+    const opened = openPlace(desk.cursors, identity, desk.generation, desk.sources, cursor)
+    if (opened === undefined) throw invalid('this cursor was not given to this identity: subscribe without one')
+    return opened
+  }
+
   /** Where it begins. Of one that lives the place is its own, whatever cursor came. */
-  async #placeOf(known: HookView | undefined, identity: string, cursor: string | null, maxAgeMs: number | undefined) {
+  async #placeOf(known: HookView | undefined, asked: OpenedPlace, maxAgeMs: number | undefined) {
     const { desk } = this.#options
     if (known !== undefined) return { marks: known.marks, truncated: false }
-    const opened =
-      cursor === null ? { marks: [] } : openPlace(desk.cursors, identity, desk.generation, desk.sources, cursor)
-    if (opened === undefined) throw invalid('this cursor was not given to this identity: subscribe without one')
-    if ('expired' in opened) return { ...answered(await desk.places([])), truncated: true }
+    if ('expired' in asked) return { ...answered(await desk.places([])), truncated: true }
     const since = maxAgeMs === undefined ? 0 : Math.ceil(desk.wallSeconds() - maxAgeMs / 1000)
-    return answered(await desk.places(opened.marks, Math.max(0, since)))
+    return answered(await desk.places(asked.marks, Math.max(0, since)))
   }
 }
 

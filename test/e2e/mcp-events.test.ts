@@ -1,0 +1,258 @@
+/** MCP Events as a subscriber meets them: by a token, on a real board, told to a real target. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { Signer } from '../../src/cli/sign.ts'
+import { subscriptionId } from '../../src/delivery/identity.ts'
+import { hookKinds } from '../../src/views/hooks/kinds.ts'
+import { accessToken } from '../support/access-token.ts'
+import { person } from '../support/client.ts'
+import { type Arrived, status } from '../support/hook-target.ts'
+import { HookedBoard } from '../support/hooked-board.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+type Answer = {
+  readonly http: number
+  readonly result: {
+    readonly id: string
+    readonly refreshBefore: string
+    readonly cursor: string
+    readonly truncated: boolean
+    readonly deliveryStatus: {
+      readonly active: boolean
+      readonly lastError: string | null
+      readonly lastDeliveryAt: string | null
+    }
+    readonly events?: readonly { readonly name: string; readonly delivery: readonly string[] }[]
+    readonly [key: string]: unknown
+  }
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: Record<string, unknown> }
+}
+
+const [subscriber, other, third] = [person('subscriber'), person('other'), person('third')]
+const sevens = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+const nines = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
+const tokens = new Map<Signer, string>()
+let house: HookedBoard
+
+beforeAll(async () => {
+  house = await HookedBoard.open({ LIMITS: '{"hooks_per_identity":4}' })
+  for (const who of [subscriber, other, third])
+    tokens.set(who, await accessToken(house.board.address, who, 'board:read events:subscribe'))
+})
+afterAll(() => house.close())
+
+async function call(method: string, params: object, who?: Signer): Promise<Answer> {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const response = await fetch(`${house.board.address}/mcp`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...(who === undefined ? {} : { authorization: `Bearer ${tokens.get(who)}` }),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta } }),
+  })
+  const text = await response.text()
+  const json = (text.startsWith('{') ? JSON.parse(text) : {}) as Omit<Answer, 'http'>
+  return { http: response.status, ...json }
+}
+
+const wish = (path: string, more: object = {}, secret = sevens) => ({
+  name: 'room.post',
+  arguments: { room: 'lobby' },
+  delivery: { mode: 'webhook', url: house.target.url(path), secret },
+  ...more,
+})
+
+async function subscribed(
+  path: string,
+  more: object = {},
+  who = subscriber,
+  secret = sevens,
+): Promise<Answer['result']> {
+  const { result, error } = await call('events/subscribe', wish(path, more, secret), who)
+  expect(error).toBeUndefined()
+  house.target.secrets.set(path, secret)
+  return result
+}
+
+const unsubscribe = (path: string, more: object = {}, who = subscriber) =>
+  call('events/unsubscribe', { ...wish(path, more), delivery: { mode: 'webhook', url: house.target.url(path) } }, who)
+
+const texts = (arrived: readonly Arrived[]) => arrived.map(({ body }) => body.data.excerpt)
+
+test('both capabilities are told, and every kind of event with its schemas, to everybody', async () => {
+  const { result: discovered } = await call('server/discover', {})
+  expect(discovered.capabilities).toMatchObject({
+    events: {},
+    extensions: { 'io.modelcontextprotocol/events': { listChanged: false } },
+  })
+  const { result } = await call('events/list', {})
+  expect(result.events!.map(({ name }) => name)).toEqual([...hookKinds])
+  for (const each of result.events!)
+    expect(each).toMatchObject({
+      delivery: ['webhook'],
+      description: expect.any(String),
+      inputSchema: { type: 'object', additionalProperties: false },
+      payloadSchema: { type: 'object' },
+    })
+  expect((await call('events/list', { cursor: 'x' })).error?.code).toBe(-32602)
+  for (const method of ['events/poll', 'events/stream']) expect((await call(method, {}, subscriber)).http).toBe(404)
+})
+
+test('a subscription is made, told by signed webhooks, refreshed under its id, and ended as often as one likes', async () => {
+  const first = await subscribed('/sub')
+  const url = house.target.url('/sub')
+  expect(first).toMatchObject({
+    resultType: 'complete',
+    id: subscriptionId(subscriber.id, url, 'room.post', { room: 'lobby' }),
+    truncated: false,
+    deliveryStatus: { active: true, lastDeliveryAt: null, lastError: null },
+  })
+  const day = (Date.parse(first.refreshBefore) - Date.now()) / 3_600_000
+  expect(day).toBeGreaterThan(23.9)
+  expect(day).toBeLessThan(24.1)
+  await house.post(other, { room: 'lobby', text: 'one' })
+  const [told] = (await house.arrived('/sub', 1)) as [Arrived]
+  expect([told.verified, told.subscription, told.id]).toEqual([true, first.id, told.body.eventId])
+  expect(told.body).toMatchObject({ name: 'room.post', cursor: expect.any(String), data: { excerpt: 'one' } })
+  const again = await subscribed('/sub', { ttlMs: 3_600_000, arguments: { room: 'lobby' } })
+  expect([again.id, again.truncated]).toEqual([first.id, false])
+  expect(again.deliveryStatus.lastDeliveryAt).toEqual(expect.any(String))
+  expect(Date.parse(again.refreshBefore)).toBeLessThan(Date.parse(first.refreshBefore))
+  expect(house.target.challenges.filter(({ path }) => path === '/sub')).toHaveLength(1)
+  // Of another the same words end nothing.
+  expect((await unsubscribe('/sub', {}, other)).result).toMatchObject({ resultType: 'complete' })
+  await house.post(other, { room: 'lobby', text: 'two' })
+  await house.arrived('/sub', 2)
+  for (let n = 0; n < 2; n++) expect((await unsubscribe('/sub')).result).toMatchObject({ resultType: 'complete' })
+  await subscribed('/witness')
+  await house.post(other, { room: 'lobby', text: 'three' })
+  await house.arrived('/witness', 1)
+  expect(texts(house.target.at('/sub'))).toEqual(['one', 'two'])
+  await unsubscribe('/witness')
+})
+
+test('a cursor goes on where it was given, by a delivery or by updates.get; what is too old for maxAgeMs is said to be cut', async () => {
+  const signed = await house.done(subscriber, { operation: 'updates.get', data: '{"schema":1,"wait":0}' })
+  const { cursor: followed } = signed.data as unknown as { cursor: string }
+  const begun = await subscribed('/cursor')
+  for (const text of ['a', 'b', 'c']) await house.post(other, { room: 'lobby', text })
+  const arrived = await house.arrived('/cursor', 3)
+  await unsubscribe('/cursor')
+  const replay = async (path: string, cursor: string | null, more: object = {}) => {
+    const { truncated } = await subscribed(path, { cursor, ...more })
+    await house.post(other, { room: 'lobby', text: `end of ${path}` })
+    await house.target.until(() => texts(house.target.at(path)).includes(`end of ${path}`))
+    await unsubscribe(path)
+    return [truncated, ...texts(house.target.at(path)).filter((text) => !String(text).startsWith('end'))]
+  }
+  expect(await replay('/from-start', begun.cursor)).toEqual([false, 'a', 'b', 'c'])
+  expect(await replay('/from-first', arrived[0]!.body.cursor)).toEqual([false, 'b', 'c'])
+  expect(await replay('/from-updates', followed)).toEqual([false, 'a', 'b', 'c'])
+  expect(await replay('/from-last', arrived[2]!.body.cursor)).toEqual([false])
+  expect(await replay('/from-now', null, { maxAgeMs: 0 })).toEqual([false])
+  expect(await replay('/aged', begun.cursor, { maxAgeMs: 3_600_000 })).toEqual([false, 'a', 'b', 'c'])
+  // And a place of a delivery is one for updates.get too.
+  const page = await house.done(subscriber, { operation: 'updates.get', cursor: arrived[1]!.body.cursor, limit: 1 })
+  const [{ event }] = (page.data as unknown as { updates: [{ event: { text: string } }] }).updates
+  expect(event.text).toBe('c')
+  const foreign = await call('events/subscribe', { ...wish('/foreign'), cursor: begun.cursor }, other)
+  expect([foreign.error?.code, foreign.error?.message]).toEqual([-32602, 'InvalidParams'])
+})
+
+test('a new secret signs beside the old one; a target that was given up is taken up by a refresh', async () => {
+  await subscribed('/rotated')
+  house.target.manners.set('/rotated', status(500))
+  await house.post(other, { room: 'lobby', text: 'while it is down' })
+  await house.target.until(() => house.target.at('/rotated').length === 6)
+  await house.post(other, { room: 'lobby', text: 'behind it' })
+  house.target.manners.delete('/rotated')
+  let found = await subscribed('/rotated', {}, subscriber, nines)
+  expect(found.deliveryStatus).toMatchObject({ active: false, lastError: 'http_5xx' })
+  const both = (await house.arrived('/rotated', 8)).slice(6)
+  expect(texts(both)).toEqual(['while it is down', 'behind it'])
+  for (const { headers, verified } of both) {
+    expect(verified).toBe(true)
+    expect(String(headers['webhook-signature']).split(' ')).toHaveLength(2)
+  }
+  while (found.deliveryStatus.lastError !== null) found = await subscribed('/rotated', {}, subscriber, nines)
+  expect(found.deliveryStatus.active).toBe(true)
+  await unsubscribe('/rotated')
+})
+
+test('who is put out of a private room is told so once, and nothing after', async () => {
+  const room = 'quarters'
+  await house.done(other, { operation: 'room.create', room, visibility: 'private', members: [subscriber.id] })
+  const outside = await call('events/subscribe', wish('/out', { arguments: { room } }), third)
+  expect([outside.error?.code, outside.error?.message]).toEqual([-32012, 'Forbidden'])
+  await subscribed('/quarters', { arguments: { room } })
+  await house.post(other, { room, text: 'inside' })
+  expect(texts(await house.arrived('/quarters', 1))).toEqual(['inside'])
+  await house.done(other, { operation: 'room.member.remove', room, target: subscriber.id })
+  await house.post(other, { room, text: 'without him' })
+  await house.target.until(() => house.target.control.length > 0)
+  const [end] = house.target.control as [Arrived]
+  expect([end.path, end.verified]).toEqual(['/quarters', true])
+  expect(end.body).toEqual({
+    type: 'terminated',
+    error: { code: -32012, message: 'Forbidden', data: { reason: 'Access revoked' } },
+  })
+  expect(house.target.at('/quarters')).toHaveLength(1)
+})
+
+test('what cannot be had is refused by name, with what would be right', async () => {
+  const refusal = async (params: object, who: Signer | undefined = subscriber) => {
+    const { error } = await call('events/subscribe', params, who)
+    return [error?.code, error?.message, error?.data]
+  }
+  const delivery = (more: object) => ({ delivery: { ...wish('/bad').delivery, ...more } })
+  expect(await refusal(wish('/bad', { name: 'room.posts' }))).toEqual([-32011, 'NotFound', { kind: 'event' }])
+  const bytes = (count: number) => `whsec_${Buffer.alloc(count, 1).toString('base64')}`
+  for (const params of [
+    wish('/bad', { arguments: {} }),
+    wish('/bad', { arguments: { room: 'lobby', more: 1 } }),
+    wish('/bad', { arguments: { room: 'No Room' } }),
+    wish('/bad', { arguments: { room: 'no-such-room' } }),
+    wish('/bad', delivery({ secret: bytes(23) })),
+    wish('/bad', delivery({ secret: bytes(65) })),
+    wish('/bad', delivery({ secret: 'secret' })),
+    wish('/bad', delivery({ secret: undefined })),
+    wish('/bad', delivery({ url: 'http://10.0.0.1/in' })),
+    wish('/bad', delivery({ url: 'not an address' })),
+    wish('/bad', delivery({ url: `${house.target.url('/bad')}#part` })),
+    wish('/bad', { ttlMs: 0 }),
+    wish('/bad', { ttlMs: 'long' }),
+    wish('/bad', { maxAgeMs: -1 }),
+    wish('/bad', { cursor: 'forged' }),
+    wish('/bad', { delivery: undefined }),
+    wish('/bad', { name: undefined }),
+  ])
+    expect([params, ...(await refusal(params)).slice(0, 2)]).toEqual([params, -32602, 'InvalidParams'])
+  expect(await refusal(wish('/bad', delivery({ mode: 'push' })))).toEqual([
+    -32014,
+    'Unsupported',
+    { feature: 'deliveryMode', value: 'push' },
+  ])
+  house.target.echoes.set('/bad', (_arrived, response) => response.end('{"challenge":"wrong"}'))
+  expect(await refusal(wish('/bad'))).toEqual([-32015, 'CallbackEndpointError', { reason: 'challenge_failed' }])
+  expect(await refusal(wish('/bad', delivery({ url: 'http://127.0.0.1:1025/' })))).toEqual([
+    -32015,
+    'CallbackEndpointError',
+    { reason: 'connection_refused' },
+  ])
+  expect((await call('events/subscribe', wish('/bad'))).http).toBe(401)
+  for (let n = 0; n < 4; n++) await subscribed(`/full-${n}`, {}, third)
+  expect(await refusal(wish('/full-4'), third)).toEqual([
+    -32013,
+    'ResourceExhausted',
+    { limit: 'subscriptions', max: 4 },
+  ])
+  // A refresh needs no further place.
+  await subscribed('/full-0', {}, third)
+})

@@ -58,7 +58,8 @@ type Reading = {
   readonly rounds: number
 }
 
-async function measure({ board, ready, name, targets, count, rounds }: Reading): Promise<Row> {
+/** One row: the targets in turn, and just after them as many ready bytes. */
+export async function measure({ board, ready, name, targets, count, rounds }: Reading): Promise<Row> {
   await board.get(inFlight, targets.slice(-1), 200)
   const found: { perSecond: number; limit: number; p50: number; p99: number; bytes: number; us: number }[] = []
   let from = 0

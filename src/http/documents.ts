@@ -6,6 +6,7 @@ import { exampleLibraries } from '../views/operation-examples.ts'
 import { etagOf } from './answers.ts'
 import type { Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
+import { dataHeaders } from './security.ts'
 
 const json = 'application/json; charset=utf-8'
 const text = 'text/plain; charset=utf-8'
@@ -30,8 +31,7 @@ function serve(type: string, text: string): RouteHandler {
     ['content-type', type],
     ['etag', etag],
     ['cache-control', 'public, max-age=60'],
-    ['access-control-allow-origin', '*'],
-    ['x-content-type-options', 'nosniff'],
+    ...dataHeaders,
   ]
   return (exchange) => {
     if (exchange.header('if-none-match') === etag) exchange.reply(304, headers, '')

@@ -8,6 +8,7 @@ import { refused } from '../command/reply.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Exchange, Header } from './port.ts'
 import type { RouteHandler, Routes } from './routes.ts'
+import { dataHeaders } from './security.ts'
 
 type Refused = { readonly ok: false; readonly refusal: Refusal }
 
@@ -28,10 +29,7 @@ export type LogDoorOptions = {
   readonly routes: () => Routes
 }
 
-const shared: readonly Header[] = [
-  ['access-control-allow-origin', '*'],
-  ['x-content-type-options', 'nosniff'],
-]
+const shared = dataHeaders
 const text: readonly Header[] = [['content-type', 'text/plain; charset=utf-8'], ...shared]
 const forEver: Header = ['cache-control', 'public, max-age=31536000, immutable']
 

@@ -89,12 +89,33 @@ function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
 /** Bytes that are ready, or will be. */
 type Made = { readonly raw: Buffer; readonly etag: string; readonly type: string | undefined }
 
+type Asked = { readonly page: Page; readonly request: PageRequest; readonly key: string }
+
+const knownMax = 4_096
+const knownBytesMax = 512
+
+/** The page at an address; parameters that it does not take have no effect. */
+function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | Refusal | undefined {
+  for (const { page, path, names } of patterns) {
+    const match = path.exec(exchange.path)
+    if (match === null) continue
+    const all = parseQuery(exchange.query, sizes.url_query_bytes)
+    if ('code' in all) return all
+    const query = new Map((page.query ?? []).flatMap((name) => (all.get(name) ? [[name, all.get(name)!]] : [])))
+    const parameters = Object.fromEntries(names.map((name, n) => [name, match[n + 1]!]))
+    return { page, request: { path: exchange.path, parameters, query }, key: JSON.stringify([exchange.path, ...query]) }
+  }
+  return undefined
+}
+
 class PageServer {
   readonly #options: PageDoorOptions
   readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
   /** Renderings under way, by key, with the change they began at: who asks later may only join one that began no earlier. */
   readonly #underWay = new Map<string, { readonly change: number; readonly made: Promise<Made> }>()
   readonly #headers: readonly Header[]
+  /** Addresses as they came, and what they ask for: most come again and again. */
+  readonly #known = new Map<string, Asked>()
 
   constructor(options: PageDoorOptions) {
     this.#options = options
@@ -129,24 +150,15 @@ class PageServer {
     return true
   }
 
-  #find(
-    exchange: Exchange,
-    patterns: readonly Pattern[],
-  ): { page: Page; request: PageRequest; key: string } | Refusal | undefined {
-    for (const { page, path, names } of patterns) {
-      const match = path.exec(exchange.path)
-      if (match === null) continue
-      const all = parseQuery(exchange.query, sizes.url_query_bytes)
-      if ('code' in all) return all
-      const query = new Map((page.query ?? []).flatMap((name) => (all.get(name) ? [[name, all.get(name)!]] : [])))
-      const parameters = Object.fromEntries(names.map((name, n) => [name, match[n + 1]!]))
-      return {
-        page,
-        request: { path: exchange.path, parameters, query },
-        key: JSON.stringify([exchange.path, ...query]),
-      }
-    }
-    return undefined
+  #find(exchange: Exchange, patterns: readonly Pattern[]): Asked | Refusal | undefined {
+    const url = exchange.query === '' ? exchange.path : `${exchange.path}?${exchange.query}`
+    const known = this.#known.get(url)
+    if (known !== undefined) return known
+    const found = readAddress(exchange, patterns)
+    if (found === undefined || 'code' in found || url.length > knownBytesMax) return found
+    if (this.#known.size === knownMax) this.#known.clear()
+    this.#known.set(url, found)
+    return found
   }
 
   #make(page: Page, request: PageRequest, name: string, isPacked: boolean): Promise<Made> {

@@ -19,6 +19,7 @@ import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { etagOf, type Ready, ReadyAnswers } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
+import { dataHeaders } from './security.ts'
 
 export type RouteHandler = (exchange: Exchange, parameter: string) => void
 
@@ -48,9 +49,8 @@ export interface Doors {
 
 const json = 'application/json; charset=utf-8'
 const shared: readonly Header[] = [
-  ['access-control-allow-origin', '*'],
+  ...dataHeaders,
   ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
-  ['x-content-type-options', 'nosniff'],
 ]
 const preflight: readonly Header[] = [
   ...shared,

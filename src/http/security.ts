@@ -57,5 +57,5 @@ export function ownFileHeaders(type: string): readonly Header[] {
 export const dataHeaders: readonly Header[] = [
   ['access-control-allow-origin', '*'],
   noSniff,
-  ['content-security-policy', "default-src 'none'; frame-ancestors 'none'; sandbox"],
+  ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
 ]

@@ -14,6 +14,7 @@ import type { Backfill, BackfillRequest } from '../views/backfill.ts'
 import type { TailFormat } from '../views/stream.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
+import { dataHeaders } from './security.ts'
 
 export type TailsOptions = {
   /** Asks the feed, or for a request with a reader the shard of that private room. */
@@ -351,13 +352,7 @@ export class Tails {
 }
 
 function streamHeaders(type: string): readonly Header[] {
-  return [
-    ['content-type', type],
-    ['cache-control', 'no-store'],
-    ['x-content-type-options', 'nosniff'],
-    ['access-control-allow-origin', '*'],
-    ['x-accel-buffering', 'no'],
-  ]
+  return [['content-type', type], ['cache-control', 'no-store'], ...dataHeaders, ['x-accel-buffering', 'no']]
 }
 
 function nameOf(room: string, format: TailFormat, isPrivate: boolean): string {

@@ -1,9 +1,9 @@
 /**
  * What pages load, and what stands inside every page: read once, named by hash, the same bytes for ever.
  *
- * The style stands in the page itself, allowed by its hash. Measured in Chromium with 150 ms of round trip and a fresh cache: the
- * first page paints one round trip earlier than with a linked sheet, and each further page costs some 4 KB of gzip more (the
- * table is in the header of bench/pages.bench.ts). Scripts come behind the paint, from /assets/NAME.HASH.js.
+ * The style stands in the page itself, allowed by its hash: the first page is painted a round trip earlier than with a linked
+ * sheet, and each further page costs 3.9 KB of gzip more (numbers: bench/pages.bench.ts). Scripts come behind the paint, from
+ * /assets/NAME.HASH.js.
  */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -61,6 +61,34 @@ test('every page has headers that let nothing in: no inline script or style but 
   expect(headers['content-type']).toBe('text/javascript; charset=utf-8')
 })
 
+test('what programs read is never sniffed nor a document that does anything', async () => {
+  const id = shown.post
+  const paths = [
+    '/api/events',
+    '/api/nothing',
+    '/capabilities',
+    '/openapi.json',
+    '/for-agents',
+    '/llms.txt',
+    '/robots.txt',
+    '/api/stats',
+    '/api/changes',
+    '/v1/export?limit=1',
+    '/metrics',
+    '/healthz',
+    '/log/vkey',
+    `/api/events/${id}`,
+    '/embed/v1.js',
+  ]
+  for (const path of paths) {
+    const { headers } = await get(path)
+    expect(headers['x-content-type-options'], path).toBe('nosniff')
+    expect(headers['content-type'], path).not.toContain('html')
+  }
+  for (const path of paths.slice(0, 7))
+    expect((await get(path)).headers['content-security-policy'], path).toContain("default-src 'none'")
+})
+
 describe('what strangers wrote', () => {
   /** Elements and attributes that no text can make. */
   const tagsOf = (html: string) => [...html.matchAll(/<([a-zA-Z][^\s/>]*)/g)].map(([, name]) => name!.toLowerCase())

@@ -24,5 +24,5 @@ export const placeReview: Decider = ({ board, now }, letter) => {
   const command = Buffer.from(letter.sha).toString('hex')
   const entry = formatEntry({ kind: 'post', event: id, room: letter.to, seq, time: now, command })
   const reply: PostReply = { page, seq, at: now, thread: id, replyTo: '', isPublic: true }
-  return { ok: true, records: [{ record, key: letter.id, isPublic: true, entry }], reply }
+  return { ok: true, records: [{ record, key: letter.id, isPublic: true, entries: [entry] }], reply }
 }

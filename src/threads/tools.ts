@@ -9,6 +9,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { Packr, Unpackr } from 'msgpackr'
 import { Link } from '../../actors/kernel/link.ts'
+import { marketName } from '../../actors/market/letters.ts'
 import { advanceTo, publicRecords } from '../../actors/public-records.ts'
 import { frameKey, fromFrame, RecordType, registryName } from '../../actors/record.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
@@ -51,7 +52,7 @@ const leisureMs = 500
 /** An ask that would have to wait longer for an index that is being made hears so. */
 const patienceMs = 10_000
 
-const snapshotFormat = 1
+const snapshotFormat = 2
 const codec = new Packr({ useRecords: false })
 const decoder = new Unpackr({ useRecords: false })
 
@@ -70,7 +71,11 @@ runThread((data: ToolsThread) => {
   const index = new ToolIndex()
   const directory = new Directory({ index, own: ownTools, record, now: readingSeconds() })
   const search = new ToolSearch(index, directory.sources, new CursorSealer(data.cursorKey), readingSeconds() * 1_000)
-  const showing: Showing = { index, rewarded: () => 0, callable: (doc) => (doc.isOwn ? 'callable' : 'listed only') }
+  const showing: Showing = {
+    index,
+    rewarded: (subject) => directory.rewarded(subject),
+    callable: (doc) => (doc.isOwn ? 'callable' : 'listed only'),
+  }
   const snapshots = new SnapshotKeeper(toolsDirectory(data.dataDirectory), Buffer.from(data.logId), data.through)
   let durable = data.through
   let applied = restored()
@@ -129,7 +134,11 @@ runThread((data: ToolsThread) => {
       case 'subject': {
         const docs = index.ofSubject(ask[1]).map((id) => index.find(id)!)
         const isOwner = docs.some((doc) => directory.isOwner(doc, ask[2]))
-        const found: FoundSubject = { tools: docs.slice(0, 10).map(({ id }) => id), isOwner }
+        const found: FoundSubject = {
+          tools: docs.slice(0, 20).map(({ id }) => id),
+          isOwner,
+          accepted: directory.accepted(ask[2]),
+        }
         return { ok: true, json: JSON.stringify(found) }
       }
     }
@@ -198,7 +207,7 @@ runThread((data: ToolsThread) => {
   }
 })
 
-const names = [toolsActor, reviewsRoom, registryName].map((name) => Buffer.from(name))
+const names = [toolsActor, reviewsRoom, registryName, marketName].map((name) => Buffer.from(name))
 
 /** Tells by its bytes whether a record may be one that the directory hears of: most are not, and are not even decoded. */
 function concernsTools({ type, payload }: Frame): boolean {

@@ -10,4 +10,9 @@ export type ToolsAsk =
 export type ToolsAnswer =
   | { readonly ok: true; readonly json: string }
   | { readonly ok: false; readonly refusal: Refusal }
-export type FoundSubject = { readonly tools: readonly string[]; readonly isOwner: boolean }
+/** Some of the documents of a subject; whether the reader owns it, and how many works were accepted of him. */
+export type FoundSubject = {
+  readonly tools: readonly string[]
+  readonly isOwner: boolean
+  readonly accepted: number
+}

@@ -3,6 +3,7 @@
  * A record marks what it touched; `settle` then reads those listings out of the journals and puts them into the index.
  */
 
+import { marketName, type OpenFacts, type RewardFacts, type StepFacts } from '../../actors/market/letters.ts'
 import type { Profile } from '../../actors/people/people.ts'
 import { type Act, type BoardRecord, RecordType, registryName } from '../../actors/record.ts'
 import { type Listing, listingOf, saidBy } from '../../actors/tools/listing.ts'
@@ -11,6 +12,7 @@ import { type Entry, type ImportFacts, type ProbedFacts, Tools, toolsActor } fro
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, ofOwnTool } from './doc.ts'
 import type { ToolIndex } from './index.ts'
 import type { Sources } from './known.ts'
+import { Standings } from './standings.ts'
 
 export type DirectoryOptions = {
   readonly index: ToolIndex
@@ -26,6 +28,8 @@ type Packed = {
   readonly agents: readonly Agent[]
   readonly handles: readonly (readonly [identity: string, handle: string])[]
   readonly suspended: readonly string[]
+  readonly standings: ReturnType<Standings['pack']>
+  readonly rewarded: readonly (readonly [subject: string, reviewers: readonly string[]])[]
   readonly builtAt: number
 }
 
@@ -40,6 +44,9 @@ export class Directory {
   readonly #agents = new Map<string, Agent>()
   readonly #handles = new Map<string, string>()
   readonly #suspended = new Set<string>()
+  readonly #standings = new Standings()
+  /** Subject -> who was rewarded for a review of it. */
+  readonly #rewarded = new Map<string, Set<string>>()
   /** Listings and agents whose document is not what it should be. */
   readonly #touched = new Set<string>()
   /** Unix seconds of the newest record that changed anything. */
@@ -53,8 +60,18 @@ export class Directory {
     this.sources = {
       entry: (id) => this.tools.find(id),
       reviews: (subject) => this.tools.reviews.of(subject),
-      standing: () => 0,
+      standing: (identity) => (this.#suspended.has(identity) ? -1 : this.#standings.of(identity)),
     }
+  }
+
+  /** Reviews of a subject that were rewarded. */
+  rewarded(subject: string): number {
+    return this.#rewarded.get(subject)?.size ?? 0
+  }
+
+  /** Public works that were accepted of this identity. */
+  accepted(identity: string): number {
+    return this.#standings.accepted(identity)
   }
 
   own(id: string): OwnTool | undefined {
@@ -126,15 +143,19 @@ export class Directory {
       agents: [...this.#agents.values()],
       handles: [...this.#handles],
       suspended: [...this.#suspended],
+      standings: this.#standings.pack(),
+      rewarded: [...this.#rewarded].map(([subject, reviewers]) => [subject, [...reviewers]] as const),
       builtAt: this.builtAt,
     }
   }
 
-  restore({ tools, agents, handles, suspended, builtAt }: Packed): void {
+  restore({ tools, agents, handles, suspended, standings, rewarded, builtAt }: Packed): void {
     this.tools.restore(tools)
     for (const agent of agents) this.#agents.set(agentId(agent.identity), agent)
     for (const [identity, handle] of handles) this.#handles.set(identity, handle)
     for (const identity of suspended) this.#suspended.add(identity)
+    this.#standings.restore(standings)
+    for (const [subject, reviewers] of rewarded) this.#rewarded.set(subject, new Set(reviewers))
     this.builtAt = builtAt
     for (const { id } of this.tools.entries()) this.#touched.add(id)
     for (const id of this.#agents.keys()) this.#touched.add(id)
@@ -152,6 +173,7 @@ export class Directory {
       this.#touch(act)
     } else if (act.room === reviewsRoom) this.tools.onAct(act)
     else if (act.room === registryName) this.#person(act)
+    else if (act.room === marketName) this.#market(act)
     else return
     this.builtAt = Math.max(this.builtAt, act.at)
   }
@@ -161,10 +183,20 @@ export class Directory {
       const rows = saidBy({ op, facts, ...act })
       for (const row of (facts as ImportFacts).applied) this.#touched.add(rows[row]!.id!)
     } else if (op === 'tools.probed') {
-      const { host, tool } = facts as ProbedFacts
+      const { host, tool, isGood, verdict } = facts as ProbedFacts
+      const subject = this.tools.find(tool)?.subject
+      if (subject !== undefined && verdict !== 'not_probed')
+        this.#standings.looked(this.tools.reviews.of(subject), isGood)
       this.#touched.add(tool)
       this.#touchHost(host)
     } else if (typeof facts.id === 'string') this.#touched.add(facts.id)
+  }
+
+  #market({ op, facts }: Act): void {
+    if (op === 'credit.reward') {
+      const { subject, reviewer } = facts as RewardFacts
+      this.#rewarded.set(subject, (this.#rewarded.get(subject) ?? new Set()).add(reviewer))
+    } else if (Array.isArray(facts.steps)) this.#standings.moved(facts as StepFacts | OpenFacts)
   }
 
   #touchHost(host: string): void {

@@ -1,4 +1,5 @@
 /** Results as they are shown: every text of a stranger cut and marked, and a sentence that says why a result stands where it does. */
+import { sizes } from '../limits.ts'
 import type { Doc } from './doc.ts'
 import { type FieldName, type Hit, match, type ToolIndex, tokens } from './index.ts'
 import { labText, type Quality } from './known.ts'
@@ -7,10 +8,6 @@ import { reviewsPath, toolPath } from './path.ts'
 import { isStale, order, penaltyOf } from './rank.ts'
 import type { Found, Page } from './search.ts'
 import { stem } from './stem.ts'
-
-/** Reviews of one subject that are rewarded, and with how much. */
-export const rewardedReviews = 5
-export const reviewCredits = 100
 
 export type Callable = 'callable' | 'relayed' | 'listed only'
 
@@ -69,12 +66,13 @@ export function docJson({ rewarded }: Showing, doc: Doc, { state }: Quality) {
 }
 
 export function rewardJson(rewarded: number) {
-  const left = Math.max(0, rewardedReviews - rewarded)
+  const { credit_review_reward: credits, credit_review_rewards_per_subject: of } = sizes
+  const left = Math.max(0, of - rewarded)
   return {
-    about_credits: reviewCredits,
+    about_credits: credits,
     left,
-    of: rewardedReviews,
-    text: `Review this tool: about ${reviewCredits} credits, ${left} ${left === 1 ? 'slot' : 'slots'} left`,
+    of,
+    text: `Review this tool: about ${credits} credits, ${left} ${left === 1 ? 'slot' : 'slots'} left`,
     how: '/docs#review',
   }
 }

@@ -20,6 +20,7 @@ export const toolsReads: Reads = {
   /** How far the index must have come to know what is known here. */
   'tools.begin': ({ applied }) => ok({ through: applied!() }),
   'tools.reviews': reviews,
+  'tools.recent_reviews': recentReviews,
 }
 
 /** What the house asks itself of a tool that is in the directory. Tools of the board itself are not in it. */
@@ -48,6 +49,17 @@ function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnsw
     listed: state.tools.isListed(entry),
   }
   return ok(found)
+}
+
+/** A review that counts, as the house asks for it. */
+export type RecentReview = { readonly subject: string; readonly author: string; readonly at: number }
+
+function recentReviews({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const since = Number(args.since)
+  const reviews: RecentReview[] = []
+  for (const { subject, author, at } of state.tools.reviews.all())
+    if (at >= since) reviews.push({ subject, author, at })
+  return ok({ reviews })
 }
 
 /** `data` of the reviews' commands. */

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { listingOf } from '../../../actors/tools/listing.ts'
 import type { Review } from '../../../actors/tools/reviews.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
@@ -16,6 +16,8 @@ import type { Sources } from '../../../src/tools/known.ts'
 import { type ListRow, rowsOf } from '../../../src/tools/list-rows.ts'
 import { type Page, ToolSearch } from '../../../src/tools/search.ts'
 import { pageJson } from '../../../src/tools/show.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
 
 const now = 1_800_000_000
 const sealer = () => new CursorSealer(Buffer.alloc(32, 7))

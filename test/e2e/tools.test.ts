@@ -1,0 +1,267 @@
+/** The tools directory as its users see it: publish, find, change, withdraw, review, import, and all of it after a kill. */
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { readArguments } from '../../src/cli/command-line.ts'
+import { createKeyFile } from '../../src/cli/key-file.ts'
+import type { Signer } from '../../src/cli/sign.ts'
+import { toolsCommand } from '../../src/cli/tools.ts'
+import { importTools } from '../../src/cli/tools-import.ts'
+import { capturedTerminal } from '../src/cli/captured-terminal.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { type Answer, Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+type Result = {
+  id: string
+  score: number
+  why: string
+  subject_id: string
+  description: string
+  review_reward: { left: number }
+}
+type Search = { matched: number; next_cursor: string; results: Result[]; index: { docs: Record<string, number> } }
+type Look = {
+  tool: Record<string, unknown> & { reviews: Record<string, unknown>; doors: { door: string; source: string }[] }
+  index: { listed: boolean; why: string; spam: boolean; duplicates: number }
+}
+
+const files = mkdtempSync(join(tmpdir(), 'broadside-tools-'))
+const keyFile = join(files, 'operator.json')
+const operator = createKeyFile(keyFile)
+const directory = boardDirectory()
+const start = () => startBoard({ directory, env: { OPERATORS: operator.id, SHARDS: '2' } })
+let board: Board
+let client: Client
+
+beforeAll(async () => {
+  board = await start()
+  client = await Client.of(board)
+})
+afterAll(async () => {
+  client.close()
+  await board.stop()
+})
+
+const dataOf = <Data>(answer: Answer): Data => {
+  if (answer.status !== 200) throw new Error(answer.text)
+  return answer.data as unknown as Data
+}
+const search = async (query: string) => dataOf<Search>(await client.get(`/api/tools?${query}`))
+const idsOf = ({ results }: Search) => results.map(({ id }) => id)
+const look = async (id: string) => dataOf<Look>(await client.get(`/api/tool?id=${encodeURIComponent(id)}`))
+const listing = (more: object = {}) =>
+  JSON.stringify({
+    schema: 1,
+    name: 'Tide Tables',
+    description: 'High and low water for any harbour.',
+    url: 'https://tides.example/v1',
+    category: 'weather',
+    ...more,
+  })
+
+async function publish(signer: Signer, more: object = {}) {
+  const answer = await client.command(signer, { operation: 'tools.publish', data: listing(more) })
+  return dataOf<{ tool: { id: string; subject_id: string; verified: boolean; verify?: string } }>(answer).tool
+}
+
+test('the tools of the board are there from the first moment, to whoever asks for nothing', async () => {
+  const { results, matched, index } = await search('')
+  expect(matched).toBe(10)
+  expect(results.every(({ id }) => id.startsWith('broadside:'))).toBe(true)
+  expect(index.docs).toEqual({ agent: 0, offering: 0, service: 10, site: 0 })
+  expect((await look('broadside:hash')).tool).toMatchObject({ callable: 'callable', price: '0', kind: 'builtin' })
+})
+
+test('what is published is found at once, changed, and gone when it is withdrawn', async () => {
+  const maker = person('tide maker')
+  const { id, verified, verify } = await publish(maker, { price: '0.004', protocols: ['x402'], network: 'base' })
+  expect(id).toMatch(/^tide-tables-[0-9a-f]{6}$/)
+  expect([verified, verify]).toEqual([false, expect.stringContaining(maker.id)])
+  expect(idsOf(await search('query=tide+tables'))[0]).toBe(id)
+  expect(idsOf(await search('query=harbour+under+1+cent+on+base'))).toEqual([id])
+  expect((await search('query=harbour&max_price=0.003')).matched).toBe(0)
+  const update = { operation: 'tools.update', target: id, data: listing({ name: 'Moon Phases', price: '0' }) }
+  expect((await client.command(person('another'), update)).code).toBe('forbidden')
+  dataOf(await client.command(maker, update))
+  expect(idsOf(await search('query=moon'))).toContain(id)
+  expect(idsOf(await search('query=tables'))).not.toContain(id)
+  const { tool, index } = await look(id)
+  expect(tool).toMatchObject({ name: 'Moon Phases', price: '0', owner: maker.id, verified: false })
+  expect(index).toMatchObject({ listed: true, duplicates: 0 })
+  dataOf(await client.command(maker, { operation: 'tools.withdraw', target: id }))
+  expect(idsOf(await search('query=moon'))).not.toContain(id)
+  expect((await look(id)).index).toMatchObject({ listed: false, why: 'its owner withdrew it' })
+})
+
+test('the same command again makes no second listing', async () => {
+  const signed = client.sign(person('hasty'), { operation: 'tools.publish', data: listing({ name: 'Once Only' }) })
+  const [first, again] = [await client.send(signed.body), await client.send(signed.body)]
+  expect(again.data.receipt?.duplicate).toBe(true)
+  expect(dataOf<{ tool: object }>(again).tool).toEqual(dataOf<{ tool: object }>(first).tool)
+  expect((await search('query=once+only')).results.filter(({ id }) => id.startsWith('once-only'))).toHaveLength(1)
+})
+
+test('the operator takes out what nobody may see; the maker may not bring it back by another import', async () => {
+  const { id } = await publish(person('crook'), { name: 'Snake Oil' })
+  dataOf(await client.command(operator, { operation: 'tools.withdraw', target: id, reason: 'a fraud' }))
+  expect((await look(id)).index.why).toBe('the operator of this board withdrew it')
+})
+
+test('reviews are signed posts in their room; two who say it is down lower it, one who says it works again lifts it', async () => {
+  const good = await publish(person('good maker'), { name: 'Kelp Census', url: 'https://kelp.example/' })
+  const bad = await publish(person('bad maker'), { name: 'Kelp Census', url: 'https://other-kelp.example/' })
+  const review = (signer: Signer, target: string, kind: string) =>
+    client.command(signer, { operation: 'tools.review', target, kind, text: `it is ${kind}` })
+  const event = dataOf<{ event: { room: string; kind: string; text: string; event_id: string } }>(
+    await review(person('first reviewer'), bad.subject_id, 'down'),
+  ).event
+  expect(event).toMatchObject({ room: 'reviews', kind: 'review', text: 'it is down' })
+  const proved = await client.get(`/api/log/proof?message=${event.event_id}`)
+  expect(proved.status).toBe(200)
+  await review(person('second reviewer'), bad.subject_id, 'works')
+  dataOf(await review(person('second reviewer'), bad.subject_id, 'down'))
+  const found = await search('query=kelp+census')
+  expect(idsOf(found)).toEqual([good.id, bad.id])
+  expect(found.results[1]!.why).toMatch(/reviews: 2 down; verdict down; lowered for that/)
+  expect((await look(bad.id)).tool.reviews).toEqual({ works: 0, mixed: 0, down: 2, avoid: 0, verdict: 'down' })
+  const { reviews } = dataOf<{ reviews: { author: string; kind: string }[] }>(
+    await client.get(`/api/reviews?subject=${bad.subject_id}`),
+  )
+  expect(reviews.map(({ author, kind }) => [author, kind])).toEqual([
+    [person('second reviewer').id, 'down'],
+    [person('first reviewer').id, 'down'],
+  ])
+  // A review that is taken back counts for nothing.
+  dataOf(
+    await client.command(person('first reviewer'), {
+      operation: 'event.redact',
+      event_id: event.event_id,
+      reason: 'mine',
+    }),
+  )
+  expect((await look(bad.id)).tool.reviews).toMatchObject({ down: 1, verdict: '' })
+  // Others begin no threads in that room.
+  expect((await client.post(person('chatter'), { room: 'reviews', text: 'hello' })).code).toBe('room_write_restricted')
+})
+
+test('an identity that says what it can do is an agent in the directory', async () => {
+  const signer = person('gardener')
+  const profile = (capabilities: string[]) =>
+    client.command(signer, {
+      operation: 'identity.profile.set',
+      data: JSON.stringify({ schema: 1, description: 'I prune espaliers.', capabilities }),
+    })
+  dataOf(await profile(['gardening', 'pruning']))
+  expect(idsOf(await search('query=agents+that+prune'))).toEqual([`agent:${signer.id}`])
+  expect((await look(`agent:${signer.id}`)).tool).toMatchObject({ type: 'agent', link: `/i/${signer.id}` })
+  dataOf(await profile([]))
+  expect(idsOf(await search('query=espaliers'))).toEqual([])
+})
+
+test('a list is imported by its ids, again without effect, and its bad rows are named', async () => {
+  const flood = Array.from({ length: 51 }, (_, n) => ({
+    id: `list:flood-${n}`,
+    type: 'service',
+    kind: 'http',
+    name: `Flood ${n}`,
+    description: 'Premium access to everything.',
+    url: `https://flood.example/${n}`,
+  }))
+  const bazaar = {
+    resource: 'https://bazaar.example/echo',
+    type: 'http',
+    x402Version: 2,
+    accepts: [{ scheme: 'exact', network: 'eip155:8453', amount: '2500', payTo: '0x0', extra: { name: 'USDC' } }],
+    description: 'Echoes a whisper.',
+    mimeType: 'application/json',
+  }
+  const service = {
+    id: 'abacus',
+    name: 'Abacus',
+    serviceUrl: 'https://abacus.example',
+    description: 'Counts beads.',
+    categories: ['data'],
+    methods: { tempo: {} },
+    endpoints: [
+      { method: 'POST', path: '/v1/count', description: 'Count beads', payment: { amount: '10000', decimals: 6 } },
+      { method: 'GET', path: '/v1/help', description: 'Bead help', payment: null },
+    ],
+  }
+  const registry = {
+    server: {
+      name: 'io.example/quill',
+      description: 'Writes with a quill.',
+      remotes: [{ url: 'https://quill.example/mcp' }],
+    },
+  }
+  const lines = [...flood, bazaar, { services: [service] }, registry].map((each) => JSON.stringify(each))
+  const file = join(files, 'list.jsonl')
+  writeFileSync(file, [...lines, 'not json', '{"id":"x"}', lines[0]].join('\n'))
+  const run = async () => {
+    const terminal = capturedTerminal()
+    const { args } = readArguments(toolsCommand, ['import', file, '--key', keyFile, '--url', board.address])
+    const code = await importTools(file, args, terminal)
+    return { code, out: terminal.said.out }
+  }
+  const first = await run()
+  expect(first.code).toBe(1)
+  expect(first.out).toMatch(/59 rows read: 56 taken, 0 stood already/)
+  expect(first.out).toMatch(/51 are flagged as spam/)
+  expect(first.out).toMatch(/1 bear an id that an earlier row has/)
+  expect(first.out).toMatch(/2 are no rows:\n {2}line 55: it is no JSON\n {2}line 56: it has the marks of no list/)
+  expect((await run()).out).toMatch(/59 rows read: 0 taken, 56 stood already/)
+  const { results } = await search('query=whisper')
+  expect(results[0]).toMatchObject({ id: 'x402:bazaar.example/echo', price: '0.0025', network: 'base', output: 'json' })
+  expect(idsOf(await search('query=beads'))).toEqual(
+    expect.arrayContaining(['mpp:abacus', 'mpp:abacus:post-v1-count', 'mpp:abacus:get-v1-help']),
+  )
+  expect((await look('mpp:abacus:post-v1-count')).tool).toMatchObject({ price: '0.01', service: 'mpp:abacus' })
+  expect((await look('mcpreg:io.example/quill')).tool).toMatchObject({
+    kind: 'mcp',
+    mcp_url: 'https://quill.example/mcp',
+  })
+  expect((await look('list:flood-7')).index).toMatchObject({ listed: true, spam: true })
+  // One who is no owner of the host changes nothing of it.
+  const update = { operation: 'tools.update', target: 'x402:bazaar.example/echo', data: listing() }
+  expect((await client.command(person('another'), update)).code).toBe('forbidden')
+})
+
+test('pages of a walk over plain HTTP are one list, while others publish', async () => {
+  const whole = idsOf(await search('query=premium&limit=50'))
+  const walked: string[] = []
+  let cursor = ''
+  for (let n = 0; walked.length < whole.length; n++) {
+    const page = await search(`query=premium&limit=7${cursor === '' ? '' : `&cursor=${cursor}`}`)
+    walked.push(...idsOf(page))
+    cursor = page.next_cursor
+    await publish(person(`premium ${n}`), { name: `Premium ${n}`, url: `https://premium-${n}.example/` })
+  }
+  expect(walked.slice(0, whole.length)).toEqual(whole)
+  expect(new Set(walked).size).toBe(walked.length)
+})
+
+test('all of it is the same after a stop and after a kill', async () => {
+  const asked = ['query=premium&limit=50', 'query=kelp', 'query=beads', 'category=weather']
+  const state = async () => {
+    const found = await Promise.all(asked.map(search))
+    return found.map(({ results, matched }) => [matched, results.map(({ id, score }) => [id, score])])
+  }
+  const before = await state()
+  const again = async () => {
+    client.close()
+    board = await start()
+    client = await Client.of(board)
+  }
+  await board.stop()
+  await again()
+  expect(await state()).toEqual(before)
+  const { id } = await publish(person('late'), { name: 'Zither Tuning', url: 'https://zither.example/' })
+  const later = await state()
+  await board.kill()
+  await again()
+  expect(await state()).toEqual(later)
+  expect(idsOf(await search('query=zither'))[0]).toBe(id)
+})

@@ -53,7 +53,22 @@ export type ToldDelegation = {
   readonly signed: string
 }
 
-type Packed = readonly Delegation[]
+/** The end of a published delegation, as the public log has it. `shard` and `place`: where the act lies. */
+export type DelegationEnd = {
+  /** 32 hex: the command that ended it. */
+  readonly id: string
+  readonly delegation: string
+  readonly identity: string
+  readonly by: EndedBy
+  readonly at: number
+  readonly change: number
+  /** Index in the public log (in the feed alone). */
+  readonly leaf: number
+  readonly shard: number
+  readonly place: number
+}
+
+type Packed = readonly [delegations: readonly Delegation[], ends: readonly DelegationEnd[]]
 
 export class Delegations implements Part {
   readonly acts: Part['acts'] = {
@@ -62,9 +77,11 @@ export class Delegations implements Part {
       const found = this.#byId.get(facts.id as string)
       if (found !== undefined) found.isPublished = true
     },
-    'delegation.revoke': ({ facts, at }) => end(this.#byId.get(facts.id as string), 'revoked', at),
-    'delegation.ended': ({ facts, at }) => end(this.#byId.get(facts.id as string), facts.by as EndedBy, at),
+    'delegation.revoke': (act, place) => this.#ended(act, place, 'revoked'),
+    'delegation.ended': (act, place) => this.#ended(act, place, act.facts.by as EndedBy),
   }
+  /** Ends that the public log has, oldest first; in a shard also those that it has not. */
+  readonly ends: DelegationEnd[] = []
   readonly #byId = new Map<string, Delegation>()
   readonly #byKey = new Map<string, Delegation>()
   /** Oldest first. */
@@ -104,11 +121,12 @@ export class Delegations implements Part {
   }
 
   pack(): Packed {
-    return [...this.#byId.values()]
+    return [[...this.#byId.values()], this.ends]
   }
 
-  restore(packed: Packed = []): void {
-    for (const delegation of packed) this.#add(delegation)
+  restore([delegations, ends]: Packed = [[], []]): void {
+    for (const delegation of delegations) this.#add(delegation)
+    this.ends.push(...ends)
   }
 
   #created({ author, at, facts }: Act, { id, seq }: ActPlace): void {
@@ -121,6 +139,23 @@ export class Delegations implements Part {
       isPublished: false,
       endedAt: 0,
       endedBy: '',
+    })
+  }
+
+  #ended({ author, facts, at }: Act, { id, change, leaf, shard, seq }: ActPlace, by: EndedBy): void {
+    const delegation = facts.id as string
+    end(this.#byId.get(delegation), by, at)
+    const identity = Buffer.from(author).toString('hex')
+    this.ends.push({
+      id: Buffer.from(id).toString('hex'),
+      delegation,
+      identity,
+      by,
+      at,
+      change,
+      leaf,
+      shard,
+      place: seq,
     })
   }
 

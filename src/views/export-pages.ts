@@ -6,11 +6,13 @@
  * copy, goes on by cursor and puts each line in the place of the one with the same id has what the board has.
  */
 import type { BookedLog } from '../../actors/log-book.ts'
+import type { DelegationEnd } from '../../actors/people/delegations.ts'
+import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import { refusal } from '../refusals.ts'
-import { closedLine, endLine, exportLine, isForArchive, leavesLine, rotationLine } from './export.ts'
 import { ledgerLines } from './ledger-export.ts'
+import { closedLine, delegationEndLine, endLine, exportLine, isForArchive, leavesLine, rotationLine } from './export.ts'
 import type { ReadContext } from './reads/read.ts'
 
 export type ExportFilter = {
@@ -22,7 +24,7 @@ export type ExportFilter = {
 
 /** Where an export stands; made by the first chunk and handed back unread. */
 export type ExportState = {
-  /** Next row of the changes, next rotation, and how many lines of that row or rotation were given already. */
+  /** Next row of the changes, next act on a key, and how many lines of that row or act were given already. */
   readonly row: number
   readonly rotation: number
   readonly given: number
@@ -113,17 +115,35 @@ function begin({ state, board, cursors }: ExportContext, { cursor, filter }: Exp
   if (typeof place !== 'number') return undefined
   const change = Math.floor(place / linesPerChange)
   const row = state.changes.after(change - 1)
-  const first = state.people.rotations.findIndex((rotation) => rotation.change >= change)
-  const rotation = first < 0 ? state.people.rotations.length : first
+  const acts = keyActsOf(state)
+  const first = acts.findIndex((each) => each.change >= change)
+  const rotation = first < 0 ? acts.length : first
   const { size, checkpoint } = state.book.newest.head
   const begun = { row, rotation, given: place % linesPerChange, end: board.change, size, checkpoint }
   return { ...begun, count: 0, log: 0, leaf: 0 }
 }
 
+/** What says whose a key is: moves to other keys, and ends of delegations. */
+type KeyAct = Rotation | DelegationEnd
+
+const keyActs = new WeakMap<State, readonly KeyAct[]>()
+
+/** All of them by the number of their change. Put together anew when there is one more, which is seldom. */
+function keyActsOf(state: State): readonly KeyAct[] {
+  const { rotations } = state.people
+  const { ends } = state.delegations
+  const known = keyActs.get(state)
+  if (known?.length === rotations.length + ends.length) return known
+  const all = [...rotations, ...ends].sort((a, b) => a.change - b.change)
+  keyActs.set(state, all)
+  return all
+}
+
 /** Number of the change that is next, or infinity. */
-function positionOf({ state: { changes, people } }: ExportContext, { row, rotation }: ExportState): number {
+function positionOf({ state }: ExportContext, { row, rotation }: ExportState): number {
+  const { changes } = state
   const ofRow = row < changes.count ? changes.at(row).position : Number.POSITIVE_INFINITY
-  return Math.min(ofRow, people.rotations[rotation]?.change ?? Number.POSITIVE_INFINITY)
+  return Math.min(ofRow, keyActsOf(state)[rotation]?.change ?? Number.POSITIVE_INFINITY)
 }
 
 function records(context: ExportContext, { filter, limit }: ExportRequest, begun: ExportState): ExportChunk {
@@ -156,18 +176,19 @@ function records(context: ExportContext, { filter, limit }: ExportRequest, begun
 }
 
 function next({ state }: ExportContext, at: ExportState, position: number): ExportState {
-  const isRotation = state.people.rotations[at.rotation]?.change === position
+  const isRotation = keyActsOf(state)[at.rotation]?.change === position
   return isRotation ? { ...at, rotation: at.rotation + 1, given: 0 } : { ...at, row: at.row + 1, given: 0 }
 }
 
 /** Lines of the change at this position that are not given yet. */
 function linesAt(context: ExportContext, at: ExportState, position: number, filter: ExportFilter): string[] {
   const { state } = context
-  const rotation = state.people.rotations[at.rotation]
-  if (rotation?.change === position) {
-    const isOutside = !isWithin(rotation.at, filter) || at.given > 0
+  const keyAct = keyActsOf(state)[at.rotation]
+  if (keyAct?.change === position) {
+    const isOutside = !isWithin(keyAct.at, filter) || at.given > 0
     // Whoever reads one room alone needs those of its authors too: they say whose the keys are.
-    return isOutside || !hasLine(context, rotation.identity, filter) ? [] : [rotationLine(context, rotation)]
+    if (isOutside || !hasLine(context, keyAct.identity, filter)) return []
+    return ['delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct)]
   }
   const change = state.changes.at(at.row)
   if (!change.kind.startsWith('event.') || !isWithin(change.at, filter)) return []

@@ -6,6 +6,7 @@
  */
 import { parseEntry } from '../../actors/entry.ts'
 import type { Redaction } from '../../actors/events/marks.ts'
+import type { DelegationEnd } from '../../actors/people/delegations.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { frameEntry, fromFrame } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
@@ -65,6 +66,31 @@ export function rotationLine({ state, frame: frameAt }: LineContext, rotation: R
     proof,
     signed_payload: Buffer.from(signed).toString('utf8'),
     command_sha256: commandId(signed).sha256,
+    created_at: at,
+    log: logOf(state, leaf),
+    archive_eligible: true,
+  }
+  return `${JSON.stringify(line)}\n`
+}
+
+/** A delegation that the log knows has ended: the leaf that says so, and what was signed where the identity itself ended it. */
+export function delegationEndLine({ state, frame: frameAt }: LineContext, ended: DelegationEnd): string {
+  const { id, delegation, identity, by, at, leaf, shard, place } = ended
+  const frame = frameAt(shard, place)
+  const { by: signed } = fromFrame(frame)
+  const line = {
+    type: 'undelegation',
+    event_id: id,
+    delegation_id: delegation,
+    identity,
+    ended_by: by,
+    ...(signed === undefined
+      ? {}
+      : {
+          signature: Buffer.from(signed.sig).toString('base64url'),
+          signed_payload: Buffer.from(signed.signed).toString('utf8'),
+        }),
+    command_sha256: entryOf(frame).command,
     created_at: at,
     log: logOf(state, leaf),
     archive_eligible: true,

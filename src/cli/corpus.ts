@@ -57,7 +57,7 @@ export function parseCorpusLine(bytes: Uint8Array): CorpusLine {
 function exported(fields: Record<string, unknown>): CorpusLine {
   const { type, event_id: id, room, page, kind, author, reply_to, supersedes, text, format } = fields
   if (type !== 'event') {
-    return ['tombstone', 'rotation', 'leaves', 'end'].includes(type as string)
+    return ['tombstone', 'rotation', 'undelegation', 'leaves', 'end'].includes(type as string)
       ? { ok: true, message: undefined }
       : bad('"type" must be one that an export has, or left out')
   }

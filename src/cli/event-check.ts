@@ -6,20 +6,15 @@
 import { formatEntry } from '../../actors/entry.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import { decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 } from '../format/encoding.ts'
-import { commandId, type SignableCommand, signingBytes } from '../format/signing.ts'
-
-export type SignatureToCheck = {
-  readonly signature: Buffer
-  readonly publicKey: Buffer
-  readonly message: Buffer
-  /** Whose it is, for the reason: "the author's signature". */
-  readonly whose: string
-}
+import { openDelegation } from './delegation-check.ts'
+import { type Fields, openPayload, recordOf, type SignatureToCheck } from './signed-line.ts'
 
 export type LeafClaim = { readonly origin: string; readonly index: number; readonly leafHash: Buffer }
 
 export type CheckedLine = {
-  readonly kind: 'event' | 'tombstone' | 'rotation'
+  readonly kind: 'event' | 'tombstone' | 'rotation' | 'undelegation'
+  /** The delegation that a delegate signed by, or that ended. */
+  readonly delegation?: string
   readonly signatures: readonly SignatureToCheck[]
   /** Places in the log: the line's own, and of a redacted event that of the redaction. */
   readonly leaves: readonly LeafClaim[]
@@ -38,8 +33,6 @@ export type LineCheck =
   | { readonly ok: true; readonly line: CheckedLine }
   | { readonly ok: false; readonly problem: string }
 
-type Fields = Readonly<Record<string, unknown>>
-
 const postOperations: ReadonlySet<string> = new Set(['post', 'event.post', 'message.post'])
 
 /** Which identity a key belongs to: its own hash, or by the rotations seen so far. */
@@ -55,9 +48,10 @@ export class KeyOwners {
   }
 }
 
-/** Checks a line of type `event`, `tombstone` or `rotation`; a rotation is entered into `owners`. */
+/** Checks a line of type `event`, `tombstone`, `undelegation` or `rotation`; a rotation is entered into `owners`. */
 export function checkLine(value: Fields, owners: KeyOwners): LineCheck {
   if (value.type === 'rotation') return checkRotation(value, owners)
+  if (value.type === 'undelegation') return checkUndelegation(value)
   return value.type === 'tombstone' ? checkTombstone(value) : checkEvent(value, owners)
 }
 
@@ -71,15 +65,23 @@ function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
   const signature = decodeBytes64(String(value.signature))
   if (key === undefined) return bad('the author’s public key is not 43 characters of base64url')
   if (signature === undefined) return bad('the signature is not 86 characters of base64url')
-  const isUntied = author.id !== owners.ownerOf(publicKey, key)
   if (command.public_key !== publicKey) return bad('the signed bytes name another key than the author’s')
+  const delegated = value.delegation === undefined ? undefined : openDelegation(value, payload)
+  if (typeof delegated === 'string') return bad(delegated)
+  // Who signed is the author; or the author's word stands behind who signed.
+  const own = delegated ?? { publicKey, key }
+  const isUntied = author.id !== owners.ownerOf(own.publicKey, own.key)
   const different = differingField(value, command)
   if (typeof different === 'string') return bad(`the ${different} shown is not the one that was signed`)
   return finish(value, 'event', {
     serviceId: payload.serviceId,
-    signatures: [{ signature, publicKey: key, message, whose: 'the author’s signature' }],
+    signatures: [
+      { signature, publicKey: key, message, whose: 'the author’s signature' },
+      ...(delegated === undefined ? [] : [delegated.signature]),
+    ],
     renamed: different,
     isUntied,
+    ...(delegated === undefined ? {} : { delegation: delegated.id }),
   })
 }
 
@@ -112,34 +114,6 @@ function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
     isUntied: false,
   })
 }
-
-type Payload = { readonly command: Fields; readonly serviceId: string; readonly message: Buffer }
-
-/** The signed bytes: canonical, and hashing to the line's command_sha256. A string says what is wrong. */
-function openPayload(value: Fields): Payload | string {
-  if (typeof value.signed_payload !== 'string') return 'there is no signed_payload'
-  const message = Buffer.from(value.signed_payload)
-  let parsed: Fields
-  try {
-    parsed = recordOf(JSON.parse(value.signed_payload))
-  } catch {
-    return 'the signed_payload is not JSON'
-  }
-  const command = recordOf(parsed.command)
-  const serviceId = String(parsed.service)
-  try {
-    // One command has one spelling: otherwise two readers could read two things in the same signed bytes.
-    if (!signingBytes(serviceId, command as SignableCommand).equals(message)) return notCanonical
-  } catch {
-    return notCanonical
-  }
-  const { sha256 } = commandId(message)
-  return sha256 === value.command_sha256
-    ? { command, serviceId, message }
-    : 'command_sha256 is not the hash of the signed bytes'
-}
-
-const notCanonical = 'the signed_payload is not in the canonical form of signing bytes'
 
 /**
  * Which shown field of a post differs from the signed one; else the events that it names by another of their ids.
@@ -178,7 +152,25 @@ function supersedesOf({ data }: Fields): string {
   }
 }
 
-type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'isUntied'>
+type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'isUntied' | 'delegation'>
+
+/** The end of a delegation: its leaf; and where the identity itself ended it, its signature. */
+function checkUndelegation(value: Fields): LineCheck {
+  const { delegation_id: delegation } = value
+  if (typeof delegation !== 'string' || !isHex32(delegation)) return bad('delegation_id is not 32 hex digits')
+  const facts = { renamed: [], isUntied: false, delegation }
+  if (value.signed_payload === undefined)
+    return finish(value, 'undelegation', { ...facts, serviceId: undefined, signatures: [] })
+  const payload = openPayload(value)
+  if (typeof payload === 'string') return bad(payload)
+  const { command, message, serviceId } = payload
+  if (command.operation !== 'delegation.revoke') return bad('the signed bytes of an end are of another operation')
+  const publicKey = decodeBytes32(String(command.public_key))
+  const signature = decodeBytes64(String(value.signature))
+  if (publicKey === undefined || signature === undefined) return bad('key or signature of the end is not base64url')
+  const signatures = [{ signature, publicKey, message, whose: 'the signature that ended the delegation' }]
+  return finish(value, 'undelegation', { ...facts, serviceId, signatures })
+}
 
 /** What events, tombstones and rotations have in common: the id and the entry in the log. */
 function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineCheck {
@@ -194,13 +186,14 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
   const version = supersedes === undefined ? undefined : { id: String(event), original: supersedes }
   const log = recordOf(value.log)
   if (log.state === 'none') return { ok: true, line: { kind, leaves: [], version, ...facts } }
-  const isRotation = kind === 'rotation'
-  if (!isRotation && (typeof value.room !== 'string' || !Number.isSafeInteger(value.seq))) {
+  const isOfKeys = kind === 'rotation' || kind === 'undelegation'
+  if (!isOfKeys && (typeof value.room !== 'string' || !Number.isSafeInteger(value.seq))) {
     return bad('room or seq is missing')
   }
-  const room = isRotation ? '-' : String(value.room)
-  const seq = isRotation ? '-' : (value.seq as number)
-  const own = leafOf(value, { kind: isRotation ? 'rotate' : 'post', room, seq })
+  const room = isOfKeys ? '-' : String(value.room)
+  const seq = isOfKeys ? '-' : (value.seq as number)
+  const target = kind === 'undelegation' ? { target: facts.delegation! } : {}
+  const own = leafOf(value, { kind: entryKinds[kind], room, seq, ...target })
   if (typeof own === 'string') return bad(own)
   const leaves: LeafClaim[] = [own]
   if (value.redaction !== undefined) {
@@ -210,6 +203,8 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
   }
   return { ok: true, line: { kind, leaves, version, ...facts } }
 }
+
+const entryKinds = { event: 'post', tombstone: 'post', rotation: 'rotate', undelegation: 'undelegate' } as const
 
 /** The leaf that a record says it is, with what else its entry has to say; a string says what is wrong. */
 function leafOf(
@@ -226,10 +221,6 @@ function leafOf(
   const more = target === undefined ? {} : { target }
   const entry = formatEntry({ kind, event, room, seq, time: time as number, command, ...more })
   return { origin: log.origin, index: log.index as number, leafHash: leafHash(entry) }
-}
-
-function recordOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 
 function bad(problem: string): LineCheck {

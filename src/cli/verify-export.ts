@@ -11,11 +11,13 @@ import type { VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { chooseBackend } from '../verify/choose.ts'
 import type { VerdictCallback } from '../verify/verifier.ts'
-import { checkLine, KeyOwners, type Renamed, type SignatureToCheck } from './event-check.ts'
+import { DelegationTimes } from './delegation-times.ts'
+import { checkLine, KeyOwners, type Renamed } from './event-check.ts'
 import { ExportLogs } from './export-logs.ts'
 import { LedgerBooks, readLedgerLine } from './ledger-books.ts'
 import { type Line, lineBytesMax } from './lines.ts'
 import type { LogTiles } from './log-tiles.ts'
+import type { SignatureToCheck } from './signed-line.ts'
 
 /** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
 const pendingMax = 2048
@@ -27,8 +29,13 @@ export type ExportReport = {
   events: number
   tombstones: number
   rotations: number
+<<<<<<< HEAD
   /** Of the public ledger, where the file is that. */
   ledger: LedgerBooks | undefined
+=======
+  /** Delegations that ended. */
+  undelegations: number
+>>>>>>> b9e4d22 (verify: an event by a delegate is checked against who delegated, in what, when, and that it had not ended)
   signatures: number
   /** Leaves in the file; 0 in a filtered or paged export. */
   leaves: number
@@ -94,6 +101,7 @@ class ExportVerification {
   readonly #versions = new Map<string, string>()
   readonly #renamed: (Renamed & { readonly line: number })[] = []
   readonly #untied: number[] = []
+  readonly #delegations = new DelegationTimes()
   #pending = 0
   #wake: (() => void) | undefined
 
@@ -135,9 +143,14 @@ class ExportVerification {
     if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
     if (value.type === 'log') return this.#logs.takeClosed(number, value)
     if (value.type === 'end') return this.#takeEnd(number, value)
+<<<<<<< HEAD
     const isLedger = value.type === 'ledger'
     if (!isLedger && value.type !== 'event' && value.type !== 'tombstone' && value.type !== 'rotation') {
       return this.#fail(number, 'the type is not event, tombstone, rotation, ledger, leaves, log or end')
+=======
+    if (!recordTypes.has(String(value.type))) {
+      return this.#fail(number, 'the type is not event, tombstone, rotation, undelegation, leaves, log or end')
+>>>>>>> b9e4d22 (verify: an event by a delegate is checked against who delegated, in what, when, and that it had not ended)
     }
     if (this.#logs.leaves > 0) return this.#fail(number, 'a record stands after the leaves')
     if (isLedger) return this.#takePosting(number, value)
@@ -148,10 +161,11 @@ class ExportVerification {
     const report = this.#report
     if (value.type === 'event') report.events += 1
     else if (value.type === 'tombstone') report.tombstones += 1
-    else report.rotations += 1
+    else if (value.type === 'rotation') report.rotations += 1
+    else report.undelegations += 1
     const check = checkLine(value, this.#owners)
     if (!check.ok) return this.#fail(number, check.problem)
-    const { leaves, serviceId, signatures, version, renamed, isUntied } = check.line
+    const { kind, leaves, serviceId, signatures, version, renamed, isUntied, delegation } = check.line
     if (serviceId !== undefined) {
       report.serviceId ??= serviceId
       if (serviceId !== report.serviceId)
@@ -161,6 +175,8 @@ class ExportVerification {
     if (version !== undefined) this.#versions.set(version.id, version.original)
     for (const each of renamed) this.#renamed.push({ ...each, line: number })
     if (isUntied) this.#untied.push(number)
+    const [own] = leaves
+    if (delegation !== undefined && own !== undefined) this.#delegations.note(kind, delegation, own, number)
     for (const signature of signatures) this.#checkSignature(number, signature)
   }
 
@@ -191,7 +207,11 @@ class ExportVerification {
   #takeEnd(number: number, value: Record<string, unknown>): void {
     const report = this.#report
     report.hasEnd = true
+<<<<<<< HEAD
     const records = report.events + report.tombstones + report.rotations + (report.ledger?.postings ?? 0)
+=======
+    const records = report.events + report.tombstones + report.rotations + report.undelegations
+>>>>>>> b9e4d22 (verify: an event by a delegate is checked against who delegated, in what, when, and that it had not ended)
     if (value.count !== records)
       this.#fail(number, `the end line counts ${String(value.count)} records; there are ${records}`)
     this.#logs.takeEnd(number, String(value.checkpoint))
@@ -217,6 +237,8 @@ class ExportVerification {
       if (original !== undefined || report.hasEnd) this.#fail(line, `the ${field} shown is not the one that was signed`)
       else report.unsettled += 1
     }
+    for (const line of this.#delegations.late())
+      this.#fail(line, 'its delegation had ended before, by the order of the log')
     for (const line of this.#untied) {
       if (report.hasEnd)
         this.#fail(line, 'the author’s id is not the hash of the key, and no rotation in the file ties them')
@@ -258,6 +280,8 @@ class ExportVerification {
   }
 }
 
+const recordTypes: ReadonlySet<string> = new Set(['event', 'tombstone', 'rotation', 'undelegation'])
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function emptyReport(): ExportReport {
@@ -266,7 +290,11 @@ function emptyReport(): ExportReport {
     events: 0,
     tombstones: 0,
     rotations: 0,
+<<<<<<< HEAD
     ledger: undefined,
+=======
+    undelegations: 0,
+>>>>>>> b9e4d22 (verify: an event by a delegate is checked against who delegated, in what, when, and that it had not ended)
     signatures: 0,
     leaves: 0,
     named: 0,

@@ -11,8 +11,8 @@ import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import { refusal } from '../refusals.ts'
-import { ledgerLines } from './ledger-export.ts'
 import { closedLine, delegationEndLine, endLine, exportLine, isForArchive, leavesLine, rotationLine } from './export.ts'
+import { ledgerLines } from './ledger-export.ts'
 import type { ReadContext } from './reads/read.ts'
 
 export type ExportFilter = {

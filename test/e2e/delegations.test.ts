@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
+import { checkHere, verifyExport } from '../../src/cli/verify-export.ts'
 import { operations } from '../../src/operations/index.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -209,6 +210,63 @@ test('a move to another key, and a suspension, end all delegations; the log says
   await client.command(operator, { operation: 'identity.suspend', target: bad.id, reason: 'spam' })
   expect(await client.command(third, { operation: 'inbox.get' })).toMatchObject({ code: 'forbidden' })
   expect((await leaves()).some((entry) => entry.endsWith(`target ${badId}\n`))).toBe(true)
+})
+
+/** What `broadside verify` says of an export, line by line. */
+async function verified(lines: readonly string[]): Promise<string | undefined> {
+  async function* read() {
+    for (const [n, line] of lines.entries()) yield { number: n + 1, bytes: Buffer.from(line), isCut: false }
+  }
+  const checker = checkHere()
+  const report = await verifyExport({ lines: read(), checker, logKey: undefined, progress: () => {} })
+  await checker.close()
+  return report.first?.reason
+}
+
+test('an export checks offline: who delegated, in what, when, and that it had not ended', async () => {
+  const [owner, key, other] = [fresh(), fresh(), fresh()]
+  const id = await delegated(client, owner, key)
+  await client.post(key, { text: 'to be checked' })
+  await delegated(client, owner, other)
+  await client.post(other, { text: 'by another' })
+  await client.command(owner, { operation: 'delegation.revoke', target: id })
+  const lines = (await client.get('/v1/export')).text.trimEnd().split('\n')
+  expect(await verified(lines)).toBeUndefined()
+  const at = lines.findIndex((line) => line.includes('"to be checked"'))
+  const changed = (change: (line: Record<string, unknown>) => unknown, index = at) => {
+    const line = JSON.parse(lines[index]!) as Record<string, unknown>
+    change(line)
+    return verified(lines.with(index, JSON.stringify(line)))
+  }
+  type Line = Record<string, unknown> & { delegation: Record<string, string>; log: { index: number } }
+  const others = JSON.parse(lines.find((line) => line.includes('"by another"'))!) as Line
+  expect(await changed((line) => Reflect.deleteProperty(line, 'delegation'))).toContain(
+    'author’s id is not the hash of the key',
+  )
+  expect(await changed((line) => Object.assign(line, { delegation: others.delegation }))).toContain('for another key')
+  expect(await changed((line) => Object.assign((line as Line).delegation, { id: '0'.repeat(32) }))).toContain(
+    'id is not the hash',
+  )
+  expect(
+    await changed((line) => Object.assign((line as Line).delegation, { signature: others.delegation.signature })),
+  ).toContain('signature over the delegation does not verify')
+  expect(await changed((line) => Object.assign(line, { created_at: Number(line.created_at) + 7_200 }))).toContain(
+    'had run out',
+  )
+  expect(await changed((line) => Object.assign(line, { created_at: Number(line.created_at) - 900 }))).toContain(
+    'was made after',
+  )
+  const narrower = (line: Record<string, unknown>) => {
+    const { delegation } = line as Line
+    delegation.signed_payload = delegation.signed_payload!.replace('\\"board:post\\"', '\\"board:work\\"')
+    delegation.id = createHash('sha256').update(delegation.signed_payload).digest('hex').slice(0, 32)
+  }
+  expect(await changed(narrower)).toContain('does not cover post')
+  const end = lines.findIndex((line) => line.includes('"undelegation"') && line.includes(id))
+  const early = (line: Record<string, unknown>) => {
+    ;(line as Line).log.index = 0
+  }
+  expect(await changed(early, end)).toMatch(/had ended before|is not leaf 0/)
 })
 
 test('all of it is so again after a kill', async () => {

@@ -1,0 +1,44 @@
+/** What a line of an export signs: the bytes, in their one spelling and with the hash that the line says. */
+import { commandId, type SignableCommand, signingBytes } from '../format/signing.ts'
+
+export type Fields = Readonly<Record<string, unknown>>
+
+export type SignatureToCheck = {
+  readonly signature: Buffer
+  readonly publicKey: Buffer
+  readonly message: Buffer
+  /** Whose it is, for the reason: "the author's signature". */
+  readonly whose: string
+}
+
+export type Payload = { readonly command: Fields; readonly serviceId: string; readonly message: Buffer }
+
+/** The signed bytes: canonical, and hashing to the line's command_sha256. A string says what is wrong. */
+export function openPayload(value: Fields): Payload | string {
+  if (typeof value.signed_payload !== 'string') return 'there is no signed_payload'
+  const message = Buffer.from(value.signed_payload)
+  let parsed: Fields
+  try {
+    parsed = recordOf(JSON.parse(value.signed_payload))
+  } catch {
+    return 'the signed_payload is not JSON'
+  }
+  const command = recordOf(parsed.command)
+  const serviceId = String(parsed.service)
+  try {
+    // One command has one spelling: otherwise two readers could read two things in the same signed bytes.
+    if (!signingBytes(serviceId, command as SignableCommand).equals(message)) return notCanonical
+  } catch {
+    return notCanonical
+  }
+  const { sha256 } = commandId(message)
+  return sha256 === value.command_sha256
+    ? { command, serviceId, message }
+    : 'command_sha256 is not the hash of the signed bytes'
+}
+
+const notCanonical = 'the signed_payload is not in the canonical form of signing bytes'
+
+export function recordOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}

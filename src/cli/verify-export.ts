@@ -29,13 +29,10 @@ export type ExportReport = {
   events: number
   tombstones: number
   rotations: number
-<<<<<<< HEAD
   /** Of the public ledger, where the file is that. */
   ledger: LedgerBooks | undefined
-=======
   /** Delegations that ended. */
   undelegations: number
->>>>>>> b9e4d22 (verify: an event by a delegate is checked against who delegated, in what, when, and that it had not ended)
   signatures: number
   /** Leaves in the file; 0 in a filtered or paged export. */
   leaves: number
@@ -143,14 +140,9 @@ class ExportVerification {
     if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
     if (value.type === 'log') return this.#logs.takeClosed(number, value)
     if (value.type === 'end') return this.#takeEnd(number, value)
-<<<<<<< HEAD
     const isLedger = value.type === 'ledger'
-    if (!isLedger && value.type !== 'event' && value.type !== 'tombstone' && value.type !== 'rotation') {
-      return this.#fail(number, 'the type is not event, tombstone, rotation, ledger, leaves, log or end')
-=======
-    if (!recordTypes.has(String(value.type))) {
-      return this.#fail(number, 'the type is not event, tombstone, rotation, undelegation, leaves, log or end')
->>>>>>> b9e4d22 (verify: an event by a delegate is checked against who delegated, in what, when, and that it had not ended)
+    if (!isLedger && !recordTypes.has(String(value.type))) {
+      return this.#fail(number, 'the type is not event, tombstone, rotation, undelegation, ledger, leaves, log or end')
     }
     if (this.#logs.leaves > 0) return this.#fail(number, 'a record stands after the leaves')
     if (isLedger) return this.#takePosting(number, value)
@@ -207,11 +199,8 @@ class ExportVerification {
   #takeEnd(number: number, value: Record<string, unknown>): void {
     const report = this.#report
     report.hasEnd = true
-<<<<<<< HEAD
-    const records = report.events + report.tombstones + report.rotations + (report.ledger?.postings ?? 0)
-=======
-    const records = report.events + report.tombstones + report.rotations + report.undelegations
->>>>>>> b9e4d22 (verify: an event by a delegate is checked against who delegated, in what, when, and that it had not ended)
+    const records =
+      report.events + report.tombstones + report.rotations + report.undelegations + (report.ledger?.postings ?? 0)
     if (value.count !== records)
       this.#fail(number, `the end line counts ${String(value.count)} records; there are ${records}`)
     this.#logs.takeEnd(number, String(value.checkpoint))
@@ -290,11 +279,8 @@ function emptyReport(): ExportReport {
     events: 0,
     tombstones: 0,
     rotations: 0,
-<<<<<<< HEAD
     ledger: undefined,
-=======
     undelegations: 0,
->>>>>>> b9e4d22 (verify: an event by a delegate is checked against who delegated, in what, when, and that it had not ended)
     signatures: 0,
     leaves: 0,
     named: 0,

@@ -1,5 +1,6 @@
 /** Who decides what: every operation that changes something, by its name. */
 import { blobsDeciders } from './blobs/decide.ts'
+import { callsDeciders } from './calls/decide.ts'
 import { directDeciders } from './direct/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
 import { marksDeciders } from './events/decide.ts'
@@ -33,6 +34,7 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...documentsDeciders,
   ...blobsDeciders,
   ...receiversDeciders,
+  ...callsDeciders,
   ...toolsDeciders,
   ...worksDeciders,
   ...workDeciders,

@@ -5,6 +5,7 @@
 import { Blobs } from './blobs/blobs.ts'
 import { Board, type Place } from './board.ts'
 import { packBoard, unpackBoard } from './board-snapshot.ts'
+import { Calls } from './calls/calls.ts'
 import { Changes, nowhere } from './changes.ts'
 import type { Core } from './core.ts'
 import { Direct } from './direct/direct.ts'
@@ -43,6 +44,7 @@ export class State implements Core {
   readonly documents: Documents
   readonly blobs: Blobs
   readonly receivers: Receivers
+  readonly calls = new Calls()
   readonly tools = new Tools()
   readonly delegations: Delegations
   readonly bound: Bound
@@ -86,6 +88,7 @@ export class State implements Core {
       this.mail,
       this.hooks,
       this.oauth,
+      this.calls,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

@@ -6,6 +6,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { queueDefault, rates } from './limits.ts'
 import { limitsFault } from './limits-given.ts'
 import type { Level } from './observe.ts'
+import { microsOf } from './payments/price.ts'
 
 export type Config = {
   readonly host: string
@@ -43,6 +44,12 @@ export type Config = {
   readonly mcpOrigins: readonly string[]
   /** Outgoing calls may reach this machine and go over plain http: tests only. */
   readonly loopback: boolean
+  /** File with the key of the wallet that pays for tools; empty: nothing is ever paid. */
+  readonly walletKeyFile: string
+  /** What the wallet may sign away in a UTC day, in millionths of a dollar. */
+  readonly payCapMicros: number
+  /** Addresses of nodes by CAIP-2 network: asked whether a payment without an answer was made. */
+  readonly payNodes: ReadonlyMap<string, string>
   /** Of all waits between attempts to deliver to a webhook: 1 but in tests, which have no hours. */
   readonly deliveryScale: number
 }
@@ -70,6 +77,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     const found = choices.find((each) => each === given)
     if (found === undefined) throw new BadConfig(`${name} must be one of ${choices.join(', ')}, but it is "${given}".`)
     return found
+  }
+  const dollars = (name: string, fallback: string): number => {
+    const given = text(name, fallback)
+    const micros = microsOf(given)
+    if (micros === undefined) throw new BadConfig(`${name} must be dollars such as 2.50, but it is "${given}".`)
+    return micros
   }
   const operators = text('OPERATORS', '')
     .split(',')
@@ -136,8 +149,25 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     segmentBytesMax: number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
     queueMax: number('QUEUE_MAX', queueDefault, 1, 65_536),
     deliveryScale: number('DELIVERY_WAIT_PERCENT', 100, 0, 100) / 100,
+    walletKeyFile: text('WALLET_KEY_FILE', ''),
+    payCapMicros: dollars('PAY_CAP_DAY', '1'),
+    payNodes: nodesOf(text('PAY_NODES', '')),
     loopback: choice('BROADSIDE_LOOPBACK', ['', '1'] as const, '') === '1',
   })
+}
+
+/** `eip155:8453=https://…`, with commas. */
+function nodesOf(given: string): ReadonlyMap<string, string> {
+  const nodes = new Map<string, string>()
+  for (const each of given.split(',').filter((part) => part.trim() !== '')) {
+    const [, network = '', url = ''] = /^\s*(eip155:[1-9]\d*)=(\S+)\s*$/.exec(each) ?? []
+    if (!URL.canParse(url))
+      throw new BadConfig(
+        `PAY_NODES must be networks and the addresses of their nodes, such as eip155:8453=https://node.example, but one is "${each}".`,
+      )
+    nodes.set(network, url)
+  }
+  return nodes
 }
 
 /**

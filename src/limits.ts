@@ -197,6 +197,25 @@ const rateDefaults = {
 
 export const rates = settledRates(rateDefaults)
 
+/** What the board gives away or pays for in a day: BROADSIDE_LIMITS=off does not lift it, and it always has an end. */
+const allowanceDefaults = {
+  /** Calls of somebody else's tools that an identity may make in a UTC day; the board's own do not count. */
+  tool_calls_per_identity_per_day: 20,
+  /** What they may cost the board, in millionths of a dollar. */
+  tool_microdollars_per_identity_per_day: 50_000,
+  tool_calls_per_board_per_day: 1_000,
+  tool_microdollars_per_board_per_day: 5_000_000,
+} as const
+
+const allowanceCeilings = {
+  tool_calls_per_identity_per_day: 100_000,
+  tool_microdollars_per_identity_per_day: 1_000_000_000,
+  tool_calls_per_board_per_day: 10_000_000,
+  tool_microdollars_per_board_per_day: 100_000_000_000,
+} as const
+
+export const allowances = settledSizes(allowanceDefaults, allowanceCeilings)
+
 /** Letters that may wait in a shard when QUEUE_MAX says nothing: half a second of work at 16,000 posts a second. */
 export const queueDefault = 8_192
 

@@ -37,6 +37,7 @@ export const statusOf = {
   invalid_origin: 403,
   rate_limited: 429,
   quota_exhausted: 429,
+  allowance_exhausted: 429,
   overloaded: 429,
   storage_full: 429,
   method_not_allowed: 405,

@@ -13,6 +13,7 @@ import { lockDirectory } from '../storage/lock.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from './board-directory.ts'
 import { drained, monotonicMs, wallSeconds } from './clock.ts'
 import { BlobIntake } from './command/blob-intake.ts'
+import { startCalling } from './command/calling.ts'
 import type { Courier } from './command/courier.ts'
 import { Deliveries } from './command/deliveries.ts'
 import { Front } from './command/front.ts'
@@ -108,14 +109,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs })
   const addressOf = (exchange: Exchange) => clientAddress(exchange, config.trustProxy)
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
-  const followers = new Followers({
-    house: () => house,
-    directory,
-    news,
-    limitsOn: config.limitsOn,
-    refuse,
-    addressOf,
-  })
+  const followers = new Followers({ house: () => house, directory, news, limitsOn: config.limitsOn, refuse, addressOf })
   const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
   let heads: Heads | undefined
   let postroom: Postroom | undefined
@@ -182,12 +176,16 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
   courier = works.courier
+  const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
+  const verify = (...asked: Parameters<Verifier['verify']>) => verifier.verify(...asked)
+  const calling = await startCalling(config, { ...growing, address, directory, actors: house, secret, read, verify })
   const front: Front = new Front({
+    calls: calling.calls,
     hooks: delivering.desk,
     courier: works.courier,
     serviceId: directory.facts.service_id,
     actors: house,
-    verify: (signature, key, message, callback) => verifier.verify(signature, key, message, callback),
+    verify,
     throttle,
     news,
     operators: new Set(config.operators),
@@ -219,7 +217,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const itemPosts = new ItemPosts({
     actors: house,
     voice,
-    read: (request, answer) => front.read(request, answer),
+    read,
     isSuspended: (identity) => news.isSuspended(identity),
     later: (callback, ms) => setTimeout(callback, ms).unref(),
     report: (facts) => log('warn', 'item_not_posted', facts),
@@ -357,6 +355,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const http: HttpServer = await create((exchange) => routes.handle(exchange), portOptions())
   await works.resume()
   await itemPosts.resume()
+  await calling.resume()
   await delivering.resume()
   await http.listen(config.host, port)
   isReady = true
@@ -377,6 +376,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     http.stopAccepting()
     followers.close()
     itemPosts.close()
+    await calling.close()
     await delivering.stop()
     works.close()
     await drained(() => house.open + verifier.waiting === 0, drainMs)

@@ -21,6 +21,7 @@ import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { shownHits } from '../views/reads/search.ts'
 import type { BlobIntake } from './blob-intake.ts'
+import type { Calls } from './calls.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
 import { beyondScope } from './delegated.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
@@ -44,6 +45,7 @@ export type FrontOptions = {
   readonly blobs: BlobIntake
   readonly hooks: Desk
   readonly courier: Doors['courier']
+  readonly calls: Calls
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   /** Identity id of the board's own voice. */
@@ -87,6 +89,7 @@ export class Front {
       blobs: options.blobs,
       hooks: options.hooks,
       courier: options.courier,
+      calls: options.calls,
       secret: options.secret,
       boardIdentity: options.boardIdentity,
       generation: options.generation,

@@ -3,6 +3,7 @@
  * A private room is known to its own shard alone, so whoever asks for everything of his asks them all.
  */
 
+import { callsActor } from '../../actors/calls/calls.ts'
 import { marketName } from '../../actors/market/letters.ts'
 import { oauthName } from '../../actors/oauth/oauth-records.ts'
 import { receiversOf } from '../../actors/receivers/decide.ts'
@@ -20,6 +21,10 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'credit.balance': () => marketName,
   'credit.history': () => marketName,
   'work.where': () => marketName,
+  'call.outcome': () => callsActor,
+  'calls.open': () => callsActor,
+  'calls.mark': () => callsActor,
+  'calls.completed': () => callsActor,
 }
 
 /** From the answers of the feed and of each shard, in this order, the answer. */

@@ -12,7 +12,7 @@ import type { BlobIntake } from './blob-intake.ts'
 import type { Courier } from './courier.ts'
 import type { News } from './news.ts'
 import type { NoAnswer } from './ports.ts'
-import type { Verified } from './reply.ts'
+import type { Reply, Verified } from './reply.ts'
 import type { Throttle } from './throttle.ts'
 
 /** What the actor replied: of a retry, what it replied the first time. */
@@ -36,6 +36,16 @@ export type Addressee = { readonly actor: string } | { readonly thing: string; r
 export type Shown =
   | { readonly read: string; readonly args: Readonly<Record<string, string | number>> }
   | { readonly values: Readonly<Record<string, unknown>> }
+  /** It is known later; `give` is called once. */
+  | { readonly later: (give: Give) => void }
+
+/** Takes values, and what the receipt says beside; or a whole reply; undefined cuts the answer. */
+export type Give = (
+  found:
+    | { readonly values: Readonly<Record<string, unknown>>; readonly receipt: Readonly<Record<string, unknown>> }
+    | Reply
+    | undefined,
+) => void
 
 /** What a plan may ask of the house. */
 export type Doors = {
@@ -48,6 +58,11 @@ export type Doors = {
   readonly blobs: BlobIntake
   /** Between the market and the rooms. */
   readonly courier: Pick<Courier, 'bind' | 'unbind' | 'outcome' | 'whenTold'>
+  /** Calls of tools: what their actor is told, and what comes of one that it has accepted. */
+  readonly calls: {
+    prepare(verified: Verified, pass: (found: Found) => void): void
+    finish(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
+  }
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
   readonly hooks: Desk
@@ -78,6 +93,7 @@ export type Plan = {
     actor: string,
     isDuplicate: boolean,
     args: Readonly<Record<string, unknown>>,
+    doors: Doors,
   ) => Shown
 }
 

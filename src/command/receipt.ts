@@ -1,5 +1,7 @@
 /** The receipt of a write: what was accepted, when, and where the public log has it. */
 import type { Head } from '../../actors/shard.ts'
+import type { Give } from './plan.ts'
+import type { Reply } from './reply.ts'
 
 let lastHead: Head | undefined
 let lastHeadJson = ''
@@ -21,4 +23,16 @@ export function receiptJson(
     facts.leaf === undefined || facts.head === undefined ? '' : `,"log_index":${facts.leaf},${headJson(facts.head)}`
   const duplicate = facts.duplicate === true ? ',"duplicate":true' : ''
   return `{"event_id":"${sha.slice(0, 32)}","command_sha256":"${sha}","accepted_at":${facts.at}${duplicate}${log}}`
+}
+
+/** What an answer shows, and its receipt (JSON text). */
+export function withReceipt(shown: Readonly<Record<string, unknown>>, receipt: string): Reply {
+  const values = JSON.stringify(shown).slice(1, -1)
+  return { status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` }
+}
+
+/** The same of what was known later. */
+export function laterReply(found: Parameters<Give>[0], receipt: string): Reply | undefined {
+  if (found === undefined || 'body' in found) return found
+  return withReceipt(found.values, JSON.stringify({ ...(JSON.parse(receipt) as object), ...found.receipt }))
 }

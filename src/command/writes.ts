@@ -19,7 +19,7 @@ import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
-import { receiptJson } from './receipt.ts'
+import { laterReply, receiptJson, withReceipt } from './receipt.ts'
 import { fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
 import { whenSettled } from './settled.ts'
 import type { Throttle } from './throttle.ts'
@@ -39,6 +39,7 @@ export type WritesOptions = {
   readonly blobs: Doors['blobs']
   readonly hooks: Doors['hooks']
   readonly courier: Doors['courier']
+  readonly calls: Doors['calls']
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly boardIdentity: Doors['boardIdentity']
@@ -100,13 +101,13 @@ export class Writes {
       }
       whenSettled(this.#options, changed, respond, (leaf = answer.leaf, newest = head) => {
         const made = leaf === undefined ? answer : { ...answer, leaf }
-        const shown = plan.show(verified, decided, actor, answer.duplicate === true, args)
+        const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)
         if ('read' in shown)
           return this.#readBack(verified, shown.read, shown.args, { answer: made, respond, head: newest })
         const told = { at: decided.at, leaf, head: newest, duplicate: answer.duplicate === true }
         const receipt = receiptJson(shaOf(verified, answer), told)
-        const values = JSON.stringify(shown.values).slice(1, -1)
-        respond({ status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` })
+        if ('values' in shown) return respond(withReceipt(shown.values, receipt))
+        shown.later((found) => respond(laterReply(found, receipt)))
       })
     }
     const isFree = plan.unmetered?.(verified, this.#options) === true

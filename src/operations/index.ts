@@ -1,5 +1,6 @@
 /** The one list of operations. Whatever is not here does not exist, at any door. */
 import { blobDelete, blobGet, blobPut } from './blobs.ts'
+import { toolsCall, toolsRelay } from './calls.ts'
 import { creditBalance, creditGrant, creditHistory, creditTransfer } from './credit.ts'
 import { delegationCreate, delegationList, delegationRevoke } from './delegation.ts'
 import { conversationOpen, conversationRespond, conversationsList, inboxGet } from './direct.ts'
@@ -169,6 +170,8 @@ export const operations: readonly Operation[] = [
   webhookDelete,
   webhookDeliveries,
   webhookRedeliver,
+  toolsCall,
+  toolsRelay,
   logCheckpoint,
   logProof,
   logConsistency,

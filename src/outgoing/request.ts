@@ -117,7 +117,15 @@ function withoutStale({ stale: _, ...answer }: NotAnswered & { stale: boolean })
   return answer
 }
 
-class OutOfTime extends Error {}
+/** `isStopped`: its maker has given it up. */
+class OutOfTime extends Error {
+  readonly isStopped: boolean
+
+  constructor(message: string, isStopped = false) {
+    super(message)
+    this.isStopped = isStopped
+  }
+}
 
 /** The time of one request, its name queries and its second connection included. */
 class Budget {
@@ -125,7 +133,7 @@ class Budget {
   readonly #total: NodeJS.Timeout
   #connect: NodeJS.Timeout | undefined
   readonly #given: AbortSignal | undefined
-  readonly #stop = () => this.#abort.abort(new OutOfTime('the board is stopping'))
+  readonly #stop = () => this.#abort.abort(new OutOfTime('it was given up', true))
 
   constructor({ connectMs = connectMsDefault, totalMs = totalMsDefault, signal }: OutgoingRequest) {
     const expire = (ms: number, what: string) => () =>
@@ -217,7 +225,11 @@ class Exchange {
       }
       const fail = (failure: Failure, reason: string, more: { status?: number; stale?: boolean } = {}) =>
         finish({ ok: false, failure, reason, sent: this.#phase === 'sent', stale: false, ...more })
-      const stop = () => fail('timeout', (signal.reason as Error).message)
+      const stop = () => {
+        const { isStopped, message } = signal.reason as OutOfTime
+        // Nobody has waited long enough to call it a time-out.
+        fail(isStopped && this.#phase === 'sent' ? 'unknown' : 'timeout', message)
+      }
       signal.addEventListener('abort', stop, { once: true })
       request.on('socket', (socket) => this.#follow(socket, request.reusedSocket, fail))
       request.on('error', (error: NodeJS.ErrnoException) => this.#broken(error, request.reusedSocket, fail))

@@ -4,7 +4,7 @@
  */
 
 import { FIELD_ORDER } from '../format/signing.ts'
-import { rates, sizes } from '../limits.ts'
+import { allowances, rates, sizes } from '../limits.ts'
 import { envelope, type FieldName, fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
 import { commonRefusals, isSigned, type Operation, signedRefusals, writeRefusals } from '../operations/operation.ts'
@@ -122,6 +122,7 @@ export function limitsOf({
   const lifted = Object.fromEntries(Object.keys(rates).map((name) => [name, null]))
   return {
     ...sizes,
+    ...allowances,
     proof_bits: proofBits,
     ...(limitsOn ? { ...rates, blob_bytes_per_identity: blobBytesPerIdentity } : lifted),
   }

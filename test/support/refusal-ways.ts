@@ -28,7 +28,7 @@ import {
   unsigned,
   type Way,
 } from './refused.ts'
-import { listing } from './tool-ways.ts'
+import { callTooOften, listing } from './tool-ways.ts'
 
 /** Somebody wants what is delivered posted into this room. */
 const receiverInto = (world: World, room: string) =>
@@ -349,6 +349,15 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     wrong_state: twice('tools.withdraw'),
   },
   'tools.import': { forbidden: asIs('tools.import') },
+  'tools.call': {
+    not_found: (world) => send(world, 'tools.call', world.someone(), { target: 'no-such-tool' }),
+    allowance_exhausted: callTooOften,
+  },
+  'tools.relay': {
+    ...byRotatedOrSuspended('tools.relay'),
+    forbidden: asIs('tools.relay'),
+    not_found: (world) => send(world, 'tools.relay', world.operator, { target: 'no-such-tool' }),
+  },
   'log.proof': { not_found: asIs('log.proof') },
   'log.consistency': {
     not_found: (world) =>

@@ -1,6 +1,7 @@
 /** The tools directory in the sweeps over all operations: what must be there for an example, and how each is refused. */
 import type { Signer } from '../../src/cli/sign.ts'
 import { operationByName } from '../../src/operations/index.ts'
+import type { Answer } from './client.ts'
 import type { Ready, World } from './operation-setups.ts'
 
 type Setup = (world: World) => Promise<Ready> | Ready
@@ -37,4 +38,18 @@ export const toolSetups: Readonly<Record<string, Setup>> = {
     fields: { target: await subject(world, world.someone()) },
   }),
   'tools.reviews': anyone,
+  'tools.call': anyone,
+  'tools.relay': async (world) => ({
+    signer: world.operator,
+    fields: { target: await listing(world, world.someone()) },
+  }),
+}
+
+/** A tool that answers, called once more than a day allows. */
+export async function callTooOften(world: World): Promise<Answer> {
+  const signer = world.someone()
+  const target = await listing(world, world.someone(), { url: `${world.client.address}/healthz` })
+  const call = () => world.client.command(signer, { operation: 'tools.call', target, data: '{"schema":1}' })
+  for (let n = 0; n < 20; n++) await call()
+  return call()
 }

@@ -1,6 +1,7 @@
 /** Every operation that writes, and how it is carried out. */
 import type { Plans } from '../plan.ts'
 import { blobsPlans } from './blobs.ts'
+import { callsPlans } from './calls.ts'
 import { creditPlans } from './credit.ts'
 import { delegationsPlans } from './delegations.ts'
 import { directPlans } from './direct.ts'
@@ -24,6 +25,7 @@ export const plans: Plans = {
   ...receiversPlans,
   ...workPlans,
   ...creditPlans,
+  ...callsPlans,
   ...toolsPlans,
   ...webhooksPlans,
 }

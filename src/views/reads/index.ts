@@ -3,6 +3,7 @@ import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { refusal } from '../../refusals.ts'
 import { activityReads } from './activity.ts'
 import { blobsReads } from './blobs.ts'
+import { callsReads } from './calls.ts'
 import { creditsReads } from './credits.ts'
 import { delegationsReads } from './delegations.ts'
 import { directReads } from './direct.ts'
@@ -32,6 +33,7 @@ const reads: Reads = {
   ...documentsReads,
   ...blobsReads,
   ...receiversReads,
+  ...callsReads,
   ...toolsReads,
   ...updatesReads,
   ...searchReads,

@@ -1,0 +1,226 @@
+/**
+ * Calls of tools: the allowance of the day, the calls whose outcome is open, where the outcomes of lately lie, who has called
+ * what, and which tools the wallet pays for. All of it is decided by one actor, `@calls`, because the board has one allowance
+ * and one wallet. Nothing of it is public.
+ *
+ * The way of a call to somebody else's tool, each step a record that is on disk before the next is taken:
+ *
+ *   tools.call (reserved; it may now be sent) -> [call.pay (the payment, signed; it may now be sent)] -> call.settled
+ *
+ * A call without `call.settled` is open: nobody knows whether it was made. Outcomes stay in the journal.
+ */
+import { createHash } from 'node:crypto'
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+import { Day, type PackedDay } from './day.ts'
+
+/** Name of the actor that decides over all calls. */
+export const callsActor = '@calls'
+
+/** An outcome is found again by its command for so long; the record of the call itself is for ever. */
+export const outcomesKeptSeconds = 2 * 86_400
+
+/** Where and how somebody else's tool is called: as its listing said when the call was accepted. */
+export type Address = {
+  readonly url: string
+  readonly method: string
+  readonly mcp: boolean
+  /** Name of the tool at an MCP server. */
+  readonly name: string
+}
+
+/** Facts of `tools.call`. `network`: hash of the client's network, so that no address is kept. */
+export type CallFacts = {
+  readonly tool: string
+  readonly subject: string
+  readonly own: boolean
+  readonly network: string
+  /** Millionths of a dollar reserved: what the listing says that it costs, where the wallet may pay. */
+  readonly micros: number
+  readonly address: Address
+}
+
+/** Facts of `call.pay`: a payment as it is sent, and nothing that could sign another. */
+export type PayFacts = {
+  readonly call: string
+  readonly protocol: string
+  readonly network: string
+  readonly payee: string
+  readonly micros: number
+  /** Of the operator, who pays himself: the allowance is not asked. */
+  readonly isOperators: boolean
+  /** Name and value of the header that carries it. */
+  readonly header: readonly [name: string, value: string]
+  /** Unix seconds after which nobody can take the money any more. */
+  readonly validUntil: number
+  /** What names it on its network. */
+  readonly reference: Readonly<Record<string, string>>
+}
+
+export type CallState = 'done' | 'failed' | 'unknown'
+
+/** Facts of `call.settled`. */
+export type SettledFacts = {
+  readonly call: string
+  readonly state: CallState
+  /** The call is given back to the allowance; what was reserved of money, but not paid, always is. */
+  readonly isCallBack: boolean
+  /** It is known that what was signed was not paid, and never will be. */
+  readonly isUnpaid: boolean
+  /** The answer as the caller gets it: JSON text without the allowance. */
+  readonly outcome: string
+}
+
+export type RelayFacts = {
+  readonly tool: string
+  readonly relay: boolean
+  readonly micros: number
+  readonly payees: readonly string[]
+}
+export type Mark = { readonly micros: number; readonly payees: readonly string[] }
+
+export type Open = {
+  readonly id: string
+  /** Identity id. */
+  readonly identity: string
+  readonly network: string
+  readonly subject: string
+  readonly at: number
+  /** Money reserved now. */
+  micros: number
+  readonly shard: number
+  readonly seq: number
+  /** Where `call.pay` lies. */
+  paid:
+    | {
+        readonly seq: number
+        readonly micros: number
+        readonly at: number
+        readonly validUntil: number
+        readonly isOperators: boolean
+      }
+    | undefined
+}
+
+type Settled = { readonly seq: number; readonly shard: number; readonly at: number }
+type Packed = readonly [
+  day: PackedDay,
+  open: readonly Open[],
+  settled: readonly (readonly [id: string, seq: number, shard: number, at: number])[],
+  callers: readonly string[],
+  marks: readonly (readonly [tool: string, micros: number, payees: readonly string[]])[],
+]
+
+export class Calls implements Part {
+  readonly acts: Part['acts'] = {
+    'tools.call': (act, place) => this.#called(act, place),
+    'call.pay': (act, place) => this.#paid(act, place),
+    'call.settled': (act, place) => this.#settled(act, place),
+    'tools.relay': ({ facts }) => {
+      const { tool, relay, micros, payees } = facts as RelayFacts
+      if (relay) this.#marks.set(tool, { micros, payees })
+      else this.#marks.delete(tool)
+    },
+  }
+  readonly day = new Day()
+  readonly #open = new Map<string, Open>()
+  /** In order of time. */
+  readonly #outcomes = new Map<string, Settled>()
+  readonly #callers = new Set<string>()
+  readonly #marks = new Map<string, Mark>()
+
+  /** A call whose outcome is open, by the id of its command (32 hex). */
+  open(id: string): Open | undefined {
+    return this.#open.get(id)
+  }
+
+  allOpen(): readonly Open[] {
+    return [...this.#open.values()]
+  }
+
+  /** Where the outcome of a call lies. */
+  outcome(id: string): Settled | undefined {
+    return this.#outcomes.get(id)
+  }
+
+  /** This identity has completed a call of the subject: of the board's own tools, by the tool's id. */
+  hasCalled(identity: string, subject: string): boolean {
+    return this.#callers.has(callerKey(identity, subject))
+  }
+
+  /** What the operator lets the wallet pay for this tool. */
+  mark(tool: string): Mark | undefined {
+    return this.#marks.get(tool)
+  }
+
+  marks(): readonly (readonly [tool: string, mark: Mark])[] {
+    return [...this.#marks]
+  }
+
+  pack(): Packed {
+    return [
+      this.day.pack(),
+      [...this.#open.values()],
+      [...this.#outcomes].map(([id, { seq, shard, at }]) => [id, seq, shard, at] as const),
+      [...this.#callers],
+      [...this.#marks].map(([tool, { micros, payees }]) => [tool, micros, payees] as const),
+    ]
+  }
+
+  restore([day, open, settled, callers, marks]: Packed): void {
+    this.day.restore(day)
+    for (const each of open) this.#open.set(each.id, each)
+    for (const [id, seq, shard, at] of settled) this.#outcomes.set(id, { seq, shard, at })
+    for (const caller of callers) this.#callers.add(caller)
+    for (const [tool, micros, payees] of marks) this.#marks.set(tool, { micros, payees })
+  }
+
+  #called({ author, at, facts }: Act, { id, shard, seq }: ActPlace): void {
+    const { tool, subject, own, network, micros } = facts as CallFacts
+    const identity = Buffer.from(author).toString('hex')
+    if (own) {
+      this.#callers.add(callerKey(identity, tool))
+      return
+    }
+    const call = Buffer.from(id).toString('hex')
+    this.day.take({ identity, network }, { calls: 1, micros }, at)
+    this.#open.set(call, { id: call, identity, network, subject, at, micros, shard, seq, paid: undefined })
+  }
+
+  /** What was reserved becomes what is paid. */
+  #paid({ at, facts }: Act, { seq }: ActPlace): void {
+    const { call, micros, validUntil, isOperators } = facts as PayFacts
+    const open = this.#open.get(call)
+    if (open === undefined) return
+    const charged = isOperators ? 0 : micros
+    // What was reserved goes back to the day on which it was; what is paid belongs to this one.
+    this.day.take(open, { calls: 0, micros: -open.micros }, open.at)
+    this.day.take(open, { calls: 0, micros: charged }, at)
+    this.day.pay(micros, at)
+    open.micros = charged
+    open.paid = { seq, micros, at, validUntil, isOperators }
+  }
+
+  #settled({ at, facts }: Act, { shard, seq }: ActPlace): void {
+    const { call, state, isCallBack, isUnpaid } = facts as SettledFacts
+    const open = this.#open.get(call)
+    if (open === undefined) return
+    const isSpent = open.paid !== undefined && !isUnpaid
+    // Both sums go back to the day on which they were taken, where that is not over.
+    if (isCallBack) this.day.take(open, { calls: -1, micros: 0 }, open.at)
+    if (!isSpent) this.day.take(open, { calls: 0, micros: -open.micros }, open.paid?.at ?? open.at)
+    if (open.paid !== undefined && isUnpaid) this.day.pay(-open.paid.micros, open.paid.at)
+    this.#open.delete(call)
+    if (state === 'done') this.#callers.add(callerKey(open.identity, open.subject))
+    for (const [id, { at: then }] of this.#outcomes) {
+      if (at - then < outcomesKeptSeconds) break
+      this.#outcomes.delete(id)
+    }
+    this.#outcomes.set(call, { seq, shard, at })
+  }
+}
+
+/** 128 bits of a hash: a set of these is small, and tells nobody anything. */
+function callerKey(identity: string, subject: string): string {
+  return createHash('sha256').update(`${identity}\n${subject}`).digest('base64url').slice(0, 22)
+}

@@ -1,0 +1,31 @@
+/**
+ * Whether the board pays what a tool asks, and which of its offers: only for a tool that the operator marked, only to a payee
+ * that he named, never more than he said, than the listing says, than the caller says. The cheapest offer that fits is taken.
+ */
+import type { Demand, Offer } from '../payments/payment.ts'
+import { priceOf } from '../payments/price.ts'
+
+export type Terms = {
+  /** What the operator lets the wallet pay for this tool; undefined: nothing. */
+  readonly mark: { readonly micros: number; readonly payees: readonly string[] } | undefined
+  /** What the listing says, in millionths of a dollar; undefined: nothing. */
+  readonly listed: number | undefined
+  /** What the caller says. */
+  readonly most: number | undefined
+}
+
+/** A text: why not, for the caller; its first word is a code. */
+export function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): Offer | string {
+  if (mark === undefined) return 'not_relayed: the wallet of this board does not pay for this tool'
+  if (offers.length === 0) return 'no_offer: none of the ways to pay is one that this board can go'
+  const known = new Set(mark.payees.map((each) => each.toLowerCase()))
+  const [cheapest] = offers.filter(({ payee }) => known.has(payee.toLowerCase())).sort((a, b) => a.micros - b.micros)
+  if (cheapest === undefined)
+    return 'payee_changed: it asks to pay somebody whom the operator of this board has not named'
+  const asked = priceOf(cheapest.micros)
+  if (cheapest.micros > mark.micros || (listed !== undefined && cheapest.micros > listed))
+    return `price_changed: it asks ${asked} dollars, and ${priceOf(Math.min(mark.micros, listed ?? mark.micros))} were agreed`
+  if (most !== undefined && cheapest.micros > most)
+    return `over_max_price: it asks ${asked} dollars, and max_price is ${priceOf(most)}`
+  return cheapest
+}

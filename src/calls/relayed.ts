@@ -1,0 +1,90 @@
+/** A call of somebody else's HTTP tool: the request that is sent, and the answer as it is handed on. */
+import { isUtf8 } from 'node:buffer'
+import type { Answered, OutgoingRequest } from '../outgoing/request.ts'
+
+export const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+/** What a caller may say. */
+export type CallData = {
+  readonly method?: string
+  readonly query?: Readonly<Record<string, unknown>>
+  readonly body?: unknown
+  readonly max_price?: string
+}
+
+/** An answer as a caller gets it. */
+export type Output = {
+  readonly output_type: string
+  readonly output_encoding: 'json' | 'text' | 'base64'
+  readonly output: unknown
+}
+
+type Address = { readonly url: string; readonly method: string }
+type Request = Required<Pick<OutgoingRequest, 'url' | 'method' | 'headers'>> & Pick<OutgoingRequest, 'body'>
+
+/** What is wrong with what a caller said, in a sentence; `isHttp`: of an HTTP tool. */
+export function dataFault({ method, body }: CallData, isHttp: boolean): string | undefined {
+  const isMethod = method === undefined || (httpMethods as readonly string[]).includes(method)
+  if (isHttp && !isMethod) return `"method" in data must be one of ${httpMethods.join(', ')}`
+  if (isHttp && method === 'GET' && body !== undefined) return 'a GET takes no "body": put it into "query"'
+  if (!isHttp && body !== undefined && (typeof body !== 'object' || body === null || Array.isArray(body)))
+    return '"body" in data must be an object: the arguments of the MCP tool'
+  return undefined
+}
+
+/** The data has passed `dataFault`. */
+export function requestOf(address: Address, { method, query = {}, body }: CallData): Request {
+  const listed = (httpMethods as readonly string[]).includes(address.method) ? address.method : ''
+  const chosen = method ?? (listed !== '' && !(listed === 'GET' && body !== undefined) ? listed : '')
+  const verb = chosen !== '' ? chosen : body === undefined ? 'GET' : 'POST'
+  const url = new URL(address.url)
+  for (const [name, value] of Object.entries(query)) url.searchParams.append(name, String(value))
+  const sent = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+  const type = typeof body === 'string' && !isJson(body) ? 'text/plain; charset=utf-8' : 'application/json'
+  return {
+    url: url.href,
+    method: verb,
+    headers: {
+      accept: 'application/json, text/*;q=0.9, */*;q=0.5',
+      ...(sent === undefined ? {} : { 'content-type': type }),
+    },
+    ...(sent === undefined ? {} : { body: sent }),
+  }
+}
+
+/** Nesting of an answer that is handed on as JSON; deeper ones come as text. */
+const depthMax = 64
+
+export function outputOf({ headers, body }: Pick<Answered, 'headers' | 'body'>): Output {
+  const type = (headers['content-type']?.[0] ?? '').replace(/[^\x20-\x7e]/g, '').slice(0, 256)
+  const output_type = type === '' ? 'application/octet-stream' : type
+  if (!isUtf8(body)) return { output_type, output_encoding: 'base64', output: body.toString('base64') }
+  const text = body.toString('utf8')
+  const isJsonType = /^application\/([\w.+-]+\+)?json\b/i.test(type)
+  const value = isJsonType || type === '' ? parsed(text) : undefined
+  if (value !== undefined)
+    return { output_type: type === '' ? 'application/json' : type, output_encoding: 'json', output: value }
+  return { output_type, output_encoding: 'text', output: text }
+}
+
+/** Undefined: no JSON, or none that can be handed on as such. */
+function parsed(text: string): unknown {
+  let depth = 0
+  let deepest = 0
+  // Brackets inside of strings count too: a text of many is handed on as text, which loses nothing.
+  for (let at = 0; at < text.length && deepest <= depthMax; at++) {
+    const char = text.charCodeAt(at)
+    if (char === 0x7b || char === 0x5b) deepest = Math.max(deepest, ++depth)
+    else if (char === 0x7d || char === 0x5d) depth--
+  }
+  if (deepest > depthMax) return undefined
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+function isJson(text: string): boolean {
+  return /^\s*[[{"]/.test(text) && parsed(text) !== undefined
+}

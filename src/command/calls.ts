@@ -1,0 +1,245 @@
+/**
+ * Calls of tools, from a command that was accepted to the answer that its caller gets.
+ *
+ *   tools.call is on disk (reserved) -> request -> [402 -> payment on disk -> the same request with it] -> outcome on disk -> answer
+ *
+ * Nothing is sent before it is on disk that it may be, and nobody is answered before the outcome is. The same command while the
+ * first is under way waits for it; after a crash its outcome is `unknown`, and it is not made again (unpaid-calls.ts is there
+ * for payments that were under way).
+ */
+import { createHmac } from 'node:crypto'
+import { type CallFacts, callsActor } from '../../actors/calls/calls.ts'
+import type { CallArgs } from '../../actors/calls/decide.ts'
+import { Breaker } from '../calls/breaker.ts'
+import { type CallData, dataFault } from '../calls/relayed.ts'
+import { ownToolById } from '../own-tools/descriptors.ts'
+import { readJson } from '../own-tools/json-text.ts'
+import { BadInput, type Input } from '../own-tools/own-tool.ts'
+import { inputFault, type OwnTools } from '../own-tools/run.ts'
+import { microsOf } from '../payments/price.ts'
+import { refusal } from '../refusals.ts'
+import { dayLimits, type FoundCall } from '../views/reads/calls.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { FoundListing } from '../views/reads/tools.ts'
+import { networkOf } from './limiter.ts'
+import { type Decided, type Found, type Give, idOf } from './plan.ts'
+import type { NoAnswer } from './ports.ts'
+import { type Outcome, type Relay, type Relayed, unknownOutcome } from './relay.ts'
+import { refused, type Verified } from './reply.ts'
+
+export type CallsOptions = {
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly own: OwnTools
+  readonly relay: Relay
+  /** Is there a wallet at all. */
+  readonly pays: boolean
+  readonly secret: Buffer
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  readonly wallSeconds: () => number
+  /** A fault of ours: the caller is told nothing, and the call stays open. */
+  readonly report: (error: Error) => void
+}
+
+/** Calls of others' tools at the same time: each may hold an answer of 1 MiB. */
+const underWayMax = 64
+const failuresMax = 5
+const restMs = 600_000
+
+const nowhere = { url: '', method: '', mcp: false, name: '' }
+
+export class Calls {
+  readonly #options: CallsOptions
+  readonly #breaker: Breaker
+  /** Who waits for a call that is under way, by its id. */
+  readonly #underWay = new Map<string, Give[]>()
+
+  constructor(options: CallsOptions) {
+    this.#options = options
+    this.#breaker = new Breaker({ now: options.now, after: failuresMax, restMs, toolsMax: 10_000 })
+  }
+
+  /** Calls under way. */
+  get open(): number {
+    return this.#underWay.size
+  }
+
+  /** What the actor is told: which tool it is, and what it may cost. */
+  prepare(verified: Verified, pass: (found: Found) => void): void {
+    const { command, data, door } = verified
+    const target = command.target as string
+    const own = ownToolById.get(target)
+    const common = { limits: dayLimits, wall: this.#options.wallSeconds(), network: this.#network(door.address) }
+    if (own !== undefined) {
+      const fault = faultOf(() => inputFault(own, inputOf(data as CallData)))
+      if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault, 'data') })
+      const args: CallArgs = { ...common, tool: target, subject: '', own: true, micros: 0, address: nowhere }
+      return pass({ args })
+    }
+    if (this.#underWay.size >= underWayMax)
+      return pass({ refusal: refusal('overloaded', 'too many tools are being called: try again', undefined, 1) })
+    this.#options.read({ op: 'tools.listing', args: { target }, reader: '' }, (found) => {
+      if (found === undefined) return pass(undefined)
+      if (!found.ok && 'refusal' in found) return pass({ refusal: found.refusal })
+      const listed = found.ok ? (JSON.parse(found.json) as FoundListing) : undefined
+      this.#prepareListed(target, listed, verified, { ...common, tool: target, own: false }, pass)
+    })
+  }
+
+  #prepareListed(
+    target: string,
+    found: FoundListing | undefined,
+    { data }: Verified,
+    common: Pick<CallArgs, 'limits' | 'wall' | 'network' | 'tool' | 'own'>,
+    pass: (found: Found) => void,
+  ): void {
+    const why = whyNot(target, found)
+    // The actor says no, so that a retry of what was accepted before is still a retry.
+    if (why !== undefined || found === undefined) {
+      const args: CallArgs = {
+        ...common,
+        subject: '',
+        micros: 0,
+        address: nowhere,
+        barred: ['not_found', why!, 'target'],
+      }
+      return pass({ args })
+    }
+    const { listing, subject } = found
+    const { url, mcp_url, method, price, name } = listing
+    const mcp = listing.kind === 'mcp' && mcp_url !== ''
+    const fault = dataFault(data as CallData, !mcp)
+    if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault, 'data') })
+    const address = { url: mcp ? mcp_url : url, method, mcp, name }
+    const listed = microsOf(price)
+    const most = microsOf((data as CallData).max_price ?? '')
+    const args = (micros: number): CallArgs => ({ ...common, subject, micros, address })
+    if (!this.#options.pays || listed === undefined || listed === 0 || listed > (most ?? listed))
+      return pass({ args: args(0) })
+    this.#options.read({ op: 'calls.mark', args: { tool: target }, reader: '' }, (found) => {
+      if (found === undefined || !found.ok) return pass(undefined)
+      const { mark } = JSON.parse(found.json) as { mark?: { micros: number } }
+      pass({ args: args(mark !== undefined && listed <= mark.micros ? listed : 0) })
+    })
+  }
+
+  /** Makes the call that the actor accepted, once. `give` gets what is answered. */
+  finish(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void {
+    const id = idOf(verified, decided)
+    const facts = decided.facts as CallFacts
+    if (facts.own) {
+      this.#callOwn(verified, facts, decided.at, give).catch((error: Error) => {
+        this.#options.report(error)
+        give(undefined)
+      })
+      return
+    }
+    const waiting = this.#underWay.get(id)
+    if (waiting !== undefined) {
+      waiting.push(give)
+      return
+    }
+    const { id: identity } = verified.signer
+    if (isDuplicate) return this.#giveKept(id, identity, facts, undefined, [give])
+    const all = [give]
+    this.#underWay.set(id, all)
+    this.#call(id, verified, facts).then(
+      (outcome) => {
+        this.#underWay.delete(id)
+        if (outcome === undefined) for (const each of all) each(undefined)
+        else this.#giveKept(id, identity, facts, outcome, all)
+      },
+      (error: Error) => {
+        this.#options.report(error)
+        this.#underWay.delete(id)
+        for (const each of all) each(undefined)
+      },
+    )
+  }
+
+  async #call(id: string, { data, signer }: Verified, facts: CallFacts): Promise<Outcome | undefined> {
+    const { relay } = this.#options
+    const call: Relayed = { id, identity: signer.id, data: data as CallData, facts }
+    if (this.#breaker.isOpen(facts.tool)) return relay.notMade(call, 'circuit_open')
+    const outcome = await relay.make(call)
+    if (outcome !== undefined) this.#breaker.note(facts.tool, outcome.failure === undefined && outcome.status < 500)
+    return outcome
+  }
+
+  async #callOwn({ data, signer }: Verified, { tool, network }: CallFacts, at: number, give: Give): Promise<void> {
+    const started = this.#options.now()
+    const result = await this.#options.own.run(tool, inputOf(data as CallData), at)
+    if ('fault' in result) return give(refused(refusal('invalid_field', `${tool}: ${result.fault}`, 'data')))
+    if ('failure' in result && result.failure === 'overloaded')
+      return give(refused(refusal('overloaded', 'the bench of the tools is full: send the same again', undefined, 1)))
+    const output =
+      'json' in result
+        ? {
+            status: 200,
+            output_type: 'application/json',
+            output_encoding: 'json' as const,
+            output: JSON.parse(result.json) as unknown,
+          }
+        : { status: 0, failure: result.failure as 'timeout' | 'too_large' }
+    const duration_ms = Math.round(this.#options.now() - started)
+    const outcome: Outcome = { tool, ...output, price: '0', paid_by: 'free', duration_ms }
+    this.#withAllowance('', signer.id, network, (found) =>
+      give(found === undefined ? undefined : shown(outcome, found)),
+    )
+  }
+
+  /** What is kept of a call, or `known` where it was just made. */
+  #giveKept(id: string, identity: string, facts: CallFacts, known: Outcome | undefined, all: readonly Give[]): void {
+    this.#withAllowance(id, identity, facts.network, (found) => {
+      const kept = found?.outcome === undefined ? undefined : (JSON.parse(found.outcome) as Outcome)
+      const outcome = known ?? kept ?? unknownOutcome(facts.tool, found?.open === true)
+      for (const give of all) give(found === undefined ? undefined : shown(outcome, found))
+    })
+  }
+
+  #withAllowance(call: string, reader: string, network: string, then: (found: FoundCall | undefined) => void): void {
+    this.#options.read({ op: 'call.outcome', args: { call, network }, reader }, (found) =>
+      then(found?.ok ? (JSON.parse(found.json) as FoundCall) : undefined),
+    )
+  }
+
+  /** A name for the client's network of which nothing can be read. */
+  #network(address: string): string {
+    const mac = createHmac('sha256', this.#options.secret).update(`calls ${networkOf(address)}`)
+    return mac.digest('base64url').slice(0, 22)
+  }
+}
+
+/** The actor of all calls. */
+export const toCalls = { actor: callsActor } as const
+
+function shown({ paid, ...outcome }: Outcome, { allowance }: FoundCall): NonNullable<Parameters<Give>[0]> {
+  const { tool, status, failure, ...rest } = outcome
+  const why = failure === undefined ? {} : { failure }
+  return { values: { tool, status, ...why, ...rest, output_is_untrusted: true, allowance }, receipt: paid ?? {} }
+}
+
+function whyNot(target: string, found: FoundListing | undefined): string | undefined {
+  if (found === undefined || !found.listed) return `there is no tool ${target}: tools.search finds those that there are`
+  const { kind, url, mcp_url } = found.listing
+  if (kind === 'agent' || kind === 'site' || kind === 'builtin' || (url === '' && mcp_url === ''))
+    return `${target} is nothing that can be called: it is listed as ${kind}`
+  return undefined
+}
+
+/** The input of an own tool: `query` and `body` together; a `body` that is a text is its JSON. */
+function inputOf({ query = {}, body = {} }: CallData): Input {
+  const given = typeof body === 'string' ? readJson(body, '"body" in data') : body
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw new BadInput('"body" in data must be an object: the input of the tool')
+  return { ...query, ...given }
+}
+
+function faultOf(check: () => string | undefined): string | undefined {
+  try {
+    return check()
+  } catch (error) {
+    if (error instanceof BadInput) return error.message
+    throw error
+  }
+}

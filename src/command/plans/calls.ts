@@ -1,0 +1,50 @@
+/** How calls of tools are carried out, and how the operator says which of them the wallet pays for. */
+import type { RelayFacts } from '../../../actors/calls/calls.ts'
+import { microsOf, priceOf } from '../../payments/price.ts'
+import { refusal } from '../../refusals.ts'
+import { toCalls } from '../calls.ts'
+import type { Doors, Found, Plan, Plans } from '../plan.ts'
+import type { Verified } from '../reply.ts'
+
+const call: Plan = {
+  to: () => toCalls,
+  ask: (verified, { calls }, pass) => calls.prepare(verified, pass),
+  show: (verified, decided, _actor, isDuplicate, _args, { calls }) => ({
+    later: (give) => calls.finish(verified, decided, isDuplicate, give),
+  }),
+}
+
+type RelayData = { readonly relay: boolean; readonly max_price?: string; readonly payees?: readonly string[] }
+
+const relay: Plan = {
+  to: () => toCalls,
+  check: ({ data }) => {
+    const { relay: on, max_price, payees = [] } = data as RelayData
+    const isWhole = max_price !== undefined && payees.length > 0
+    if (!on || isWhole) return undefined
+    return refusal('invalid_field', 'to relay a tool "max_price" and "payees" in data are needed', 'data')
+  },
+  args: ({ command, data }): RelayFacts => {
+    const { relay: on, max_price = '0', payees = [] } = data as RelayData
+    return { tool: command.target as string, relay: on, micros: microsOf(max_price) ?? 0, payees }
+  },
+  ask: isListed,
+  show: (_verified, { facts }) => {
+    const { tool: id, relay: on, micros, payees } = facts as RelayFacts
+    return { values: { tool: { id, relay: on, ...(on ? { max_price: priceOf(micros), payees } : {}) } } }
+  },
+}
+
+/** The actor says no, so that a retry is still a retry. What is gone from the directory can still be unmarked. */
+function isListed({ command, data }: Verified, { read }: Doors, pass: (found: Found) => void): void {
+  const target = command.target as string
+  if (!(data as RelayData).relay) return pass({ args: {} })
+  read({ op: 'tools.listing', args: { target }, reader: '' }, (found) => {
+    if (found === undefined) return pass(undefined)
+    if (found.ok) return pass({ args: {} })
+    if ('refusal' in found) return pass({ refusal: found.refusal })
+    pass({ args: { barred: ['not_found', `there is no tool ${target} in the directory`, 'target'] } })
+  })
+}
+
+export const callsPlans: Plans = { 'tools.call': call, 'tools.relay': relay }

@@ -1,0 +1,292 @@
+/**
+ * One call of somebody else's tool, from its request to its outcome on disk. Money is handled here and nowhere else:
+ *
+ *   402 -> offer chosen -> signed (in memory) -> call.pay on disk -> sent -> the same bytes again where no answer came -> settled
+ *
+ * A payment leaves this process only after it is on disk; it is never made twice for one call, and a second 402 is an answer.
+ */
+import {
+  type CallFacts,
+  type CallState,
+  callsActor,
+  type PayFacts,
+  type SettledFacts,
+} from '../../actors/calls/calls.ts'
+import type { PayArgs } from '../../actors/calls/decide.ts'
+import { chosenOffer } from '../calls/choose.ts'
+import { callMcp } from '../calls/mcp.ts'
+import { type CallData, type Output, outputOf, requestOf } from '../calls/relayed.ts'
+import { type CallFailure, toolAnswerBytesMax } from '../operations/calls.ts'
+import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
+import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'
+import { microsOf, priceOf } from '../payments/price.ts'
+import { dayLimits } from '../views/reads/calls.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { internalLetter } from './own-letter.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+
+export type Relayed = {
+  readonly id: string
+  readonly identity: string
+  readonly data: CallData
+  readonly facts: Pick<CallFacts, 'tool' | 'subject' | 'address' | 'micros'>
+}
+
+/** The answer to a call without the allowance, which is as it is when it is given. */
+export type Outcome = {
+  readonly tool: string
+  readonly status: number
+  readonly failure?: CallFailure
+  readonly payment_needed?: {
+    readonly why?: string
+    readonly accepts: readonly unknown[]
+    readonly challenges: readonly unknown[]
+  }
+  readonly output_expired?: true
+  readonly price?: string
+  readonly paid_by: 'allowance' | 'wallet' | 'free'
+  readonly paid?: PaymentReceipt
+  readonly duration_ms: number
+} & Partial<Output>
+
+export type RelayOptions = {
+  readonly actors: Actors
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly outgoing: Outgoing
+  readonly payer: Payer
+  /** What the wallet may sign away in a day, in millionths of a dollar. */
+  readonly walletMicros: number
+  readonly operators: ReadonlySet<string>
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  readonly wallSeconds: () => number
+  readonly pause: (ms: number) => Promise<void>
+  readonly signal: AbortSignal
+  /** Takes a payment whose outcome is open. */
+  readonly unsettled: (call: Relayed, payment: PayFacts) => void
+}
+
+/** A payment that was sent and not answered: the call stays open. */
+type Pending = { readonly pending: PayFacts }
+/** How a call came out, before it is written down. */
+type Settlement = Pick<SettledFacts, 'state' | 'isCallBack' | 'isUnpaid'> & {
+  readonly outcome: Omit<Outcome, 'duration_ms'>
+}
+
+/** The same bytes are sent once more before the caller hears that nothing is known. */
+const againMs = 500
+
+export class Relay {
+  readonly #options: RelayOptions
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+  }
+
+  /** Undefined: what came of it could not be written down, and nobody is to be told anything. */
+  async make(call: Relayed): Promise<Outcome | undefined> {
+    const started = this.#options.now()
+    const settlement = await (call.facts.address.mcp ? this.#callMcp(call) : this.#callHttp(call))
+    if (!('pending' in settlement)) return this.#settle(call, settlement, started)
+    this.#options.unsettled(call, settlement.pending)
+    return { ...unknownOutcome(call.facts.tool, true), duration_ms: Math.round(this.#options.now() - started) }
+  }
+
+  notMade(call: Relayed, failure: CallFailure): Promise<Outcome | undefined> {
+    return this.#settle(call, failed(call, failure), this.#options.now())
+  }
+
+  async #callHttp(call: Relayed): Promise<Settlement | Pending> {
+    const request = { ...requestOf(call.facts.address, call.data), ...this.#bounds() }
+    const answer = await this.#options.outgoing.request(request)
+    if (!answer.ok) return notReached(call, answer)
+    return answer.status === 402 ? this.#challenged(call, request, answer) : answered(call, answer)
+  }
+
+  async #callMcp(call: Relayed): Promise<Settlement> {
+    const { address } = call.facts
+    const args = (call.data.body ?? call.data.query ?? {}) as Readonly<Record<string, unknown>>
+    const tool = call.data.method ?? ''
+    const answer = await callMcp(this.#options.outgoing, { url: address.url, tool, args, bounds: this.#bounds() })
+    if (!answer.ok) return notReached(call, answer.failed)
+    if ('answered' in answer) {
+      const { status } = answer.answered
+      if (status === 402)
+        return needed(
+          call,
+          this.#options.payer.demandOf(answer.answered, call.id),
+          'no_offer: it is paid outside of MCP',
+        )
+      return answered(call, answer.answered)
+    }
+    const demand = demandInMcp(answer.result)
+    if (demand !== undefined) return needed(call, demand, 'no_offer: this board pays no calls over MCP')
+    const output: Output = { output_type: 'application/json', output_encoding: 'json', output: answer.result }
+    return done(call, { status: answer.status, ...output })
+  }
+
+  async #challenged(call: Relayed, request: OutgoingRequest, answer: Answered): Promise<Settlement | Pending> {
+    const demand = this.#options.payer.demandOf(answer, call.id)
+    const { mark } = (await this.#ask('calls.mark', { tool: call.facts.tool })) as {
+      mark?: { micros: number; payees: string[] }
+    }
+    const most = microsOf(call.data.max_price ?? '')
+    const listed = call.facts.micros === 0 ? undefined : call.facts.micros
+    const offer = chosenOffer(demand, { mark, listed, most })
+    if (typeof offer === 'string') return needed(call, demand, offer)
+    const payment = await this.#sign(call, offer)
+    const refusedBecause = await this.#reserve(call, payment)
+    if (refusedBecause !== undefined) return needed(call, demand, refusedBecause)
+    return this.#send(call, payment, request)
+  }
+
+  async #sign(call: Relayed, offer: Offer): Promise<PayFacts> {
+    const { header, validUntil, reference } = await offer.sign(this.#options.wallSeconds())
+    const { protocol, network, payee, micros } = offer
+    const isOperators = this.#options.operators.has(call.identity)
+    return { call: call.id, protocol, network, payee, micros, isOperators, header, validUntil, reference }
+  }
+
+  /** From here on the payment is on disk; a text: why it may not be sent. */
+  async #reserve(call: Relayed, payment: PayFacts): Promise<string | undefined> {
+    const args: PayArgs = { ...payment, limits: dayLimits, walletMicros: this.#options.walletMicros }
+    const answer = await this.#tell('call.pay', call.identity, args)
+    if (answer === undefined) throw new Error('a payment could not be written down')
+    if (answer.ok) return undefined
+    if (answer.refusal.code === 'quota_exhausted')
+      return 'wallet_cap: the wallet of this board has paid enough for today'
+    if (answer.refusal.code === 'allowance_exhausted')
+      return 'allowance: what is left of your free money does not cover it'
+    throw new Error(`a payment was refused: ${answer.refusal.code}`)
+  }
+
+  async #send(call: Relayed, payment: PayFacts, request: OutgoingRequest): Promise<Settlement | Pending> {
+    let wasSent = false
+    for (let attempt = 0; attempt < 2; attempt++) {
+      if (attempt > 0) await this.#options.pause(againMs)
+      const answer = await this.#options.outgoing.request(withPayment(request, payment))
+      if (answer.ok) return this.#paid(call, payment, answer)
+      wasSent ||= answer.sent
+      // A status was read: it came through, whatever it was, and the same again would come to the same.
+      if (answer.status !== undefined) break
+    }
+    if (!wasSent) return { ...failed(call, 'refused'), isUnpaid: true }
+    return { pending: payment }
+  }
+
+  /** What came back for a payment. A second 402 is never paid: it may still take the money of the first. */
+  #paid(call: Relayed, payment: PayFacts, answer: Answered): Settlement {
+    const paid_by = payment.isOperators ? 'wallet' : 'allowance'
+    const price = priceOf(payment.micros)
+    if (answer.status === 402) {
+      const found = needed(
+        call,
+        this.#options.payer.demandOf(answer, call.id),
+        'payment_refused: it was paid once, and asks again',
+      )
+      return { ...found, outcome: { ...found.outcome, price, paid_by } }
+    }
+    const paid = this.#options.payer.receiptOf(answer, payment.network)
+    const found = answered(call, answer)
+    return { ...found, outcome: { ...found.outcome, price, paid_by, ...(paid === undefined ? {} : { paid }) } }
+  }
+
+  /** Sends a payment of an earlier moment again, as it was; undefined: no answer. */
+  async resend(call: Relayed, payment: PayFacts): Promise<Outcome | undefined> {
+    const started = this.#options.now()
+    const request = { ...requestOf(call.facts.address, call.data), ...this.#bounds() }
+    const answer = await this.#options.outgoing.request(withPayment(request, payment))
+    return answer.ok ? this.#settle(call, this.#paid(call, payment, answer), started) : undefined
+  }
+
+  /** Nobody knows what came of it, and nobody will; or it is known that it was not paid. */
+  giveUp(call: Relayed, isUnpaid: boolean): Promise<Outcome | undefined> {
+    const settlement: Settlement = isUnpaid
+      ? { ...failed(call, 'unknown'), isUnpaid: true }
+      : { state: 'unknown', isCallBack: false, isUnpaid: false, outcome: unknownOutcome(call.facts.tool, false) }
+    return this.#settle(call, settlement, this.#options.now())
+  }
+
+  async #settle(
+    call: Relayed,
+    { state, isCallBack, isUnpaid, outcome }: Settlement,
+    started: number,
+  ): Promise<Outcome | undefined> {
+    const whole: Outcome = { ...outcome, duration_ms: Math.round(this.#options.now() - started) }
+    const facts: SettledFacts = { call: call.id, state, isCallBack, isUnpaid, outcome: JSON.stringify(whole) }
+    const answer = await this.#tell('call.settle', call.identity, facts)
+    return answer?.ok ? whole : undefined
+  }
+
+  #bounds(): Pick<OutgoingRequest, 'answerBytesMax' | 'signal'> {
+    return { answerBytesMax: toolAnswerBytesMax, signal: this.#options.signal }
+  }
+
+  #tell(op: string, identity: string, args: object): Promise<Parameters<Parameters<Actors['write']>[1]>[0]> {
+    return new Promise((resolve) => this.#options.actors.write(internalLetter(op, callsActor, identity, args), resolve))
+  }
+
+  #ask(op: string, args: ReadRequest['args']): Promise<unknown> {
+    return new Promise((resolve, reject) =>
+      this.#options.read({ op, args, reader: '' }, (found) =>
+        found?.ok ? resolve(JSON.parse(found.json)) : reject(new Error(`no answer to ${op}`)),
+      ),
+    )
+  }
+}
+
+function withPayment(request: OutgoingRequest, { header: [name, value] }: PayFacts): OutgoingRequest {
+  return { ...request, headers: { ...request.headers, [name]: value } }
+}
+
+/** `isOpen`: it may still become known. */
+export function unknownOutcome(tool: string, isOpen: boolean): Outcome {
+  const base = { tool, status: 0, paid_by: 'allowance', duration_ms: 0 } as const
+  return isOpen ? { ...base, failure: 'unknown' } : { ...base, failure: 'unknown', output_expired: true }
+}
+
+function base({ facts: { tool } }: Relayed) {
+  return { tool, paid_by: 'allowance' as const }
+}
+
+function settled(state: CallState, outcome: Settlement['outcome']): Settlement {
+  return { state, isCallBack: state === 'failed', isUnpaid: false, outcome }
+}
+
+function done(call: Relayed, output: Output & { status: number }): Settlement {
+  const price = call.facts.micros === 0 ? {} : { price: priceOf(call.facts.micros) }
+  return settled('done', { ...base(call), ...price, ...output })
+}
+
+function answered(call: Relayed, answer: Answered): Settlement {
+  return done(call, { status: answer.status, ...outputOf(answer) })
+}
+
+function failed(call: Relayed, failure: CallFailure): Settlement {
+  return settled('failed', { ...base(call), status: 0, failure })
+}
+
+function notReached(call: Relayed, { failure }: NotAnswered): Settlement {
+  const found = failed(call, failure)
+  return failure === 'unknown' ? { ...found, state: 'unknown', isCallBack: false } : found
+}
+
+function needed(call: Relayed, { accepts, challenges }: Demand, why: string): Settlement {
+  return settled('failed', { ...base(call), status: 402, payment_needed: { why, accepts, challenges } })
+}
+
+/** What an MCP server wants to be paid: x402 in a result, MPP in an error. */
+function demandInMcp(result: unknown): Demand | undefined {
+  const { isError, structuredContent, error } = (result ?? {}) as {
+    isError?: unknown
+    structuredContent?: { x402Version?: unknown; accepts?: unknown }
+    error?: { code?: unknown; data?: { challenges?: unknown } }
+  }
+  const { x402Version, accepts } = structuredContent ?? {}
+  if (isError === true && x402Version !== undefined && Array.isArray(accepts))
+    return { accepts: accepts.slice(0, 32), challenges: [], offers: [] }
+  const challenges = error?.data?.challenges
+  if (error?.code === -32042 && Array.isArray(challenges))
+    return { accepts: [], challenges: challenges.slice(0, 32), offers: [] }
+  return undefined
+}

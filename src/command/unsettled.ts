@@ -1,0 +1,82 @@
+/**
+ * Payments that were sent and not answered, in this run or an earlier one. The same bytes are sent again, more and more seldom,
+ * for as long as they are good: a seller that has taken them answers without taking them twice. After that the network is asked
+ * whether it was paid, where a node is known; else the money stays spent, and the call unknown.
+ */
+import type { PayFacts } from '../../actors/calls/calls.ts'
+import type { CallData } from '../calls/relayed.ts'
+import type { Payer } from '../payments/payment.ts'
+import type { OpenCall } from '../views/reads/calls.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { NoAnswer } from './ports.ts'
+import type { Relay, Relayed } from './relay.ts'
+
+export type UnsettledOptions = {
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly payer: Payer
+  readonly wallSeconds: () => number
+  readonly pause: (ms: number) => Promise<void>
+  readonly report: (event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** Between two sendings, in milliseconds; the last one for all that follow. */
+const pauses = [2_000, 5_000, 15_000, 30_000, 60_000]
+/** A block of any network we pay on is final by then, and its clock no more than this behind. */
+const graceSeconds = 60
+
+export class Unsettled {
+  readonly #options: UnsettledOptions
+  #closed = false
+
+  constructor(options: UnsettledOptions) {
+    this.#options = options
+  }
+
+  /** Takes up what an earlier run has left; resolves when it is known what that is. */
+  async resume(relay: Relay): Promise<void> {
+    const open = await this.#openCalls()
+    for (const each of open) {
+      const { payment, data, ...facts } = each
+      const call: Relayed = {
+        id: each.id,
+        identity: each.identity,
+        data: JSON.parse(data) as CallData,
+        facts: { ...facts, micros: 0 },
+      }
+      if (payment === undefined) this.#settle(relay.giveUp(call, false), call)
+      else this.take(relay, call, payment)
+    }
+    if (open.length > 0) this.#options.report('calls.left_open', { calls: open.length })
+  }
+
+  take(relay: Relay, call: Relayed, payment: PayFacts): void {
+    this.#settle(this.#follow(relay, call, payment), call)
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  async #follow(relay: Relay, call: Relayed, payment: PayFacts): Promise<unknown> {
+    const { wallSeconds, pause, payer } = this.#options
+    for (let attempt = 0; wallSeconds() < payment.validUntil && !this.#closed; attempt++) {
+      if ((await relay.resend(call, payment)) !== undefined) return undefined
+      await pause(pauses[Math.min(attempt, pauses.length - 1)]!)
+    }
+    while (wallSeconds() < payment.validUntil + graceSeconds && !this.#closed) await pause(1_000)
+    if (this.#closed) return undefined
+    return relay.giveUp(call, (await payer.wasMade(payment)) === false)
+  }
+
+  #settle(work: Promise<unknown>, { id }: Relayed): void {
+    work.catch((error: Error) => this.#options.report('calls.not_settled', { call: id, problem: error.message }))
+  }
+
+  #openCalls(): Promise<readonly OpenCall[]> {
+    return new Promise((resolve) =>
+      this.#options.read({ op: 'calls.open', args: {}, reader: '' }, (found) =>
+        resolve(found?.ok ? (JSON.parse(found.json) as OpenCall[]) : []),
+      ),
+    )
+  }
+}

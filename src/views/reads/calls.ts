@@ -1,0 +1,86 @@
+/** Reads that the house asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
+import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../../actors/calls/calls.ts'
+import { type DayLimits, dayEnd, identityLimits } from '../../../actors/calls/day.ts'
+import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
+import { allowances } from '../../limits.ts'
+import { priceOf } from '../../payments/price.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+
+/** What is free for everybody, as the operator has set it. */
+export const dayLimits: DayLimits = {
+  calls: allowances.tool_calls_per_identity_per_day,
+  micros: allowances.tool_microdollars_per_identity_per_day,
+  boardCalls: allowances.tool_calls_per_board_per_day,
+  boardMicros: allowances.tool_microdollars_per_board_per_day,
+}
+
+export type AllowanceLeft = {
+  readonly left: number
+  readonly of: number
+  readonly resets_at: number
+  readonly price_left: string
+}
+
+/** `outcome`: JSON text, where there is one; `open`: nobody knows it yet. */
+export type FoundCall = { readonly allowance: AllowanceLeft; readonly open: boolean; readonly outcome?: string }
+
+/** A call that an earlier run left open. */
+export type OpenCall = {
+  readonly id: string
+  readonly identity: string
+  readonly tool: string
+  readonly subject: string
+  readonly address: Address
+  /** `data` of its command, as it was signed. */
+  readonly data: string
+  readonly payment?: PayFacts
+}
+
+export const callsReads: Reads = {
+  'call.outcome': outcome,
+  'calls.open': openCalls,
+  'calls.mark': mark,
+  'calls.completed': completed,
+}
+
+function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  const { call = '', network = '' } = args
+  const at = now()
+  const left = calls.day.left({ identity: reader, network: String(network) }, dayLimits, at)
+  const allowance: AllowanceLeft = {
+    left: left.calls,
+    of: identityLimits(dayLimits).calls,
+    resets_at: dayEnd(at),
+    price_left: priceOf(left.micros),
+  }
+  const place = calls.outcome(String(call))
+  const kept =
+    place === undefined ? {} : { outcome: (actAt(frame(place.shard, place.seq)).facts as SettledFacts).outcome }
+  return ok({ allowance, open: calls.open(String(call)) !== undefined, ...kept } satisfies FoundCall)
+}
+
+function openCalls({ state, frame }: ReadContext): ReadAnswer {
+  const found = state.calls.allOpen().map((open: Open): OpenCall => {
+    const act = actAt(frame(open.shard, open.seq))
+    const { tool, subject, address } = act.facts as CallFacts
+    const { command } = JSON.parse(Buffer.from(act.by!.signed).toString('utf8')) as { command: { data?: string } }
+    const paid = open.paid === undefined ? {} : { payment: actAt(frame(open.shard, open.paid.seq)).facts as PayFacts }
+    return { id: open.id, identity: open.identity, tool, subject, address, data: command.data ?? '{}', ...paid }
+  })
+  return ok(found)
+}
+
+function mark({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  return ok({ mark: state.calls.mark(String(args.tool)) })
+}
+
+/** Has the reader completed a call of this subject? Of the board's own tools, by the id of the tool. */
+function completed({ state }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  return ok({ completed: state.calls.hasCalled(reader, String(args.subject)) })
+}
+
+function actAt(frame: Parameters<typeof fromFrame>[0]): Act {
+  const record = fromFrame(frame)
+  if (record.type !== RecordType.act) throw new Error(`frame ${frame.seq} holds nothing of a call`)
+  return record
+}

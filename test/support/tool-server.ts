@@ -1,0 +1,57 @@
+/** Somebody's tool on loopback, whose ways a test chooses by its path; and what was sent to it. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Sent = {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+export type Way = (sent: Sent, response: ServerResponse, request: IncomingMessage) => unknown
+
+export class ToolServer {
+  readonly sent: Sent[] = []
+  readonly ways: Record<string, Way>
+  readonly #server: Server
+  port = 0
+
+  private constructor(ways: Record<string, Way>) {
+    this.ways = ways
+    this.#server = createServer((request, response) => void this.#take(request, response))
+  }
+
+  static async open(ways: Record<string, Way> = {}): Promise<ToolServer> {
+    const made = new ToolServer(ways)
+    await new Promise<void>((ready) => made.#server.listen(0, '127.0.0.1', ready))
+    made.port = (made.#server.address() as AddressInfo).port
+    return made
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${this.port}${path}`
+  }
+
+  sentTo(path: string): readonly Sent[] {
+    return this.sent.filter(({ url }) => url.split('?')[0] === path)
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const { method = '', url = '', headers } = request
+    const sent = { method, url, headers, body: Buffer.concat(chunks).toString() }
+    this.sent.push(sent)
+    const way = this.ways[url.split('?')[0]!] ?? ((_, answer) => answer.writeHead(404).end('nothing'))
+    await way(sent, response, request)
+  }
+}
+
+export function json(response: ServerResponse, value: unknown, status = 200): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+}

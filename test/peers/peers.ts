@@ -35,6 +35,20 @@ export function missingLibrary(name: string): string | undefined {
   return findLibrary(name) === undefined ? `${name} is missing; ${HOW}` : undefined
 }
 
+/** Where the packages of test/peers/package.json are. */
+const packages = join(import.meta.dirname, 'node_modules')
+
+/** What is missing for a test that needs this package from npm, as a sentence; nothing when it is there. */
+export function missingPackage(name: string): string | undefined {
+  if (existsSync(join(packages, name, 'package.json'))) return undefined
+  return `${name} is missing; install it with: npm ci --ignore-scripts --prefix test/peers`
+}
+
+/** A package of test/peers/package.json, by the file in it that is imported. */
+export async function peerPackage<Module>(name: string, file: string): Promise<Module> {
+  return (await import(join(packages, name, file))) as Module
+}
+
 /** What is missing for the Go verifier, as a sentence; nothing when it can be built. */
 export function missingForGoVerifier(): string | undefined {
   if (findGo() === undefined) return `Go is missing; ${HOW}`

@@ -111,7 +111,7 @@ export const workEdit: Operation = {
   required: ['event_id', 'text'],
   optional: [],
   narrowed: { event_id },
-  refusals: ['not_found', 'forbidden', 'wrong_state', 'conflict'],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
   result,
   example: {
     operation: 'work.edit',

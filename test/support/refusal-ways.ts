@@ -29,6 +29,7 @@ import {
   type Way,
 } from './refused.ts'
 import { callTooOften, listing } from './tool-ways.ts'
+import { workWays } from './work-ways.ts'
 
 /** Somebody wants what is delivered posted into this room. */
 const receiverInto = (world: World, room: string) =>
@@ -271,22 +272,7 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     private_room: byAnother('conversation.respond'),
   },
   'conversations.list': { unsigned: unsigned('conversations.list'), key_rotated: byOldKey('conversations.list') },
-  'work.list': {
-    not_found: (world) => send(world, 'work.list', world.someone(), { room: 'no-such-room' }),
-    private_room: async (world) =>
-      send(world, 'work.list', world.someone(), { room: (await world.privateRoom()).room }),
-  },
-  'credit.balance': {
-    unsigned: unsigned('credit.balance'),
-    key_rotated: byOldKey('credit.balance'),
-    forbidden: (world) => send(world, 'credit.balance', world.someone(), { target: world.someone().id }),
-  },
-  'credit.history': {
-    unsigned: (world) => world.client.send(JSON.stringify({ operation: 'credit.history' })),
-    forbidden: (world) => send(world, 'credit.history', world.someone(), { target: world.someone().id }),
-  },
-  'credit.transfer': { insufficient_credits: asIs('credit.transfer') },
-  'credit.grant': { forbidden: asIs('credit.grant') },
+  ...workWays,
   'inbox.get': { unsigned: unsigned('inbox.get'), key_rotated: byOldKey('inbox.get') },
   'updates.get': { expired: cursorOfAnotherLife },
   'changes.list': {

@@ -211,28 +211,33 @@ const keyless = (slot) => {
   }
   const file = make('input', { type: 'file', accept: '.json,.pem', 'aria-label': 'Key file' })
   file.addEventListener('change', () => void after(async () => keys.read(await file.files[0].text()))())
+  const isPrivate = slot.dataset.write === 'private'
   slot.replaceChildren(
-    make('h2', {}, slot.dataset.write === 'private' ? 'Read it with your key' : 'Write here'),
     make(
-      'p',
-      {},
-      'You write with a key of your own. It is made in this browser and stays in it: no account, no cookie, and nobody else has it, so nobody can bring it back.',
-    ),
-    make(
-      'div',
-      { class: 'actions' },
-      button(
-        'Make a key and save a copy',
-        after(() => keys.make(true)),
+      'details',
+      isPrivate ? { open: '' } : {},
+      make('summary', {}, isPrivate ? 'Read it with your key' : 'Write here'),
+      make(
+        'p',
+        {},
+        'You write with a key of your own. It is made in this browser and stays in it: no account, no cookie, and nobody else has it, so nobody can bring it back.',
       ),
-      button(
-        'Make a key',
-        after(() => keys.make(false)),
-        'plain',
+      make(
+        'div',
+        { class: 'actions' },
+        button(
+          'Make a key and save a copy',
+          after(() => keys.make(true)),
+        ),
+        button(
+          'Make a key',
+          after(() => keys.make(false)),
+          'plain',
+        ),
+        make('label', { class: 'file' }, 'Use a key file ', file),
       ),
-      make('label', { class: 'file' }, 'Use a key file ', file),
+      problem,
     ),
-    problem,
   )
 }
 

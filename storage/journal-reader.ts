@@ -5,8 +5,8 @@
  * appear, and indexes of segments that were sealed meanwhile, it finds by itself.
  */
 import { Damage, type DiskFile, fileExists, type OpenFile, openFile } from './disk.ts'
-import { FOOTER, type Frame, KEY_BYTES } from './frame.ts'
-import { FrameWindow } from './frame-window.ts'
+import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
+import { FrameWindow, windowBytes } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
 import { scanFrames } from './scan.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
@@ -54,13 +54,48 @@ export class JournalReader {
   }
 
   /** Like Journal.scan: `from` to `through` inclusive; payloads are views that the next step overwrites. Throws Damage. */
-  scan(from: number, through: number = Infinity): Iterable<Frame> {
+  *scan(from: number, through: number = Infinity): Generator<Frame, void, undefined> {
     const last = Math.min(through, this.#through)
-    return scanFrames({ openFile: this.#openFile, placeOf: (seq) => this.#placeOf(seq, last), from, through: last })
+    let seq = Math.max(1, from)
+    while (seq <= last) {
+      if (seq > this.#sealed.nextSeq) this.#reach(seq - 1)
+      const known = Math.max(this.#sealed.nextSeq, this.#tail?.live.nextSeq ?? 0) - 1
+      if (seq > known) {
+        yield* this.#follow(last)
+        return
+      }
+      const end = Math.min(last, known)
+      yield* scanFrames({ openFile: this.#openFile, placeOf: (each) => this.#placeOf(each), from: seq, through: end })
+      seq = end + 1
+    }
   }
 
-  #placeOf(seq: number, through: number): ScanPlace {
-    const tail = this.#reach(Math.max(seq, Math.min(through, this.#through)))
+  /** Frames that nobody has looked at here, from the first of them on: each is decoded once, for the index and for the caller. */
+  *#follow(last: number): Generator<Frame, void, undefined> {
+    let tail = this.#tail ?? this.#openTail()
+    let seq = tail.live.nextSeq
+    let window = windowOver(tail)
+    while (seq <= last) {
+      const { live, file } = tail
+      // Who looks for a later frame between two steps has taken these into the index.
+      if (seq < live.nextSeq || this.#tail !== tail) {
+        yield* this.scan(seq, last)
+        return
+      }
+      const frame = frameAt(window, live, file)
+      if (frame.type === FOOTER) {
+        tail = this.#pass(tail)
+        window = windowOver(tail)
+        continue
+      }
+      live.add(frame.frameBytes, frame.flags, frame.payload)
+      seq++
+      yield frame
+    }
+  }
+
+  #placeOf(seq: number): ScanPlace {
+    const tail = this.#reach(seq)
     if (!tail?.live.has(seq)) return this.#sealed.placeOf(seq)
     const { file, live } = tail
     return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1 }
@@ -93,11 +128,7 @@ export class JournalReader {
     tail.window.reset(tail.file.size())
     while (tail.live.nextSeq <= seq) {
       const { live, file } = tail
-      const frame = tail.window.at(live.end)
-      if (frame.frameBytes === undefined || frame.seq !== live.nextSeq) {
-        const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
-        throw new Damage({ path: file.path, offset: live.end, expected: `durable frame ${live.nextSeq}`, found })
-      }
+      const frame = frameAt(tail.window, live, file)
       if (frame.type === FOOTER) tail = this.#pass(tail)
       else live.add(frame.frameBytes, frame.flags, frame.payload)
     }
@@ -126,4 +157,18 @@ export class JournalReader {
     this.#tail = { file, live: new LiveIndex(firstSeq), window: new FrameWindow(file, file.size()) }
     return this.#tail
   }
+}
+
+/** What was appended since the index was made, up to the end of the file now. */
+function windowOver({ file, live }: Tail): FrameWindow {
+  const size = file.size()
+  return new FrameWindow(file, size, Math.max(1, Math.min(windowBytes, size - live.end)))
+}
+
+/** The frame behind those of the index, which the writer said is durable. */
+function frameAt(window: FrameWindow, live: LiveIndex, file: DiskFile): FoundFrame {
+  const frame = window.at(live.end)
+  if (frame.frameBytes !== undefined && frame.seq === live.nextSeq) return frame
+  const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
+  throw new Damage({ path: file.path, offset: live.end, expected: `durable frame ${live.nextSeq}`, found })
 }

@@ -1,5 +1,4 @@
 /** `/i/{identity}`: a key that acts: its handle, its profile in its own words, what it wrote. */
-import { operationByName } from '../operations/index.ts'
 import type { EventsList, Identity, WorksList } from './data.ts'
 import { type Html, html, linkTo, nothing, trusted } from './html.ts'
 import { type Ask, type Page, shown } from './page.ts'
@@ -63,7 +62,6 @@ function profileOf({ profile }: Identity): Html {
 }
 
 async function worksOf(ask: Ask, target: string): Promise<Html> {
-  if (!operationByName.has('work.list')) return nothing
   const list = await ask.find<WorksList>('work.list', { target, limit: 10 })
   if (list === undefined || list.works.length === 0) return nothing
   return html`<section><h2>Works</h2><ul class="rows">${list.works.map((work) => html`<li>${workLine(work)}</li>`)}</ul></section>`

@@ -2,15 +2,14 @@
  * The frame of every page: masthead, head, bar, main, aside, foot. Pages are readable without JavaScript; scripts are files of our
  * own and come last, and the only things inline are the style and four words about the theme, each allowed by its hash.
  */
-import { operationByName } from '../operations/index.ts'
 import { assetPath, style, theme } from './assets.ts'
 import { attribute, type Html, html, nothing, plain, trusted } from './html.ts'
 import type { AboutBoard, Parts, Section } from './page.ts'
 
 const sections: readonly (readonly [Section, href: string, words: string])[] = [
   ['rooms', '/rooms', 'Rooms'],
-  ...(operationByName.has('work.list') ? [['work', '/work', 'Work'] as const] : []),
-  ...(operationByName.has('tools.search') ? [['tools', '/tools', 'Tools'] as const] : []),
+  ['work', '/work', 'Work'],
+  ['tools', '/tools', 'Tools'],
   ['log', '/log', 'Log'],
   ['docs', '/docs', 'Docs'],
 ]

@@ -1,5 +1,4 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
-import { operationByName } from '../operations/index.ts'
 import { docs, docsLimits, docsRefusals } from './docs.ts'
 import { document, documentHistory } from './document.ts'
 import { embedPage } from './embed.ts'
@@ -21,9 +20,6 @@ import { tools } from './tools.ts'
 import { work } from './work.ts'
 import { works } from './works.ts'
 
-const hasWork = operationByName.has('work.list')
-const hasTools = operationByName.has('tools.search')
-
 export const pages: readonly Page[] = [
   home,
   rooms,
@@ -33,8 +29,10 @@ export const pages: readonly Page[] = [
   proof,
   document,
   documentHistory,
-  ...(hasWork ? [works, work] : []),
-  ...(hasTools ? [tools, tool] : []),
+  works,
+  work,
+  tools,
+  tool,
   identity,
   log,
   search,

@@ -27,7 +27,7 @@ export const tool: Page = {
       section: 'tools',
       isListed: !index.spam,
       head: html`<p class="crumbs"><a href="/tools">Tools</a></p><h1>${it.name}</h1><div class="line"><span class="price">${priceOf(it)}</span><span class="tag">${it.type}</span><span class="tag">${it.kind}</span>${it.category !== '' && html`<span class="tag">${it.category}</span>`}<span class="tag${it.callable === 'callable' && ' good'}">${it.callable}</span>${it.state !== 'unknown' && html`<span class="tag">${it.state}</span>`}</div>`,
-      main: html`<h2 class="unseen">What it says it does</h2><p class="text" dir="auto">${textHtml(it.description)}</p><p class="quiet">The words of who offers it${it.verified ? ', whose host names them as its owner' : '; nobody has shown that it is theirs'}.</p>
+      main: html`<h2 class="unseen">What it says it does</h2><p class="text" dir="auto">${textHtml(it.description)}</p><p class="quiet">${offeredBy(it)}</p>
 <h2>What it takes</h2>${schemaOf(it.input_schema, 'what the tool takes')}
 ${it.output_schema !== undefined && html`<h2>What it gives</h2>${schemaOf(it.output_schema, 'what the tool gives')}`}
 <h2>Call it</h2>${callOf(it)}
@@ -49,6 +49,13 @@ ${probe !== undefined && html`<section><h2>The lab</h2><p>${when(probe.at)}: <b>
 <section><h2>Other forms</h2><ul><li><a href="/api/tool?id=${encodeURIComponent(it.id)}">as JSON</a></li>${it.openapi_url !== undefined && html`<li>${linkTo(it.openapi_url, 'its OpenAPI')}</li>`}</ul></section>`,
     })
   },
+}
+
+function offeredBy({ kind, verified }: Tool): string {
+  if (kind === 'builtin') return 'A tool of this board itself.'
+  return verified
+    ? 'The words of who offers it, whose host names them as its owner.'
+    : 'The words of who offers it; nobody has shown that it is theirs.'
 }
 
 function decoded(id: string): string {

@@ -89,5 +89,5 @@ function resultOf(it: Work, shownResult: Html | undefined): Html {
 function recordOf(record: Standing | undefined): Html {
   if (record === undefined) return nothing
   const { accepted, rejected, lapsed, median_hours_to_verdict: hours } = record
-  return html`<span class="quiet">${accepted} accepted, ${rejected} rejected, ${lapsed} lapsed${hours !== undefined && `, verdict in ${hours} h`}</span>`
+  return html`<span class="quiet record">${accepted} accepted, ${rejected} rejected, ${lapsed} lapsed${hours !== undefined && `, verdict in ${hours} h`}</span>`
 }

@@ -31,7 +31,6 @@ afterAll(() => shown?.client.close())
 
 /** Rows of the corpus that are shown. */
 const rowsMax = Number(process.env.PAGE_ROWS ?? 400)
-const toolPaths = ['/tools', '/tools?q=hash', '/tools/broadside:hash']
 const themes = ['light', 'dark'] as const
 const widths = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 900 } } as const
 
@@ -117,7 +116,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   test.each(themes)('axe-core finds nothing wrong on any page, %s', async (colorScheme) => {
     const page = await openPage({ colorScheme, viewport: widths.desktop, bypassCSP: true })
     const wrong: string[] = []
-    for (const path of [...shown.paths, ...toolPaths, '/nowhere']) {
+    for (const path of [...shown.paths, '/nowhere']) {
       await page.goto(board.address + path)
       await page.evaluate(axe)
       const { violations } = await page.evaluate(() =>
@@ -130,22 +129,25 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   })
 
   test.each(Object.entries(widths))(
-    'no page scrolls sideways, and each is kept as a picture, %s',
+    'no page scrolls sideways, each stands in its columns and is kept as a picture, %s',
     async (name, viewport) => {
       if (pictures !== '') mkdirSync(pictures, { recursive: true })
       const wide: string[] = []
       for (const colorScheme of pictures === '' ? (['light'] as const) : themes) {
         const page = await openPage({ colorScheme, viewport })
-        for (const path of [...shown.paths, ...toolPaths, '/nowhere']) {
+        for (const path of [...shown.paths, '/nowhere']) {
           await page.goto(board.address + path)
-          const [scroll, inner] = await page.evaluate(() => {
+          const [scroll, inner, headLeft, contentLeft] = await page.evaluate(() => {
+            type Box = { getBoundingClientRect(): { left: number } }
             const { document, innerWidth } = globalThis as unknown as {
-              document: { documentElement: { scrollWidth: number } }
+              document: { documentElement: { scrollWidth: number }; querySelector(selector: string): Box }
               innerWidth: number
             }
-            return [document.documentElement.scrollWidth, innerWidth] as const
+            const left = (selector: string) => document.querySelector(selector).getBoundingClientRect().left
+            return [document.documentElement.scrollWidth, innerWidth, left('.head'), left('.content')] as const
           })
           if (scroll > inner) wide.push(`${path}: ${scroll} > ${inner}`)
+          if (headLeft !== contentLeft) wide.push(`${path}: the text does not begin below its heading`)
           const file = `${name}-${colorScheme}${path.replace(/[^\w.-]+/g, '-').replace(/[0-9a-f]{32,64}/, 'id')}.png`
           if (pictures !== '') await page.screenshot({ path: join(pictures, file), fullPage: true })
         }

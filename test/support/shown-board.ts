@@ -33,7 +33,11 @@ export type Shown = {
   readonly paths: readonly string[]
 }
 
-type Made = Data & { readonly doc?: { readonly id: string }; readonly blob?: { readonly id: string } }
+type Made = Data & {
+  readonly doc?: { readonly id: string }
+  readonly blob?: { readonly id: string }
+  readonly work?: { readonly id: string }
+}
 
 export async function fillBoard(address: string): Promise<Shown> {
   const client = await Client.of({ address })
@@ -105,6 +109,26 @@ export async function fillBoard(address: string): Promise<Shown> {
       links: ['https://example.invalid/\'"><script>alert(1)</script>'],
     }),
   })
+  const practice = (title: string) => JSON.stringify({ schema: 1, title, simulated: true, capabilities: ['review'] })
+  const offered = await run(ada, {
+    operation: 'work.create',
+    room: 'workshop',
+    text: payloads.join('\n'),
+    amount: 40,
+    data: practice(title),
+  })
+  const work = offered.work!.id
+  await run(bob, { operation: 'work.claim', event_id: work, data: '{"schema":1}' })
+  const result = await say(bob, { reply_to: work, kind: 'result', text: payloads[0] })
+  await run(bob, { operation: 'work.submit', event_id: work, amount: 1, target: result, data: '{"schema":1}' })
+  await run(ada, { operation: 'work.accept', event_id: work, data: '{"schema":1}' })
+  const open = await run(ada, {
+    operation: 'work.create',
+    room: 'workshop',
+    text: 'Say hello.',
+    amount: 7,
+    data: practice('Practice'),
+  })
   await run(ada, { operation: 'room.create', room: 'closed-room', visibility: 'private' })
   const hidden = await say(ada, { room: 'closed-room', text: 'only for members' })
   const { data } = await client.get('/api/identities')
@@ -127,6 +151,14 @@ export async function fillBoard(address: string): Promise<Shown> {
     `/d/${doc!.id}/history`,
     '/i/ada',
     `/i/${eveId}`,
+    '/work',
+    '/work?room=workshop&sort=reward',
+    `/work/${work}`,
+    `/work/${open.work!.id}`,
+    '/tools',
+    '/tools?q=hash',
+    '/tools/broadside:hash',
+    '/tools?subject=s_0123456789abcdef',
     '/log',
     '/search',
     '/search?q=deeper',

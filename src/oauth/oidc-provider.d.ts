@@ -35,6 +35,7 @@ declare module 'oidc-provider' {
   }
   export const errors: {
     readonly InvalidTarget: new (message?: string) => Error
+    readonly InvalidRedirectUri: new (message?: string) => Error
     readonly InvalidGrant: new (message?: string) => Error
   }
 

@@ -65,6 +65,15 @@ export function createProvider(options: ProviderOptions): Provider {
     subjectTypes: ['public'],
     pkce: { required: () => true },
     rotateRefreshToken: true,
+    // A sign-in stands for itself: what a browser remembers is gone after minutes.
+    expiresWithSession: () => Promise.resolve(false),
+    extraClientMetadata: {
+      properties: ['broadside_redirects'],
+      validator: (_ctx: unknown, _name: string, _value: unknown, given: { redirect_uris?: readonly string[] }) => {
+        if (given.redirect_uris?.some(isPlainRedirect) === true)
+          throw new errors.InvalidRedirectUri('redirect_uris over plain http must be of this device')
+      },
+    },
     issueRefreshToken: () => Promise.resolve(true),
     findAccount: (_ctx: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
     loadExistingGrant: (ctx: { oidc: { result?: { consent?: { grantId?: string } }; provider: Provider } }) => {
@@ -142,6 +151,13 @@ export function createProvider(options: ProviderOptions): Provider {
   provider.on('grant.revoked', (_ctx, grantId) => options.revoked(grantId))
   provider.on('server_error', (_ctx, error) => options.fault(error))
   return provider
+}
+
+/** A code that travels unencrypted to another machine can be read on its way. */
+function isPlainRedirect(uri: string): boolean {
+  if (!URL.canParse(uri)) return false
+  const { protocol, hostname } = new URL(uri)
+  return protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(hostname)
 }
 
 /** What a client says of itself at its own address, by the guarded way out. */

@@ -1,0 +1,288 @@
+import { randomBytes, sign } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { opensslSigner } from '../../src/cli/sign.ts'
+import { privateKeyOf } from '../../storage/ed25519.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client } from '../support/client.ts'
+import { call, OauthClient, redirectUri, type Tokens } from '../support/oauth-client.ts'
+import { answer, begin, type Interaction } from '../support/sign-in.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+
+const directory = boardDirectory()
+let board: Awaited<ReturnType<typeof startBoard>>
+let client: Client
+const start = async (): Promise<void> => {
+  board = await startBoard({ directory, ...(board === undefined ? {} : { port: board.port }) })
+  client = await Client.of(board)
+}
+beforeAll(start)
+
+const fresh = () => opensslSigner(randomBytes(32))
+const whoami = (token: string) => call(board.address, 'whoami', {}, token)
+const keysFile = () => readFileSync(join(directory, 'sign-in.keys'))
+const claims = (token: string) =>
+  JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as Record<string, string>
+
+async function client1(): Promise<OauthClient> {
+  const made = new OauthClient(board.address)
+  await made.register()
+  return made
+}
+
+describe('what a client reads first', () => {
+  test('the protected resource, at both addresses, and the server, with PKCE S256, iss and metadata documents', async () => {
+    for (const path of ['', '/mcp']) {
+      const found = await (await fetch(`${board.address}/.well-known/oauth-protected-resource${path}`)).json()
+      expect(found).toMatchObject({ resource: `${board.address}/mcp`, authorization_servers: [board.address] })
+      expect((found as { scopes_supported: string[] }).scopes_supported).not.toContain('offline_access')
+    }
+    for (const name of ['oauth-authorization-server', 'openid-configuration']) {
+      expect(await (await fetch(`${board.address}/.well-known/${name}`)).json()).toMatchObject({
+        issuer: board.address,
+        code_challenge_methods_supported: ['S256'],
+        response_types_supported: ['code'],
+        token_endpoint_auth_methods_supported: ['none'],
+        client_id_metadata_document_supported: true,
+        authorization_response_iss_parameter_supported: true,
+        registration_endpoint: `${board.address}/oauth/register`,
+        revocation_endpoint: `${board.address}/oauth/revoke`,
+      })
+    }
+  })
+
+  test('a client with another host to go back to than its own, or none, is not registered', async () => {
+    for (const redirect_uris of [[], ['javascript:alert(1)'], ['http://evil.example/cb'], ['https://a.example/#x']]) {
+      const made = new OauthClient(board.address)
+      expect(await made.register({ redirect_uris, application_type: 'web' }), String(redirect_uris)).toMatchObject({
+        status: 400,
+      })
+    }
+  })
+})
+
+describe('a sign-in', () => {
+  test('is one signature over the bytes of a delegation.create that name the client, its host and what it may do', async () => {
+    const oauth = await client1()
+    const signer = fresh()
+    const begun = (await begin(oauth.authorize().url, signer.publicKey)) as Interaction
+    const { command, service } = JSON.parse(String(begun.body.challenge)) as {
+      command: Record<string, string>
+      service: string
+    }
+    expect(service).toBe(client.serviceId)
+    expect(command).toMatchObject({ operation: 'delegation.create', public_key: signer.publicKey, ttl: 2_592_000 })
+    expect(begun.url.pathname).toContain(command.nonce)
+    expect(JSON.parse(command.data!)).toEqual({
+      schema: 1,
+      scopes: ['board:read', 'board:post', 'board:work', 'events:subscribe'],
+      label: 'a test',
+      client_id: oauth.id,
+      redirect_host: '127.0.0.1:3999',
+    })
+    const { code, verifier, back } = await oauth.code(signer)
+    expect(back.searchParams.get('iss')).toBe(board.address)
+    expect(back.searchParams.get('state')).toBe('s1')
+    const tokens = (await oauth.exchange(code, verifier)).body as unknown as Tokens & { expires_in: number }
+    expect(tokens.expires_in).toBe(3_600)
+    expect(claims(tokens.access_token)).toMatchObject({
+      sub: signer.id,
+      aud: `${board.address}/mcp`,
+      iss: board.address,
+    })
+    expect((await whoami(tokens.access_token)).result.structuredContent).toMatchObject({ identity: signer.id })
+    const { data } = await client.command(signer, { operation: 'delegation.list' })
+    expect((data as { delegations?: object[] }).delegations).toMatchObject([{ client_id: oauth.id, label: 'a test' }])
+  })
+
+  test('shows people who asks and where they are sent back to, and nothing of it is markup', async () => {
+    const oauth = new OauthClient(board.address)
+    await oauth.register({ client_name: '<img src=x onerror=alert(1)>\u202e' })
+    const begun = (await begin(oauth.authorize().url)) as Interaction
+    const page = await begun.jar.fetch(begun.url)
+    const text = await page.text()
+    expect(text).toContain('127.0.0.1:3999')
+    expect(text).not.toContain('<img src=x')
+    expect(text).not.toContain('\u202e')
+    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
+    expect(page.headers.get('cache-control')).toBe('no-store')
+  })
+
+  test('takes no other signature, no other browser and no second answer that differs; it can be declined', async () => {
+    const oauth = await client1()
+    const signer = fresh()
+    const begun = (await begin(oauth.authorize().url, signer.publicKey)) as Interaction
+    const wrong = fresh()
+      .sign(Buffer.from(String(begun.body.challenge)))
+      .toString('base64url')
+    expect((await answer(begun, { public_key: signer.publicKey, signature: wrong })).status).toBe(400)
+    expect((await answer(begun, { public_key: fresh().publicKey, signature: wrong })).status).toBe(400)
+    const elsewhere = await fetch(begun.url, { headers: { accept: 'application/json' } })
+    expect([elsewhere.status, ((await elsewhere.json()) as { error: string }).error]).toEqual([400, 'invalid_request'])
+    const declined = (await (await answer(begun, { deny: true })).json()) as { location: string }
+    const back = await begun.jar.fetch(new URL(declined.location))
+    expect(new URL(back.headers.get('location')!).searchParams.get('error')).toBe('access_denied')
+    expect(keysFile().every((byte) => byte === 0)).toBe(false)
+  })
+
+  test('leaves its key in one file that nobody else reads, and nothing of it elsewhere', async () => {
+    const oauth = await client1()
+    const { access_token, refresh_token } = await oauth.signedIn(fresh())
+    const { delegation } = claims(access_token)
+    const bytes = keysFile()
+    expect(statSync(join(directory, 'sign-in.keys')).mode & 0o777).toBe(0o600)
+    const at = bytes.indexOf(Buffer.from(delegation!, 'hex'))
+    const seed = bytes.subarray(at + 16, at + 48)
+    const journal = readFileSync(join(directory, 'shard-00', '00000000000000000001.log'))
+    expect(journal.includes(seed)).toBe(false)
+    expect(journal.includes(refresh_token)).toBe(false)
+    // The key is a real one.
+    expect(sign(null, Buffer.from('x'), privateKeyOf(seed))).toHaveLength(64)
+  })
+})
+
+describe('abuse', () => {
+  test('PKCE: plain and none are refused, and so is another verifier', async () => {
+    const oauth = await client1()
+    for (const more of [{ code_challenge_method: 'plain' }, { code_challenge: null, code_challenge_method: null }]) {
+      const refused = await begin(oauth.authorize(more).url)
+      const location = (refused as Response).headers.get('location')!
+      expect(new URL(location).searchParams.get('error')).toBe('invalid_request')
+    }
+    const { code } = await oauth.code(fresh())
+    expect(await oauth.exchange(code, 'x'.repeat(43))).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+  })
+
+  test('redirects: nothing but the registered address, on any loopback port', async () => {
+    const oauth = await client1()
+    for (const redirect_uri of [
+      `${redirectUri}/more`,
+      `${redirectUri}?x=1`,
+      'http://127.0.0.1.evil.example:3999/callback',
+      'https://127.0.0.1:3999/callback',
+      'http://localhost:3999/callback',
+    ]) {
+      const refused = (await begin(oauth.authorize({ redirect_uri }).url)) as Response
+      expect([redirect_uri, refused.status, refused.headers.get('location')]).toEqual([redirect_uri, 400, null])
+    }
+    expect(await begin(oauth.authorize({ redirect_uri: 'http://127.0.0.1:4001/callback' }).url)).toHaveProperty('jar')
+  })
+
+  test('resource: a token is for this board alone', async () => {
+    const oauth = await client1()
+    const refused = (await begin(oauth.authorize({ resource: 'https://else.example/mcp' }).url)) as Response
+    expect(new URL(refused.headers.get('location')!).searchParams.get('error')).toBe('invalid_target')
+    const { code, verifier } = await oauth.code(fresh())
+    const body = await oauth.exchange(code, verifier, { resource: 'https://else.example/mcp' })
+    expect(body).toMatchObject({ status: 400, body: { error: 'invalid_target' } })
+  })
+
+  test('a code is used once; its second use ends what came of the first', async () => {
+    const oauth = await client1()
+    const { code, verifier } = await oauth.code(fresh())
+    const { access_token } = (await oauth.exchange(code, verifier)).body as unknown as Tokens
+    expect((await whoami(access_token)).status).toBe(200)
+    expect(await oauth.exchange(code, verifier)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    await vi.waitFor(async () => expect((await whoami(access_token)).status).toBe(401))
+  })
+
+  test('a code of one client is worth nothing to another', async () => {
+    const [oauth, other] = [await client1(), await client1()]
+    const { code, verifier } = await oauth.code(fresh())
+    expect(await other.exchange(code, verifier)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+  })
+
+  test('a refresh token is used once; its second use ends the whole sign-in, also of two at a time', async () => {
+    const oauth = await client1()
+    const first = await oauth.signedIn(fresh())
+    const second = (await oauth.refresh(first.refresh_token)).body as unknown as Tokens
+    expect(second.refresh_token).not.toBe(first.refresh_token)
+    expect((await whoami(second.access_token)).status).toBe(200)
+    expect(await oauth.refresh(first.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    expect(await oauth.refresh(second.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    await vi.waitFor(async () => expect((await whoami(second.access_token)).status).toBe(401))
+    const again = await oauth.signedIn(fresh())
+    const both = await Promise.all([oauth.refresh(again.refresh_token), oauth.refresh(again.refresh_token)])
+    expect(both.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
+  })
+
+  test('a refresh token of one client, or for more than was granted, is refused', async () => {
+    const [oauth, other] = [await client1(), await client1()]
+    const { refresh_token } = await oauth.signedIn(fresh(), { scope: 'board:read' })
+    expect(await other.refresh(refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    const more = await oauth.refresh(refresh_token, { scope: 'board:read board:moderate' })
+    expect(more).toMatchObject({ status: 400, body: { error: 'invalid_scope' } })
+  })
+
+  test('tokens of others, changed ones, ones in the query and none at all open nothing', async () => {
+    const oauth = await client1()
+    const { access_token, refresh_token } = await oauth.signedIn(fresh())
+    const [head, body, signature] = access_token.split('.')
+    const claim = (changes: object) =>
+      Buffer.from(JSON.stringify({ ...claims(access_token), ...changes })).toString('base64url')
+    const none = Buffer.from(JSON.stringify({ alg: 'none', typ: 'at+jwt' })).toString('base64url')
+    const other = privateKeyOf(randomBytes(32))
+    const forged = `${head}.${claim({ aud: 'https://else.example/mcp' })}`
+    const tokens = [
+      `${head}.${claim({ sub: 'f'.repeat(64) })}.${signature}`,
+      `${none}.${body}.`,
+      `${forged}.${sign(null, Buffer.from(forged), other).toString('base64url')}`,
+      refresh_token,
+      'x',
+    ]
+    for (const token of tokens) expect((await whoami(token)).status).toBe(401)
+    const query = await fetch(`${board.address}/mcp?access_token=${access_token}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'whoami' } }),
+    })
+    expect(query.status).toBe(401)
+  })
+})
+
+describe('an end', () => {
+  test('of the delegation ends access and refresh within a second, and the key is written over', async () => {
+    const oauth = await client1()
+    const signer = fresh()
+    const { access_token, refresh_token } = await oauth.signedIn(signer)
+    const { delegation } = claims(access_token)
+    expect(keysFile().includes(Buffer.from(delegation!, 'hex'))).toBe(true)
+    expect(await client.command(signer, { operation: 'delegation.revoke', target: delegation! })).toMatchObject({
+      status: 200,
+    })
+    expect((await whoami(access_token)).status).toBe(401)
+    expect((await call(board.address, 'rooms_list', {}, access_token)).status).toBe(401)
+    expect(await oauth.refresh(refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    expect(keysFile().includes(Buffer.from(delegation!, 'hex'))).toBe(false)
+  })
+
+  test('by logging out at the client erases the key too', async () => {
+    const oauth = await client1()
+    const { access_token, refresh_token } = await oauth.signedIn(fresh())
+    expect(await oauth.form('/oauth/revoke', { token: refresh_token, client_id: oauth.id })).toMatchObject({
+      status: 200,
+    })
+    await vi.waitFor(async () => expect((await whoami(access_token)).status).toBe(401))
+    expect(keysFile().includes(Buffer.from(claims(access_token).delegation!, 'hex'))).toBe(false)
+  })
+
+  test('of the process is none: tokens, codes used and clients are what they were after a kill', async () => {
+    const oauth = await client1()
+    const signer = fresh()
+    const { code, verifier } = await oauth.code(signer)
+    const { access_token, refresh_token } = (await oauth.exchange(code, verifier)).body as unknown as Tokens
+    const unused = await oauth.code(signer)
+    await board.kill()
+    await start()
+    expect((await whoami(access_token)).result.structuredContent).toMatchObject({ identity: signer.id })
+    expect((await oauth.refresh(refresh_token)).status).toBe(200)
+    expect((await oauth.exchange(unused.code, unused.verifier)).status).toBe(200)
+    expect(await oauth.exchange(unused.code, unused.verifier)).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_grant' },
+    })
+    expect((await whoami(access_token)).status).toBe(200)
+  })
+})

@@ -1,0 +1,134 @@
+/** An OAuth client by hand: registers, asks for a code with PKCE, exchanges it. Shows every answer as it came. */
+import { createHash, randomBytes } from 'node:crypto'
+import type { Signer } from '../../src/cli/sign.ts'
+import { signIn } from './sign-in.ts'
+
+export type Tokens = { readonly access_token: string; readonly refresh_token: string; readonly scope: string }
+export type Json = Record<string, unknown>
+export type Told = { readonly status: number; readonly body: Json; readonly headers: Headers }
+
+export const redirectUri = 'http://127.0.0.1:3999/callback'
+
+const told = async (response: Response): Promise<Told> => ({
+  status: response.status,
+  body: (await response.json().catch(() => ({}))) as Json,
+  headers: response.headers,
+})
+
+export class OauthClient {
+  readonly board: string
+  id = ''
+
+  constructor(board: string) {
+    this.board = board
+  }
+
+  async register(more: Json = {}): Promise<Told> {
+    const answer = await this.post('/oauth/register', {
+      client_name: 'a test',
+      redirect_uris: [redirectUri],
+      application_type: 'native',
+      ...more,
+    })
+    this.id = String(answer.body.client_id)
+    return answer
+  }
+
+  /** The address that a user is sent to, and the verifier behind it. `more`: null leaves a parameter out. */
+  authorize(more: Readonly<Record<string, string | null>> = {}): { url: URL; verifier: string } {
+    const verifier = randomBytes(32).toString('base64url')
+    const url = new URL('/oauth/authorize', this.board)
+    const parameters = {
+      response_type: 'code',
+      client_id: this.id,
+      redirect_uri: redirectUri,
+      state: 's1',
+      scope: 'board:read board:post board:work events:subscribe',
+      resource: `${this.board}/mcp`,
+      code_challenge_method: 'S256',
+      code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+      ...more,
+    }
+    for (const [name, value] of Object.entries(parameters)) if (value !== null) url.searchParams.set(name, value)
+    return { url, verifier }
+  }
+
+  async code(
+    signer: Signer,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<{ code: string; verifier: string; back: URL }> {
+    const { url, verifier } = this.authorize(more)
+    const back = await signIn(url, signer)
+    return { code: back.searchParams.get('code')!, verifier, back }
+  }
+
+  exchange(code: string, verifier: string, more: Readonly<Record<string, string>> = {}): Promise<Told> {
+    return this.form('/oauth/token', {
+      grant_type: 'authorization_code',
+      client_id: this.id,
+      code,
+      code_verifier: verifier,
+      redirect_uri: redirectUri,
+      resource: `${this.board}/mcp`,
+      ...more,
+    })
+  }
+
+  refresh(token: string, more: Readonly<Record<string, string>> = {}): Promise<Told> {
+    return this.form('/oauth/token', { grant_type: 'refresh_token', client_id: this.id, refresh_token: token, ...more })
+  }
+
+  /** Everything at once. */
+  async signedIn(signer: Signer, more: Readonly<Record<string, string>> = {}): Promise<Tokens> {
+    if (this.id === '') await this.register()
+    const { code, verifier } = await this.code(signer, more)
+    return (await this.exchange(code, verifier)).body as unknown as Tokens
+  }
+
+  async form(path: string, fields: Readonly<Record<string, string>>): Promise<Told> {
+    return told(await fetch(new URL(path, this.board), { method: 'POST', body: new URLSearchParams(fields) }))
+  }
+
+  async post(path: string, body: Json): Promise<Told> {
+    const headers = { 'content-type': 'application/json' }
+    return told(await fetch(new URL(path, this.board), { method: 'POST', headers, body: JSON.stringify(body) }))
+  }
+}
+
+const envelope = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+}
+
+/** One request of protocol 2026-07-28. `headers`: in place of what belongs there, null leaves one out. */
+export async function rpc(
+  board: string,
+  method: string,
+  params: Json = {},
+  { token, headers = {} }: { token?: string; headers?: Readonly<Record<string, string | null>> } = {},
+): Promise<Told & { readonly result: Json; readonly error: { code: number; message: string; data?: Json } }> {
+  const named =
+    typeof params.name === 'string'
+      ? { 'mcp-name': params.name }
+      : typeof params.uri === 'string'
+        ? { 'mcp-name': params.uri }
+        : {}
+  const all: Record<string, string | null> = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': method,
+    ...named,
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...headers,
+  }
+  const sent = Object.entries(all).filter((each): each is [string, string] => each[1] !== null)
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { _meta: envelope, ...params } })
+  const answer = await told(await fetch(`${board}/mcp`, { method: 'POST', headers: sent, body }))
+  const { result = {}, error = {} } = answer.body as { result?: Json; error?: Json }
+  return { ...answer, result, error: error as { code: number; message: string } }
+}
+
+/** A tool call of protocol 2026-07-28. */
+export const call = (board: string, name: string, args: Json = {}, token?: string) =>
+  rpc(board, 'tools/call', { name, arguments: args }, token === undefined ? {} : { token })

@@ -3,6 +3,7 @@
  * does not; the clock jumps; the board is packed and restored, replayed, and moved into another recovery epoch.
  */
 import { expect } from 'vitest'
+import type { Step } from '../../../actors/market/letters.ts'
 import type { Work } from '../../../actors/market/work.ts'
 import { State } from '../../../actors/state.ts'
 import { expectLog, Laws, works } from './laws.ts'
@@ -19,7 +20,12 @@ function randomOf(seed: number): () => number {
   }
 }
 
-export type Walked = { readonly done: ReadonlyMap<string, number>; readonly refused: ReadonlyMap<string, number> }
+export type Walked = {
+  /** Rows of the table that were taken. */
+  readonly rows: ReadonlySet<string>
+  readonly done: ReadonlyMap<string, number>
+  readonly refused: ReadonlyMap<string, number>
+}
 
 export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walked {
   const town = new Town()
@@ -113,7 +119,15 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
         () => random() < 0.2 && say('work.accept', requester!),
         () => observe(work),
       ],
-      recovery_required: [],
+      recovery_required: [
+        () => say('work.renew', worker!, { amount, ttl: pick([900, day]) }),
+        () =>
+          say('work.submit', worker!, {
+            amount,
+            bound: { ...bound, ...(now.result === null ? {} : { id: now.result.id }) },
+          }),
+        () => random() < 0.3 && say('work.accept', requester!),
+      ],
     }
     const anything = Object.values(deeds).flat()
     const usual = deeds[now.state] ?? anything
@@ -196,5 +210,14 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
     }
   }
   forget()
-  return { done, refused }
+  return { done, refused, rows: rowsOf(town) }
+}
+
+function rowsOf({ written }: Town): Set<string> {
+  const rows = new Set<string>()
+  for (const { record } of written) {
+    const { steps = [] } = ((record as { facts?: unknown }).facts ?? {}) as { steps?: readonly Step[] }
+    for (const { transition } of steps) rows.add(transition)
+  }
+  return rows
 }

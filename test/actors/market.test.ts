@@ -1,0 +1,315 @@
+/** Works and credits as people would put it: what is paid when, who may do what, and what time does by itself. */
+import { describe, expect, test } from 'vitest'
+import { balanceOf } from '../../actors/market/balance.ts'
+import { transitions } from '../../actors/market/table.ts'
+import { boundOf, day, hour, inRoom, moderator, type Person, type Said, someone, Town } from '../support/market/town.ts'
+
+const [ada, bob, eve, judge] = ['ada', 'bob', 'eve', 'judge'].map(someone) as [Person, Person, Person, Person]
+
+function town(): Town {
+  const made = new Town()
+  made.begin()
+  for (const each of [ada, bob, eve]) made.grant(each, 1_000)
+  return made
+}
+
+/** A work of 100 credits, at a state that a worker brought it to. */
+function at(state: 'open' | 'claimed' | 'submitted' | 'revision' | 'rejected' | 'disputed', more = {}) {
+  const t = town()
+  const work = t.work(ada, 100, more)
+  const to = ['open', 'claimed', 'submitted', 'rejected', 'disputed'].indexOf(
+    state === 'revision' ? 'submitted' : state,
+  )
+  if (to >= 1) t.claim(bob, work)
+  if (to >= 2) t.submit(bob, work, 1)
+  if (state === 'revision') t.about('work.revise', ada, work, { reason: 'more' })
+  if (to >= 3) t.about('work.reject', ada, work, { reason: 'it is not what was asked for' })
+  if (to >= 4) t.about('work.dispute', bob, work, { amount: 1, reason: 'it is' })
+  expect(t.at(work).state).toBe(state)
+  return { t, work, has: (who: Person) => balanceOf(t.market, `user:${who.id}`, t.now) }
+}
+
+test('a reward of 100 costs 101 while it is held, and pays 100 and a fee of 1 when the result is accepted', () => {
+  const { t, work, has } = at('submitted')
+  expect(has(ada)).toMatchObject({ available: 899, held: 101 })
+  t.about('work.accept', ada, work)
+  expect([has(ada), has(bob)]).toMatchObject([{ available: 899, held: 0 }, { available: 1_100 }])
+  expect(t.market.ledger.account('fees').posted).toBe(1)
+  expect(t.at(work)).toMatchObject({ state: 'accepted', reward_state: 'paid', reward_reason: 'accepted', fence: 1 })
+})
+
+test('a ruling of 33 percent over 100 pays 33, no fee of the 1 that was held, and gives the rest back', () => {
+  const { t, work, has } = at('disputed')
+  expect(has(bob)).toMatchObject({ available: 990, held: 10 })
+  t.about('work.rule', judge, work, { percent: 33, reason: 'a third', standing: moderator })
+  expect([has(ada).available, has(bob)]).toEqual([967, { available: 1_033, held: 0, simulated: { held: 0 } }])
+  expect(t.at(work)).toMatchObject({ state: 'split', reward_state: 'split', percent: 33 })
+})
+
+test('the bond of a dispute goes to fees when nothing is won, and comes back with anything', () => {
+  for (const [percent, bond] of [
+    [0, 0],
+    [1, 10],
+    [100, 10],
+  ] as const) {
+    const { t, work, has } = at('disputed')
+    t.about('work.rule', judge, work, { percent, reason: 'so', standing: moderator })
+    expect(has(bob).available).toBe(990 + bond + percent)
+  }
+})
+
+test('of a hundred who race for a work one gets it, and only his fence opens anything', () => {
+  const { t, work } = at('open')
+  const racers = Array.from({ length: 100 }, (_, n) => someone(`racer ${n}`))
+  const outcomes = racers.map((racer) => t.claim(racer, work).refusal?.code)
+  expect(outcomes.filter((code) => code === undefined)).toHaveLength(1)
+  expect(outcomes.filter((code) => code === 'wrong_state')).toHaveLength(99)
+  expect(t.at(work)).toMatchObject({ worker: racers[0]!.id, fence: 1 })
+  const before = JSON.stringify(t.at(work))
+  for (const op of ['work.renew', 'work.release', 'work.dispute', 'work.concede'])
+    for (const amount of [1, 2, 99])
+      expect(t.about(op, racers[1]!, work, { amount }).refusal?.code).toBe(amount === 1 ? 'forbidden' : 'stale_fence')
+  expect(t.submit(racers[1]!, work, 1).refusal?.code).toBe('forbidden')
+  expect(JSON.stringify(t.at(work))).toBe(before)
+})
+
+test('who wakes up after his claim has run out changes nothing, by whatever operation, though he knows the newest fence', () => {
+  const { t, work } = at('claimed')
+  t.now += day + 1
+  t.claim(eve, work)
+  const before = JSON.stringify(t.at(work))
+  const ops = ['work.renew', 'work.release', 'work.submit', 'work.dispute', 'work.concede']
+  for (const op of ops) {
+    const said = { amount: 1, bound: boundOf(bob, work, 'late'), reason: 'mine' }
+    expect(t.about(op, bob, work, said).refusal?.code).toBe('stale_fence')
+    expect(t.about(op, bob, work, { ...said, amount: 2 }).refusal?.code).toBe('forbidden')
+  }
+  for (const op of [
+    'work.accept',
+    'work.revise',
+    'work.reject',
+    'work.cancel',
+    'work.raise',
+    'work.reopen',
+    'work.edit',
+  ])
+    expect(t.about(op, bob, work, { amount: 1 }).refusal?.code).toMatch(/^(forbidden|not_the_reviewer)$/)
+  expect(t.claim(bob, work).refusal?.code).toBe('wrong_state')
+  expect(JSON.stringify(t.at(work))).toBe(before)
+  expect(t.at(work)).toMatchObject({ worker: eve.id, fence: 2 })
+})
+
+describe('time takes effect when it is due, whoever notices it and when', () => {
+  const other = { reviewer: judge.id, reviewer_key: 'k' }
+  const missing = { event: 'result', change: 'redacted', by: 'author', n: 1 }
+  const cases: readonly [
+    row: string,
+    state: Parameters<typeof at>[0],
+    after: number,
+    becomes: string,
+    more?: Said,
+    said?: Said,
+  ][] = [
+    ['expire', 'open', 7 * day, 'expired'],
+    ['lapse', 'claimed', day, 'open'],
+    ['silence', 'submitted', 3 * day, 'accepted'],
+    ['silence_disputed', 'submitted', 3 * day, 'disputed', {}, missing],
+    ['revision_lapse', 'revision', day, 'rejected'],
+    ['undisputed', 'rejected', 2 * day, 'refunded'],
+    ['unruled_split', 'disputed', 7 * day, 'split'],
+    ['unruled', 'disputed', 7 * day, 'refunded', other],
+  ]
+  test.each(cases)('%s', (row, state, after, becomes, more = {}, said) => {
+    const reviewed = Object.keys(more).length > 0
+    const made = reviewed ? undefined : at(state)
+    const t = made?.t ?? town()
+    const work = made?.work ?? t.work(ada, 100, more)
+    if (reviewed) {
+      t.claim(bob, work)
+      t.submit(bob, work, 1)
+      t.about('work.reject', judge, work, { reason: 'it is not what was asked for' })
+      t.about('work.dispute', bob, work, { amount: 1, reason: 'it is' })
+    }
+    if (said !== undefined) t.house('work.observe', { work, ...said })
+    const begun = t.now
+    t.now = begun + after - 1
+    expect(t.at(work).state).toBe(state)
+    expect(t.tick().reply).toMatchObject({ written: 0, next: begun + after })
+    t.now = begun + after + 12_345
+    expect([t.market.find(work)!.state, t.at(work).state, t.at(work).updated_at]).toEqual([
+      state,
+      becomes,
+      begun + after,
+    ])
+    expect(t.tick().reply).toMatchObject({ written: 1 })
+    const written = t.market.find(work)!
+    expect([written.state, written.updated_at]).toEqual([becomes, begun + after])
+    const row_ = transitions.find(({ name }) => name === row)!
+    expect([row_.on, row_.to]).toEqual(['timeout', becomes])
+  })
+
+  test('a rejected work that is wished open again opens on the same hold, and expires at its deadline', () => {
+    const { t, work, has } = at('rejected')
+    t.about('work.reopen', ada, work)
+    t.now += 2 * day
+    expect(t.at(work)).toMatchObject({ state: 'open', fence: 0, worker: '', reward_state: 'held' })
+    expect(has(ada).held).toBe(101)
+    // Two timeouts one after the other, noticed together.
+    t.now += 30 * day
+    expect(t.at(work)).toMatchObject({ state: 'expired', updated_at: t.at(work).deadline })
+    t.tick()
+    expect(t.market.find(work)!.places).toHaveLength(7)
+    expect(has(ada)).toMatchObject({ available: 1_000, held: 0 })
+  })
+
+  test('a command finds the works of its signer as time has left them: what was refunded can be spent', () => {
+    const t = town()
+    const first = t.work(ada, 900)
+    expect(t.reserve(ada, 900).refusal?.code).toBe('insufficient_credits')
+    t.now += 7 * day
+    expect(t.reserve(ada, 900).refusal).toBeUndefined()
+    expect(t.market.find(first)!.state).toBe('expired')
+  })
+})
+
+describe('after a backup was restored', () => {
+  function restored(state: 'claimed' | 'submitted' | 'revision') {
+    const made = at(state)
+    made.t.generation = '2'.repeat(32)
+    made.t.begin()
+    return made
+  }
+
+  test('what was in flight waits for its worker, and no other clock runs', () => {
+    const { t, work } = restored('submitted')
+    t.now += 2 * day
+    const early = t.about('work.reject', ada, work, { reason: 'it is not what was asked for' })
+    expect(early.refusal).toMatchObject({ code: 'wrong_state', message: expect.stringContaining('recovery_required') })
+    const other = boundOf(bob, work, 'another')
+    expect(t.about('work.submit', bob, work, { amount: 1, bound: other }).refusal?.code).toBe('conflict')
+    expect(t.submit(bob, work, 1).refusal).toBeUndefined()
+    expect(t.at(work)).toMatchObject({ state: 'submitted', generation: t.generation, review_due: t.now + 3 * day })
+  })
+
+  test.each([
+    ['claimed', 'open'],
+    ['revision', 'rejected'],
+    ['submitted', 'disputed'],
+  ] as const)('%s becomes %s when nobody confirms it for 72 hours', (state, becomes) => {
+    const { t, work } = restored(state)
+    t.now += 3 * day - 1
+    expect(t.market.find(work)!.state).toBe(state)
+    expect(t.market.settled(t.market.find(work)!, t.now).steps).toEqual([])
+    t.now += 1
+    expect(t.at(work).state).toBe(becomes)
+  })
+
+  test('a claim is confirmed by renewing it, under the same fence', () => {
+    const { t, work } = restored('claimed')
+    t.now += hour
+    expect(t.about('work.renew', bob, work, { amount: 1, ttl: hour }).refusal).toBeUndefined()
+    expect(t.at(work)).toMatchObject({ state: 'claimed', fence: 1, claim_expires_at: t.now + hour, renewals: 0 })
+  })
+})
+
+test('what a moderator takes away counts as it was submitted: silence still pays, and the requester may accept', () => {
+  const { t, work } = at('submitted')
+  t.house('work.observe', { work, n: 1, event: 'result', change: 'hidden', by: 'other' })
+  t.house('work.observe', { work, n: 2, event: 'result', change: 'redacted', by: 'other' })
+  expect(t.at(work).result).toMatchObject({ available: false, missing: false })
+  t.now += 3 * day
+  expect(t.at(work)).toMatchObject({ state: 'accepted', reward_reason: 'reviewer_silent' })
+})
+
+test('a result that its worker changed is accepted only by its hash as it is now', () => {
+  const { t, work } = at('submitted')
+  const { sha256 } = boundOf(bob, work, 'other')
+  t.house('work.observe', { work, n: 1, event: 'result', change: 'edited', by: 'author', sha256 })
+  expect(t.about('work.accept', ada, work).refusal?.code).toBe('conflict')
+  expect(t.about('work.accept', ada, work, { accept_changed: true }).refusal?.code).toBe('conflict')
+  expect(t.about('work.accept', ada, work, { accept_changed: true, result_sha256: sha256 }).refusal).toBeUndefined()
+})
+
+test('an open work whose request a moderator has redacted is cancelled; one that is claimed runs on', () => {
+  for (const [state, becomes] of [
+    ['open', 'cancelled'],
+    ['claimed', 'claimed'],
+  ] as const) {
+    const { t, work } = at(state)
+    t.house('work.observe', { work, n: 1, event: 'request', change: 'redacted', by: 'other' })
+    expect(t.at(work).state).toBe(becomes)
+  }
+})
+
+test('practice costs nothing: its credits are made for it and are gone behind it, and it counts for nobody', () => {
+  const poor = someone('poor')
+  const t = town()
+  const work = t.work(poor, 5_000, { simulated: true })
+  expect(balanceOf(t.market, `user:${poor.id}`, t.now)).toEqual({ available: 0, held: 0, simulated: { held: 5_050 } })
+  t.claim(bob, work)
+  t.submit(bob, work, 1)
+  t.about('work.accept', poor, work)
+  expect(t.available(bob)).toBe(1_000)
+  for (const each of [poor, bob]) expect(t.available(each, 2)).toBe(0)
+  expect(t.market.isNewcomer(bob.id)).toBe(true)
+  expect(t.log.some(({ event }) => event === work)).toBe(false)
+})
+
+test('a work for newcomers is for who had nothing accepted, one at a time', () => {
+  const t = town()
+  const works = [0, 1, 2].map(() => t.work(ada, 10, { eligibility: 'first_work' })) as [string, string, string]
+  t.claim(bob, works[0])
+  expect(t.claim(bob, works[1]).refusal?.code).toBe('not_eligible')
+  t.submit(bob, works[0], 1)
+  t.about('work.accept', ada, works[0])
+  expect(t.claim(bob, works[2]).refusal?.code).toBe('not_eligible')
+  expect(t.claim(eve, works[2]).refusal).toBeUndefined()
+})
+
+test('somebody who lets claims run out waits an hour, and after two of one work it is not for him', () => {
+  const { t, work } = at('claimed')
+  t.now += day
+  expect(t.claim(bob, work).refusal).toMatchObject({ code: 'rate_limited', retryAfter: hour })
+  t.now += hour
+  expect(t.claim(bob, work).refusal).toBeUndefined()
+  t.now += day + hour
+  expect(t.claim(bob, work).refusal?.code).toBe('not_eligible')
+})
+
+test('a welcome is given once, ten a day to one network, and so many on a board', () => {
+  const t = town()
+  const give = (n: number, network: string, board_max = 1_000) =>
+    t.house('credit.welcome', { identity: someone(`new ${n}`).id, network, amount: 100, network_max: 10, board_max })
+      .reply
+  for (let n = 0; n < 10; n++) expect(give(n, 'a')).toEqual({ given: 100, why: '' })
+  expect([give(0, 'b'), give(10, 'a')]).toEqual([
+    { given: 0, why: 'already' },
+    { given: 0, why: 'network' },
+  ])
+  t.now += day
+  expect([give(10, 'a'), give(11, 'a', 11)]).toEqual([
+    { given: 100, why: '' },
+    { given: 0, why: 'board' },
+  ])
+})
+
+test('reviews are rewarded once for each who wrote one, five of a subject, while the pool has it', () => {
+  const t = new Town()
+  t.begin(600)
+  const review = (subject: string, n: number) =>
+    t.house('credit.reward', { subject, reviewer: someone(`critic ${n}`).id, amount: 100, subject_max: 5 }).reply.why
+  expect([review('s', 0), review('s', 0)]).toEqual(['', 'already'])
+  expect([1, 2, 3, 4, 5].map((n) => review('s', n))).toEqual(['', '', '', '', 'subject'])
+  expect([review('t', 0), review('t', 1)]).toEqual(['', 'empty'])
+})
+
+test('while a request is edited nobody claims the work, and a claim names the version it has read', () => {
+  const { t, work } = at('open')
+  t.about('work.edit', ada, work)
+  expect(t.claim(bob, work).refusal?.code).toBe('conflict')
+  const { editing } = t.market.find(work)!
+  t.house('work.edited', { work, generation: t.generation, edit: editing, taken: true })
+  expect(t.claim(bob, work, { version_id: work }).refusal?.code).toBe('conflict')
+  expect(t.claim(bob, work, { version_id: editing, standing: inRoom }).refusal).toBeUndefined()
+  expect(t.at(work)).toMatchObject({ version: editing, versions: 2, pinned: editing })
+})

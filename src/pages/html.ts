@@ -70,13 +70,14 @@ function number(char: string): string {
 /** More marks than this on one letter only serve to cover its neighbours. */
 const piled = /(\p{M}{6})\p{M}+/gu
 
-/** Text between tags. */
+/** Text between tags. So many of one kind in a row are shown once, with their number. */
 export function escaped(text: string): string {
   return entities(text)
     .replace(piled, '$1')
     .replace(odd, (char, at: number, whole: string) =>
       isWanted(char, whole[at - 1]) ? char : `<span class="odd">U+${number(char)}</span>`,
     )
+    .replace(repeated, (run, one: string) => `${one}<span class="odd">and ${run.length / one.length - 1} more</span>`)
 }
 
 /** Text in a quoted attribute, or in an element that holds text alone (title). */
@@ -96,6 +97,8 @@ function isWanted(char: string, before = ''): boolean {
 export function plain(text: string): Html {
   return new Html(attribute(text))
 }
+
+const repeated = /(<span class="odd">U\+[0-9A-F]{4,6}<\/span>)\1{7,}/g
 
 function entities(text: string): string {
   return text.replace(special, (char) => `&#${char.charCodeAt(0)};`)

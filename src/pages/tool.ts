@@ -19,7 +19,6 @@ export const tool: Page = {
   async show(ask, { parameters }) {
     const target = decoded(parameters.id!)
     const found = await ask.read<ToolFound>('tools.get', { target })
-    ask.nowFor(10)
     const { tool: it, index, probe } = found
     return shown({
       title: it.name,

@@ -66,8 +66,8 @@ async function searched(ask: Ask, asked: Asked): Promise<{ main: Html; aside: Ht
       ...(type === undefined ? {} : { type }),
       ...others,
     })
-    // The index is rebuilt beside the board's own changes.
-    ask.nowFor(10)
+    // The index follows the board a moment later, by no change of its own.
+    ask.nowFor(2)
     return { main: resultsOf(found, asked), aside: aboutOf(found) }
   } catch (error) {
     if (!(error instanceof Refused)) throw error

@@ -158,6 +158,22 @@ test('a page is never older than what was confirmed, and a text that is taken ba
   expect(text).toContain('It held a &#34;password&#34;.')
 })
 
+test('a work’s page follows each of its transitions at once', async () => {
+  const { client } = shown
+  const data = JSON.stringify({ schema: 1, title: 'Follow me', simulated: true })
+  const offered = await client.command(ada, { operation: 'work.create', room: 'workshop', text: 'x', amount: 3, data })
+  const { id } = (offered.data as unknown as { work: { id: string } }).work
+  const stateOn = async (path: string) => /<span class="tag [a-z]*">(\w+)<\/span>/.exec((await get(path)).text)?.[1]
+  expect(await stateOn(`/work/${id}`)).toBe('open')
+  await client.command(bob, { operation: 'work.claim', event_id: id, data: '{"schema":1}' })
+  expect(await stateOn(`/work/${id}`)).toBe('claimed')
+  await client.command(bob, { operation: 'work.release', event_id: id, amount: 1 })
+  expect(await stateOn(`/work/${id}`)).toBe('open')
+  await client.command(ada, { operation: 'work.cancel', event_id: id, reason: 'enough' })
+  expect(await stateOn(`/work/${id}`)).toBe('cancelled')
+  expect((await get(`/work/${id}`)).text).toContain('they are back')
+})
+
 test('the same bytes are not sent twice: 304 until something changes, gzip for who takes it', async () => {
   const first = await get('/room/workshop')
   const again = await get('/room/workshop', { 'if-none-match': first.headers.etag! })

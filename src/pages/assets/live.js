@@ -70,10 +70,16 @@ const plain = (parent, text) => {
 
 const links =
   /\bhttps?:\/\/[^\s<>"'`\p{Cc}\p{Cf}]{1,2000}|(?<![\p{L}\p{N}_@/.-])@([a-z0-9][a-z0-9_-]{1,31})(?![\p{L}\p{N}_-])/gu
+const withoutTrailing = (found) => {
+  let end = found.length
+  while (end > 0 && '.,;:!?…)]}’”'.includes(found[end - 1])) end--
+  const cut = found.slice(0, end)
+  return found[end] === ')' && cut.split('(').length > cut.split(')').length ? `${cut})` : cut
+}
 const textInto = (parent, text) => {
   let done = 0
   for (const { 0: found, 1: handle, index } of text.matchAll(links)) {
-    const address = handle === undefined ? found.replace(/[.,;:!?…)\]}’”]+$/u, '') : found
+    const address = handle === undefined ? withoutTrailing(found) : found
     plain(parent, text.slice(done, index))
     done = index + address.length
     if (handle !== undefined) parent.append(link(`/i/${handle}`, found, 'mention'))

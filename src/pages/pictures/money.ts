@@ -72,7 +72,8 @@ function flowsOf(work: Work, transitions: readonly Transition[], put: number): F
 function saidOf({ requester, reward }: Work, put: number, flows: readonly Flow[]): string {
   const begin = `${nameOf(requester)} put ${whole(put)} credits into escrow (${whole(reward.amount)} reward, ${whole(reward.fee)} fee)`
   if (reward.state === 'held') return `${begin}; they are held there.`
-  return `${begin}; it went out as ${flows.map(({ to, words }) => `${words} to ${to}`).join(', ') || 'nothing'}.`
+  if (reward.state === 'released') return `${begin}; they are back.`
+  return `${begin}; it went out as ${flows.map(({ to, words }) => `${words} to ${to}`).join(', ')}.`
 }
 
 function short(name: string): string {

@@ -3,11 +3,18 @@
  * are, because nothing is loaded from elsewhere. Headings begin below those of the page. Loaded with the first document shown.
  */
 import type { MarkdownIt } from 'markdown-it'
-import { addressOf, attribute, escaped, type Html, trusted } from '../html.ts'
+import { addressOf, attribute, escaped, type Html, html, trusted } from '../html.ts'
+
+/** A writer of Markdown stays far below these; a text that is nothing but marks would keep the page's thread busy for long. */
+const marksMax = 6_000
+const linesMax = 3_000
+const mark = /[[\]*_`~|<\\!&]/g
 
 let loading: Promise<MarkdownIt> | undefined
 
 export async function markdown(text: string): Promise<Html> {
+  if ((text.match(mark)?.length ?? 0) > marksMax || (text.match(/\n/g)?.length ?? 0) > linesMax)
+    return html`<p class="note">It has too many marks to be laid out: shown as it was written.</p><p class="text">${text}</p>`
   loading ??= load()
   const renderer = await loading
   const tokens = renderer.parse(text, {})

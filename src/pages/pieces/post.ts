@@ -11,6 +11,8 @@ import { bytes, countOf, when } from './time.ts'
 
 /** Characters of one text in a list: half a screen; the whole stands on the post's own page. */
 const listedChars = 700
+/** The same of a reply in a thread, which is not the post that was asked for. */
+const threadChars = 6_000
 
 export type PostOptions = {
   /** Other events of the same page by id: a reply shows what it answers. */
@@ -70,11 +72,12 @@ function contextOf(
   return html`${reply}${addressed}`
 }
 
-async function bodyOf(event: EventView, { isListed }: PostOptions): Promise<Html> {
+async function bodyOf(event: EventView, { isListed, isTarget }: PostOptions): Promise<Html> {
   if (event.text === undefined)
     return html`<p class="text gone">The text is gone: ${event.reason ?? 'removed'}. Its place, author and proof stay.</p>`
-  const isCut = isListed === true && event.text.length > listedChars
-  const text = isCut ? event.text.slice(0, listedChars).replace(/[\ud800-\udbff]$/, '') : event.text
+  const most = isTarget === true ? Number.POSITIVE_INFINITY : isListed === true ? listedChars : threadChars
+  const isCut = event.text.length > most
+  const text = isCut ? event.text.slice(0, most).replace(/[\ud800-\udbff]$/, '') : event.text
   const body =
     event.format === 'markdown'
       ? html`<div class="text prose" dir="auto">${await markdown(text)}</div>`

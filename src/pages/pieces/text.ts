@@ -7,7 +7,7 @@ import { addressOf, type Html, html, joined, linkTo } from '../html.ts'
 const links =
   /\bhttps?:\/\/[^\s<>"'`\p{Cc}\p{Cf}]{1,2000}|(?<![\p{L}\p{N}_@/.-])@([a-z0-9][a-z0-9_-]{1,31})(?![\p{L}\p{N}_-])/gu
 /** Marks that end a sentence rather than an address. */
-const trailing = /[.,;:!?…)\]}’”]+$/u
+const trailing = '.,;:!?…)]}’”'
 
 export function textHtml(text: string): Html {
   const parts: Html[] = []
@@ -30,9 +30,10 @@ export function textHtml(text: string): Html {
 
 /** A closing bracket belongs to the address when its opening one does. */
 function withoutTrailing(found: string): string {
-  const cut = found.replace(trailing, '')
-  const rest = found.slice(cut.length)
-  return rest.startsWith(')') && (cut.match(/\(/g)?.length ?? 0) > (cut.match(/\)/g)?.length ?? 0) ? `${cut})` : cut
+  let end = found.length
+  while (end > 0 && trailing.includes(found[end - 1]!)) end--
+  const cut = found.slice(0, end)
+  return found[end] === ')' && cut.split('(').length > cut.split(')').length ? `${cut})` : cut
 }
 
 /** The first words of a text on one line. */
@@ -58,7 +59,7 @@ export function beginning(
   if (text === undefined) return undefined
   if (format !== 'markdown') return excerpt(text, charactersMax)
   const words = text
-    .slice(0, charactersMax * 8)
+    .slice(0, charactersMax * 3)
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/^(#{1,6}|>|[-*+]|\d+\.)\s+/gm, '')
     .replace(/[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}/g, '')

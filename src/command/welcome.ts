@@ -1,0 +1,95 @@
+/**
+ * The welcome grant: credits for an identity once, after its first accepted public post (spec-work.md, "Credits").
+ *
+ * The market decides, and remembers for good who was given one; how many of a day went to one network it counts by a keyed hash,
+ * so that no address is ever on disk. A crash between a post and its grant is made good at the next start, where whoever posted
+ * for the first time shortly before is looked at again. Who came when the day's grants were used up gets his with a later post.
+ */
+import { createHmac } from 'node:crypto'
+import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/market/letters.ts'
+import { rates, sizes } from '../limits.ts'
+import { networkOf } from './limiter.ts'
+import { internalLetter } from './own-letter.ts'
+import type { Actors } from './ports.ts'
+
+export type WelcomeOptions = {
+  readonly actors: Actors
+  readonly limitsOn: boolean
+  /** Secret of this board. */
+  readonly secret: Buffer
+  /** Identity id of the board, which is given nothing. */
+  readonly board: string
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+  readonly later: (callback: () => void, ms: number) => void
+}
+
+const daySeconds = 86_400
+const againMs = 1_000
+/** Identities known to be settled; behind that the market is asked again, which costs a letter and no sync. */
+const knownMax = 100_000
+/** A grant follows its post at once: who posted first so long before the newest change was given it, or refused. */
+const recentSeconds = 60
+
+export class Welcome {
+  readonly #options: WelcomeOptions
+  /** Identity -> the day until which nothing more is to be asked. */
+  readonly #settled = new Map<string, number>()
+  #closed = false
+
+  constructor(options: WelcomeOptions) {
+    this.#options = options
+  }
+
+  /** This identity has posted in public. `address`: of the client, '' where it is not known any more. */
+  greet(identity: string, address: string): void {
+    const { actors, board, wallSeconds } = this.#options
+    const day = Math.floor(wallSeconds() / daySeconds)
+    if (this.#closed || identity === board || (this.#settled.get(identity) ?? -1) >= day) return
+    this.#settle(identity, day)
+    const letter = internalLetter('credit.welcome', marketName, board, this.#args(identity, address, day))
+    actors.write(letter, (answer) => {
+      if (answer?.ok !== true) {
+        this.#settled.delete(identity)
+        return this.#options.later(() => this.greet(identity, address), againMs)
+      }
+      const { given, why } = answer.reply as GivenReply
+      if (given > 0 || why === 'already') this.#settle(identity, Number.POSITIVE_INFINITY)
+    })
+  }
+
+  /** Looks for posts whose grant a crash may have cut off. */
+  resume(): void {
+    const request = { op: 'credit.unwelcomed', args: { seconds: recentSeconds }, reader: '' }
+    this.#options.actors.read(request, (found) => {
+      if (found === undefined || !found.ok) return this.#options.later(() => this.resume(), againMs)
+      for (const identity of (JSON.parse(found.json) as { identities: string[] }).identities) this.greet(identity, '')
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  #args(identity: string, address: string, day: number): WelcomeArgs {
+    const { limitsOn, secret } = this.#options
+    const isKnown = address !== ''
+    const network = isKnown
+      ? createHmac('sha256', secret)
+          .update(`welcome ${day} ${networkOf(address)}`)
+          .digest()
+      : ''
+    return {
+      identity,
+      network: network === '' ? '' : network.toString('base64url', 0, 12),
+      amount: sizes.credit_welcome,
+      network_max: limitsOn && isKnown ? rates.welcome_grants_per_network_per_day : Number.POSITIVE_INFINITY,
+      board_max: limitsOn ? rates.welcome_grants_per_board_per_day : Number.POSITIVE_INFINITY,
+    }
+  }
+
+  #settle(identity: string, day: number): void {
+    if (this.#settled.size >= knownMax) this.#settled.clear()
+    this.#settled.set(identity, day)
+  }
+}

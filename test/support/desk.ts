@@ -1,0 +1,100 @@
+/** Decides letters on one state, as a shard does, without threads or disk; keeps the records, to replay them. */
+import { createHash } from 'node:crypto'
+import { deciders } from '../../actors/deciders.ts'
+import type { BoardRecord } from '../../actors/record.ts'
+import { State } from '../../actors/state.ts'
+import type { Refusal, WriteLetter } from '../../actors/write.ts'
+
+export type Said = {
+  readonly text?: string
+  readonly args?: object
+  readonly via?: string
+  readonly operator?: boolean
+}
+
+export type Decided =
+  | {
+      readonly ok: true
+      readonly id: string
+      readonly reply: Readonly<Record<string, unknown>>
+      readonly records: number
+    }
+  | { readonly ok: false; readonly refusal: Refusal }
+
+type Kept = { readonly record: BoardRecord; readonly key: Uint8Array }
+
+/** Identity id of a person by name. */
+export function person(name: string): string {
+  return createHash('sha256').update(keyOf(name)).digest('hex')
+}
+
+function keyOf(name: string): Buffer {
+  return createHash('sha256').update(`key of ${name}`).digest()
+}
+
+export class Desk {
+  state = new State()
+  now = 1_790_000_000
+  readonly kept: Kept[] = []
+  #count = 0
+
+  /** `who` says `op` to an actor; what is accepted is applied. */
+  say(
+    who: string,
+    op: string,
+    to: string,
+    { text = '', args = {}, via = 'command', operator = false }: Said = {},
+  ): Decided {
+    this.#count += 1
+    const signed = Buffer.from(JSON.stringify({ command: { operation: op, text, nonce: `n${this.#count}` } }))
+    return this.letter(who, op, to, { signed, args, via, operator })
+  }
+
+  letter(
+    who: string,
+    op: string,
+    to: string,
+    {
+      signed,
+      args,
+      via = 'command',
+      operator = false,
+    }: { signed: Buffer; args: object; via?: string; operator?: boolean },
+  ): Decided {
+    const sha = createHash('sha256').update(signed).digest()
+    const letter: WriteLetter = {
+      op,
+      to,
+      id: sha.subarray(0, 16),
+      sha,
+      author: person(who),
+      by: { key: keyOf(who), sig: Buffer.alloc(64), signed },
+      timestamp: this.now,
+      nonce: '',
+      requestId: '',
+      via,
+      limited: 0,
+      rotated: false,
+      suspended: false,
+      operator,
+      args: args as Readonly<Record<string, unknown>>,
+    }
+    const { state, now } = this
+    const record = (seq: number) => this.kept[seq - 1]!.record
+    const decision = deciders[op]!({ state, board: state.board, now, record }, letter)
+    if (!decision.ok) return decision
+    for (const planned of decision.records) this.#apply(state, planned, this.kept.push(planned))
+    return { ok: true, id: sha.toString('hex', 0, 16), reply: decision.reply, records: decision.records.length }
+  }
+
+  /** The same records on a new state, and from a snapshot taken on the way: both must be what this one is. */
+  again(): { readonly replayed: State; readonly unpacked: State } {
+    const replayed = new State()
+    for (const [n, kept] of this.kept.entries()) this.#apply(replayed, kept, n + 1)
+    return { replayed, unpacked: State.unpack(this.state.pack(null))!.state }
+  }
+
+  #apply(state: State, { record, key }: Kept, seq: number): void {
+    state.apply(record, key, { shard: 0, seq, change: seq, leaf: 0 })
+  }
+}

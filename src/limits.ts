@@ -194,7 +194,7 @@ const rateDefaults = {
   /** Works that one identity has asked for and that are not settled. */
   work_live_holds: 32,
   welcome_grants_per_network_per_day: 10,
-  welcome_grants_per_board: 1_000,
+  welcome_grants_per_board_per_day: 1_000,
 } as const
 
 export const rates = settledRates(rateDefaults)

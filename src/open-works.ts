@@ -1,8 +1,11 @@
-/** What the board does about works and credits by itself: the courier between market and rooms, and the market's clock. */
+/** What the board does about works and credits by itself: the courier between market and rooms, the market's clock, welcome grants. */
+import { createHmac } from 'node:crypto'
 import type { BoardDirectory } from './board-directory.ts'
+import { wallSeconds } from './clock.ts'
 import { Courier, type CourierOptions } from './command/courier.ts'
 import { MarketClock } from './command/market-clock.ts'
 import type { Voice } from './command/voice.ts'
+import { Welcome } from './command/welcome.ts'
 import type { House } from './house.ts'
 import { log } from './observe.ts'
 
@@ -10,16 +13,18 @@ export type WorksOptions = Pick<CourierOptions, 'screen' | 'noteChange'> & {
   readonly house: House
   readonly directory: BoardDirectory
   readonly voice: () => Voice
+  readonly limitsOn: boolean
 }
 
 export type Works = {
   readonly courier: Courier
+  readonly welcome: Welcome
   /** What an earlier run has left is said, and what fell due since is written down. */
   resume(): Promise<void>
   close(): void
 }
 
-export function openWorks({ house, directory, voice, ...options }: WorksOptions): Works {
+export function openWorks({ house, directory, voice, limitsOn, ...options }: WorksOptions): Works {
   const clock = new MarketClock(house, directory.facts.generation)
   const courier = new Courier({
     ...options,
@@ -27,18 +32,34 @@ export function openWorks({ house, directory, voice, ...options }: WorksOptions)
     say: (fields, cause, respond) => voice().say(fields, cause, respond),
     board: directory.identity.id,
     generation: directory.facts.generation,
-    later: (callback, ms) => setTimeout(callback, ms).unref(),
+    later,
     report: (facts) => log('warn', 'work.not_said', facts),
+  })
+  const welcome = new Welcome({
+    actors: house,
+    limitsOn,
+    secret: createHmac('sha256', directory.identity.seed).update('broadside-networks-v1').digest(),
+    board: directory.identity.id,
+    wallSeconds,
+    later,
   })
   return {
     courier,
+    welcome,
     resume: async () => {
       await courier.resume()
       await clock.begin()
+      welcome.resume()
     },
     close: () => {
       courier.close()
       clock.close()
+      welcome.close()
     },
   }
+}
+
+/** Keeps no process alive. */
+function later(callback: () => void, ms: number): void {
+  setTimeout(callback, ms).unref()
 }

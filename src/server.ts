@@ -14,7 +14,6 @@ import { type BoardDirectory, blobsDirectory, openBoardDirectory } from './board
 import { drained, monotonicMs, wallSeconds } from './clock.ts'
 import { BlobIntake } from './command/blob-intake.ts'
 import { startCalling } from './command/calling.ts'
-import type { Courier } from './command/courier.ts'
 import { Deliveries } from './command/deliveries.ts'
 import { Front } from './command/front.ts'
 import { ItemPosts } from './command/item-posts.ts'
@@ -51,7 +50,7 @@ import { freePort, hostText } from './listening.ts'
 import { readMark } from './mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import { consistencyPath, openHouse, stopForGood } from './open-house.ts'
-import { openWorks } from './open-works.ts'
+import { openWorks, type Works } from './open-works.ts'
 import { Postroom } from './postroom.ts'
 import type { Refusal } from './refusals.ts'
 import { release } from './release.ts'
@@ -113,7 +112,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
   let heads: Heads | undefined
   let postroom: Postroom | undefined
-  let courier: Courier | undefined
+  let works: Works | undefined
   let isReady = false
   const { house, facts } = await openHouse(config, {
     directory,
@@ -122,7 +121,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     mark: readMark(markFile),
     onHead: (head) => heads?.note(head),
     postroom: () => postroom,
-    onMail: (shard) => courier?.mail(shard),
+    onMail: (shard) => works?.courier.mail(shard),
   })
   const growing = facts.logs.at(-1)!
   heads = new Heads({
@@ -167,15 +166,15 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     read: (request, answer) => front.read(request, answer),
   })
   postroom = delivering
-  const works = openWorks({
+  works = openWorks({
     house,
+    limitsOn: config.limitsOn,
     directory,
     voice: () => voice,
     screen: (post) => screening.consider(post),
     noteChange: (room, change) => news.noteChange(room, change),
   })
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
-  courier = works.courier
   const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
   const verify = (...asked: Parameters<Verifier['verify']>) => verifier.verify(...asked)
   const calling = await startCalling(config, { ...growing, address, directory, actors: house, secret, read, verify })
@@ -183,6 +182,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     calls: calling.calls,
     hooks: delivering.desk,
     courier: works.courier,
+    welcome: (identity, from) => works?.welcome.greet(identity, from),
     serviceId: directory.facts.service_id,
     actors: house,
     verify,
@@ -378,7 +378,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     itemPosts.close()
     await calling.close()
     await delivering.stop()
-    works.close()
+    works?.close()
     await drained(() => house.open + verifier.waiting === 0, drainMs)
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)

@@ -38,9 +38,9 @@ const welcome: Decider = ({ state: { market }, now }, letter) => {
   const { identity, network, amount } = args
   const { welcomed, networks, day } = market.given
   if (welcomed.has(identity)) return given(0, 'already')
-  if (welcomed.size >= args.board_max) return given(0, 'board')
-  const today = day === Math.floor(now / daySeconds) ? (networks.get(network) ?? 0) : 0
-  if (today >= args.network_max) return given(0, 'network')
+  const today = day === Math.floor(now / daySeconds) ? networks : new Map<string, number>()
+  if ([...today.values()].reduce((sum, count) => sum + count, 0) >= args.board_max) return given(0, 'board')
+  if ((today.get(network) ?? 0) >= args.network_max) return given(0, 'network')
   const postings = [direct([identity, 'welcome', 0], ['mint', user(identity)], amount, codes.welcome, now)]
   return giving(market, letter, { identity, network, postings }, amount, now)
 }

@@ -34,7 +34,7 @@ import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
 import { readTools } from './tool-reads.ts'
 import { type Poll, pollOf } from './waiters.ts'
-import { Writes } from './writes.ts'
+import { Writes, type WritesOptions } from './writes.ts'
 
 export type FrontOptions = {
   readonly serviceId: string
@@ -46,6 +46,7 @@ export type FrontOptions = {
   readonly hooks: Desk
   readonly courier: Doors['courier']
   readonly calls: Calls
+  readonly welcome: WritesOptions['welcome']
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   /** Identity id of the board's own voice. */
@@ -90,6 +91,7 @@ export class Front {
       hooks: options.hooks,
       courier: options.courier,
       calls: options.calls,
+      welcome: options.welcome,
       secret: options.secret,
       boardIdentity: options.boardIdentity,
       generation: options.generation,

@@ -28,14 +28,16 @@ export class MarketClock {
     this.#generation = generation
   }
 
-  /** Resolves when the market knows of this start, and everything that fell due while the board was down is written. */
+  /** Resolves when the market knows of this start and everything that fell due while the board was down is written, or cannot be now. */
   begin(): Promise<void> {
     return new Promise((resolve) => {
       const args: BeginArgs = { generation: this.#generation, rewards: sizes.credit_rewards_pool }
       const ask = (): void =>
         this.#actors.write(internalLetter('market.begin', marketName, nobody, args), (answer) => {
-          if (answer?.ok === true) this.#tick(resolve)
-          else later(ask, againMs)
+          if (answer?.ok === true) return this.#tick(resolve)
+          // On a full disk, say: what can be read is read meanwhile.
+          if (!this.#closed) later(ask, againMs)
+          resolve()
         })
       ask()
     })

@@ -20,7 +20,7 @@ import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
 import { laterReply, receiptJson, withReceipt } from './receipt.ts'
-import { fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
+import { dailyReply, fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
 import { whenSettled } from './settled.ts'
 import type { Throttle } from './throttle.ts'
 
@@ -40,6 +40,8 @@ export type WritesOptions = {
   readonly hooks: Doors['hooks']
   readonly courier: Doors['courier']
   readonly calls: Doors['calls']
+  /** An identity has posted in public. */
+  readonly welcome: (identity: string, address: string) => void
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
   readonly boardIdentity: Doors['boardIdentity']
@@ -100,6 +102,7 @@ export class Writes {
         facts,
       }
       whenSettled(this.#options, changed, respond, (leaf = answer.leaf, newest = head) => {
+        if (leaf !== answer.leaf) this.#options.welcome(verified.signer.id, verified.door.address)
         const made = leaf === undefined ? answer : { ...answer, leaf }
         const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)
         if ('read' in shown)
@@ -151,7 +154,8 @@ export class Writes {
       return respond(refused(refusal('proof_required', message, 'proof')))
     }
     this.#write(verified, room, args, respond, (answer, head) => {
-      const { screen, at, replyTo } = answer.reply as PostReply
+      const { screen, at, replyTo, isPublic } = answer.reply as PostReply
+      if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
       const kind = given(args.kind, kindDefault)
       const { text } = command as unknown as SignedPost
       if (screen)
@@ -375,17 +379,6 @@ function supersedesOf({ data }: Verified): string {
 /** The board's own voice, and its operators. */
 function isOfHouse({ door, signer }: Verified, operators: ReadonlySet<string>): boolean {
   return door.via === 'board' || operators.has(signer.id)
-}
-
-function dailyReply(wait: number) {
-  return refused(
-    refusal(
-      'quota_exhausted',
-      'this identity has written its bytes for today: wait retry_after seconds',
-      undefined,
-      wait,
-    ),
-  )
 }
 
 function given(value: Command[keyof Command], fallback: string): string {

@@ -19,6 +19,7 @@ import { searchReads } from './search.ts'
 import { toolsReads } from './tools.ts'
 import { updatesReads } from './updates.ts'
 import { webhooksReads } from './webhooks.ts'
+import { welcomeReads } from './welcome.ts'
 import { worksReads } from './works.ts'
 import { worksMailReads } from './works-mail.ts'
 
@@ -42,6 +43,7 @@ const reads: Reads = {
   ...activityReads,
   ...webhooksReads,
   ...worksMailReads,
+  ...welcomeReads,
   locate,
 }
 

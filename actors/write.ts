@@ -152,7 +152,7 @@ export class Acceptance {
    * `now` stamps records and never goes back; `wall` is the clock as it stands.
    */
   judge(letter: WriteLetter, now: number, wall: number): Known | Decision | undefined {
-    const place = this.#place(letter.id)
+    const place = this.#place(letter)
     if (place !== undefined) {
       const same = commandSha(signedOf(this.#record(place))).equals(letter.sha)
       return same
@@ -231,9 +231,11 @@ export class Acceptance {
     this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
   }
 
-  #place(id: Uint8Array): number | undefined {
-    const slot = this.#board.events.find(id)
-    if (slot !== none) return this.#board.events.place[slot]
+  #place({ id, to }: WriteLetter): number | undefined {
+    const { events, roomList } = this.#board
+    const slot = events.find(id)
+    // The post that the market had a room make of a work.create is not what the market itself wrote down of it.
+    if (slot !== none && roomList[events.room[slot]!]!.name === to) return events.place[slot]
     return this.#commands.size === 0 ? undefined : this.#commands.get(Buffer.from(id).toString('hex'))
   }
 

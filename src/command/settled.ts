@@ -12,7 +12,8 @@ type Changed = {
   readonly actor: string
   /** 32 hex of the command that was accepted. */
   readonly command: string
-  readonly facts: Readonly<Record<string, unknown>>
+  /** Absent where the answer has other words than facts. */
+  readonly facts: Readonly<Record<string, unknown>> | undefined
 }
 
 /** `then`: with the leaf of the post that the command made, where it made one. */
@@ -23,7 +24,7 @@ export function whenSettled(
   then: (leaf?: number, head?: Head) => void,
 ): void {
   if (actor !== marketName) return then()
-  const { work, steps } = facts as Partial<StepFacts>
+  const { work, steps } = (facts ?? {}) as Partial<StepFacts>
   if (work === undefined) return then()
   if (asked.has(operation))
     return courier.outcome(command, (outcome) => {

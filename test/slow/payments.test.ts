@@ -1,0 +1,104 @@
+/** The board pays for a call: a real seller of x402 on loopback, whose answers get lost, whose price and payee change. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { missingPackage } from '../peers/npm-peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { X402Seller } from '../peers/x402-seller.ts'
+import { person } from '../support/client.ts'
+import { called, PayerBoard } from '../support/payer-board.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm')
+const payer = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
+const payees = [`0x${'11'.repeat(20)}`]
+
+describe.skipIf(skipWithout(missing))(`a seller of x402${skipNote(missing)}`, () => {
+  let seller: X402Seller
+  let board: PayerBoard
+  beforeAll(async () => {
+    seller = await X402Seller.open()
+    board = await PayerBoard.open()
+  })
+  afterAll(() => {
+    seller.close()
+    board.client.close()
+  })
+
+  test('is paid once, and the caller gets the result and the receipt', async () => {
+    const tool = await board.tool(seller.url, { price: '0.0025', payees })
+    const found = called(await board.call(person('who calls'), tool))
+    expect(found).toMatchObject({
+      status: 200,
+      output: { weather: 'fair' },
+      price: '0.0025',
+      paid_by: 'allowance',
+      allowance: { left: 19, price_left: '0.0475' },
+      receipt: { protocol: 'x402', network: 'eip155:84532', transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
+    })
+    expect(seller.settled).toEqual([{ from: payer, to: payees[0], value: 2_500n, nonce: expect.any(String) }])
+    expect(called(await board.call(board.operator, tool))).toMatchObject({
+      paid_by: 'wallet',
+      allowance: { price_left: '0.05' },
+    })
+  })
+
+  test.each(['before', 'after'] as const)(
+    'that drops the connection %s it settles is paid once, by the same bytes',
+    async (drop) => {
+      const tool = await board.tool(seller.url, { price: '0.0025', payees })
+      const [settled, requests] = [seller.settled.length, seller.paidRequests.length]
+      seller.drop = drop
+      const found = called(await board.call(person(`who lost ${drop}`), tool))
+      const sent = seller.paidRequests.slice(requests)
+      expect(new Set(sent).size).toBe(1)
+      await vi.waitFor(() => expect(seller.settled.length - settled).toBe(1), { timeout: 20_000 })
+      if (drop === 'before')
+        expect(found).toMatchObject({ status: 200, output: { weather: 'fair' }, receipt: { protocol: 'x402' } })
+      else
+        expect([found.status, found.failure === 'unknown' || found.payment_needed !== undefined]).toEqual([
+          found.status,
+          true,
+        ])
+      expect(found.allowance.price_left).toBe('0.0475')
+    },
+  )
+
+  test('that asks more, or for somebody else, is not paid', async () => {
+    const tool = await board.tool(seller.url, { price: '0.0025', payees })
+    const before = seller.settled.length
+    seller.price = '$0.0026'
+    const dear = called(await board.call(person('who calls dear'), tool))
+    expect(dear).toMatchObject({ status: 402, allowance: { left: 20, price_left: '0.05' } })
+    expect(dear.payment_needed?.why).toMatch(/^price_changed: .*0\.0026/)
+    seller.price = '$0.0025'
+    seller.payTo = `0x${'33'.repeat(20)}`
+    const other = called(await board.call(person('who calls other'), tool))
+    expect(other.payment_needed?.why).toMatch(/^payee_changed: /)
+    seller.payTo = payees[0]!
+    const cheap = called(await board.call(person('who is careful'), tool, { max_price: '0.001' }))
+    expect(cheap.payment_needed?.why).toMatch(/^over_max_price: /)
+    const unmarked = await board.tool(seller.url, { price: '0.0025' })
+    expect(called(await board.call(person('x'), unmarked)).payment_needed?.why).toMatch(/^not_relayed: /)
+    expect(seller.settled.length).toBe(before)
+  })
+
+  test('is paid from each caller’s own money, and from no more than the wallet gives in a day', async () => {
+    const tool = await board.tool(seller.url, { price: '0.04', payees })
+    seller.price = '$0.04'
+    const one = person('who spends')
+    expect(called(await board.call(one, tool)).status).toBe(200)
+    const spent = await board.call(one, tool)
+    expect([spent.status, spent.code]).toEqual([429, 'allowance_exhausted'])
+    expect(Number(spent.headers['retry-after'])).toBeGreaterThan(0)
+    const before = seller.settled.length
+    const whys: (string | undefined)[] = []
+    for (let n = 0; n < 6; n++) {
+      const found = await board.call(person(`spender ${n}`), tool)
+      whys.push(found.status === 200 ? called(found).payment_needed?.why : found.code)
+    }
+    // 0.2 dollars a day, some of it spent above; and of one address three times what one identity has.
+    expect(seller.settled.length - before).toBeLessThanOrEqual(3)
+    expect(whys.some((why) => why === 'allowance_exhausted' || why?.startsWith('wallet_cap: '))).toBe(true)
+    seller.price = '$0.0025'
+  })
+})

@@ -32,6 +32,8 @@ export class X402Seller {
   readonly requests: { readonly paid: boolean; readonly header: string }[] = []
   /** What happens to the next answers to paid requests. */
   drop: 'before' | 'after' | undefined
+  /** Called when a request has come, and when its answer is made; the answer waits for it. */
+  when: (step: 'asked' | 'paid' | 'answered' | 'delivered') => unknown = () => {}
   price = '$0.0025'
   payTo = `0x${'11'.repeat(20)}`
   #server: Server | undefined
@@ -68,9 +70,11 @@ export class X402Seller {
       return made.use(request, response, next)
     })
     app.get('/weather', (_request, response) => response.json({ weather: 'fair' }))
-    seller.#server = createServer((request, response) => {
+    seller.#server = createServer(async (request, response) => {
       const header = String(request.headers['payment-signature'] ?? '')
       seller.requests.push({ paid: header !== '', header })
+      await seller.when(header === '' ? 'asked' : 'paid')
+      response.once('finish', () => void seller.when(header === '' ? 'answered' : 'delivered'))
       const drop = header === '' ? undefined : seller.drop
       seller.drop = header === '' ? seller.drop : undefined
       if (drop === 'before') request.socket.resetAndDestroy()

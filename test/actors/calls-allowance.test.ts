@@ -1,0 +1,216 @@
+/** The allowance of calls: nobody gets more than a day has, whatever happens in between, and nothing is lost by starting again. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type DayLimits, dayEnd, dayOf, daySeconds } from '../../actors/calls/day.ts'
+import { callsDeciders } from '../../actors/calls/decide.ts'
+import { type Act, type BoardRecord, fromFrame, toFrame } from '../../actors/record.ts'
+import { State } from '../../actors/state.ts'
+import type { WriteLetter } from '../../actors/write.ts'
+import { internalLetter } from '../../src/command/own-letter.ts'
+
+const limits: DayLimits = { calls: 5, micros: 1_000, boardCalls: 120, boardMicros: 20_000 }
+const midnight = 20_000 * daySeconds
+const address = { url: 'https://tool.example/', method: '', mcp: false, name: '' }
+
+class Bench {
+  state = new State()
+  now = midnight + 100
+  seq = 0
+  readonly records: { record: BoardRecord; key: Uint8Array; seq: number }[] = []
+
+  /** Code of a refusal, or undefined. */
+  decide(letter: WriteLetter): string | undefined {
+    const situation = {
+      state: this.state,
+      board: this.state.board,
+      now: this.now,
+      record: () => this.records[0]!.record,
+    }
+    const decision = callsDeciders[letter.op]!(situation, letter)
+    if (!decision.ok) return decision.refusal.code
+    for (const { record, key } of decision.records) {
+      // As the journal gives it back.
+      const frame = toFrame(record, key, false, [])
+      const read = fromFrame({ ...frame, seq: ++this.seq, payload: Buffer.from(frame.payload) } as never)
+      this.records.push({ record: read, key, seq: this.seq })
+      this.apply(this.state, read, key, this.seq)
+    }
+    return undefined
+  }
+
+  apply(state: State, record: BoardRecord, key: Uint8Array, seq: number): void {
+    state.apply(record, key, { shard: 0, seq, change: seq, leaf: 0 } as never)
+  }
+
+  call(identity: number, network: number, micros = 0): { id: string; code: string | undefined } {
+    const id = Buffer.alloc(16)
+    id.writeUInt32BE(++this.seq)
+    const author = identity.toString(16).padStart(64, '0')
+    const args = {
+      tool: 't',
+      subject: 's',
+      own: false,
+      network: String(network),
+      micros,
+      address,
+      limits,
+      wall: this.now,
+    }
+    const letter = { ...internalLetter('tools.call', '@calls', author, args), id }
+    return { id: id.toString('hex'), code: this.decide(letter) }
+  }
+
+  pay(call: string, micros: number, isOperators = false): string | undefined {
+    const facts = {
+      call,
+      protocol: 'x402',
+      network: 'n',
+      payee: 'p',
+      micros,
+      isOperators,
+      header: ['X', 'y'],
+      validUntil: 1,
+      reference: {},
+    }
+    return this.decide(internalLetter('call.pay', '@calls', '00'.repeat(32), { ...facts, limits, walletMicros: 5_000 }))
+  }
+
+  settle(call: string, state: 'done' | 'failed' | 'unknown', isUnpaid = false): string | undefined {
+    const facts = { call, state, isCallBack: state === 'failed', isUnpaid, outcome: '{}' }
+    return this.decide(internalLetter('call.settle', '@calls', '00'.repeat(32), facts))
+  }
+
+  left(identity: number, network: number) {
+    const holder = { identity: identity.toString(16).padStart(64, '0'), network: String(network) }
+    return this.state.calls.day.left(holder, limits, this.now)
+  }
+}
+
+test('five calls, then midnight', () => {
+  const bench = new Bench()
+  for (let n = 0; n < 5; n++) expect(bench.call(1, 1).code).toBeUndefined()
+  expect(bench.call(1, 1).code).toBe('allowance_exhausted')
+  expect(bench.call(2, 1).code).toBeUndefined()
+  bench.now = dayEnd(bench.now) - 1
+  expect(bench.call(1, 1).code).toBe('allowance_exhausted')
+  bench.now++
+  expect(bench.call(1, 1).code).toBeUndefined()
+  expect(bench.left(1, 1).calls).toBe(4)
+})
+
+test('how long to wait is told by the clock that the caller sees', () => {
+  const bench = new Bench()
+  for (let n = 0; n < 5; n++) bench.call(1, 1)
+  const args = { tool: 't', subject: 's', own: false, network: '1', micros: 0, address, limits }
+  for (const wall of [bench.now, bench.now - 7_200, dayEnd(bench.now) - 1, dayEnd(bench.now) + 50]) {
+    const letter = internalLetter('tools.call', '@calls', '1'.padStart(64, '0'), { ...args, wall })
+    const situation = {
+      state: bench.state,
+      board: bench.state.board,
+      now: bench.now,
+      record: () => bench.records[0]!.record,
+    }
+    const decision = callsDeciders['tools.call']!(situation, letter)
+    expect(decision).toMatchObject({ ok: false, refusal: { retryAfter: Math.max(1, dayEnd(bench.now) - wall) } })
+  }
+})
+
+test('one network has three times what one identity has, and no identity more than a tenth of the board', () => {
+  const bench = new Bench()
+  let calls = 0
+  for (let identity = 1; identity <= 10; identity++)
+    for (let n = 0; n < 5; n++) if (bench.call(identity, 7).code === undefined) calls++
+  expect(calls).toBe(15)
+  const tight: DayLimits = { ...limits, boardCalls: 20 }
+  expect(bench.state.calls.day.left({ identity: 'x', network: 'y' }, tight, bench.now).calls).toBe(2)
+})
+
+test('what failed is given back, what is unknown is not, and each only once', () => {
+  const bench = new Bench()
+  const failed = bench.call(1, 1, 300)
+  const unknown = bench.call(1, 1, 300)
+  expect(bench.left(1, 1)).toEqual({ calls: 3, micros: 400 })
+  bench.settle(failed.id, 'failed')
+  bench.settle(failed.id, 'failed')
+  expect(bench.left(1, 1)).toEqual({ calls: 4, micros: 700 })
+  bench.settle(unknown.id, 'unknown')
+  expect(bench.left(1, 1)).toEqual({ calls: 4, micros: 1_000 })
+})
+
+test('a call is paid once, from what is left, and the wallet has an end', () => {
+  const bench = new Bench()
+  const { id } = bench.call(1, 1, 300)
+  expect(bench.pay(id, 1_001)).toBe('allowance_exhausted')
+  expect(bench.pay(id, 900)).toBeUndefined()
+  expect(bench.pay(id, 900)).toBe('conflict')
+  expect(bench.left(1, 1).micros).toBe(100)
+  bench.settle(id, 'done')
+  expect(bench.pay(id, 1)).toBe('conflict')
+  expect(bench.left(1, 1).micros).toBe(100)
+  const operators = bench.call(9, 9)
+  expect(bench.pay(operators.id, 5_000, true)).toBe('quota_exhausted')
+  expect(bench.pay(operators.id, 4_100, true)).toBeUndefined()
+  expect(bench.left(9, 9).micros).toBe(1_000)
+  bench.settle(operators.id, 'failed', true)
+  expect(bench.state.calls.day.wallet(bench.now)).toBe(900)
+})
+
+test('whatever happens in whatever order, a day is never overdrawn, and a replay or a snapshot knows the same', () => {
+  const step = fc.oneof(
+    fc.record({
+      kind: fc.constant('call' as const),
+      who: fc.integer({ min: 1, max: 3 }),
+      at: fc.integer({ min: 1, max: 2 }),
+      micros: fc.integer({ min: 0, max: 600 }),
+    }),
+    fc.record({ kind: fc.constant('pay' as const), of: fc.nat(20), micros: fc.integer({ min: 0, max: 700 }) }),
+    fc.record({
+      kind: fc.constant('settle' as const),
+      of: fc.nat(20),
+      as: fc.constantFrom('done' as const, 'failed' as const, 'unknown' as const),
+      unpaid: fc.boolean(),
+    }),
+    fc.record({ kind: fc.constant('wait' as const), seconds: fc.constantFrom(1, 3_600, daySeconds) }),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const bench = new Bench()
+      const calls: string[] = []
+      const made = new Map<string, number>()
+      for (const each of steps) {
+        const day = dayOf(bench.now)
+        if (each.kind === 'wait') bench.now += each.seconds
+        else if (each.kind === 'call') {
+          const { id, code } = bench.call(each.who, each.at, each.micros)
+          if (code !== undefined) continue
+          calls.push(id)
+          made.set(`${day} ${each.who}`, (made.get(`${day} ${each.who}`) ?? 0) + 1)
+        } else if (calls.length > 0) {
+          const id = calls[each.of % calls.length]!
+          if (each.kind === 'pay') bench.pay(id, each.micros)
+          else bench.settle(id, each.as, each.unpaid)
+        }
+        for (const who of [1, 2, 3]) {
+          const { calls: left, micros } = bench.left(who, 1)
+          expect(left).toBeLessThanOrEqual(limits.calls)
+          expect(micros).toBeLessThanOrEqual(limits.micros)
+        }
+        expect(bench.state.calls.day.wallet(bench.now)).toBeLessThanOrEqual(5_000)
+        expect(bench.state.calls.day.wallet(bench.now)).toBeGreaterThanOrEqual(0)
+      }
+      const again = new State()
+      for (const { record, key, seq } of bench.records) bench.apply(again, record, key, seq)
+      expect(again.calls.pack()).toEqual(bench.state.calls.pack())
+      const kept = State.unpack(bench.state.pack(undefined))!.state
+      expect(kept.calls.pack()).toEqual(bench.state.calls.pack())
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('what is kept of a call names no address and no secret', () => {
+  const bench = new Bench()
+  bench.call(1, 1)
+  const record = bench.records[0]!.record as Act
+  expect(Object.keys(record.facts).sort()).toEqual(['address', 'micros', 'network', 'own', 'subject', 'tool'])
+})

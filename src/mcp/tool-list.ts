@@ -144,8 +144,12 @@ const command: ListedTool = {
   },
 }
 
+const described = operations.filter(({ isTool }) => isTool === true).map(describe)
+
+/** What needs no sign-in stands first. */
 export const listedTools: readonly ListedTool[] = [
-  ...operations.filter(({ isTool }) => isTool === true).map(describe),
+  ...described.filter(({ need }) => need === 'nothing'),
+  ...described.filter(({ need }) => need !== 'nothing'),
   whoami,
   command,
 ]

@@ -130,7 +130,7 @@ describe('tools', () => {
     const { result } = await rpc(board, 'tools/list')
     const tools = result.tools as { name: string; inputSchema: { properties: Told; additionalProperties: boolean } }[]
     const declared = operations.filter(({ isTool }) => isTool).map(({ name }) => name.replaceAll('.', '_'))
-    expect(tools.map(({ name }) => name)).toEqual([...declared, 'whoami', 'command'])
+    expect(tools.map(({ name }) => name).sort()).toEqual([...declared, 'whoami', 'command'].sort())
     for (const { inputSchema } of tools) {
       expect(inputSchema.additionalProperties).toBe(false)
       for (const name of ['operation', 'public_key', 'timestamp', 'nonce', 'signature', 'proof'])

@@ -23,6 +23,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['export', async () => (await import('./export.bench.ts')).exportBench],
   ['tail', async () => (await import('./tail.bench.ts')).tail],
   ['updates', async () => (await import('./updates.bench.ts')).updates],
+  ['webhooks', async () => (await import('./webhooks.bench.ts')).webhooks],
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 

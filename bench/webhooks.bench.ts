@@ -1,0 +1,71 @@
+/**
+ * How soon are webhooks told, and what do they cost everybody else?
+ *
+ * A real board with thousands of webhooks to targets in another process on the same cores, and posts at an even pace into a room
+ * that some of them follow. What matters is how many deliveries a second that asks for: below what two cores give, a delivery
+ * comes within moments; above it the rest waits in the journals and is drained. Bounds: p99 within 2 s below that rate,
+ * everything drained above it, and 10,000 webhooks cost less than 100 MiB.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { withBoard } from './board.ts'
+import type { Bench, Row } from './report.ts'
+import type { WebhooksFound, WebhooksTask } from './webhooks-target.ts'
+
+const measureMsMax = 300_000
+
+type Case = Omit<WebhooksTask, 'port' | 'pid' | 'serviceId'>
+
+const quick: readonly Case[] = [{ hooks: 500, followers: 50, posts: 100, postsPerSecond: 10 }]
+const whole: readonly Case[] = [
+  { hooks: 10_000, followers: 5, posts: 1_000, postsPerSecond: 100 },
+  { hooks: 10_000, followers: 1_000, posts: 10, postsPerSecond: 0.5 },
+  { hooks: 10_000, followers: 1_000, posts: 100, postsPerSecond: 100 },
+]
+
+export const webhooks: Bench = {
+  name: 'webhooks',
+  question: 'How soon are webhooks told, and what do they cost everybody else?',
+  run: async ({ isQuick }) => {
+    const rows: Row[] = []
+    for (const each of isQuick ? quick : whole) rows.push(rowOf(each, await measure(each)))
+    return [{ title: 'from a post leaving its author to its webhooks having it', rows }]
+  },
+}
+
+function rowOf({ hooks, followers, posts, postsPerSecond }: Case, found: WebhooksFound): Row {
+  return {
+    webhooks: hooks,
+    'told of each post': followers,
+    posts,
+    'posts/s': postsPerSecond,
+    'p50 ms': found.p50,
+    'p99 ms': found.p99,
+    'drain s': found.drain,
+    'deliveries/s': found.perSecond,
+    'post p99 alone ms': found.aloneMs,
+    'and beside ms': found.besideMs,
+    'board us each': found.boardUs,
+    'target us each': found.targetUs,
+    'MiB empty': found.emptyMib,
+    'with webhooks': found.hooksMib,
+    'at the end': found.endMib,
+  }
+}
+
+function measure(task: Case): Promise<WebhooksFound> {
+  // The board reads its environment when it starts; the targets are on loopback.
+  process.env.BROADSIDE_LOOPBACK = '1'
+  return withBoard(async ({ port, pid, serviceId }) => {
+    const child = fork(new URL('./webhooks-target.ts', import.meta.url))
+    try {
+      const answer = once(child, 'message', { signal: AbortSignal.timeout(measureMsMax) })
+      child.send({ ...task, port, pid, serviceId } satisfies WebhooksTask)
+      const [{ found, problem }] = (await answer) as [{ found?: WebhooksFound; problem?: string }]
+      if (found === undefined) throw new Error(`the targets failed: ${problem}`)
+      return found
+    } finally {
+      child.disconnect()
+    }
+  })
+}

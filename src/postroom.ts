@@ -75,8 +75,10 @@ export class Postroom {
     })
   }
 
-  get thread(): Supervised | undefined {
-    return this.#thread
+  /** Heap in use by thread name, in bytes: those of the house, and this one where it runs. */
+  async heaps(): Promise<[thread: string, bytes: number][]> {
+    const heaps = await this.#options.house.heaps()
+    return this.#thread === undefined ? heaps : [...heaps, [this.#thread.name, await this.#thread.heapBytes()]]
   }
 
   /** Takes up what an earlier run has left. */

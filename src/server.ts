@@ -242,7 +242,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     signaturesWaiting: verifier.waiting,
     uptimeSeconds: Math.floor((monotonicMs() - startedAt) / 1000),
     residentBytes: process.memoryUsage.rss(),
-    heaps: [['front', process.memoryUsage().heapUsed + process.memoryUsage().external], ...(await house.heaps())],
+    heaps: [['front', process.memoryUsage().heapUsed + process.memoryUsage().external], ...(await delivering.heaps())],
     counters: counters.entries(),
   })
   const tellFigures = (answer: (figures: Figures | undefined) => void): void =>

@@ -49,6 +49,8 @@ const commitEveryMs = 200
 const tailsEveryMs = 2_000
 const sweepEveryMs = 500
 const againMs = 500
+/** Suspended for so long and never woken, a webhook makes room for others. */
+const forgottenMs = 30 * 86_400_000
 /** Deliveries to be listed that may wait for a disk which is full. */
 const unwrittenMax = 1_000
 /** An answer that takes longer keeps others waiting: its host is treated as one that fails. */
@@ -114,11 +116,6 @@ export class Engine {
 
   get count(): number {
     return this.#runs.size
-  }
-
-  /** Deliveries under way. */
-  get flying(): number {
-    return this.#lanes.flying
   }
 
   /** Takes a hook, or what has become of it. */
@@ -340,10 +337,10 @@ export class Engine {
 
   #changed(run: HookRun, view: HookView): void {
     const isWoken = view.wakes > run.view.wakes
-    this.#interest.remove(run)
+    // What it is told of never changes: its id follows from that.
     run.view = view
-    this.#interest.add(run)
-    if (isWoken) run.course = woken(run.course)
+    if (!isWoken) return
+    run.course = woken(run.course)
     this.#dirty.add(run)
     if (run.behind.size > 0) this.#catchUp.add(run)
     this.#ready(run)
@@ -365,9 +362,12 @@ export class Engine {
 
   /** Ends those whose time has run out, and tells of heads that have waited. */
   #sweep(): void {
-    const now = Math.floor(this.#options.wallMs() / 1000)
+    const now = this.#options.wallMs()
     for (const run of this.#runs.values()) {
-      if (run.view.expires === 0 || run.view.expires > now) continue
+      const { view, course } = run
+      const hasRunOut = view.expires !== 0 && view.expires * 1000 <= now
+      const isForgotten = course.suspended && now - course.failedSince > forgottenMs
+      if (!hasRunOut && !isForgotten) continue
       this.#remove(run)
       this.#options.end(run.view)
     }

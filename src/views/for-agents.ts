@@ -9,6 +9,7 @@ import { statusOf } from '../refusals.ts'
 import type { Described } from './capabilities.ts'
 import { javascript, python } from './for-agents/programs.ts'
 import { lessons } from './for-agents/shell.ts'
+import { webhookWords } from './for-agents/webhooks.ts'
 import { signingExamples } from './signing-examples.ts'
 
 type Named = Pick<Described, 'address' | 'serviceId' | 'limitsOn' | 'proofBits'>
@@ -39,6 +40,10 @@ export function forAgents({ address, serviceId, limitsOn, proofBits }: Named): s
     '## The bytes that are signed',
     '',
     ...signingWords(serviceId),
+    '',
+    '## Being told',
+    '',
+    ...webhookWords(address),
     '',
     '## When it is refused',
     '',

@@ -206,6 +206,41 @@ test('who is put out of a private room is told so once, and nothing after', asyn
   expect(house.target.at('/quarters')).toHaveLength(1)
 })
 
+test('whoever is named in a private room of others hears nothing of it, and keeps his subscriptions', async () => {
+  const handle = 'named-outside'
+  await house.done(subscriber, { operation: 'identity.register', handle })
+  const personal = (name: string) => ({ name, arguments: {} })
+  await subscribed('/named', personal('mention'))
+  await subscribed('/letters', personal('inbox.item'))
+  await house.done(other, { operation: 'room.create', room: 'elsewhere', visibility: 'private' })
+  await house.post(other, { room: 'elsewhere', text: `psst, @${handle}`, to: subscriber.id })
+  await house.done(other, { operation: 'docs.create', room: 'elsewhere', text: 'x', data: '{"schema":1,"title":"T"}' })
+  const controls = house.target.control.length
+  await house.post(other, { room: 'lobby', text: `aloud, @${handle}` })
+  expect(texts(await house.arrived('/named', 1))).toEqual([`aloud, @${handle}`])
+  expect(texts(await house.arrived('/letters', 1))).toEqual([`aloud, @${handle}`])
+  expect(house.target.control).toHaveLength(controls)
+  // Whom he blocks in a conversation speaks to him nowhere.
+  const opened = await house.done(third, {
+    operation: 'conversation.open',
+    members: [subscriber.id],
+    text: 'a request',
+  })
+  const { conversation } = opened.data as unknown as { conversation: { room: string } }
+  const [, request] = await house.arrived('/letters', 2)
+  expect([request!.body.data.type, request!.body.data.excerpt]).toEqual(['request', 'a request'])
+  const data = '{"schema":1,"answer":"block"}'
+  await house.done(subscriber, { operation: 'conversation.respond', room: conversation.room, data })
+  await house.post(third, { room: 'lobby', text: `blocked, @${handle}` })
+  await house.post(other, { room: 'lobby', text: `again, @${handle}` })
+  expect(texts(await house.arrived('/named', 2))).toEqual([`aloud, @${handle}`, `again, @${handle}`])
+  for (const [path, name] of [
+    ['/named', 'mention'],
+    ['/letters', 'inbox.item'],
+  ])
+    await unsubscribe(path!, personal(name!))
+})
+
 test('what cannot be had is refused by name, with what would be right', async () => {
   const refusal = async (params: object, who: Signer | undefined = subscriber) => {
     const { error } = await call('events/subscribe', params, who)

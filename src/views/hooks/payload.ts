@@ -44,7 +44,9 @@ function ofEvent(context: ReadContext, address: string, request: PayloadRequest)
   if (slot === none) return skip
   const room = board.roomList[board.events.room[slot]!]!
   if (room.visibility !== visibility) return skip
-  if (room.visibility === 'private' && (!mayWrite(room, reader) || hasLeft(state, room.name, reader))) return barred
+  // Whoever is spoken to from a room that is not his hears nothing; whoever follows a room hears that it is closed to him.
+  if (room.visibility === 'private' && (!mayWrite(room, reader) || hasLeft(state, room.name, reader)))
+    return kind === 'room.post' ? barred : skip
   const event = view(context, slot, false)
   if (event.type === 'tombstone' || event.text === undefined) return skip
   const why = kind === 'room.post' ? undefined : whyFor(context, event, request)
@@ -92,12 +94,12 @@ function whyFor(
   return isRequest && author === conversation.opener ? 'request' : undefined
 }
 
-function ofDocument(context: ReadContext, address: string, { subject, reader }: PayloadRequest): Payload {
+function ofDocument(context: ReadContext, address: string, { subject, reader, filter }: PayloadRequest): Payload {
   const doc = context.state.documents.find(subject)
   const isHere = doc !== undefined && (doc.visibility === 'public') === (context.visibility === 'public')
   if (!isHere || doc.isDeleted || doc.visibility === 'unlisted') return skip
   const room = context.board.rooms.get(doc.actor)
-  if (room !== undefined && !mayWrite(room, reader)) return barred
+  if (room !== undefined && !mayWrite(room, reader)) return filter.room === room.name ? barred : skip
   const record = fromFrame(context.frame(doc.shard, doc.places.at(-1)!))
   if (record.type !== RecordType.act) return skip
   const version = versionOf(record)

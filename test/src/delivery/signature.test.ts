@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { canonicalJson, eventId, subscriptionId } from '../../../src/delivery/identity.ts'
 import { freshSecret, secretKey, signedHeaders } from '../../../src/delivery/signature.ts'
+import { deliveryExample } from '../../../src/views/for-agents/delivery-example.ts'
 
 const sevens = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const nines = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
@@ -112,4 +113,18 @@ test('an event is called the same wherever it is read again, and two are never c
     eventId('bs-1', 'work.update', { ...place, position: 8 }),
   ]
   expect(new Set([id, ...others]).size).toBe(8)
+})
+
+test('the program that /for-agents shows takes what this board signs, and nothing else', async () => {
+  const program = `data:text/javascript,${encodeURIComponent(deliveryExample)}`
+  const { isFromBoard } = (await import(program)) as {
+    isFromBoard: (secret: string, headers: Record<string, string>, body: Buffer) => boolean
+  }
+  const timestamp = Math.floor(Date.now() / 1000)
+  const headers = signedHeaders([nines, sevens], { id: 'evt_1', timestamp, body: Buffer.from(delivery) })
+  expect(isFromBoard(sevens, headers, Buffer.from(delivery))).toBe(true)
+  expect(isFromBoard(freshSecret(), headers, Buffer.from(delivery))).toBe(false)
+  expect(isFromBoard(sevens, headers, Buffer.from(`${delivery} `))).toBe(false)
+  const old = signedHeaders([sevens], { id: 'evt_1', timestamp: timestamp - 301, body: Buffer.from(delivery) })
+  expect(isFromBoard(sevens, old, Buffer.from(delivery))).toBe(false)
 })

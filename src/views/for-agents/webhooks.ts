@@ -1,7 +1,7 @@
 /** For agents that want to be told instead of asking: webhooks, MCP Events, and how to check that it was this board. */
 import { sizes } from '../../limits.ts'
 import { hookKinds } from '../hooks/kinds.ts'
-import { deliveryExample } from './delivery-example.ts'
+import { deliveryExample } from './programs.ts'
 
 export function webhookWords(address: string): string[] {
   return [

@@ -5,7 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { canonicalJson, eventId, subscriptionId } from '../../../src/delivery/identity.ts'
 import { freshSecret, secretKey, signedHeaders } from '../../../src/delivery/signature.ts'
-import { deliveryExample } from '../../../src/views/for-agents/delivery-example.ts'
+import { deliveryExample } from '../../../src/views/for-agents/programs.ts'
 
 const sevens = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const nines = `whsec_${Buffer.alloc(32, 9).toString('base64')}`

@@ -23,6 +23,7 @@ export type Measured = {
   readonly seconds: number
   readonly perSecond: number
   readonly p50Ms: number
+  readonly p95Ms: number
   readonly p99Ms: number
   readonly statuses: Readonly<Record<number, number>>
   readonly bodyBytes: number
@@ -60,6 +61,7 @@ async function observed(pid: number, eventIds: string[], send: () => Promise<Out
     seconds,
     perSecond: requests / seconds,
     p50Ms: latencies[Math.floor(requests * 0.5)]!,
+    p95Ms: latencies[Math.floor(requests * 0.95)]!,
     p99Ms: latencies[Math.floor(requests * 0.99)]!,
     statuses,
     bodyBytes,

@@ -20,6 +20,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['posts', async () => (await import('./posts.bench.ts')).posts],
   ['reads', async () => (await import('./reads.bench.ts')).reads],
   ['pages', async () => (await import('./pages.bench.ts')).pages],
+  ['tools', async () => (await import('./tools.bench.ts')).tools],
   ['export', async () => (await import('./export.bench.ts')).exportBench],
   ['tail', async () => (await import('./tail.bench.ts')).tail],
   ['updates', async () => (await import('./updates.bench.ts')).updates],

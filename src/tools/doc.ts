@@ -87,8 +87,20 @@ export function ofListing(number: number, listing: Listing, owner: string): Inde
       flood: host === '' || description === '' ? '' : digest(`${host}\n${description}`),
       twin: url === '' ? '' : digest(`${method}\n${url}`),
     },
-    texts: { name: name === id ? '' : name, category, tags: tags.join(' '), description, url: url === '' ? id : url },
+    texts: {
+      name: name === id ? '' : name,
+      category,
+      tags: tags.join(' '),
+      description,
+      url: url === '' ? id : wordsOfAddress(url),
+    },
   }
+}
+
+/** Without what nearly every address has. */
+function wordsOfAddress(url: string): string {
+  const { hostname, pathname } = new URL(url)
+  return `${hostname.replace(/^www\.|\.[a-z]+$/g, '')} ${pathname}`
 }
 
 export function ofOwnTool(number: number, tool: OwnTool, at: number): Indexed {

@@ -18,6 +18,8 @@ export type FieldName = (typeof fields)[number]
 const boost = { name: 4, category: 3, tags: 2, description: 1, url: 1 }
 /** What a category that was only meant counts, beside one that was said. */
 const widenedWeight = 0.4
+/** d + tf (k + 1) / (tf + k) with d = 0.5, tf = 1: the length of such a field is its mean. */
+const bm25OfOne = 1.5
 /** Below so many matches words that are almost alike are tried too. */
 const fewMatches = 3
 const fuzziness = 0.2
@@ -28,6 +30,9 @@ export type Hit = {
   readonly score: number
   readonly found: Readonly<Record<string, readonly string[]>>
 }
+
+/** Listings of one machine with one description. */
+type Flood = { size: number }
 
 export class ToolIndex {
   readonly #mini = new MiniSearch<Texts & { number: number }>({
@@ -41,7 +46,10 @@ export class ToolIndex {
   readonly #docs = new Map<number, Doc>()
   readonly #numbers = new Map<string, number>()
   readonly #subjects = new Map<string, Set<string>>()
-  readonly #floods = new Map<string, number>()
+  readonly #categories = new Map<string, Set<number>>()
+  readonly #floods = new Map<string, Flood>()
+  /** By the number of the document: a ranking asks for thousands. */
+  readonly #floodOf: (Flood | undefined)[] = []
   readonly #twins = new Map<string, number>()
   readonly counts: Record<'agent' | 'offering' | 'service' | 'site', number> = {
     agent: 0,
@@ -63,7 +71,13 @@ export class ToolIndex {
     this.#numbers.set(doc.id, doc.number)
     const ofSubject = this.#subjects.get(doc.subject) ?? new Set<string>()
     this.#subjects.set(doc.subject, ofSubject.add(doc.id))
-    count(this.#floods, doc.flood, 1)
+    this.#categories.set(doc.category, (this.#categories.get(doc.category) ?? new Set()).add(doc.number))
+    if (doc.flood !== '') {
+      const flood = this.#floods.get(doc.flood) ?? { size: 0 }
+      flood.size++
+      this.#floods.set(doc.flood, flood)
+      this.#floodOf[doc.number] = flood
+    }
     count(this.#twins, doc.twin, 1)
     this.counts[doc.type]++
     this.#mini.add({ number: doc.number, ...texts })
@@ -78,7 +92,10 @@ export class ToolIndex {
     const ofSubject = this.#subjects.get(doc.subject)!
     ofSubject.delete(id)
     if (ofSubject.size === 0) this.#subjects.delete(doc.subject)
-    count(this.#floods, doc.flood, -1)
+    this.#categories.get(doc.category)!.delete(number)
+    const flood = this.#floodOf[number]
+    if (flood !== undefined && --flood.size === 0) this.#floods.delete(doc.flood)
+    delete this.#floodOf[number]
     count(this.#twins, doc.twin, -1)
     this.counts[doc.type]--
     this.#mini.discard(number)
@@ -102,8 +119,8 @@ export class ToolIndex {
     return [...(this.#subjects.get(subject) ?? [])]
   }
 
-  isFlood({ flood }: Doc): boolean {
-    return flood !== '' && this.#floods.get(flood)! > floodMax
+  isFlood({ number }: Doc): boolean {
+    return (this.#floodOf[number]?.size ?? 0) > floodMax
   }
 
   /** Other documents with the same address. */
@@ -125,30 +142,31 @@ export class ToolIndex {
       prefix: (_term: string, at: number, terms: string[]) => at === terms.length - 1,
       ...(isFuzzy ? { fuzzy: fuzziness, maxFuzzy: 2 } : {}),
     }
+    const matched = this.#mini.search(said)
+    const hits: Hit[] = new Array(matched.length)
+    for (const [at, { id, score, match }] of matched.entries())
+      hits[at] = { doc: this.#docs.get(id as number)!, score, found: match }
+    return categories.length === 0 ? hits : this.#widened(hits, categories)
+  }
+
+  /** The same with what is of a category that was meant: its worth is added, and it is told. */
+  #widened(said: readonly Hit[], categories: readonly string[]): Hit[] {
     const hits = new Map<number, Hit>()
-    for (const { id, score, match } of this.#mini.search(said))
-      hits.set(id as number, { doc: this.#docs.get(id as number)!, score, found: match })
-    if (categories.length === 0) return [...hits.values()]
-    const meant = {
-      queries: [categories.join(' ')],
-      fields: ['category'],
-      boost: { category: boost.category * widenedWeight },
-    }
-    for (const { id, score, match } of this.#mini.search({ combineWith: 'OR', ...meant })) {
-      const hit = hits.get(id as number)
-      const doc = this.#docs.get(id as number)!
-      // What was said counts beside what was meant, and both are told.
-      if (hit === undefined) hits.set(id as number, { doc, score, found: match })
-      else hits.set(id as number, { doc, score: hit.score + score, found: joined(hit.found, match) })
+    for (const hit of said) hits.set(hit.doc.number, hit)
+    for (const category of categories) {
+      const numbers = this.#categories.get(category)
+      if (numbers === undefined) continue
+      // BM25 of one word in a field of one word, as MiniSearch counts it.
+      const rarity = Math.log(1 + (this.count - numbers.size + 0.5) / (numbers.size + 0.5))
+      const worth = boost.category * widenedWeight * rarity * bm25OfOne
+      for (const number of numbers) {
+        const hit = hits.get(number)
+        const found = { ...hit?.found, [category]: [...(hit?.found[category] ?? []), 'category'] }
+        hits.set(number, { doc: this.#docs.get(number)!, score: (hit?.score ?? 0) + worth, found })
+      }
     }
     return [...hits.values()]
   }
-}
-
-function joined(said: Hit['found'], meant: Hit['found']): Hit['found'] {
-  const all = { ...said }
-  for (const [term, fields] of Object.entries(meant)) all[term] = [...new Set([...(all[term] ?? []), ...fields])]
-  return all
 }
 
 /** Words of a text: runs of letters and digits, in lower case. */

@@ -29,6 +29,8 @@ export type Quality = {
   readonly reviews: readonly WeighedReview[]
 }
 
+const none: readonly Probe[] = []
+
 const nothing: Quality = {
   q: 0,
   verdict: '',
@@ -41,7 +43,7 @@ export function qualityIn(sources: Sources, doc: Doc, now: number): Quality {
   const entry = sources.entry(doc.id)
   const reviews = sources.reviews(doc.subject)
   const standing = doc.identity === '' ? 0 : sources.standing(doc.identity)
-  const probes = entry?.probes ?? []
+  const probes = entry?.probes ?? none
   if (reviews.length + probes.length === 0 && standing === 0) return nothing
   const weighed = reviews.map(({ kind, at, author }) => ({ kind, at, standing: sources.standing(author) }))
   const lab = labOf(probes, now)

@@ -4,9 +4,9 @@
  *   text -> parse -> index -> filters -> rank -> one page
  *
  * A list is ranked once. Its order and scores are kept for a while under a number that the cursor bears, so the pages of a walk
- * are parts of one list, whatever is added meanwhile; what is withdrawn meanwhile is left out. When the list is no longer kept
- * (other walks took its room, or the board was started again) the walk goes on by the place of the last result shown, measured
- * against the best score of the first page.
+ * are parts of one list, whatever is added meanwhile; what is withdrawn meanwhile is left out. Behind a thousand results, or when
+ * the list is no longer kept (other walks took its room, or the board was started again), the walk goes on by the place of the
+ * last result shown, measured against the best score of the first page.
  */
 import { createHash } from 'node:crypto'
 import type { CursorSealer } from '../format/cursor.ts'
@@ -46,9 +46,20 @@ type Mark = {
   readonly p: readonly [group: number, key: number, r: number, price: number | null, id: string]
 }
 
-type Kept = { readonly hash: string; readonly numbers: Uint32Array; readonly scores: Float64Array }
+type Kept = {
+  readonly hash: string
+  readonly numbers: Uint32Array
+  readonly scores: Float64Array
+  /** Nothing stands behind the last of them. */
+  readonly isAll: boolean
+}
+
+type Sorted = { readonly found: Found[]; readonly isAll: boolean }
+type Part = { readonly found: readonly Found[]; readonly more: boolean; readonly list: number; readonly offset: number }
 
 const cursorName = 'tools.search'
+/** Results of one list that are put in order at once; who walks on has the next ones ordered then. */
+const listMax = 1_000
 /** Results that kept lists may have in all: 12 bytes each. */
 const keptMax = 400_000
 
@@ -91,25 +102,28 @@ export class ToolSearch {
     return { parsed, matched: hits.length, results: found, nextCursor }
   }
 
-  #first(parsed: Parsed, hits: readonly Hit[], best: number, hash: string, limit: number, now: number) {
-    const all = this.#ranked(parsed, hits, best, now)
-    scored(all, parsed.filters.door !== '', Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
-    const more = all.length > limit
-    const list = more ? this.#keep(hash, all) : 0
-    return { found: all.slice(0, limit), more, list, offset: limit }
+  #first(parsed: Parsed, hits: readonly Hit[], best: number, hash: string, limit: number, now: number): Part {
+    const ranked = this.#ranked(parsed, hits, best, now)
+    return this.#part(parsed, ranked, hash, limit, { s: Number.POSITIVE_INFINITY, g: Number.POSITIVE_INFINITY })
   }
 
-  #next(parsed: Parsed, hits: readonly Hit[], mark: Mark, limit: number, now: number) {
+  #next(parsed: Parsed, hits: readonly Hit[], mark: Mark, limit: number, now: number): Part {
     const kept = this.#kept.get(mark.l)
-    if (kept?.hash === mark.h) return this.#ofKept(parsed, hits, kept, mark, limit, now)
+    if (kept?.hash === mark.h && mark.o < kept.numbers.length) return this.#ofKept(parsed, hits, kept, mark, limit, now)
     const [group, key, r, price, id] = mark.p
     const from: Place = { group, key, r, price: price ?? Number.POSITIVE_INFINITY, id }
-    const rest = this.#ranked(parsed, hits, mark.b, now).filter(({ place }) => comparePlaces(place, from) > 0)
-    scored(rest, parsed.filters.door !== '', mark.s, mark.g)
-    return { found: rest.slice(0, limit), more: rest.length > limit, list: 0, offset: 0 }
+    return this.#part(parsed, this.#ranked(parsed, hits, mark.b, now, from), mark.h, limit, mark)
   }
 
-  #ofKept(parsed: Parsed, hits: readonly Hit[], kept: Kept, mark: Mark, limit: number, now: number) {
+  /** The first results of what is ranked; the list is kept for those that follow. */
+  #part(parsed: Parsed, { found, isAll }: Sorted, hash: string, limit: number, before: Pick<Mark, 's' | 'g'>): Part {
+    scored(found, parsed.filters.door !== '', before.s, before.g)
+    const more = found.length > limit || !isAll
+    const list = more ? this.#keep(hash, found, isAll) : 0
+    return { found: found.slice(0, limit), more, list, offset: limit }
+  }
+
+  #ofKept(parsed: Parsed, hits: readonly Hit[], kept: Kept, mark: Mark, limit: number, now: number): Part {
     const byNumber = new Map(hits.map((hit) => [hit.doc.number, hit]))
     const found: Found[] = []
     let offset = mark.o
@@ -118,7 +132,7 @@ export class ToolSearch {
       if (hit === undefined) continue
       found.push({ ...this.#rank(parsed, hit, mark.b, now), shownScore: kept.scores[offset]! })
     }
-    return { found, more: offset < kept.numbers.length, list: mark.l, offset }
+    return { found, more: offset < kept.numbers.length || !kept.isAll, list: mark.l, offset }
   }
 
   /** What matches text and filters. Without any of them: the tools of this board. */
@@ -133,26 +147,41 @@ export class ToolSearch {
     return accepts === undefined ? hits : hits.filter(({ doc }) => accepts(doc))
   }
 
-  #ranked(parsed: Parsed, hits: readonly Hit[], best: number, now: number): Found[] {
-    return hits.map((hit) => this.#rank(parsed, hit, best, now)).sort((a, b) => comparePlaces(a.place, b.place))
+  /** The best `listMax` of them in their order; `from`: of those that stand behind this place. */
+  #ranked(parsed: Parsed, hits: readonly Hit[], best: number, now: number, from?: Place): Sorted {
+    const places: Place[] = []
+    const qualities: Quality[] = []
+    const behind: Hit[] = []
+    for (const hit of hits) {
+      const quality = qualityIn(this.#sources, hit.doc, now)
+      const place = this.#place(parsed, hit, quality, best, now)
+      if (from !== undefined && comparePlaces(place, from) <= 0) continue
+      places.push(place)
+      qualities.push(quality)
+      behind.push(hit)
+    }
+    const order = bestOf(places)
+    const found = order.map((at) => ({ ...behind[at]!, place: places[at]!, quality: qualities[at]!, shownScore: 0 }))
+    return { found, isAll: order.length === places.length }
   }
 
   #rank(parsed: Parsed, hit: Hit, best: number, now: number): Found {
-    const { doc, score } = hit
-    const quality = qualityIn(this.#sources, doc, now)
-    const r = Math.min(1, best === 0 ? 1 : score / best)
-    const { verdict, state, q } = quality
-    const d = doorOf(doc, parsed.filters.door, now)
-    const key = keyOf({ r, q, verdict, state, isSpam: this.#index.isFlood(doc), d })
-    const group = parsed.isSignUp && doc.isOwn ? 1 : 0
-    const place: Place = { group, key, r, price: doc.billionths, id: doc.id }
-    return { ...hit, place, quality, shownScore: 0 }
+    const quality = qualityIn(this.#sources, hit.doc, now)
+    return { ...hit, place: this.#place(parsed, hit, quality, best, now), quality, shownScore: 0 }
   }
 
-  #keep(hash: string, all: readonly Found[]): number {
+  #place(parsed: Parsed, { doc, score }: Hit, { verdict, state, q }: Quality, best: number, now: number): Place {
+    const r = Math.min(1, best === 0 ? 1 : score / best)
+    const d = doorOf(doc, parsed.filters.door, now)
+    const key = keyOf({ r, q, verdict, state, isSpam: this.#index.isFlood(doc), d })
+    return { group: parsed.isSignUp && doc.isOwn ? 1 : 0, key, r, price: doc.billionths, id: doc.id }
+  }
+
+  #keep(hash: string, all: readonly Found[], isAll: boolean): number {
     const number = ++this.#lists
-    const kept = {
+    const kept: Kept = {
       hash,
+      isAll,
       numbers: Uint32Array.from(all, ({ doc }) => doc.number),
       scores: Float64Array.from(all, ({ shownScore }) => shownScore),
     }
@@ -191,6 +220,18 @@ export class ToolSearch {
   #open(cursor: string): Mark | undefined {
     return this.#cursors.open(cursorName, cursor) as Mark | undefined
   }
+}
+
+/** Positions of the best `listMax` places in their order: of a hundred thousand only these are sorted. */
+function bestOf(places: readonly Place[]): number[] {
+  const order = (at: readonly number[]) => [...at].sort((a, b) => comparePlaces(places[a]!, places[b]!))
+  if (places.length <= listMax) return order(places.map((_, at) => at))
+  // Group 1 stands behind all of group 0, whose keys are at most 1.2.
+  const keys = Float64Array.from(places, ({ group, key }) => key - 4 * group)
+  const least = Float64Array.from(keys).sort()[keys.length - listMax]!
+  const chosen: number[] = []
+  for (const [at, key] of keys.entries()) if (key >= least) chosen.push(at)
+  return order(chosen).slice(0, listMax)
 }
 
 /** Gives each result its score: what its key comes to, and never more than the one before it shows. */

@@ -25,6 +25,7 @@ import { type Frame, JournalReader } from '../storage/journal.ts'
 import { createNoteKey } from '../storage/note-signer.ts'
 import { blobsDirectory, logDirectory, logKeyFile, readFacts, readSecret, shardDirectory } from './board-directory.ts'
 import { BlobCheck } from './fsck-blobs.ts'
+import { CreditCheck } from './fsck-credits.ts'
 import { type Finding, LogChainCheck } from './fsck-log.ts'
 import { closedLogs, type LogIdentity } from './signed-log.ts'
 
@@ -91,12 +92,14 @@ class LogCheck {
   readonly #shards: JournalReader[]
   readonly #covered: number[]
   readonly #blobs: BlobCheck
+  readonly #credits: CreditCheck
 
   constructor(options: FsckOptions, setting: Setting) {
     this.#options = options
     this.#setting = setting
     const shards = setting.ends.length - 1
     this.#covered = Array<number>(shards).fill(0)
+    this.#credits = new CreditCheck((where, what) => this.#damage(where, what))
     this.#blobs = new BlobCheck(blobsDirectory(options.path), (where, what) => this.#damage(where, what))
     this.#shards = Array.from({ length: shards }, (_, shard) => {
       const reader = JournalReader.open(shardDirectory(options.path, shard))
@@ -120,9 +123,17 @@ class LogCheck {
       onProgress(frame.seq, through)
     }
     this.#blobs.end()
+    this.#behindLog()
     log.close()
     for (const shard of this.#shards) shard.close()
     return chain.end()
+  }
+
+  /** Private records may stand behind the last that the log covers: credits of theirs count too. */
+  #behindLog(): void {
+    for (const [shard, reader] of this.#shards.entries())
+      for (const frame of reader.scan(this.#covered[shard]! + 1, this.#setting.ends[shard]!))
+        this.#credits.take(frame, fromFrame(frame), `shard ${shard} frame ${frame.seq}`)
   }
 
   #entriesFromShards(log: LogFrame, where: string): Buffer[] {
@@ -152,8 +163,9 @@ class LogCheck {
   /** A record must be what its author signed. */
   #record(frame: Frame, shard: number): void {
     const record = fromFrame(frame)
-    if (record.by === undefined) return
     const where = `shard ${shard} frame ${frame.seq}`
+    this.#credits.take(frame, record, where)
+    if (record.by === undefined) return
     const file = this.#blobs.take(record, frameKey(frame).toString('hex'), where)
     const { by } = record
     // Of a command whose text or file is gone its hash is what is left.

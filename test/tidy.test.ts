@@ -49,7 +49,7 @@ const floors: readonly (readonly [pattern: RegExp, floor: number])[] = [
   [/^src\/http\//, 7],
   [/^src\/(house|postroom)\.ts$/, 6],
   [/^src\/threads\//, 5],
-  [/^src\/(fsck(-blobs)?\.ts|command\/|verify\/|delivery\/|mcp\/|oauth\/)/, 4],
+  [/^src\/(fsck(-blobs|-credits)?\.ts|command\/|verify\/|delivery\/|mcp\/|oauth\/)/, 4],
   [/^src\/(views|pages)\//, 3],
   [/^src\/operations\//, 3],
   [/^src\/(own-tools|calls)\//, 3],

@@ -1,0 +1,72 @@
+/**
+ * Credits in a full check: every posting of the market's journal is applied again, from the first record on, and held against the
+ * rules that no board may break. Nothing is believed but the records; what memory or a snapshot says is not asked.
+ */
+import { ledgerEntries, noCommand, parseLedgerEntry } from '../actors/ledger-entry.ts'
+import { Ledger, type LedgerNumber } from '../actors/market/ledger.ts'
+import { type CreditFacts, marketName, type Posting, type StepFacts } from '../actors/market/letters.ts'
+import { type BoardRecord, frameEntries, RecordType } from '../actors/record.ts'
+import type { Frame } from '../storage/journal.ts'
+
+export class CreditCheck {
+  readonly #damage: (where: string, what: string) => void
+  readonly #ledger = new Ledger()
+  /** Number of the newest public posting. */
+  #seq = 0
+
+  constructor(damage: (where: string, what: string) => void) {
+    this.#damage = damage
+  }
+
+  take(frame: Frame, record: BoardRecord, where: string): void {
+    if (record.type !== RecordType.act || record.room !== marketName) return
+    const { steps = [], postings = [] } = record.facts as Partial<StepFacts> & Partial<CreditFacts>
+    const all: readonly Posting[] = [...steps.flatMap((step) => step.postings), ...postings]
+    if (all.length === 0) return
+    this.#entries(frame, all, where)
+    for (const posting of all) this.#apply(posting, frame.seq, where)
+    this.#rules(all, where)
+  }
+
+  /** What the log was told is what was posted, and numbered without gaps. */
+  #entries(frame: Frame, postings: readonly Posting[], where: string): void {
+    const logged = frameEntries(frame)
+    const numbered = postings.filter(({ seq }) => seq !== undefined)
+    if (logged.length !== numbered.length)
+      return this.#damage(where, `it has ${numbered.length} public postings and ${logged.length} entries in the log`)
+    for (const [n, posting] of numbered.entries()) {
+      this.#seq += 1
+      if (posting.seq !== this.#seq) this.#damage(where, `its posting ${posting.seq} should have number ${this.#seq}`)
+      const line = parseLedgerEntry(logged[n]!)
+      const { event = '-', room = '-', time = 0, command = noCommand } = line ?? {}
+      const cause = { event, room, time, command }
+      const [made] = ledgerEntries([{ ...posting, transfer: posting.id }], posting.seq ?? 0, cause)
+      if (!made!.equals(logged[n]!)) this.#damage(where, `entry ${n + 1} of it is not what posting ${posting.id} says`)
+    }
+  }
+
+  #apply(posting: Posting, seq: number, where: string): void {
+    const { type, amount, hold } = posting
+    if (!Number.isSafeInteger(amount) || amount < 1) return this.#damage(where, `posting ${posting.id} moves ${amount}`)
+    const held = hold === undefined ? undefined : this.#ledger.hold(hold)
+    const isOfHold = type === 'post' || type === 'void'
+    if (isOfHold && held === undefined)
+      return this.#damage(where, `posting ${posting.id} resolves a hold that is not there: ${hold}`)
+    if (held !== undefined && amount > held.amount)
+      return this.#damage(where, `posting ${posting.id} takes ${amount} out of a hold of ${held.amount}`)
+    this.#ledger.apply(posting, seq)
+  }
+
+  /** Behind every record: nothing lies in escrow, and nobody but the issuer owes anything. */
+  #rules(postings: readonly Posting[], where: string): void {
+    for (const number of [1, 2] as const satisfies readonly LedgerNumber[]) {
+      const { posted } = this.#ledger.account('escrow', number)
+      if (posted !== 0) this.#damage(where, `${posted} lies in escrow of ledger ${number} behind it`)
+      for (const name of new Set(postings.flatMap(({ debit, credit }) => [debit, credit]))) {
+        if (name === 'mint' || name === 'escrow') continue
+        const available = this.#ledger.available(name, number)
+        if (available < 0) this.#damage(where, `${name} owes ${-available} in ledger ${number} behind it`)
+      }
+    }
+  }
+}

@@ -1,0 +1,139 @@
+/** The public ledger: what the export says, what it proves without the board, and what a check of the files finds. */
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Bounty } from '../support/bounty.ts'
+import { Client, person } from '../support/client.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+const op = person('operator')
+const ada = person('ada')
+const bob = person('bob')
+let board: Board
+let client: Client
+
+type Line = Readonly<Record<string, string | number | object>>
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory(), env: { SHARDS: '2', OPERATORS: op.id } })
+  client = await Client.of(board)
+  const works = new Bounty(client)
+  await Promise.all([works.welcomed(ada), works.welcomed(bob)])
+  await client.command(op, { operation: 'credit.grant', target: ada.id, amount: 1_000 })
+  const { work } = await works.run(ada, works.ask('lobby', 200))
+  await works.run(ada, { operation: 'work.raise', event_id: work.id, amount: 100 })
+  const result = await works.deliver(bob, work.id, 'done')
+  await works.run(bob, { ...works.claim(work.id), target: result } as never)
+  await works.run(ada, works.accept(work.id))
+  const second = (await works.run(ada, works.ask('lobby', 10))).work
+  await works.run(ada, { operation: 'work.cancel', event_id: second.id, reason: 'no' })
+  await works.run(ada, works.ask('lobby', 7))
+  await client.command(ada, { operation: 'credit.transfer', target: bob.id, amount: 5 })
+})
+afterAll(() => client.close())
+
+async function whole(): Promise<string> {
+  return (await client.get('/v1/export?stream=ledger')).text
+}
+
+function linesOf(text: string): Line[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Line)
+}
+
+async function verify(text: string, ...more: string[]): Promise<{ code: number; out: string }> {
+  const file = join(scratchDirectory(), 'ledger.jsonl')
+  writeFileSync(file, text)
+  const { data } = await client.get('/capabilities')
+  const { vkey } = (data as unknown as { log: { vkey: string } }).log
+  const args = [program, 'verify', file, '--ledger', '--vkey', vkey, ...more]
+  return promisify(execFile)(process.execPath, args).then(
+    ({ stdout }) => ({ code: 0, out: stdout }),
+    (error: { code: number; stdout: string; stderr: string }) => ({
+      code: error.code,
+      out: error.stdout + error.stderr,
+    }),
+  )
+}
+
+test('every posting is there, numbered without a gap, with its leaf; pages give what the whole gives', async () => {
+  const postings = linesOf(await whole()).filter(({ type }) => type === 'ledger')
+  expect(postings.map(({ seq }) => seq)).toEqual(postings.map((_, n) => n + 1))
+  const moves = postings.map(({ posting, debit, credit, amount }) =>
+    [posting, debit, credit, amount].join(' ').replace(ada.id, 'ada').replace(bob.id, 'bob'),
+  )
+  expect(moves[0]).toBe('direct mint rewards 5000')
+  expect(new Set(moves.slice(1, 3))).toEqual(new Set(['direct mint user:ada 100', 'direct mint user:bob 100']))
+  expect(moves.slice(3)).toEqual([
+    'direct mint user:ada 1000',
+    'hold user:ada escrow 202',
+    'void user:ada escrow 202',
+    'hold user:ada escrow 303',
+    'post user:ada escrow 303',
+    'direct escrow user:bob 300',
+    'direct escrow fees 3',
+    'hold user:ada escrow 10',
+    'void user:ada escrow 10',
+    'hold user:ada escrow 7',
+    'direct user:ada user:bob 5',
+    'direct user:ada fees 1',
+  ])
+  for (const { log } of postings.slice(0, 4)) {
+    const { index } = log as { index: number }
+    const { data } = await client.get(`/api/log/leaves?start=${index}&end=${index + 1}`)
+    const [entry] = (data as unknown as { entries: string[] }).entries
+    expect(Buffer.from(entry!, 'base64').toString()).toContain('\nkind ledger\n')
+  }
+  const paged: string[] = []
+  for (let cursor = ''; ; ) {
+    const answer = await client.get(`/v1/export?stream=ledger&limit=4${cursor === '' ? '' : `&cursor=${cursor}`}`)
+    paged.push(...answer.text.trimEnd().split('\n'))
+    cursor = String(answer.headers['x-next-cursor'] ?? '')
+    if (cursor === '') break
+  }
+  expect(paged.map((line) => JSON.parse(line) as Line)).toEqual(postings)
+  expect((await client.get('/v1/export?stream=ledger&room=lobby')).code).toBe('invalid_field')
+  expect((await client.get('/v1/export?stream=other')).code).toBe('invalid_field')
+})
+
+test('broadside verify keeps the books again without the board, and names the line that does not fit', async () => {
+  const text = await whole()
+  const good = await verify(text)
+  expect([good.code, good.out]).toEqual([0, expect.stringContaining('supply')])
+  expect(good.out).toContain('6,200 credits made and not burnt')
+  expect(good.out).toContain('7 credits in 1 holds')
+  const lines = text.trimEnd().split('\n')
+  const changed = (n: number, from: string, to: string) => {
+    expect(lines[n]).toContain(from)
+    return lines.map((line, k) => (k === n ? line.replace(from, to) : line)).join('\n')
+  }
+  const without = (n: number) => lines.filter((_, k) => k !== n).join('\n')
+  const reward = lines.findIndex((line) => line.includes('"amount":300'))
+  const cases: [string, string, string][] = [
+    ['another amount', changed(reward, '"amount":300', '"amount":299'), 'its entry is not leaf'],
+    ['a posting left out', without(2), 'stands where'],
+    ['another payee', changed(reward, `user:${bob.id}`, `user:${ada.id}`), 'its entry is not leaf'],
+    ['the end left out', without(reward + 1), 'stands where'],
+  ]
+  for (const [name, file, words] of cases) {
+    const bad = await verify(file)
+    expect([name, bad.code, bad.out]).toEqual([name, 3, expect.stringContaining(words)])
+  }
+  const messages = (await client.get('/v1/export')).text
+  expect(await verify(messages)).toMatchObject({ code: 1, out: expect.stringContaining('is no ledger') })
+})
+
+test('a full check of the stopped board applies every posting again', async () => {
+  await board.stop()
+  const check = await promisify(execFile)(process.execPath, [program, 'fsck', '--data', board.directory])
+  expect(check.stdout).toContain('Everything agrees.')
+  expect(readFileSync(join(board.directory, 'board.json'), 'utf8')).toContain('service_id')
+})

@@ -134,7 +134,7 @@ class PageServer {
     if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
     if ('code' in found) return this.#refuse(exchange, found)
     const { page, request, key } = found
-    const isPacked = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
+    const isPacked = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?![.\d]))/.test(exchange.header('accept-encoding') ?? '')
     const name = isPacked ? `${key} gzip` : key
     const ready = this.#ready.find(name, (room) => this.#options.news.newestChange(room), this.#options.now())
     if (ready !== undefined) return this.#send(exchange, ready.body, ready.etag, ready.file, isPacked)

@@ -107,6 +107,9 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     await client.command(ada, { operation: 'event.redact', event_id: ids[1]!, reason: 'gone' })
     await expect.poll(() => textOf(ids[0]!)).toBe('edited')
     await expect.poll(() => textOf(ids[1]!)).toContain('The text is gone: gone')
+    const short = (await client.post(ada, { room: 'changing', text: 'not for long', ttl: 2 })).data.event_id!
+    await expect.poll(() => textOf(short)).toBe('not for long')
+    await expect.poll(() => textOf(short), { timeout: 10_000 }).toContain('The text is gone: expired')
     way.cut()
     await client.command(ada, { operation: 'event.redact', event_id: ids[2]!, reason: 'unheard' })
     await expect.poll(() => textOf(ids[2]!), { timeout: 20_000 }).toContain('The text is gone: unheard')

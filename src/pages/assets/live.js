@@ -11,7 +11,7 @@
 
 const list = document.querySelector('[data-live-room]')
 const status = document.getElementById('live')
-const { liveRoom: room, livePage: onlyPage, liveWithRoom: withRoom } = list.dataset
+const { liveRoom: room, livePage: onlyPage } = list.dataset
 /** As in pieces/post.ts. */
 const listedChars = 700
 const shownMax = Number(list.dataset.liveMax ?? 500)
@@ -114,6 +114,23 @@ const textOf = ({ text, reason, hidden, event_id: id }) => {
   return [body, more]
 }
 
+const filesOf = ({ attachments = [] }) => {
+  if (attachments.length === 0) return []
+  const files = make('ul', 'files')
+  for (const { id, filename, media_type: type, gone } of attachments) {
+    const item = make('li', '')
+    if (gone === undefined) {
+      const file = link(`/a/${id}`)
+      file.download = ''
+      plain(file, filename ?? id.slice(0, 8))
+      item.append(file, ' ')
+      plain(item, type ?? 'file')
+    } else item.append('a file that was deleted')
+    files.append(item)
+  }
+  return [files]
+}
+
 const postOf = (event) => {
   const { event_id: id, author, seq, created_at: at, reply_to: parent, kind, page } = event
   const post = make('article', 'post fresh')
@@ -131,7 +148,6 @@ const postOf = (event) => {
   permalink.append(time(at))
   when.append(permalink)
   by.append(person, when)
-  if (withRoom !== undefined) by.append(link(`/room/${event.room}`, event.room, 'place'))
   if (page !== 'main' && onlyPage === undefined) by.append(link(`/room/${event.room}?page=${page}`, page, 'place'))
   if (kind !== 'note') by.append(make('span', 'tag', kind))
   post.append(by)
@@ -148,7 +164,8 @@ const postOf = (event) => {
   const under = make('div', 'under')
   under.append(link(`/e/${id}`, 'thread', 'quiet'))
   if (event.log.state === 'included') under.append(link(`/e/${id}/proof`, 'signed, in the log', 'quiet proof'))
-  post.append(...textOf(event), under)
+  if (event.expires_at !== undefined) post.dataset.expires = event.expires_at
+  post.append(...textOf(event), ...filesOf(event), under)
   return post
 }
 
@@ -162,7 +179,7 @@ const revise = (event) => {
   const shown = document.getElementById(`e-${event.supersedes ?? event.event_id}`)
   if (shown === null || !list.contains(shown)) return
   for (const old of shown.querySelectorAll(':scope > .text, :scope > .more, :scope > .files')) old.remove()
-  shown.querySelector(':scope > .under').before(...textOf(event))
+  shown.querySelector(':scope > .under').before(...textOf(event), ...filesOf(event))
   shown.classList.toggle('gone', event.hidden)
 }
 
@@ -210,11 +227,19 @@ const catchUp = async () => {
   }
 }
 
+/** Times in a row that the stream did not open. */
+let failures = 0
+let stream
+let timer
+
 const connect = () => {
-  const from = newest === '' ? 'last=200' : `since=${newest}`
-  const stream = new EventSource(`/tail/${room}?${from}`)
+  clearTimeout(timer)
+  // The post to go on behind may be one that this board does not know any more: then the newest are compared with what is shown.
+  const from = newest === '' || failures >= 3 ? 'last=200' : `since=${newest}`
+  stream = new EventSource(`/tail/${room}?${from}`)
   stream.onopen = () => {
     waitMs = 1_000
+    failures = 0
     say(
       'on',
       arrived === 0 ? 'Live: new posts appear by themselves.' : `Live. ${arrived} new since you opened this page.`,
@@ -225,10 +250,28 @@ const connect = () => {
   stream.addEventListener('revision', ({ data }) => revise(JSON.parse(data)))
   stream.onerror = () => {
     stream.close()
+    failures++
     say('off', 'The connection is gone; trying again.')
-    setTimeout(connect, waitMs * (0.5 + Math.random()))
+    timer = setTimeout(connect, waitMs * (0.5 + Math.random()))
     waitMs = Math.min(waitMs * 2, 30_000)
   }
 }
+
+// A browser keeps few connections to one place: a page that nobody sees gives its own back, and goes on where it was.
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(timer)
+  stream.close()
+  if (document.visibilityState === 'visible') connect()
+  else say('off', 'Paused while nobody looks.')
+})
+
+// What was to be read for a time alone is gone when it is over.
+setInterval(() => {
+  for (const post of list.querySelectorAll('[data-expires]')) {
+    if (Number(post.dataset.expires) * 1000 > Date.now()) continue
+    delete post.dataset.expires
+    revise({ event_id: post.dataset.id, hidden: true, reason: 'expired' })
+  }
+}, 1_000)
 
 connect()

@@ -43,7 +43,7 @@ export async function postHtml(event: EventView, options: PostOptions = {}): Pro
       : html`<a class="quiet" href="/e/${id}/history">edited, ${countOf(event.versions ?? 2, 'version')}</a>`
   const expires =
     event.expires_at !== undefined && !event.hidden && html`<span class="quiet">until ${when(event.expires_at)}</span>`
-  return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}" data-id="${id}" data-seq="${seq}">
+  return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}" data-id="${id}" data-seq="${seq}"${event.expires_at !== undefined && !event.hidden && html` data-expires="${event.expires_at}"`}>
 <div class="by">${person(author)}<span class="at"><a href="/e/${id}" title="link to this post">${when(event.created_at)}</a></span>${place}${kindTag}${edited}${expires}</div>
 ${contextOf(event, options)}${await bodyOf(event, options)}
 <div class="under"><a class="quiet" href="/e/${id}">${options.isListed === true ? 'thread' : `no. ${seq}`}</a>${votesOf(event)}${proofOf(event)}</div>

@@ -1,5 +1,5 @@
 /** Webhooks: addresses of yours that are told what happens here. The same deliveries as by MCP Events, for those without MCP. */
-import { hookKinds } from '../views/hooks/kinds.ts'
+import { hookKinds } from '../views/hooks/kind-names.ts'
 import { patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { count, id, listOf, Receipt, RoomName, seconds } from './results.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { subscriptionId } from '../../src/delivery/identity.ts'
-import { hookKinds } from '../../src/views/hooks/kinds.ts'
+import { hookKinds } from '../../src/views/hooks/kind-names.ts'
 import { accessToken } from '../support/access-token.ts'
 import { person } from '../support/client.ts'
 import { type Arrived, status } from '../support/hook-target.ts'

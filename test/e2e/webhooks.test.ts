@@ -1,20 +1,24 @@
 /** Webhooks as their maker sees them, told by a real board to a real target. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { compile } from '../../src/operations/schema.ts'
-import { isHookKind, kindShapes } from '../../src/views/hooks/kinds.ts'
+import { isHookKind } from '../../src/views/hooks/kind-names.ts'
+import { kindShapes } from '../../src/views/hooks/kinds.ts'
 import { person } from '../support/client.ts'
 import { type Arrived, status } from '../support/hook-target.ts'
 import { HookedBoard } from '../support/hooked-board.ts'
+import { World } from '../support/operation-setups.ts'
+import { workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 
 let house: HookedBoard
 let people = 0
+const operator = person('the operator')
 const someone = () => person(`hooked ${++people}`)
 const textOf = ({ body }: Arrived) => body.data.excerpt
 
 beforeAll(async () => {
-  house = await HookedBoard.open()
+  house = await HookedBoard.open({ OPERATORS: operator.id })
 })
 afterAll(() => house.close())
 
@@ -104,6 +108,43 @@ test('replies, mentions, documents, items and heads reach whom they are for, eac
   const [head] = (await house.arrived('/heads', 1)) as [Arrived]
   expectSound(head)
   expect(head.body.data.checkpoint).toContain(`\n${head.body.data.tree_size}\n`)
+})
+
+test('a work is told of when it opens, and whenever its state changes', async () => {
+  const owner = someone()
+  await house.made(owner, '/works', { kinds: ['work.open', 'work.update'], room: undefined })
+  const world = new World(house.client, operator)
+  const { work: open, requester } = await workAt(world, 'open')
+  const opened = ({ body }: Arrived) => body.name === 'work.open' && body.data.work_id === open
+  await house.target.until(() => house.target.at('/works').some(opened))
+  expect(house.target.at('/works').find(opened)!.body.data).toMatchObject({
+    state: 'open',
+    author: { id: requester.id },
+    title: 'Three reports',
+    reward: 100,
+    excerpt: 'Find three reports.',
+  })
+  const { work } = await workAt(world, 'submitted')
+  const states = () =>
+    house.target
+      .at('/works')
+      .filter(({ body: { name, data } }) => name === 'work.update' && data.work_id === work)
+      .map(({ body }) => body.data.state)
+  await house.target.until(() => states().length === 3)
+  expect(states()).toEqual(['open', 'claimed', 'submitted'])
+  for (const each of house.target.at('/works')) expectSound(each)
+})
+
+test('of a suspended identity nothing is delivered, until it is no longer suspended', async () => {
+  const [owner, other] = [someone(), someone()]
+  await house.made(owner, '/suspended')
+  await house.made(other, '/beside')
+  await house.done(operator, { operation: 'identity.suspend', target: owner.id, reason: 'x' })
+  await house.post(other, { room: 'lobby', text: 'meanwhile' })
+  await house.arrived('/beside', 1)
+  expect(house.target.at('/suspended')).toEqual([])
+  await house.done(operator, { operation: 'identity.unsuspend', target: owner.id, reason: 'x' })
+  expect((await house.arrived('/suspended', 1)).map(textOf)).toEqual(['meanwhile'])
 })
 
 test('a private room is told of to its member as long as he is one, and to nobody else', async () => {

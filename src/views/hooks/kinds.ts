@@ -1,25 +1,7 @@
-/**
- * Kinds of events that are delivered to those who asked for them, by MCP Events and by plain webhooks: what each takes to
- * choose with, and what it delivers. One table; whoever names, checks or describes a kind looks here.
- */
+/** What each kind of event takes to choose with, and what it delivers. One table; whoever checks or describes a kind looks here. */
 import { hash, id, seconds, slug } from '../../operations/results.ts'
-import { type ObjectSchema, type Schema, Type } from '../../operations/schema.ts'
-
-export const hookKinds = [
-  'room.post',
-  'reply',
-  'mention',
-  'inbox.item',
-  'work.open',
-  'work.update',
-  'document.written',
-  'receiver.item',
-  'log.checkpoint',
-] as const
-export type HookKind = (typeof hookKinds)[number]
-
-/** Characters of a text that a delivery shows. */
-export const excerptChars = 500
+import { type Schema, Type } from '../../operations/schema.ts'
+import { excerptChars, type HookKind } from './kind-names.ts'
 
 export type KindShape = {
   readonly description: string
@@ -182,13 +164,4 @@ export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
       links: Links,
     }),
   },
-}
-
-/** The names that a kind is chosen with, required ones too. */
-export function inputNames(kind: HookKind): readonly string[] {
-  return Object.keys((kindShapes[kind].input as ObjectSchema).properties)
-}
-
-export function isHookKind(name: string): name is HookKind {
-  return (hookKinds as readonly string[]).includes(name)
 }

@@ -13,7 +13,7 @@ import { versionView } from '../document.ts'
 import type { EventView } from '../event.ts'
 import { type ReadContext, view } from '../reads/read.ts'
 import { names } from '../updates.ts'
-import { excerptChars } from './kinds.ts'
+import { excerptChars } from './kind-names.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 import { workPayload } from './work-payload.ts'
 

@@ -8,7 +8,7 @@ import { spokenTo } from '../../../actors/direct/direct.ts'
 import { none } from '../../../actors/event-index.ts'
 import { eventOf } from '../event.ts'
 import type { ReadContext } from '../reads/read.ts'
-import type { HookKind } from './kinds.ts'
+import type { HookKind } from './kind-names.ts'
 
 export type Signal = {
   readonly position: number

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { HookRun, queueMax } from '../../../src/delivery/hook-run.ts'
 import { kindsFor } from '../../../src/delivery/interest.ts'
-import type { HookKind } from '../../../src/views/hooks/kinds.ts'
+import type { HookKind } from '../../../src/views/hooks/kind-names.ts'
 import type { Signal } from '../../../src/views/hooks/signals.ts'
 import type { HookView } from '../../../src/views/reads/webhooks.ts'
 

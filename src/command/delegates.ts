@@ -86,6 +86,12 @@ export class Delegates {
     return isEnded || isHeld || this.#now() >= expires
   }
 
+  /** The delegation with this id acts, or will again when what is being decided is refused. */
+  isThere(id: string): boolean {
+    const delegate = this.#byId.get(id)
+    return delegate !== undefined && !delegate.isEnded && this.#now() < delegate.expires
+  }
+
   isKeyOver(key: string): boolean {
     const delegate = this.#byKey.get(key)
     return delegate !== undefined && this.isOver(delegate)

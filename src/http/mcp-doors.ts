@@ -12,6 +12,7 @@ import type { Config } from '../config.ts'
 import type { Authenticate } from '../mcp/caller.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
 import type { Oauth } from '../oauth/oauth.ts'
+import { SignInKeys } from '../oauth/sign-in-keys.ts'
 import { log } from '../observe.ts'
 import type { Described } from '../views/capabilities.ts'
 import { forAgents } from '../views/for-agents.ts'
@@ -40,12 +41,20 @@ type Doors = {
   readonly more: Readonly<Record<string, RouteHandler>>
 }
 
+/** How soon the key of a sign-in that ended by time is erased. */
+const eraseEveryMs = 30_000
+
 /** Metadata of clients that this board fetches in a minute. */
 const fetchesPerMinute = 60
 
 export function mcpDoors(options: McpDoorsOptions): Doors {
-  const { config, directory, described, front, secret } = options
+  const { config, directory, described, front, news, secret } = options
   const { address, release, serviceId } = described
+  const keys = new SignInKeys(join(directory.path, 'sign-in.keys'))
+  const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
+  erase()
+  news.delegates.onEnd(erase)
+  setInterval(erase, eraseEveryMs).unref()
   const fetches = new Limiter({ perSecond: fetchesPerMinute / 60, burst: fetchesPerMinute }, monotonicMs)
   const common = { ...options, address, release, serviceId, wallSeconds, fault: logFault }
   const oauth = once(async (): Promise<Oauth> => {
@@ -58,11 +67,10 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       read: (request, answer) => front.read(request, answer),
       boardIdentity: directory.identity.id,
       tokenKeyFile: join(directory.path, 'keys', 'oauth.key'),
-      signInKeysFile: join(directory.path, 'sign-in.keys'),
+      keys,
       cookieSecret: createHmac('sha256', secret).update('broadside-oauth-cookies-v1').digest('base64url'),
       outgoing: createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` }),
       mayFetch: () => fetches.take('') === 0,
-      every: (callback, ms) => setInterval(callback, ms).unref(),
     })
   })
   const mcp = once(async (): Promise<Mcp> => {

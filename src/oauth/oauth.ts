@@ -24,7 +24,7 @@ import {
   scopesAsked,
   signInSeconds,
 } from './sign-in.ts'
-import { SignInKeys } from './sign-in-keys.ts'
+import type { SignInKeys } from './sign-in-keys.ts'
 import { signInPage } from './sign-in-page.ts'
 
 export type OauthOptions = RecordsOptions &
@@ -32,14 +32,13 @@ export type OauthOptions = RecordsOptions &
     readonly news: News
     /** Public address of the board. */
     readonly address: string
-    /** File of the key that signs tokens, and of the keys of sign-ins. */
+    /** File of the key that signs tokens. */
     readonly tokenKeyFile: string
-    readonly signInKeysFile: string
+    /** Who ends them calls `retain`. */
+    readonly keys: SignInKeys
     readonly cookieSecret: string
     readonly outgoing: Pick<Outgoing, 'request'>
     readonly mayFetch: () => boolean
-    /** Calls back again and again; for what ends by time. */
-    readonly every: (callback: () => void, ms: number) => void
     readonly fault: (error: unknown) => void
   }
 
@@ -58,7 +57,6 @@ export type OauthResponse = {
   readonly body: Buffer
 }
 
-const eraseEveryMs = 30_000
 const uidPattern = /^[\w-]{10,64}$/
 const keyPattern = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 
@@ -74,7 +72,7 @@ export class Oauth {
   constructor(options: OauthOptions) {
     this.#options = options
     const { news } = options
-    this.#keys = new SignInKeys(options.signInKeysFile)
+    this.#keys = options.keys
     this.#signIns = new SignIns({ ...options, delegates: news.delegates, keys: this.#keys })
     this.#records = new Records(options)
     const signingKey = tokenKey(options.tokenKeyFile)
@@ -89,10 +87,6 @@ export class Oauth {
       },
     })
     this.#callback = this.#provider.callback()
-    const erase = (): void => this.#keys.retain((delegation) => this.#signIns.of(delegation) !== undefined)
-    erase()
-    news.delegates.onEnd(erase)
-    options.every(erase, eraseEveryMs)
   }
 
   /** Whom a token acts for; undefined: nobody, or nobody any more. */
@@ -137,10 +131,6 @@ export class Oauth {
       (Array.isArray(value) ? value : [String(value)]).map((each): readonly [string, string] => [name, each]),
     )
     return { status: answer.statusCode, headers, body: answer.rawPayload }
-  }
-
-  close(): void {
-    this.#keys.close()
   }
 
   async #signedIn(grantId: string): Promise<SignedIn | undefined> {

@@ -26,6 +26,8 @@ export class SignInKeys {
   #file: DiskFile | undefined
   readonly #keys = new Map<string, SignInKey & { readonly slot: number }>()
   readonly #free: number[] = []
+  /** Kept, and nobody knows yet whether their delegation will be. */
+  readonly #unsettled = new Set<string>()
   #slots = 0
 
   constructor(path: string) {
@@ -41,8 +43,9 @@ export class SignInKeys {
     return this.#keys.size
   }
 
-  /** Durable when it returns. */
+  /** Durable when it returns. `settle` or `erase` must follow. */
   keep(delegation: string, seed: Buffer): void {
+    this.#unsettled.add(delegation)
     const slot = this.#free.pop() ?? this.#slots++
     const bytes = Buffer.concat([mark, Buffer.from(delegation, 'hex'), seed], slotBytes)
     this.#write(slot, bytes)
@@ -50,7 +53,13 @@ export class SignInKeys {
     this.#keys.set(delegation, { ...keyOf(seed), slot })
   }
 
+  /** Its delegation is there. */
+  settle(delegation: string): void {
+    this.#unsettled.delete(delegation)
+  }
+
   erase(delegation: string): void {
+    this.#unsettled.delete(delegation)
     const found = this.#keys.get(delegation)
     if (found === undefined) return
     this.#keys.delete(delegation)
@@ -60,12 +69,8 @@ export class SignInKeys {
 
   /** Erases what is over. */
   retain(isLive: (delegation: string) => boolean): void {
-    for (const delegation of [...this.#keys.keys()]) if (!isLive(delegation)) this.erase(delegation)
-  }
-
-  close(): void {
-    this.#file?.close()
-    this.#file = undefined
+    for (const delegation of [...this.#keys.keys()])
+      if (!this.#unsettled.has(delegation) && !isLive(delegation)) this.erase(delegation)
   }
 
   #read(): void {

@@ -81,6 +81,7 @@ export class SignIns {
       keys.erase(delegation)
       return refusedBy(reply)
     }
+    keys.settle(delegation)
     const identity = delegates.find(delegation)?.identity
     if (identity === undefined) return refusedBy(undefined)
     pending.finished = { ok: true, delegation, identity }

@@ -285,4 +285,15 @@ describe('an end', () => {
     })
     expect((await whoami(access_token)).status).toBe(200)
   })
+
+  test('after a restart erases the key at once, before anybody has asked for a sign-in', async () => {
+    const oauth = await client1()
+    const signer = fresh()
+    const { delegation } = claims((await oauth.signedIn(signer)).access_token)
+    await board.kill()
+    await start()
+    expect(keysFile().includes(Buffer.from(delegation!, 'hex'))).toBe(true)
+    await client.command(signer, { operation: 'delegation.revoke', target: delegation! })
+    expect(keysFile().includes(Buffer.from(delegation!, 'hex'))).toBe(false)
+  })
 })

@@ -25,7 +25,6 @@ import { Voice } from './command/voice.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { explainFailure } from './failure.ts'
 import { Heads } from './heads.ts'
-import { plain } from './http/answers.ts'
 import { blobDoor, sweepBlobs } from './http/blobs.ts'
 import { clientAddress } from './http/client-address.ts'
 import { compatDoor } from './http/compat.ts'
@@ -33,6 +32,7 @@ import { describe } from './http/described.ts'
 import { documentPaths } from './http/documents.ts'
 import { embedDoors } from './http/embed.ts'
 import { handleExport } from './http/export.ts'
+import { figureDoors } from './http/figures.ts'
 import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
 import { mcpDoors } from './http/mcp-doors.ts'
@@ -45,6 +45,7 @@ import { Routes } from './http/routes.ts'
 import { updatesDoors } from './http/updates.ts'
 import { createUwsServer } from './http/uws.ts'
 import { witnessDoor } from './http/witness.ts'
+import { workFeedDoor } from './http/works.ts'
 import { queuesOf } from './limits.ts'
 import { freePort, hostText } from './listening.ts'
 import { readMark } from './mark.ts'
@@ -61,7 +62,7 @@ import type { FeedStats } from './threads/feed.ts'
 import { Verifier } from './verify/verifier.ts'
 import { limitsOf } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
-import { type Figures, metricsText, statsData } from './views/figures.ts'
+import { type Figures, statsData } from './views/figures.ts'
 import { witnessesAnswer } from './views/witnesses.ts'
 
 export type RunningServer = { readonly address: string; close(): Promise<void> }
@@ -231,7 +232,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
   const startedAt = monotonicMs()
   /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
-  let stats: FeedStats = { rooms: 0, identities: 0, events: 0, blobs: 0, documents: 0, change: 0 }
+  let stats: FeedStats = { rooms: 0, identities: 0, events: 0, blobs: 0, documents: 0, works: {}, change: 0 }
   const figures = async (): Promise<Figures> => ({
     ...stats,
     treeSize: news.head.size,
@@ -250,8 +251,6 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       if (told !== undefined && !('refusal' in told)) stats = told
       figures().then(answer, () => answer(undefined))
     })
-  const withFigures = (exchange: Exchange, answer: (figures: Figures) => void): void =>
-    tellFigures((found) => (found === undefined ? exchange.drop() : answer(found)))
   const described = describe(config, { directory, address, log: growing, verifier: verifier.backend })
   const onReply = (status: number): void => counters.add(`replies_${status}`)
   const pages = pageDoors({
@@ -339,15 +338,14 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
           { next: (request, answer) => house.askFeed(['export', request, house.seen], answer), refuse },
           exchange,
         ),
-      '/api/stats': (exchange) =>
-        withFigures(exchange, (found) =>
-          routes.send(exchange, { status: 200, body: JSON.stringify({ ok: true, data: statsData(found) }) }),
-        ),
-      '/metrics': (exchange) =>
-        withFigures(exchange, (found) =>
-          exchange.reply(200, plain('text/plain; version=0.0.4; charset=utf-8'), metricsText(found)),
-        ),
-      '/healthz': (exchange) => exchange.reply(200, plain('text/plain; charset=utf-8'), 'ok\n'),
+      ...figureDoors({ tell: tellFigures, doors: () => routes }),
+      '/work.atom': workFeedDoor({
+        read: (request, answer) => front.read(request, answer),
+        address,
+        throttle,
+        addressOf,
+        doors: () => routes,
+      }),
     },
   })
   prepareEngineEnvironment(headBytesMax)

@@ -38,7 +38,7 @@ import type {
 import { Listing, type WorksPage, type WorksQuery } from './listing.ts'
 import { Records } from './records.ts'
 import { Sorted } from './sorted.ts'
-import { finalStates, type Work, workKeys } from './work.ts'
+import { finalStates, type Work, workKeys, workStates } from './work.ts'
 
 /** Operations whose acts are nothing but steps. */
 const stepping = [
@@ -204,6 +204,17 @@ export class Market implements Part {
       (at === 0 || now >= at + terms.reclaim_cooldown) &&
       (eligibility === 'open' || this.isNewcomer(identity, work.id))
     )
+  }
+
+  /** Works by the state that they are in at `now`; those that there are none of are left out. */
+  counts(now: number): Readonly<Record<string, number>> {
+    const counts = new Map(workStates.map((state) => [state, this.listing.countOf(state)]))
+    for (const stored of this.due(now)) {
+      const { work } = this.settled(stored, now)
+      counts.set(stored.state, counts.get(stored.state)! - 1)
+      counts.set(work.state, counts.get(work.state)! + 1)
+    }
+    return Object.fromEntries([...counts].filter(([, count]) => count > 0))
   }
 
   list(query: WorksQuery, now: number): WorksPage {

@@ -80,6 +80,8 @@ export type FeedStats = {
   readonly events: number
   readonly blobs: number
   readonly documents: number
+  /** By the state that they are in now. */
+  readonly works: Readonly<Record<string, number>>
   readonly change: number
 }
 export type { Backfill, ExportChunk, ReadAnswer }
@@ -189,6 +191,7 @@ runThread((data: FeedThread) => {
           events: events.count,
           blobs: blobs.count,
           documents: documents.count,
+          works: feed.state.market.counts(readingSeconds()),
           change,
         } satisfies FeedStats
       }

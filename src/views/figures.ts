@@ -6,6 +6,8 @@ export type Figures = {
   readonly events: number
   readonly blobs: number
   readonly documents: number
+  /** Public works by the state that they are in now; those that there are none of are left out. */
+  readonly works: Readonly<Record<string, number>>
   readonly change: number
   readonly treeSize: number
   readonly streamsOpen: number
@@ -20,8 +22,9 @@ export type Figures = {
 }
 
 export function statsData(figures: Figures) {
-  const { rooms, identities, events, blobs, documents, treeSize, streamsOpen, uptimeSeconds } = figures
-  const counts = { rooms, identities, events, blobs, documents }
+  const { rooms, identities, events, blobs, documents, works, treeSize, streamsOpen, uptimeSeconds } = figures
+  const byState = Object.fromEntries(Object.entries(works).map(([state, count]) => [`works_${state}`, count]))
+  const counts = { rooms, identities, events, blobs, documents, works: sumOf(works), ...byState }
   return { stats: { ...counts, log_size: treeSize, streams_open: streamsOpen, uptime_seconds: uptimeSeconds } }
 }
 
@@ -34,6 +37,7 @@ export function metricsText(figures: Figures): string {
     ['events', 'gauge', 'Public events.', figures.events],
     ['blobs', 'gauge', 'Public attachments that stand.', figures.blobs],
     ['documents', 'gauge', 'Public documents that stand.', figures.documents],
+    ['works', 'gauge', 'Public works.', sumOf(figures.works)],
     ['log_size', 'gauge', 'Leaves in the public log.', figures.treeSize],
     ['change', 'gauge', 'Number of the newest public change.', figures.change],
     ['streams_open', 'gauge', 'Open tails of public rooms.', figures.streamsOpen],
@@ -59,4 +63,8 @@ export function metricsText(figures: Figures): string {
     .map(([name, count]) => `broadside_replies_total{status="${name.slice(8)}"} ${count}\n`)
   const heapHelp = '# HELP broadside_heap_bytes Heap in use by thread.\n# TYPE broadside_heap_bytes gauge\n'
   return `${lines.join('')}${heapHelp}${heaps.join('')}# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n${replies.join('')}`
+}
+
+function sumOf(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }

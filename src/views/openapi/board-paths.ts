@@ -99,7 +99,17 @@ const stats: Json = {
     stats: {
       type: 'object',
       description: 'further figures may come',
-      required: ['rooms', 'identities', 'events', 'blobs', 'documents', 'log_size', 'streams_open', 'uptime_seconds'],
+      required: [
+        'rooms',
+        'identities',
+        'events',
+        'blobs',
+        'documents',
+        'works',
+        'log_size',
+        'streams_open',
+        'uptime_seconds',
+      ],
       additionalProperties: { type: 'integer', minimum: 0 },
       properties: {
         rooms: { type: 'integer', minimum: 0, description: 'public rooms' },
@@ -107,6 +117,7 @@ const stats: Json = {
         events: { type: 'integer', minimum: 0, description: 'public events' },
         blobs: { type: 'integer', minimum: 0, description: 'public attachments that stand' },
         documents: { type: 'integer', minimum: 0, description: 'public documents that stand' },
+        works: { type: 'integer', minimum: 0, description: 'public works; works_open and so on: those in a state' },
         log_size: { type: 'integer', minimum: 0, description: 'leaves in the public log' },
         streams_open: { type: 'integer', minimum: 0, description: 'tails of public rooms that are open' },
         uptime_seconds: { type: 'integer', minimum: 0, description: 'since the start' },

@@ -33,7 +33,7 @@ export const creditBalance: Operation = {
   scope: 'board:read',
   isTool: true,
   mustSign: true,
-  who: 'anyone, for itself; operators, of anybody',
+  who: 'whoever signs, for itself; operators, of anybody',
   required: [],
   optional: ['target'],
   narrowed: { target: account },

@@ -25,6 +25,8 @@ export const tags: Readonly<Record<string, string>> = {
   updates: 'What is new, for those who follow.',
   blobs: 'Files that posts carry.',
   documents: 'Texts with versions that several write.',
+  work: 'Bounties with their reward in escrow.',
+  credits: 'What works are paid with.',
   delegation: 'Keys that act for an identity: what each may do, until when, and how it ends.',
   receivers: 'Receive URLs: addresses where other services deliver, and what arrived there.',
   tools: 'The tools directory: what can be called, by whom it is said, and what people say of it.',

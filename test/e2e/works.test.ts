@@ -48,7 +48,7 @@ test('records have each field in the states that the interface names, and in no 
       deadline: work.created_at + 604_800,
       requester_author: expect.stringMatching(/^[0-9a-f]{64}$/),
     })
-    expect((work as { requester: { id: string } }).requester.id).toBe(work.requester_author)
+    expect(work.requester).toMatchObject({ id: work.requester_author })
     expect(work.fence).toBe(isOpen ? 0 : 1)
     expect('worker' in work).toBe(!isOpen)
     const hasResult = !['open', 'claimed'].includes(work.state)

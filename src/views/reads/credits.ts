@@ -101,8 +101,15 @@ function entryView(entry: Entry, mayName: (work: string) => boolean) {
     transfer,
     at: entry.at,
     ...moved,
-    ...(entry.work !== undefined && mayName(entry.work) ? { work_id: entry.work } : {}),
     ...(entry.ledger === 2 ? { simulated: true } : {}),
-    ...(entry.command === undefined ? {} : { command_sha256: entry.command }),
+    ...(entry.work === undefined || mayName(entry.work) ? causeOf(entry) : {}),
+  }
+}
+
+/** The hash of a command that made a work begins with the id of the work. */
+function causeOf({ work, command }: Entry) {
+  return {
+    ...(work === undefined ? {} : { work_id: work }),
+    ...(command === undefined ? {} : { command_sha256: command }),
   }
 }

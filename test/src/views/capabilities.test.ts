@@ -55,6 +55,7 @@ test('refusals that any signed command may meet are listed by each, and what mus
   const signedReads = told.operations.filter(({ kind, signed }) => kind === 'read' && signed === 'required')
   expect(signedReads.map(({ name }) => name).sort()).toEqual([
     'conversations.list',
+    'credit.balance',
     'delegation.list',
     'inbox.get',
     'receiver.items',

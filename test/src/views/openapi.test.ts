@@ -59,6 +59,7 @@ test('every documented endpoint is there, each with one method and a name of its
     [
       "get /a/{id}",
       "get /api/changes",
+      "get /api/credits",
       "get /api/docs",
       "get /api/docs-history/{target}",
       "get /api/docs/{target}",
@@ -83,6 +84,9 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /api/tool",
       "get /api/tools",
       "get /api/updates",
+      "get /api/work/{event_id}",
+      "get /api/work/{event_id}/history",
+      "get /api/works",
       "get /c64/{command}",
       "get /capabilities",
       "get /for-agents",

@@ -13,6 +13,7 @@ import { withCode } from './pieces/text.ts'
 const places = [
   ['Operations', '/docs'],
   ['Signing', '/docs/signing'],
+  ['Works', '/docs/works'],
   ['Refusals', '/docs/refusals'],
   ['Limits', '/docs/limits'],
 ] as const

@@ -1,5 +1,6 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
 import { docs, docsLimits, docsRefusals } from './docs.ts'
+import { docsWorks } from './docs-works.ts'
 import { document, documentHistory } from './document.ts'
 import { embedPage } from './embed.ts'
 import { event } from './event.ts'
@@ -40,6 +41,7 @@ export const pages: readonly Page[] = [
   docsSigning,
   docsRefusals,
   docsLimits,
+  docsWorks,
   operationPage,
   faq,
   embedPage,

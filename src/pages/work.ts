@@ -1,4 +1,5 @@
 /** `/work/{id}`: one work: where it stands, how it came there, what was paid, and what its result is bound to. */
+import { codeMeanings, codes } from '../../actors/market/postings.ts'
 import type { EventView } from '../views/event.ts'
 import type { Standing, Transition, Work, WorkHistory } from './data.ts'
 import { type Html, html, joined, nothing } from './html.ts'
@@ -54,8 +55,16 @@ function transitionHtml({ operation, actor, at, state, reason, transfers }: Tran
   const by = actor === undefined ? html`<span>by itself</span>` : person(actor)
   const moved =
     transfers.length > 0 &&
-    html`<p class="quiet">${transfers.map(({ amount, debit, credit }) => html`${whole(amount)} from ${account(debit)} to ${account(credit)}. `)}</p>`
+    html`<p class="quiet">${transfers.map(({ amount, code }, n) => html`${n > 0 && '; '}${whole(amount)}: ${meaningOf(code)}`)}</p>`
   return html`<li><h3 class="line">${stateTag(state)}<code>${operation}</code>${by}<span>${when(at)}</span></h3>${reason !== undefined && reason !== '' && html`<p dir="auto">${reason}</p>`}${moved}</li>`
+}
+
+const meanings: ReadonlyMap<number, string> = new Map(
+  Object.entries(codes).map(([name, code]) => [code, codeMeanings[name as keyof typeof codes]]),
+)
+
+function meaningOf(code: number): string {
+  return meanings.get(code) ?? `code ${code}`
 }
 
 function account(name: string): Html {
@@ -66,12 +75,12 @@ function account(name: string): Html {
 function transfersTable(transitions: readonly Transition[]): Html {
   const rows = transitions.flatMap(({ transfers, at }) =>
     transfers.map(
-      ({ type, debit, credit, amount }) =>
-        html`<tr><td>${when(at)}</td><td>${type}</td><td>${account(debit)}</td><td>${account(credit)}</td><td class="num">${whole(amount)}</td></tr>`,
+      ({ type, code, debit, credit, amount }) =>
+        html`<tr><td>${when(at)}</td><td>${type}</td><td>${meaningOf(code)}</td><td>${account(debit)}</td><td>${account(credit)}</td><td class="num">${whole(amount)}</td></tr>`,
     ),
   )
   if (rows.length === 0) return nothing
-  return html`<section class="scroll" tabindex="0" aria-label="transfers"><table><thead><tr><th scope="col">when</th><th scope="col">kind</th><th scope="col">from</th><th scope="col">to</th><th scope="col" class="num">credits</th></tr></thead><tbody>${rows}</tbody></table></section>`
+  return html`<section class="scroll" tabindex="0" aria-label="transfers"><table><thead><tr><th scope="col">when</th><th scope="col">kind</th><th scope="col">means</th><th scope="col">from</th><th scope="col">to</th><th scope="col" class="num">credits</th></tr></thead><tbody>${rows}</tbody></table></section>`
 }
 
 function resultOf(it: Work, shownResult: Html | undefined): Html {

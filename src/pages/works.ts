@@ -1,7 +1,7 @@
 /** `/work`: what is asked for, and what it pays. */
 import type { WorksList } from './data.ts'
 import { type Html, html, pathTo } from './html.ts'
-import { type Page, shown } from './page.ts'
+import { type Ask, type Page, Refused, shown } from './page.ts'
 import { empty, pager, tabs } from './pieces/listing.ts'
 import { workLine } from './pieces/work-line.ts'
 
@@ -22,19 +22,7 @@ export const works: Page = {
   query: names,
   async show(ask, { query }) {
     const asked: Asked = Object.fromEntries(query)
-    const { state, q, capability, room, sort, min, cursor } = asked
-    const least = min !== undefined && /^[1-9][0-9]{0,9}$/.test(min) ? Number(min) : undefined
-    const isSort = sorts.some(([name]) => name === sort)
-    const list = await ask.read<WorksList>('work.list', {
-      limit: 30,
-      ...(state === undefined ? {} : { kind: state }),
-      ...(q === undefined ? {} : { query: q }),
-      ...(room === undefined ? {} : { room }),
-      ...(capability !== undefined && /^[a-z0-9][a-z0-9_-]{0,63}$/.test(capability) ? { capability } : {}),
-      ...(sort !== undefined && isSort ? { sort } : {}),
-      ...(least === undefined ? {} : { min_reward: least }),
-      ...(cursor === undefined ? {} : { cursor }),
-    })
+    const { state } = asked
     const { cursor: _, state: __, ...rest } = asked
     return shown({
       title: 'Work',
@@ -46,12 +34,36 @@ export const works: Page = {
         ...states.map((each) => [each, pathTo('/work', { ...rest, state: each }), state === each] as const),
       ]),
       main: html`${formOf(asked)}
-<h2 class="unseen">Works</h2>${list.works.length === 0 ? empty(html`No work like that. <a href="/docs/work.create">Offer one.</a>`) : html`<ul class="rows">${list.works.map((work) => html`<li>${workLine(work, 'h3', true)}</li>`)}</ul>`}
-${pager('/work', asked, list, 'More')}`,
-      aside: html`<section><h2>How it goes</h2><ol><li><a href="/docs/work.create">Create</a>: the reward goes into escrow.</li><li><a href="/docs/work.claim">Claim</a>: one worker at a time holds it.</li><li><a href="/docs/work.submit">Submit</a>: a signed reply, fixed by its hash.</li><li><a href="/docs/work.accept">Accept</a>, <a href="/docs/work.revise">revise</a> or <a href="/docs/work.reject">reject</a>; silence pays.</li><li>No agreement: <a href="/docs/work.dispute">dispute</a>, and an arbiter rules.</li></ol><p>Credits are no money: nobody buys or sells them here.</p></section>`,
+${await found(ask, asked)}`,
+      aside: html`<section><h2>How it goes</h2><ol><li><a href="/docs/work.create">Create</a>: the reward goes into escrow.</li><li><a href="/docs/work.claim">Claim</a>: one worker at a time holds it.</li><li><a href="/docs/work.submit">Submit</a>: a signed reply, fixed by its hash.</li><li><a href="/docs/work.accept">Accept</a>, <a href="/docs/work.revise">revise</a> or <a href="/docs/work.reject">reject</a>; silence pays.</li><li>No agreement: <a href="/docs/work.dispute">dispute</a>, and an arbiter rules.</li></ol><p><a href="/docs/works">All that may become of a work</a></p><p>Credits are no money: nobody buys or sells them here.</p></section>`,
       links: [['alternate', 'application/json', 'Works', '/api/works']],
     })
   },
+}
+
+async function found(ask: Ask, asked: Asked): Promise<Html> {
+  const { state, q, capability, room, sort, min, cursor } = asked
+  try {
+    const list = await ask.read<WorksList>('work.list', {
+      limit: 30,
+      ...(state === undefined ? {} : { kind: state }),
+      ...(q === undefined ? {} : { query: q }),
+      ...(room === undefined ? {} : { room }),
+      ...(capability === undefined ? {} : { capability }),
+      ...(sort === undefined ? {} : { sort }),
+      ...(min === undefined ? {} : { min_reward: /^[0-9]{1,15}$/.test(min) ? Number(min) : min }),
+      ...(cursor === undefined ? {} : { cursor }),
+    })
+    const works =
+      list.works.length === 0
+        ? empty(html`No work like that. <a href="/docs/work.create">Offer one.</a>`)
+        : html`<ul class="rows">${list.works.map((work) => html`<li>${workLine(work, 'h3', true)}</li>`)}</ul>`
+    return html`<h2 class="unseen">Works</h2>${works}${pager('/work', asked, list, 'More')}`
+  } catch (error) {
+    // What was asked for wrongly is said beside the form, where it can be put right.
+    if (!(error instanceof Refused)) throw error
+    return html`<p class="note" role="alert">${error.refusal.message}.</p>`
+  }
 }
 
 function formOf({ q, capability, sort, min, state, room }: Asked): Html {

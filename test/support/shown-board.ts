@@ -168,6 +168,7 @@ export async function fillBoard(address: string): Promise<Shown> {
     '/docs/signing',
     '/docs/refusals',
     '/docs/limits',
+    '/docs/works',
     '/faq',
   ]
   return { client, post, edited, redacted, doc: doc!.id, hidden, paths }

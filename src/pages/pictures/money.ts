@@ -2,6 +2,7 @@
  * How the credits of a work moved, drawn on the server: requester, escrow, and where it went, each flow as thick as it is large.
  * The same is said in words, and the table of transfers stands beside it.
  */
+import { codes } from '../../../actors/market/postings.ts'
 import type { Transition, Work } from '../data.ts'
 import { type Html, html } from '../html.ts'
 import { nameOf } from '../pieces/person.ts'
@@ -12,11 +13,13 @@ const row = 56
 const boxWidth = 130
 const boxHeight = 40
 
+/** What leaves escrow of the reward itself; bonds, raises and made credits are in the table alone. */
+const ofReward: ReadonlySet<number> = new Set([codes.reward, codes.fee, codes.share, codes.refund])
+
 type Flow = { readonly to: string; readonly words: string; readonly amount: number; readonly isBack: boolean }
 
 export function moneyPlot(work: Work, transitions: readonly Transition[]): Html {
-  const held = sumOf(transitions, ({ credit, type }) => credit === 'escrow' && type === 'hold')
-  const put = held > 0 ? held : work.reward.amount + work.reward.fee
+  const put = work.reward.amount + work.reward.fee
   const flows = flowsOf(work, transitions, put)
   const height = Math.max(1, flows.length) * row + 8
   const middle = height / 2
@@ -37,27 +40,26 @@ export function moneyPlot(work: Work, transitions: readonly Transition[]): Html 
   return html`<figure><svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="flow" stroke-width="${thick(put)}" d="M${boxWidth} ${middle}H${center}"/>${paths}${box(0, middle, short(nameOf(work.requester)), 'requester')}${box(center, middle, 'escrow', `${whole(put)} held`)}${boxes}</svg><figcaption>${said}</figcaption></figure>`
 }
 
-function sumOf(
-  transitions: readonly Transition[],
-  isMeant: (transfer: Transition['transfers'][number]) => boolean,
-): number {
-  return transitions.flatMap(({ transfers }) => transfers.filter(isMeant)).reduce((sum, { amount }) => sum + amount, 0)
-}
-
 /** Where escrow went; of a work that is under way, where it may go. */
 function flowsOf(work: Work, transitions: readonly Transition[], put: number): Flow[] {
   const { worker, requester, reward } = work
-  const out = transitions.flatMap(({ transfers }) =>
-    transfers.filter(({ debit, credit }) => debit === 'escrow' && credit !== 'escrow'),
-  )
   const to = new Map<string, number>()
-  for (const { credit, amount } of out) to.set(credit, (to.get(credit) ?? 0) + amount)
+  for (const { code, type, debit, credit, amount } of transitions.flatMap(({ transfers }) => transfers)) {
+    if (!ofReward.has(code) || credit === 'mint') continue
+    // A hold that ends goes back to whom it was taken from.
+    const account = type === 'void' ? debit : credit
+    to.set(account, (to.get(account) ?? 0) + amount)
+  }
   if (to.size === 0) {
     const name = worker === undefined ? 'nobody yet' : short(nameOf(worker))
     return reward.state === 'held' ? [{ to: name, words: 'if accepted', amount: put, isBack: true }] : []
   }
+  // What a hold is not wholly taken for goes back without a transfer of its own.
+  const out = [...to.values()].reduce((sum, amount) => sum + amount, 0)
+  const back = `user:${requester.id}`
+  if (reward.state !== 'held' && out < put) to.set(back, (to.get(back) ?? 0) + put - out)
   return [...to].map(([account, amount]) => {
-    const isRequester = account === `user:${requester.id}`
+    const isRequester = account === back
     const isWorker = worker !== undefined && account === `user:${worker.id}`
     const name = isRequester ? nameOf(requester) : isWorker ? nameOf(worker) : account.replace('user:', '')
     return {

@@ -1,0 +1,39 @@
+/** `/docs/works`: all that may become of a work, and what its transfers mean, from the tables that the market itself runs by. */
+import { codeMeanings, codes } from '../../actors/market/postings.ts'
+import { type Transition, transitions } from '../../actors/market/table.ts'
+import { finalStates, workStates } from '../../actors/market/work.ts'
+import { docsTabs } from './docs.ts'
+import { type Html, html } from './html.ts'
+import { type Page, shown } from './page.ts'
+import { stateTag } from './pieces/work-line.ts'
+
+export const docsWorks: Page = {
+  path: '/docs/works',
+  about: 'The states of a work, what leads from one to the next, and the codes of the ledger.',
+  show: () =>
+    shown({
+      title: 'How works go',
+      section: 'docs',
+      head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>How works go</h1><p class="lead">Every row is a transition that may happen; what is not here is refused as <code>wrong_state</code>. The same table decides, times out and is tested.</p>`,
+      bar: docsTabs('/docs/works'),
+      main: html`${workStates.map(stateHtml)}
+<h2 id="codes">Codes of the ledger</h2><section class="scroll" tabindex="0" aria-label="codes of the ledger"><table><thead><tr><th scope="col" class="num">code</th><th scope="col">means</th></tr></thead><tbody>${Object.entries(codes).map(([name, code]) => html`<tr><th scope="row" class="num">${code}</th><td>${codeMeanings[name as keyof typeof codes]}</td></tr>`)}</tbody></table></section>`,
+      aside: html`<section><h2>States</h2><ul>${workStates.map((state) => html`<li><a href="#${state}">${state.replaceAll('_', ' ')}</a></li>`)}</ul></section><section><h2>Ledger</h2><ul><li><a href="#codes">Codes of transfers</a></li><li><a href="/docs/credit.history">credit.history</a></li></ul></section>`,
+    }),
+}
+
+function stateHtml(state: (typeof workStates)[number]): Html {
+  const rows: readonly Transition[] = transitions.filter(({ from }) => from.some((each) => each === state))
+  const heading = html`<h2 id="${state}">${state.replaceAll('_', ' ')}</h2>`
+  if (rows.length === 0)
+    return html`${heading}<p class="quiet">${finalStates.has(state) ? 'The end: the money is settled.' : 'Nothing leads on from here.'}</p>`
+  return html`${heading}<section class="scroll" tabindex="0" aria-label="what may become of a work that is ${state}"><table><thead><tr><th scope="col">becomes</th><th scope="col">by</th><th scope="col">of whom</th><th scope="col">if</th><th scope="col">money</th></tr></thead><tbody>${rows.map(rowHtml)}</tbody></table></section>`
+}
+
+function rowHtml({ name, to, on, by, guards, postings, due }: Transition): Html {
+  const cause = on.startsWith('work.')
+    ? html`<a href="/docs/${on}"><code>${on}</code></a>`
+    : html`${on}${due !== undefined && ` (${due})`}`
+  const words = (each: readonly string[]) => each.map((one) => one.replaceAll('_', ' ')).join(', ')
+  return html`<tr><th scope="row">${stateTag(to)}<br><small>${name.replaceAll('_', ' ')}</small></th><td>${cause}</td><td>${by}</td><td>${words(guards)}</td><td>${words(postings)}</td></tr>`
+}

@@ -178,9 +178,10 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
   const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
   const verify = (...asked: Parameters<Verifier['verify']>) => verifier.verify(...asked)
-  const calling = await startCalling(config, { ...growing, address, directory, actors: house, secret, read, verify })
+  const callers = { ...growing, address, directory, news, actors: house, secret, read, verify }
+  const calling = await startCalling(config, callers)
   const front: Front = new Front({
-    calls: calling.calls,
+    ...calling,
     hooks: delivering.desk,
     courier: works.courier,
     welcome: (identity, from) => works?.welcome.greet(identity, from),

@@ -1,7 +1,7 @@
 /**
  * Calls of tools: the allowance of the day, the calls whose outcome is open, where the outcomes of lately lie, who has called
  * what, and which tools the wallet pays for. All of it is decided by one actor, `@calls`, because the board has one allowance
- * and one wallet. Nothing of it is public.
+ * and one wallet. Of it only the marks of the wallet are public.
  *
  * The way of a call to somebody else's tool, each step a record that is on disk before the next is taken:
  *

@@ -59,7 +59,8 @@ const relay: Decider = ({ now }, letter) => {
   if (!letter.operator)
     return refuse('forbidden', 'only the operator of this board says which tools its wallet pays for')
   if (barred !== undefined) return refuse(...barred)
-  return act(letter, now, { facts, isPublic: false })
+  // Whoever finds the tool is told: the directory follows what is public.
+  return act(letter, now, { facts, isPublic: true })
 }
 
 export const callsDeciders: Readonly<Record<string, Decider>> = {

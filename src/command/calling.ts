@@ -9,9 +9,11 @@ import { openWallet } from '../payments/wallet.ts'
 import { release } from '../release.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { Calls } from './calls.ts'
+import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { Relay } from './relay.ts'
+import { ToolDesk } from './tool-desk.ts'
 import { Unsettled } from './unsettled.ts'
 
 export type CallingOptions = {
@@ -19,6 +21,7 @@ export type CallingOptions = {
   readonly address: string
   readonly directory: { readonly facts: { readonly service_id: string } }
   readonly vkey: string
+  readonly news: Pick<News, 'noteChange'>
   readonly actors: Actors
   readonly secret: Buffer
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
@@ -28,6 +31,7 @@ export type CallingOptions = {
 export type Calling = {
   readonly calls: Calls
   readonly own: OwnTools
+  readonly tools: ToolDesk
   /** The way out for whoever has to send something to an address that somebody gave. */
   readonly outgoing: Outgoing
   /** Takes up what an earlier run has left. */
@@ -39,7 +43,7 @@ export type Calling = {
 const drainMs = 4_000
 
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
-  const { address, directory, vkey, actors, secret, read, verify } = options
+  const { address, directory, vkey, news, actors, secret, read, verify } = options
   const serviceId = directory.facts.service_id
   const stopping = new AbortController()
   const userAgent = `Broadside/${release} (+${address})`
@@ -83,12 +87,27 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     wallSeconds,
     report: (error) => log('error', 'call_failed', { problem: error.message, stack: error.stack }),
   })
+  const tools = new ToolDesk({
+    actors,
+    read,
+    outgoing,
+    operators: new Set(config.operators),
+    noteChange: (actor, change) => news.noteChange(actor, change),
+    wallSeconds,
+    // One machine is asked once in two seconds; loopback is this machine.
+    pause: () => (config.loopback ? Promise.resolve() : pause(2_000)),
+    report: (facts) => log('error', 'tool_desk', facts),
+  })
   if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
   return {
     calls,
     own,
+    tools,
     outgoing,
-    resume: () => unsettled.resume(relay),
+    async resume() {
+      await unsettled.resume(relay)
+      tools.resume()
+    },
     async close() {
       await drained(() => calls.open === 0, drainMs)
       stopping.abort()

@@ -32,6 +32,7 @@ import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
+import type { ToolDesk } from './tool-desk.ts'
 import { readTools } from './tool-reads.ts'
 import { type Poll, pollOf } from './waiters.ts'
 import { Writes, type WritesOptions } from './writes.ts'
@@ -46,6 +47,7 @@ export type FrontOptions = {
   readonly hooks: Desk
   readonly courier: Doors['courier']
   readonly calls: Calls
+  readonly tools: ToolDesk
   readonly welcome: WritesOptions['welcome']
   /** Secret of this board, for names that nobody else can work out. */
   readonly secret: Buffer
@@ -91,6 +93,7 @@ export class Front {
       hooks: options.hooks,
       courier: options.courier,
       calls: options.calls,
+      tools: options.tools,
       welcome: options.welcome,
       secret: options.secret,
       boardIdentity: options.boardIdentity,

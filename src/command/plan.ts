@@ -63,6 +63,11 @@ export type Doors = {
     prepare(verified: Verified, pass: (found: Found) => void): void
     finish(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
   }
+  /** Looks of the lab, and rewards for reviews. */
+  readonly tools: {
+    answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
+    reviewed(subject: string, author: string): void
+  }
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
   readonly hooks: Desk

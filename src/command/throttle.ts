@@ -21,6 +21,7 @@ export class Throttle {
   readonly #writes: Limiter
   readonly #bytes: Limiter
   readonly #rooms: Limiter
+  readonly #probes: Limiter
   readonly #conversations: Limiter
 
   constructor(options: { on: boolean; now: () => number }) {
@@ -32,6 +33,7 @@ export class Throttle {
     this.#writes = perMinute(rates.writes_per_identity_per_minute, rates.writes_per_identity_burst)
     this.#bytes = perDay(rates.bytes_per_identity_per_day)
     this.#rooms = perDay(rates.new_rooms_per_identity_per_day)
+    this.#probes = perDay(rates.probes_per_identity_per_day)
     this.#conversations = perDay(rates.new_conversations_per_identity_per_day)
   }
 
@@ -111,6 +113,15 @@ export class Throttle {
 
   giveBackRoom(identity: string): void {
     if (this.#on) this.#rooms.giveBack(identity)
+  }
+
+  /** One more look of the lab; 0, or seconds to wait. */
+  probe(identity: string): number {
+    return this.#on ? this.#probes.take(identity) : 0
+  }
+
+  giveBackProbe(identity: string): void {
+    if (this.#on) this.#probes.giveBack(identity)
   }
 
   /** Seconds until this identity may open one more conversation. */

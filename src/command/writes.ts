@@ -40,6 +40,7 @@ export type WritesOptions = {
   readonly hooks: Doors['hooks']
   readonly courier: Doors['courier']
   readonly calls: Doors['calls']
+  readonly tools: Doors['tools']
   /** An identity has posted in public. */
   readonly welcome: (identity: string, address: string) => void
   /** Secret of this board, for names that nobody else can work out. */

@@ -50,7 +50,7 @@ import {
   roomsList,
 } from './rooms.ts'
 import { toolsReview, toolsReviews, toolsSearch } from './tool-search.ts'
-import { toolsGet, toolsImport, toolsPublish, toolsUpdate, toolsWithdraw } from './tools.ts'
+import { toolsGet, toolsImport, toolsProbe, toolsPublish, toolsUpdate, toolsWithdraw } from './tools.ts'
 import { changesList, roomReadToken, updatesGet } from './updates.ts'
 import { webhookCreate, webhookDelete, webhookDeliveries, webhookList, webhookRedeliver } from './webhooks.ts'
 import {
@@ -165,6 +165,7 @@ export const operations: readonly Operation[] = [
   toolsUpdate,
   toolsWithdraw,
   toolsImport,
+  toolsProbe,
   webhookCreate,
   webhookList,
   webhookDelete,

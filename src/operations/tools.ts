@@ -126,7 +126,7 @@ export const toolsProbe: Operation = {
   required: ['target'],
   optional: [],
   narrowed: { target: toolTarget },
-  refusals: ['not_found', 'wrong_state', 'rate_limited', 'quota_exhausted'],
+  refusals: ['not_found', 'wrong_state'],
   result: Type.Object({ probe: ProbeSchema, receipt: Receipt }),
   example: { operation: 'tools.probe', target: 'weather-1a2b3c' },
 }

@@ -8,6 +8,7 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import { Packr, Unpackr } from 'msgpackr'
+import { callsActor } from '../../actors/calls/calls.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { marketName } from '../../actors/market/letters.ts'
 import { advanceTo, publicRecords } from '../../actors/public-records.ts'
@@ -52,7 +53,7 @@ const leisureMs = 500
 /** An ask that would have to wait longer for an index that is being made hears so. */
 const patienceMs = 10_000
 
-const snapshotFormat = 2
+const snapshotFormat = 3
 const codec = new Packr({ useRecords: false })
 const decoder = new Unpackr({ useRecords: false })
 
@@ -74,7 +75,7 @@ runThread((data: ToolsThread) => {
   const showing: Showing = {
     index,
     rewarded: (subject) => directory.rewarded(subject),
-    callable: (doc) => (doc.isOwn ? 'callable' : 'listed only'),
+    callable: (doc) => directory.callable(doc),
   }
   const snapshots = new SnapshotKeeper(toolsDirectory(data.dataDirectory), Buffer.from(data.logId), data.through)
   let durable = data.through
@@ -207,7 +208,7 @@ runThread((data: ToolsThread) => {
   }
 })
 
-const names = [toolsActor, reviewsRoom, registryName, marketName].map((name) => Buffer.from(name))
+const names = [toolsActor, reviewsRoom, registryName, marketName, callsActor].map((name) => Buffer.from(name))
 
 /** Tells by its bytes whether a record may be one that the directory hears of: most are not, and are not even decoded. */
 function concernsTools({ type, payload }: Frame): boolean {

@@ -3,6 +3,7 @@
  * A record marks what it touched; `settle` then reads those listings out of the journals and puts them into the index.
  */
 
+import type { RelayFacts } from '../../actors/calls/calls.ts'
 import { marketName, type OpenFacts, type RewardFacts, type StepFacts } from '../../actors/market/letters.ts'
 import type { Profile } from '../../actors/people/people.ts'
 import { type Act, type BoardRecord, RecordType, registryName } from '../../actors/record.ts'
@@ -12,6 +13,7 @@ import { type Entry, type ImportFacts, type ProbedFacts, Tools, toolsActor } fro
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, ofOwnTool } from './doc.ts'
 import type { ToolIndex } from './index.ts'
 import type { Sources } from './known.ts'
+import type { Callable } from './show.ts'
 import { Standings } from './standings.ts'
 
 export type DirectoryOptions = {
@@ -29,6 +31,7 @@ type Packed = {
   readonly handles: readonly (readonly [identity: string, handle: string])[]
   readonly suspended: readonly string[]
   readonly standings: ReturnType<Standings['pack']>
+  readonly relayed: readonly string[]
   readonly rewarded: readonly (readonly [subject: string, reviewers: readonly string[]])[]
   readonly builtAt: number
 }
@@ -45,6 +48,8 @@ export class Directory {
   readonly #handles = new Map<string, string>()
   readonly #suspended = new Set<string>()
   readonly #standings = new Standings()
+  /** Listings that the wallet of the board pays for. */
+  readonly #relayed = new Set<string>()
   /** Subject -> who was rewarded for a review of it. */
   readonly #rewarded = new Map<string, Set<string>>()
   /** Listings and agents whose document is not what it should be. */
@@ -72,6 +77,14 @@ export class Directory {
   /** Public works that were accepted of this identity. */
   accepted(identity: string): number {
     return this.#standings.accepted(identity)
+  }
+
+  /** Whether tools.call can call it from here. */
+  callable({ id, isOwn, isReached, protocols, price }: Doc): Callable {
+    if (isOwn) return 'callable'
+    if (!isReached) return 'listed only'
+    if (this.#relayed.has(id)) return 'relayed'
+    return protocols.length === 0 || price === '0' ? 'callable' : 'listed only'
   }
 
   own(id: string): OwnTool | undefined {
@@ -144,17 +157,19 @@ export class Directory {
       handles: [...this.#handles],
       suspended: [...this.#suspended],
       standings: this.#standings.pack(),
+      relayed: [...this.#relayed],
       rewarded: [...this.#rewarded].map(([subject, reviewers]) => [subject, [...reviewers]] as const),
       builtAt: this.builtAt,
     }
   }
 
-  restore({ tools, agents, handles, suspended, standings, rewarded, builtAt }: Packed): void {
+  restore({ tools, agents, handles, suspended, standings, relayed, rewarded, builtAt }: Packed): void {
     this.tools.restore(tools)
     for (const agent of agents) this.#agents.set(agentId(agent.identity), agent)
     for (const [identity, handle] of handles) this.#handles.set(identity, handle)
     for (const identity of suspended) this.#suspended.add(identity)
     this.#standings.restore(standings)
+    for (const id of relayed) this.#relayed.add(id)
     for (const [subject, reviewers] of rewarded) this.#rewarded.set(subject, new Set(reviewers))
     this.builtAt = builtAt
     for (const { id } of this.tools.entries()) this.#touched.add(id)
@@ -174,6 +189,7 @@ export class Directory {
     } else if (act.room === reviewsRoom) this.tools.onAct(act)
     else if (act.room === registryName) this.#person(act)
     else if (act.room === marketName) this.#market(act)
+    else if (act.op === 'tools.relay') this.#marked(act)
     else return
     this.builtAt = Math.max(this.builtAt, act.at)
   }
@@ -190,6 +206,12 @@ export class Directory {
       this.#touched.add(tool)
       this.#touchHost(host)
     } else if (typeof facts.id === 'string') this.#touched.add(facts.id)
+  }
+
+  #marked({ facts }: Act): void {
+    const { tool, relay } = facts as RelayFacts
+    if (relay) this.#relayed.add(tool)
+    else this.#relayed.delete(tool)
   }
 
   #market({ op, facts }: Act): void {

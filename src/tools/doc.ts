@@ -27,6 +27,8 @@ export type Doc = {
   readonly doors: readonly Door[]
   readonly subject: string
   readonly host: string
+  /** It has an address where tools.call can call it. */
+  readonly isReached: boolean
   /** Of the board itself. */
   readonly isOwn: boolean
   /** Identity whose standing counts: an agent's own, or who speaks for a listing. */
@@ -82,6 +84,7 @@ export function ofListing(number: number, listing: Listing, owner: string): Inde
       summary: summaryOf(description),
       subject: subjectOf(listing),
       host,
+      isReached: isReached(listing),
       isOwn: false,
       identity: owner,
       flood: host === '' || description === '' ? '' : digest(`${host}\n${description}`),
@@ -95,6 +98,11 @@ export function ofListing(number: number, listing: Listing, owner: string): Inde
       url: url === '' ? id : wordsOfAddress(url),
     },
   }
+}
+
+function isReached({ type, kind, url, mcp_url }: Listing): boolean {
+  if (type === 'site' || kind === 'site') return false
+  return kind === 'mcp' ? mcp_url.startsWith('https:') : url.startsWith('https:')
 }
 
 /** Without what nearly every address has. */
@@ -125,6 +133,7 @@ export function ofOwnTool(number: number, tool: OwnTool, at: number): Indexed {
       doors: [door, { ...door, door: 'allowance' }],
       subject: ownSubject,
       host: '',
+      isReached: true,
       isOwn: true,
       identity: '',
       flood: '',
@@ -158,6 +167,7 @@ export function ofAgent(number: number, { identity, handle, description, capabil
       doors: [],
       subject: subjectOf({ id, type: 'agent', service: '', url: '', mcp_url: '' }),
       host: '',
+      isReached: false,
       isOwn: false,
       identity,
       flood: '',

@@ -320,6 +320,21 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   'receiver.rotate': { not_found: byAnother('receiver.rotate') },
   'receiver.delete': { not_found: byAnother('receiver.delete') },
   'tools.get': { not_found: (world) => send(world, 'tools.get', world.someone(), { target: 'no-such-tool' }) },
+  'tools.probe': {
+    not_found: asIs('tools.probe'),
+    wrong_state: async (world) => {
+      const row = {
+        id: 'list:nowhere',
+        type: 'service',
+        kind: 'mcp',
+        name: 'Nowhere',
+        description: '',
+        source: 'a test',
+      }
+      await world.done(world.operator, { operation: 'tools.import', data: JSON.stringify({ schema: 1, rows: [row] }) })
+      return send(world, 'tools.probe', world.someone(), { target: row.id })
+    },
+  },
   'tools.review': { not_found: asIs('tools.review') },
   'tools.publish': {
     wrong_state: async (world) => {

@@ -32,6 +32,11 @@ export const toolSetups: Readonly<Record<string, Setup>> = {
   'tools.withdraw': ownListing,
   'tools.import': (world) => ({ signer: world.operator }),
   'tools.search': anyone,
+  // Nobody is at port 1, and nothing is sent there: the lab says so at once.
+  'tools.probe': async (world) => {
+    const signer = world.someone()
+    return { signer, fields: { target: await listing(world, signer, { url: 'http://127.0.0.1:1/weather' }) } }
+  },
   'tools.get': anyone,
   'tools.review': async (world) => ({
     signer: world.someone(),

@@ -68,8 +68,33 @@ const review: Plan = {
       pass({ args: tools.length > 0 ? {} : { barred: [code, message] } })
     })
   },
+  heard: ({ command, signer }, _decided, { tools }) => tools.reviewed(command.target as string, signer.id),
   show: (verified, decided) => ({ read: 'event.made', args: { event_id: idOf(verified, decided) } }),
 }
+
+/** The actor writes down that it was asked; then the lab looks, and what it saw is the answer. */
+const probe: Plan = {
+  to: directory,
+  args: (verified) => ({ target: target(verified) }),
+  ask: ({ signer }, { throttle, limitsOn }, pass) => {
+    const wait = throttle.probe(signer.id)
+    const message = 'this identity has asked for its probes of today: wait retry_after seconds'
+    if (wait > 0) return pass({ refusal: refusal('quota_exhausted', message, undefined, wait) })
+    pass({
+      args: { gapSeconds: limitsOn ? probeGapSeconds : 0 },
+      // What is refused, and what was asked before, was no look.
+      settle: (answer) => {
+        if (answer !== undefined && (!answer.ok || answer.duplicate)) throttle.giveBackProbe(signer.id)
+      },
+    })
+  },
+  show: (verified, decided, _actor, isDuplicate, _args, { tools }) => ({
+    later: (give) => tools.answer(verified, decided, isDuplicate, give),
+  }),
+}
+
+/** One machine is looked at this often at most, whoever asks. */
+const probeGapSeconds = 60
 
 export const toolsPlans: Plans = {
   'tools.review': review,
@@ -77,6 +102,7 @@ export const toolsPlans: Plans = {
   'tools.update': update,
   'tools.withdraw': withdraw,
   'tools.import': importRows,
+  'tools.probe': probe,
 }
 
 function listingFault({ url = '', input_schema }: ListingFields): Refusal | undefined {

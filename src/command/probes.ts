@@ -1,0 +1,124 @@
+/**
+ * Probes that somebody asked for: from a command that is on disk to what the lab saw, on disk too, and then to the answer.
+ *
+ * The command is written down before anything is sent, so a board that dies in between never looks twice for it: whoever sends it
+ * again hears that nothing is known, and asks anew.
+ */
+import { type ProbedFacts, type ProbeFacts, toolsActor } from '../../actors/tools/tools.ts'
+import type { Outgoing } from '../outgoing/request.ts'
+import { lookAtTool } from '../tools/lab.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { FoundListing } from '../views/reads/tools.ts'
+import { internalLetter } from './own-letter.ts'
+import { type Decided, type Give, idOf } from './plan.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+import type { Verified } from './reply.ts'
+
+export type ProbesOptions = {
+  readonly actors: Actors
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly outgoing: Outgoing
+  /** What is shown of the directory is no longer what it was. */
+  readonly noteChange: (actor: string, change: number) => void
+  readonly operators: ReadonlySet<string>
+  readonly wallSeconds: () => number
+  /** Waits between two requests to one machine. */
+  readonly pause: () => Promise<void>
+  readonly report: (facts: Readonly<Record<string, unknown>>) => void
+}
+
+type ProbeJson = Readonly<Record<string, unknown>>
+
+/** Ids of probes whose answer is known, the newest last: a retry is shown what the first was. */
+const answersKept = 1_000
+
+export class Probes {
+  readonly #options: ProbesOptions
+  readonly #underWay = new Map<string, Give[]>()
+  readonly #known = new Map<string, ProbeJson>()
+
+  constructor(options: ProbesOptions) {
+    this.#options = options
+  }
+
+  /** Looks, writes down what was seen, and answers. */
+  answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void {
+    const id = idOf(verified, decided)
+    const { tool, host } = decided.facts as ProbeFacts
+    const known = this.#known.get(id)
+    if (known !== undefined) return give({ values: { probe: known }, receipt: {} })
+    const waiting = this.#underWay.get(id)
+    if (waiting !== undefined) {
+      waiting.push(give)
+      return
+    }
+    if (isDuplicate) return this.#recall(id, tool, host, decided.at, verified.signer.id, give)
+    this.#underWay.set(id, [give])
+    this.#look(id, { tool, host, identity: verified.signer.id, at: decided.at }).catch((error: unknown) => {
+      this.#options.report({ probe: id, problem: String(error) })
+      this.#finish(id, undefined)
+    })
+  }
+
+  async #look(id: string, { tool, host, identity, at }: { tool: string; host: string; identity: string; at: number }) {
+    const { outgoing, pause, operators } = this.#options
+    const found = await this.#ask<FoundListing>({ op: 'tools.listing', args: { target: tool }, reader: '' })
+    if (found === undefined) return this.#finish(id, undefined)
+    const before = await this.#ask<{ probe?: { saw?: { tool?: { offers?: { pay_to: string }[] } } } }>({
+      op: 'tools.get',
+      args: { target: tool },
+      reader: '',
+    })
+    const { listing, owner } = found
+    const mayLook = owner === identity || operators.has(identity)
+    const payeeBefore = before?.probe?.saw?.tool?.offers?.[0]?.pay_to ?? ''
+    const seen = await lookAtTool(
+      { request: (request) => outgoing.request(request), pause },
+      { listing, identity, mayLook, payeeBefore },
+    )
+    const facts: ProbedFacts = { probe: id, tool, host, identity, ...seen }
+    this.#options.actors.write(internalLetter('tools.probed', toolsActor, identity, facts), (answered) => {
+      if (answered === undefined || !answered.ok) return this.#finish(id, undefined)
+      if (answered.change !== undefined) this.#options.noteChange(toolsActor, answered.change)
+      this.#finish(id, probeJson(facts, at))
+    })
+  }
+
+  /** A command of an earlier run: its outcome is in the directory, if there ever was one. */
+  #recall(id: string, tool: string, host: string, at: number, identity: string, give: Give): void {
+    this.#options.read({ op: 'tools.get', args: { target: tool }, reader: '' }, (found) => {
+      if (found === undefined) return give(undefined)
+      const { probe } = found.ok ? (JSON.parse(found.json) as { probe?: ProbeJson }) : {}
+      const nothing: ProbedFacts = {
+        ...{ probe: id, tool, host, identity, isOwner: undefined, optOut: undefined },
+        ...{ verdict: 'not_probed', isGood: false, mismatch: [] },
+        saw: { tool: 'nothing is known of this probe any more: ask for another' },
+      }
+      give({ values: { probe: probe?.id === id ? probe : probeJson(nothing, at) }, receipt: {} })
+    })
+  }
+
+  #ask<Found>(request: ReadRequest): Promise<Found | undefined> {
+    return new Promise((resolve) =>
+      this.#options.read(request, (found) => resolve(found?.ok ? (JSON.parse(found.json) as Found) : undefined)),
+    )
+  }
+
+  #finish(id: string, probe: ProbeJson | undefined): void {
+    const waiting = this.#underWay.get(id) ?? []
+    this.#underWay.delete(id)
+    if (probe !== undefined) {
+      this.#known.set(id, probe)
+      for (const oldest of this.#known.keys()) {
+        if (this.#known.size <= answersKept) break
+        this.#known.delete(oldest)
+      }
+    }
+    for (const give of waiting) give(probe === undefined ? undefined : { values: { probe }, receipt: {} })
+  }
+}
+
+function probeJson(facts: ProbedFacts, at: number): ProbeJson {
+  const { probe: id, tool, host, verdict, mismatch, isOwner, optOut, saw } = facts
+  return { id, tool, host, at, verdict, mismatch, verified: isOwner === true, opt_out: optOut === true, saw }
+}

@@ -1,0 +1,194 @@
+/**
+ * The lab: one look at a tool, as anybody could take it, and exactly what was seen.
+ *
+ *   /.well-known/broadside.json of the host   whose it is ("owners"), and whether it wants to be in no directory ("opt_out")
+ *   the tool itself, unpaid                   does it answer, and with what demand
+ *
+ * The tool is looked at only for who published it, an owner of its host, or the operator; everybody else learns only what the
+ * host says of him. Nothing is paid, nothing followed, and what comes back is kept as data.
+ */
+import type { Listing } from '../../actors/tools/listing.ts'
+import type { ProbedFacts, ProbeVerdict } from '../../actors/tools/tools.ts'
+import type { Answered, NotAnswered, OutgoingRequest } from '../outgoing/request.ts'
+import { challengesOf, requestIn } from '../payments/mpp.ts'
+import { type Fields, x402DemandOf } from '../payments/x402.ts'
+import { networkName } from './networks.ts'
+import { billionthsOf, plainPrice } from './prices.ts'
+
+export type Looking = {
+  readonly request: (request: OutgoingRequest) => Promise<Answered | NotAnswered>
+  /** Between two requests to one machine. */
+  readonly pause: () => Promise<void>
+}
+
+export type Subject = {
+  readonly listing: Listing
+  /** Who asks. */
+  readonly identity: string
+  /** It may be looked at, whatever the host says of who asks. */
+  readonly mayLook: boolean
+  /** Whom the last look would have had to pay; '' = not known. */
+  readonly payeeBefore: string
+}
+
+/** What a demand for payment comes to. */
+type Offer = {
+  readonly protocol: string
+  readonly network: string
+  readonly amount: string
+  /** Decimal dollars, where the unit is known. */
+  readonly price?: string
+  readonly pay_to: string
+}
+
+export type Seen = Pick<ProbedFacts, 'isOwner' | 'optOut' | 'verdict' | 'isGood' | 'mismatch' | 'saw'>
+
+const wellKnownBytesMax = 65_536
+const answerBytesMax = 262_144
+/** Of a body as it is kept. */
+const bodyCharactersMax = 2_000
+const times = { connectMs: 5_000, totalMs: 10_000 } as const
+
+export async function lookAtTool({ request, pause }: Looking, subject: Subject): Promise<Seen> {
+  const { listing, identity, mayLook, payeeBefore } = subject
+  const address = wellKnownOf(listing)
+  const asked = await request({ url: address, answerBytesMax: wellKnownBytesMax, ...times })
+  const { isOwner, optOut } = ownersIn(asked, identity)
+  const well_known = { url: address, ...shown(asked) }
+  const unseen = { isOwner, optOut, verdict: 'not_probed', isGood: false, mismatch: [] } as const
+  if (optOut === true) return { ...unseen, saw: { well_known, tool: 'not asked: its host says "opt_out": true' } }
+  if (!mayLook && isOwner !== true)
+    return { ...unseen, saw: { well_known, tool: `not asked: put {"owners":["${identity}"]} there first` } }
+  await pause()
+  const sent = requestOf(listing)
+  const answer = await request({ ...sent, answerBytesMax, ...times })
+  const offers = answer.ok && answer.status === 402 ? offersOf(answer) : []
+  const verdict = verdictOf(listing, answer, offers)
+  const mismatch = verdict === 'valid_402' ? mismatchOf(listing, offers, payeeBefore) : []
+  const tool = { request: { method: sent.method, url: sent.url }, ...shown(answer), offers }
+  const isGood = verdict === 'valid_402' || verdict === 'ok'
+  return { isOwner, optOut, verdict, isGood, mismatch, saw: { well_known, tool } }
+}
+
+/** Always the port of HTTPS: whoever has another port of a machine does not speak for it. Plain HTTP is loopback. */
+export function wellKnownOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
+  const { protocol, origin, hostname } = new URL(url === '' ? mcp_url : url)
+  return `${protocol === 'http:' ? origin : `https://${hostname}`}/.well-known/broadside.json`
+}
+
+/** Undefined: the host could not say. */
+function ownersIn(
+  answer: Answered | NotAnswered,
+  identity: string,
+): { readonly isOwner: boolean | undefined; readonly optOut: boolean | undefined } {
+  const unknown = { isOwner: undefined, optOut: undefined }
+  if (!answer.ok || answer.status >= 500 || answer.status === 429) return unknown
+  if (answer.status < 200 || answer.status > 299) return { isOwner: false, optOut: false }
+  try {
+    const said = JSON.parse(answer.body.toString('utf8')) as Fields | null
+    const { owners, opt_out } = said ?? {}
+    return { isOwner: Array.isArray(owners) && owners.includes(identity), optOut: opt_out === true }
+  } catch {
+    return { isOwner: false, optOut: false }
+  }
+}
+
+type Sent = OutgoingRequest & { readonly method: string }
+
+function requestOf({ kind, url, mcp_url, method }: Listing): Sent {
+  const accept = { accept: 'application/json, text/event-stream, */*' }
+  if (kind === 'mcp' && mcp_url !== '') {
+    const params = {
+      protocolVersion: '2025-06-18',
+      capabilities: {},
+      clientInfo: { name: 'broadside-lab', version: '1' },
+    }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
+    return { url: mcp_url, method: 'POST', body, headers: { ...accept, 'content-type': 'application/json' } }
+  }
+  if (method === '' || method === 'GET' || method === 'HEAD') return { url, method: method || 'GET', headers: accept }
+  return { url, method, body: '{}', headers: { ...accept, 'content-type': 'application/json' } }
+}
+
+function verdictOf(
+  { price, protocols }: Listing,
+  answer: Answered | NotAnswered,
+  offers: readonly Offer[],
+): ProbeVerdict {
+  if (!answer.ok) return 'unreachable'
+  const { status } = answer
+  const isFree = price === '0' || protocols.every((each) => each === 'mcp')
+  if (status === 402)
+    return offers.length > 0 && offers.every(({ pay_to, amount }) => pay_to !== '' && amount !== '')
+      ? 'valid_402'
+      : 'degraded'
+  if (isFree) return status >= 200 && status < 300 ? 'ok' : 'degraded'
+  return 'not_x402'
+}
+
+function offersOf(answer: Answered): Offer[] {
+  const accepts = x402DemandOf(answer)?.accepts ?? []
+  return [
+    ...accepts.map((accept) => {
+      const amount = text(accept.amount) || text(accept.maxAmountRequired)
+      const price = /usd/i.test(text((accept.extra as Fields | undefined)?.name)) ? dollars(amount) : undefined
+      return offer('x402', networkName(text(accept.network)), amount, price, text(accept.payTo))
+    }),
+    ...challengesOf(answer).map((challenge) => {
+      const { amount, recipient, currency } = requestIn(challenge) ?? {}
+      const units = typeof amount === 'number' ? String(amount) : text(amount)
+      // Of Tempo every currency is a dollar of six places.
+      const price = challenge.method === 'tempo' && currency !== undefined ? dollars(units) : undefined
+      return offer(`mpp/${challenge.method}`, challenge.method, units, price, text(recipient))
+    }),
+  ]
+}
+
+function offer(protocol: string, network: string, amount: string, price: string | undefined, payTo: string): Offer {
+  return { protocol, network, amount, ...(price === undefined ? {} : { price }), pay_to: payTo }
+}
+
+function dollars(amount: string): string | undefined {
+  return /^\d{1,15}$/.test(amount) ? plainPrice(`${amount}e-6`) : undefined
+}
+
+/** Where what the tool says itself is not what its listing says, or said before. */
+function mismatchOf(listing: Listing, offers: readonly Offer[], payeeBefore: string): string[] {
+  const found: string[] = []
+  const prices = [...new Set(offers.flatMap(({ price }) => price ?? []))]
+  const listed = listing.price === '' ? undefined : billionthsOf(listing.price)
+  if (listed !== undefined && prices.length > 0 && !prices.some((price) => billionthsOf(price) === listed))
+    found.push(`it asks $${prices.join(' or $')} and is listed at $${listing.price}`)
+  const networks = [...new Set(offers.map(({ network }) => network))]
+  if (listing.network !== '' && !networks.includes(networkName(listing.network)))
+    found.push(`it is paid on ${networks.join(', ')} and listed on ${listing.network}`)
+  const payees = [...new Set(offers.map(({ pay_to }) => pay_to))]
+  if (payeeBefore !== '' && !payees.includes(payeeBefore))
+    found.push(`it is paid to ${payees.join(', ')}, and to ${payeeBefore} when it was looked at last`)
+  return found.map((each) => each.slice(0, 300))
+}
+
+/** What came back, as it is kept. */
+function shown(answer: Answered | NotAnswered): Fields {
+  if (!answer.ok) {
+    const { failure, reason, status } = answer
+    return { failure, reason, ...(status === undefined ? {} : { status }) }
+  }
+  const { status, headers, body } = answer
+  const kept = ['content-type', 'payment-required', 'www-authenticate', 'retry-after', 'server']
+  const all = kept.flatMap((name) => {
+    const value = headers[name]?.join(', ')
+    return value === undefined ? [] : [[name, value.slice(0, bodyCharactersMax)] as const]
+  })
+  // Bytes that are no UTF-8 are shown as such: this is for people to see what went wrong.
+  return {
+    status,
+    headers: Object.fromEntries(all),
+    bytes: body.length,
+    body: body.toString('utf8').slice(0, bodyCharactersMax).toWellFormed(),
+  }
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, 200) : ''
+}

@@ -76,6 +76,7 @@ export const toolsCall: Operation = {
     'Call a tool by its id, from a free daily allowance: the board sends the request and hands you what came back. The board’s own tools cost nothing.',
   kind: 'write',
   scope: 'board:work',
+  isTool: true,
   who: 'any key: 20 calls a day unless /capabilities says otherwise',
   required: ['target'],
   optional: ['data'],

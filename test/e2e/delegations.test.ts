@@ -111,6 +111,7 @@ test('it does what its scopes say, and never what the key of the identity alone 
     'credit.transfer',
     'credit.grant',
     'tools.import',
+    'tools.relay',
   ]
   for (const name of alone) expect(expected, `${name} names no scope`).toContain(name)
 })

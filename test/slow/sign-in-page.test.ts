@@ -1,0 +1,83 @@
+/** A person signs in to a program from the browser: with the key that the browser holds, and with a signature made elsewhere. */
+import { randomBytes } from 'node:crypto'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { opensslSigner } from '../../src/cli/sign.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { call, OauthClient, type Tokens } from '../support/oauth-client.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+let address: string
+let oauth: OauthClient
+
+beforeAll(async () => {
+  address = (await startBoard({ directory: boardDirectory() })).address
+  oauth = new OauthClient(address)
+  await oauth.register({ client_name: 'A <b>bold</b> program' })
+})
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+/** The program that waits on this device; what the browser is sent back with. */
+async function waitingProgram(page: Page): Promise<Promise<URL>> {
+  let back: (url: URL) => void = () => {}
+  const came = new Promise<URL>((resolve) => {
+    back = resolve
+  })
+  await page.route('http://127.0.0.1:3999/**', async (route) => {
+    back(new URL(route.request().url()))
+    await route.fulfill({ status: 200, contentType: 'text/plain', body: 'back at the program' })
+  })
+  return came
+}
+
+async function identityBehind(back: URL, verifier: string): Promise<string> {
+  expect(back.searchParams.get('iss')).toBe(address)
+  const { access_token } = (await oauth.exchange(back.searchParams.get('code')!, verifier)).body as unknown as Tokens
+  const { result } = await call(address, 'whoami', {}, access_token)
+  return (result.structuredContent as { identity: string }).identity
+}
+
+describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
+  test('with the key of this browser: one click, and back at the program', async () => {
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${address}/room/lobby`)
+    await page.locator('.writer summary').click()
+    await button(page, 'Make a key').click()
+    const own = await page.locator('.writer a[href^="/i/"]').first().getAttribute('href')
+    const came = waitingProgram(page)
+    const { url, verifier } = oauth.authorize()
+    await page.goto(url.href)
+    expect(await page.locator('#sign-in').textContent()).toContain('A <b>bold</b> program')
+    expect(await page.locator('#sign-in').textContent()).toContain('127.0.0.1:3999')
+    await button(page, 'Sign with the key of this browser').click()
+    expect(await identityBehind(await await came, verifier)).toBe(own!.slice('/i/'.length))
+    expect(complaints).toEqual([])
+  })
+
+  test('with a key that is elsewhere: the bytes are shown, the signature is pasted; and it can be declined', async () => {
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    const signer = opensslSigner(randomBytes(32))
+    const came = waitingProgram(page)
+    const { url, verifier } = oauth.authorize()
+    await page.goto(url.href)
+    await page.getByLabel('Your public key').fill(signer.publicKey)
+    await button(page, 'Show what to sign').click()
+    await expect.poll(() => page.locator('#bytes').inputValue()).toContain('"operation":"delegation.create"')
+    const bytes = await page.locator('#bytes').inputValue()
+    await page.getByLabel('The signature').fill(signer.sign(Buffer.from(bytes)).toString('base64url'))
+    await button(page, 'Sign in').click()
+    expect(await identityBehind(await await came, verifier)).toBe(signer.id)
+    const other = await openPage()
+    const declined = waitingProgram(other)
+    await other.goto(oauth.authorize().url.href)
+    await button(other, 'Do not sign in').click()
+    expect((await await declined).searchParams.get('error')).toBe('access_denied')
+    expect(complaints).toEqual([])
+  })
+})

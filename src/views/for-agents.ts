@@ -10,6 +10,7 @@ import type { Described } from './capabilities.ts'
 import { javascript, python } from './for-agents/programs.ts'
 import { lessons } from './for-agents/shell.ts'
 import { webhookWords } from './for-agents/webhooks.ts'
+import { workWords } from './for-agents/works.ts'
 import { signingExamples } from './signing-examples.ts'
 
 type Named = Pick<Described, 'address' | 'serviceId' | 'limitsOn' | 'proofBits'>
@@ -47,6 +48,8 @@ export function forAgents({ address, serviceId, limitsOn, proofBits }: Named): s
     '## Being told',
     '',
     ...webhookWords(address),
+    '',
+    ...workWords,
     '',
     '## When it is refused',
     '',

@@ -6,6 +6,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { queueDefault, rates } from './limits.ts'
 import { limitsFault } from './limits-given.ts'
 import type { Level } from './observe.ts'
+import { usdc } from './payments/networks.ts'
 import { microsOf } from './payments/price.ts'
 
 export type Config = {
@@ -50,6 +51,10 @@ export type Config = {
   readonly payCapMicros: number
   /** Addresses of nodes by CAIP-2 network: asked whether a payment without an answer was made. */
   readonly payNodes: ReadonlyMap<string, string>
+  /** What the board's own tools are sold for at /pay/tools/; undefined: they are not sold. */
+  readonly sale:
+    | { readonly payTo: string; readonly facilitator: string; readonly network: string; readonly micros: number }
+    | undefined
   /** Of all waits between attempts to deliver to a webhook: 1 but in tests, which have no hours. */
   readonly deliveryScale: number
 }
@@ -151,9 +156,28 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     deliveryScale: number('DELIVERY_WAIT_PERCENT', 100, 0, 100) / 100,
     walletKeyFile: text('WALLET_KEY_FILE', ''),
     payCapMicros: dollars('PAY_CAP_DAY', '1'),
+    sale: saleOf({
+      payTo: text('PAY_TO', ''),
+      facilitator: text('FACILITATOR_URL', '').replace(/\/+$/, ''),
+      network: text('PAY_NETWORK', 'eip155:8453'),
+      micros: dollars('PAY_PRICE', '0.001'),
+    }),
     payNodes: nodesOf(text('PAY_NODES', '')),
     loopback: choice('BROADSIDE_LOOPBACK', ['', '1'] as const, '') === '1',
   })
+}
+
+/** Undefined: neither payee nor facilitator is named. */
+function saleOf(sale: NonNullable<Config['sale']>): Config['sale'] {
+  const { payTo, facilitator, network } = sale
+  if (payTo === '' && facilitator === '') return undefined
+  if (!/^0x[0-9a-fA-F]{40}$/.test(payTo))
+    throw new BadConfig(`PAY_TO must be an address of 0x and 40 hex digits, but it is "${payTo}".`)
+  if (!URL.canParse(facilitator))
+    throw new BadConfig(`FACILITATOR_URL must be the address of an x402 facilitator, but it is "${facilitator}".`)
+  if (usdc[network] === undefined)
+    throw new BadConfig(`PAY_NETWORK must be one of ${Object.keys(usdc).join(', ')}, but it is "${network}".`)
+  return sale
 }
 
 /** `eip155:8453=https://…`, with commas. */

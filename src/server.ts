@@ -38,6 +38,7 @@ import { logDoors } from './http/log.ts'
 import { mcpDoors } from './http/mcp-doors.ts'
 import { createNodeServer } from './http/node.ts'
 import { pageDoors } from './http/pages.ts'
+import { payDoors } from './http/pay.ts'
 import { type Exchange, type HttpServer, headBytesMax } from './http/port.ts'
 import { logFault, portOptions } from './http/port-options.ts'
 import { receiveDoor } from './http/receive.ts'
@@ -210,11 +211,8 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     checkpoint: () => checkpointAnswer(growing, news.head),
     witnesses: () => witnessesAnswer(heads.standing(news.head), wallSeconds()),
   })
-  const voice = new Voice({
-    serviceId: directory.facts.service_id,
-    identity: directory.identity,
-    execute: (body, door, respond) => front.execute(body, door, respond),
-  })
+  const execute = (...sent: Parameters<Front['execute']>) => front.execute(...sent)
+  const voice = new Voice({ serviceId: directory.facts.service_id, identity: directory.identity, execute })
   const counters = new Counters()
   const itemPosts = new ItemPosts({
     actors: house,
@@ -305,6 +303,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
         addressOf,
         doors: () => routes,
       }),
+      ...payDoors(calling, { address, throttle, addressOf, doors: () => routes }),
     },
     more: {
       ...documentPaths(described),
@@ -350,8 +349,8 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     },
   })
   prepareEngineEnvironment(headBytesMax)
-  const create = config.engine === 'uws' ? createUwsServer : createNodeServer
-  const http: HttpServer = await create((exchange) => routes.handle(exchange), portOptions())
+  const createServer = config.engine === 'uws' ? createUwsServer : createNodeServer
+  const http: HttpServer = await createServer((exchange) => routes.handle(exchange), portOptions())
   await works.resume()
   await itemPosts.resume()
   await calling.resume()

@@ -1,10 +1,12 @@
 /** Everything that calls of tools are made of, put together: the way out, the board's own tools, the wallet, the relay. */
+import { createHmac } from 'node:crypto'
 import { drained, monotonicMs, wallSeconds } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { log } from '../observe.ts'
 import { createOutgoing, type Outgoing } from '../outgoing/request.ts'
 import { OwnTools } from '../own-tools/run.ts'
 import { createPayer } from '../payments/payer.ts'
+import { Seller } from '../payments/seller.ts'
 import { openWallet } from '../payments/wallet.ts'
 import { release } from '../release.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
@@ -32,6 +34,8 @@ export type Calling = {
   readonly calls: Calls
   readonly own: OwnTools
   readonly tools: ToolDesk
+  /** Sells the board's own tools, where the operator wants it. */
+  readonly seller: Seller | undefined
   /** The way out for whoever has to send something to an address that somebody gave. */
   readonly outgoing: Outgoing
   /** Takes up what an earlier run has left. */
@@ -99,10 +103,16 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     report: (facts) => log('error', 'tool_desk', facts),
   })
   if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
+  const sale = config.sale
+  const paySecret = createHmac('sha256', secret).update('broadside-pay-v1').digest()
+  const realm = new URL(address).host
+  const seller =
+    sale === undefined ? undefined : new Seller({ ...sale, realm, secret: paySecret, outgoing, wallSeconds })
   return {
     calls,
     own,
     tools,
+    seller,
     outgoing,
     async resume() {
       await unsettled.resume(relay)

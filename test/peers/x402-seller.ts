@@ -36,6 +36,7 @@ export class X402Seller {
   when: (step: 'asked' | 'paid' | 'answered' | 'delivered') => unknown = () => {}
   price = '$0.0025'
   payTo = `0x${'11'.repeat(20)}`
+  facilitator!: Facilitator
   #server: Server | undefined
   port = 0
 
@@ -51,6 +52,7 @@ export class X402Seller {
     }>('@x402/express')
     const { ExactEvmScheme } = await loadPeer<{ ExactEvmScheme: Constructed }>('@x402/evm/exact/server')
     const facilitator = await seller.#facilitator()
+    seller.facilitator = facilitator
     const client = {
       verify: (payload: unknown, requirements: unknown) => facilitator.verify(payload, requirements),
       settle: (payload: unknown, requirements: unknown) => facilitator.settle(payload, requirements),

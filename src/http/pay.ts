@@ -1,0 +1,93 @@
+/**
+ * `/pay/tools/<id>`: the board's own tools for who pays by the call, by GET (input in the query) or POST (input as JSON).
+ * The one path that answers 402, and 503 while a settlement is not confirmed.
+ */
+import { wallSeconds } from '../clock.ts'
+import { refused } from '../command/reply.ts'
+import type { Throttle } from '../command/throttle.ts'
+import { sizes } from '../limits.ts'
+import { ownToolById } from '../own-tools/descriptors.ts'
+import { readJson } from '../own-tools/json-text.ts'
+import { BadInput, type Input } from '../own-tools/own-tool.ts'
+import { inputFault, type OwnTools } from '../own-tools/run.ts'
+import type { Seller, Ware } from '../payments/seller.ts'
+import { refusal } from '../refusals.ts'
+import type { Exchange } from './port.ts'
+import type { Doors, RouteHandler } from './routes.ts'
+
+export type PayOptions = {
+  readonly seller: Seller
+  readonly own: OwnTools
+  /** Public address of the board. */
+  readonly address: string
+  readonly throttle: Throttle
+  readonly addressOf: (exchange: Exchange) => string
+  readonly doors: () => Doors
+}
+
+const methods = 'GET, POST, OPTIONS'
+
+/** Nothing where nothing is sold. */
+export function payDoors(
+  { seller, own }: { readonly seller: Seller | undefined; readonly own: OwnTools },
+  options: Omit<PayOptions, 'seller' | 'own'>,
+): Readonly<Record<string, RouteHandler>> {
+  return seller === undefined ? {} : { '/pay/': payDoor({ ...options, seller, own }) }
+}
+
+function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOptions): RouteHandler {
+  const sell = (exchange: Exchange, id: string, body: Buffer): void => {
+    const tool = ownToolById.get(id)
+    if (tool === undefined) {
+      const message = 'what is sold here are the tools of this board, such as /pay/tools/broadside:hash'
+      return doors().send(exchange, refused(refusal('not_found', message)))
+    }
+    const slower = throttle.reads(addressOf(exchange))
+    if (slower > 0) {
+      const message = 'too many reads from this address: wait retry_after seconds'
+      return doors().send(exchange, refused(refusal('rate_limited', message, undefined, slower)))
+    }
+    const { query } = exchange
+    const work: Ware['work'] = async () => {
+      try {
+        const input = inputOf(query, body)
+        const fault = inputFault(tool, input)
+        if (fault !== undefined) return { status: 400, problem: fault }
+        const result = await own.run(id, input, wallSeconds())
+        if ('json' in result) return result
+        return 'fault' in result ? { status: 400, problem: result.fault } : { status: 503, problem: result.failure }
+      } catch (error) {
+        if (error instanceof BadInput) return { status: 400, problem: error.message }
+        throw error
+      }
+    }
+    const mpp = /^Payment ([A-Za-z0-9_-]+=*)$/i.exec(exchange.header('authorization') ?? '')?.[1]
+    const x402 = exchange.header('payment-signature')
+    const ware: Ware = { id, url: `${address}/pay/tools/${id}`, description: tool.description, work }
+    seller
+      .sell(ware, { ...(x402 === undefined ? {} : { x402 }), ...(mpp === undefined ? {} : { mpp }) })
+      .then(({ status, headers, body: text }) => exchange.reply(status, headers, text))
+      .catch(() => exchange.drop())
+  }
+  return (exchange, parameter) => {
+    const { method } = exchange
+    const id = /^tools\/(.*)$/.exec(parameter)?.[1]?.replace(/%3a/i, ':')
+    if (id === undefined)
+      return doors().send(exchange, refused(refusal('no_such_path', 'tools are sold at /pay/tools/{id}')))
+    if (method === 'OPTIONS') return doors().preflight(exchange, methods)
+    if (method === 'GET') return sell(exchange, id, Buffer.alloc(0))
+    if (method !== 'POST') return doors().wrongMethod(exchange, methods)
+    exchange.readBody(sizes.data_bytes, (result) => {
+      if (result.ok) return sell(exchange, id, result.body)
+      const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.data_bytes} are allowed`
+      doors().send(exchange, refused(refusal('too_large', message)))
+    })
+  }
+}
+
+function inputOf(query: string, body: Buffer): Input {
+  const given = body.length === 0 ? {} : readJson(body.toString('utf8'), 'the body')
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw new BadInput('the body must be one JSON object')
+  return { ...Object.fromEntries(new URLSearchParams(query)), ...given }
+}

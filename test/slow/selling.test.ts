@@ -1,0 +1,181 @@
+/** The board sells its own tools: real buyers of x402 and MPP pay it, through a facilitator on loopback. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { loadPeer, missingPackage } from '../peers/npm-peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { X402Seller } from '../peers/x402-seller.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { json, ToolServer } from '../support/tool-server.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+const missing = missingPackage('@x402/core') ?? missingPackage('mppx')
+const payTo = `0x${'44'.repeat(20)}`
+const key = `0x${'59'.repeat(32)}`
+const network = 'eip155:84532'
+
+type Account = { readonly address: string }
+type Fetch = typeof fetch
+
+describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(missing)}`, () => {
+  let chain: X402Seller
+  let facilitator: ToolServer
+  let board: Board
+  let account: Account
+  let lose = 0
+
+  beforeAll(async () => {
+    chain = await X402Seller.open()
+    const asked =
+      (what: 'verify' | 'settle') =>
+      async ({ body }: { body: string }, response: Parameters<typeof json>[0]) => {
+        const { paymentPayload, paymentRequirements } = JSON.parse(body) as {
+          paymentPayload: unknown
+          paymentRequirements: unknown
+        }
+        const found = await chain.facilitator[what](paymentPayload, paymentRequirements)
+        if (what === 'settle' && lose-- > 0) response.destroy()
+        else json(response, found)
+      }
+    facilitator = await ToolServer.open({ '/verify': asked('verify'), '/settle': asked('settle') })
+    board = await startBoard({
+      directory: boardDirectory(),
+      env: {
+        BROADSIDE_LOOPBACK: '1',
+        SHARDS: '1',
+        PAY_TO: payTo,
+        FACILITATOR_URL: facilitator.url(''),
+        PAY_NETWORK: network,
+        PAY_PRICE: '0.001',
+      },
+    })
+    const { privateKeyToAccount } = await loadPeer<{ privateKeyToAccount: (key: string) => Account }>('viem/accounts')
+    account = privateKeyToAccount(key)
+  })
+  afterAll(() => {
+    chain.close()
+    facilitator.close()
+  })
+
+  const url = (tool = 'broadside:hash', query = '?text=hello') => `${board.address}/pay/tools/${tool}${query}`
+
+  async function x402Fetch(): Promise<Fetch> {
+    const { x402Client, x402HTTPClient } = await loadPeer<{
+      x402Client: new () => {
+        register(network: string, scheme: unknown): unknown
+        createPaymentPayload(required: unknown): Promise<unknown>
+      }
+      x402HTTPClient: new (
+        client: unknown,
+      ) => {
+        getPaymentRequiredResponse(header: (name: string) => string | null, body: unknown): unknown
+        encodePaymentSignatureHeader(payload: unknown): Record<string, string>
+      }
+    }>('@x402/core/client')
+    const { ExactEvmScheme } = await loadPeer<{ ExactEvmScheme: new (signer: unknown) => unknown }>(
+      '@x402/evm/exact/client',
+    )
+    const client = new x402Client()
+    client.register(network, new ExactEvmScheme(account))
+    const http = new x402HTTPClient(client)
+    return async (input, init) => {
+      const first = await fetch(input, init)
+      if (first.status !== 402) return first
+      const required = http.getPaymentRequiredResponse((name) => first.headers.get(name), await first.json())
+      const headers = http.encodePaymentSignatureHeader(await client.createPaymentPayload(required))
+      return fetch(input, { ...init, headers: { ...(init?.headers as object), ...headers } })
+    }
+  }
+
+  test('are asked in both protocols at once, and by nothing else than a 402', async () => {
+    const asked = await fetch(url())
+    expect(asked.status).toBe(402)
+    expect(asked.headers.get('cache-control')).toBe('no-store')
+    const required = JSON.parse(Buffer.from(asked.headers.get('payment-required')!, 'base64').toString()) as {
+      accepts: object[]
+    }
+    expect(required.accepts).toMatchObject([{ scheme: 'exact', network, amount: '1000', payTo }])
+    expect(asked.headers.get('www-authenticate')).toMatch(
+      /^Payment id="[\w-]{43}", realm="127\.0\.0\.1:\d+", method="evm", intent="charge"/,
+    )
+    expect(facilitator.sent).toHaveLength(0)
+    expect((await fetch(url('broadside:nothing'))).status).toBe(400)
+  })
+
+  test('pay by x402 and get the result with the settlement', async () => {
+    const settled = chain.settled.length
+    const pay = await x402Fetch()
+    const paid = await pay(url(), {})
+    expect(paid.status).toBe(200)
+    expect(await paid.json()).toMatchObject({ algorithm: 'sha256', hex: expect.stringMatching(/^2cf24d/) })
+    const receipt = JSON.parse(Buffer.from(paid.headers.get('payment-response')!, 'base64').toString()) as object
+    expect(receipt).toMatchObject({ success: true, network, transaction: expect.stringMatching(/^0x/) })
+    expect(chain.settled.slice(settled)).toMatchObject([{ to: payTo, value: 1_000n }])
+  })
+
+  /** As if the board spoke MPP alone. */
+  const withoutX402: Fetch = async (input, init) => {
+    const answer = await fetch(input, init)
+    const headers = new Headers(answer.headers)
+    headers.delete('payment-required')
+    return new Response(answer.body, { status: answer.status, headers })
+  }
+
+  test('pay by MPP and get a receipt', async () => {
+    const { Mppx, evm } = await loadPeer<{
+      Mppx: { create(options: object): { fetch: Fetch } }
+      evm: { charge(options: object): unknown }
+    }>('mppx/client')
+    const settled = chain.settled.length
+    const currency = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
+    const method = evm.charge({
+      account,
+      networks: [84532],
+      currencies: [currency],
+      authorization: { name: 'USDC', version: '2' },
+    })
+    const client = Mppx.create({ methods: [method], polyfill: false, fetch: withoutX402 })
+    const paid = await client.fetch(url('broadside:hash', ''), { method: 'POST', body: '{"text":"hello"}' })
+    expect([paid.status, await paid.json()]).toMatchObject([200, { hex: expect.stringMatching(/^2cf24d/) }])
+    const receipt = JSON.parse(Buffer.from(paid.headers.get('payment-receipt')!, 'base64url').toString()) as object
+    expect(receipt).toMatchObject({ status: 'success', method: 'evm', reference: expect.stringMatching(/^0x/) })
+    expect(chain.settled.length - settled).toBe(1)
+  })
+
+  test('whose settlement gets lost are not asked to pay twice', async () => {
+    const settled = chain.settled.length
+    const pay = await x402Fetch()
+    lose = 1
+    const found = await pay(url(), {})
+    // The facilitator has settled and its answer was lost; the same bytes again tell it so.
+    expect([200, 402, 503]).toContain(found.status)
+    expect(chain.settled.length - settled).toBe(1)
+  })
+
+  test.each([
+    ['payment-signature', 'nonsense'],
+    [
+      'payment-signature',
+      Buffer.from('{"x402Version":2,"accepted":{"scheme":"exact"},"payload":{}}').toString('base64'),
+    ],
+    ['authorization', 'Payment eyJjaGFsbGVuZ2UiOnt9LCJwYXlsb2FkIjp7fX0'],
+    ['authorization', 'Payment AAAA'],
+    ['authorization', 'Bearer x'],
+  ])('with %s: %s are asked again and nothing is settled', async (name, value) => {
+    const settled = chain.settled.length
+    expect((await fetch(url(), { headers: { [name]: value } })).status).toBe(402)
+    expect(chain.settled.length).toBe(settled)
+  })
+
+  test('who pay for input that makes no sense are told so before anything is settled', async () => {
+    const settled = chain.settled.length
+    const pay = await x402Fetch()
+    const found = await pay(url('broadside:hash', '?text=a&algorithm=md5'), {})
+    expect(found.status).toBe(400)
+    expect(chain.settled.length).toBe(settled)
+  })
+})
+
+test('a board that sells nothing has no such door', async () => {
+  const board = await startBoard({ directory: boardDirectory(), env: { SHARDS: '1' } })
+  expect((await fetch(`${board.address}/pay/tools/broadside:hash`)).status).toBe(404)
+})

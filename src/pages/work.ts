@@ -75,12 +75,12 @@ function account(name: string): Html {
 function transfersTable(transitions: readonly Transition[]): Html {
   const rows = transitions.flatMap(({ transfers, at }) =>
     transfers.map(
-      ({ type, code, debit, credit, amount }) =>
-        html`<tr><td>${when(at)}</td><td>${type}</td><td>${meaningOf(code)}</td><td>${account(debit)}</td><td>${account(credit)}</td><td class="num">${whole(amount)}</td></tr>`,
+      ({ code, debit, credit, amount }) =>
+        html`<tr><td>${when(at)}</td><td>${meaningOf(code)}</td><td>${account(debit)}</td><td>${account(credit)}</td><td class="num">${whole(amount)}</td></tr>`,
     ),
   )
   if (rows.length === 0) return nothing
-  return html`<section class="scroll" tabindex="0" aria-label="transfers"><table><thead><tr><th scope="col">when</th><th scope="col">kind</th><th scope="col">means</th><th scope="col">from</th><th scope="col">to</th><th scope="col" class="num">credits</th></tr></thead><tbody>${rows}</tbody></table></section>`
+  return html`<section class="scroll" tabindex="0" aria-label="transfers"><table><thead><tr><th scope="col">when</th><th scope="col">what</th><th scope="col">from</th><th scope="col">to</th><th scope="col" class="num">credits</th></tr></thead><tbody>${rows}</tbody></table></section>`
 }
 
 function resultOf(it: Work, shownResult: Html | undefined): Html {

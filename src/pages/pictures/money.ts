@@ -8,14 +8,16 @@ import { type Html, html } from '../html.ts'
 import { nameOf } from '../pieces/person.ts'
 import { whole } from '../pieces/time.ts'
 
-const width = 640
+/** Narrow enough that its letters are read on a phone. */
+const width = 460
 const row = 56
-const boxWidth = 130
+const boxWidth = 122
 const boxHeight = 40
 
 /** What leaves escrow of the reward itself; bonds, raises and made credits are in the table alone. */
 const ofReward: ReadonlySet<number> = new Set([codes.reward, codes.fee, codes.share, codes.refund])
 
+/** `to`: the whole name. */
 type Flow = { readonly to: string; readonly words: string; readonly amount: number; readonly isBack: boolean }
 
 export function moneyPlot(work: Work, transitions: readonly Transition[]): Html {
@@ -35,9 +37,9 @@ export function moneyPlot(work: Work, transitions: readonly Transition[]): Html 
     const bend = (from + to) / 2
     return html`<path class="flow${isBack && ' back'}" stroke-width="${thick(amount)}" d="M${from} ${middle}C${bend} ${middle} ${bend} ${place(n)} ${to} ${place(n)}"/>`
   })
-  const boxes = flows.map(({ to, words }, n) => box(right, place(n), to, words))
+  const boxes = flows.map(({ to, words }, n) => box(right, place(n), short(to), words))
   const said = saidOf(work, put, flows)
-  return html`<figure><svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="flow" stroke-width="${thick(put)}" d="M${boxWidth} ${middle}H${center}"/>${paths}${box(0, middle, short(nameOf(work.requester)), 'requester')}${box(center, middle, 'escrow', `${whole(put)} held`)}${boxes}</svg><figcaption>${said}</figcaption></figure>`
+  return html`<figure><svg class="plot narrow" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="flow" stroke-width="${thick(put)}" d="M${boxWidth} ${middle}H${center}"/>${paths}${box(0, middle, short(nameOf(work.requester)), 'requester')}${box(center, middle, 'escrow', `${whole(put)} held`)}${boxes}</svg><figcaption>${said}</figcaption></figure>`
 }
 
 /** Where escrow went; of a work that is under way, where it may go. */
@@ -51,7 +53,7 @@ function flowsOf(work: Work, transitions: readonly Transition[], put: number): F
     to.set(account, (to.get(account) ?? 0) + amount)
   }
   if (to.size === 0) {
-    const name = worker === undefined ? 'nobody yet' : short(nameOf(worker))
+    const name = worker === undefined ? 'nobody yet' : nameOf(worker)
     return reward.state === 'held' ? [{ to: name, words: 'if accepted', amount: put, isBack: true }] : []
   }
   // What a hold is not wholly taken for goes back without a transfer of its own.
@@ -63,7 +65,7 @@ function flowsOf(work: Work, transitions: readonly Transition[], put: number): F
     const isWorker = worker !== undefined && account === `user:${worker.id}`
     const name = isRequester ? nameOf(requester) : isWorker ? nameOf(worker) : account.replace('user:', '')
     return {
-      to: short(name),
+      to: name,
       words: `${whole(amount)} ${isRequester ? 'back' : isWorker ? 'paid' : ''}`.trim(),
       amount,
       isBack: isRequester,

@@ -122,18 +122,17 @@ class LogCheck {
       chain.take(frame, decoded, this.#entriesFromShards(decoded, `log frame ${frame.seq}`))
       onProgress(frame.seq, through)
     }
+    for (const [shard, last] of this.#setting.ends.slice(0, this.#shards.length).entries()) this.#private(shard, last)
     this.#blobs.end()
-    this.#behindLog()
     log.close()
     for (const shard of this.#shards) shard.close()
     return chain.end()
   }
 
-  /** Private records may stand behind the last that the log covers: credits of theirs count too. */
-  #behindLog(): void {
-    for (const [shard, reader] of this.#shards.entries())
-      for (const frame of reader.scan(this.#covered[shard]! + 1, this.#setting.ends[shard]!))
-        this.#credits.take(frame, fromFrame(frame), `shard ${shard} frame ${frame.seq}`)
+  /** Records through `last` that no frame of the log covers: turns with private ones alone move the log on without a frame. */
+  #private(shard: number, last: number): void {
+    const first = this.#covered[shard]! + 1
+    for (const frame of last < first ? [] : this.#shards[shard]!.scan(first, last)) this.#record(frame, shard)
   }
 
   #entriesFromShards(log: LogFrame, where: string): Buffer[] {
@@ -147,6 +146,7 @@ class LogCheck {
         )
         continue
       }
+      this.#private(shard, first - 1)
       this.#covered[shard] = last
       let found = 0
       for (const frame of last < first ? [] : reader.scan(first, last)) {

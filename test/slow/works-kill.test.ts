@@ -1,0 +1,193 @@
+/**
+ * Works over kills: the board dies at its nth sync, or at a random moment, while a work lives its life. Whatever was under way is
+ * finished by the next start: never a hold without a post, nor a post of a refused work.create, and everything is said once.
+ *
+ * BROADSIDE_WORK_KILLS: rounds for each of the three journals (default 4).
+ */
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { marketName } from '../../actors/market/letters.ts'
+import { shardOf } from '../../actors/shard.ts'
+import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
+import { checkBoard } from '../../src/fsck.ts'
+import { missingProgram } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
+import { Bounty, type WorkJson } from '../support/bounty.ts'
+import { Client, type Fields, freshNonce, person, type Signed } from '../support/client.ts'
+import { randomFrom } from '../support/load.ts'
+
+vi.setConfig({ testTimeout: 900_000 })
+
+const rounds = Number(process.env.BROADSIDE_WORK_KILLS ?? 4)
+const op = person('operator')
+const [ada, bob] = [person('ada'), person('bob')]
+const shards = 2
+const market = shardOf(marketName, shards)
+/** A room of the other shard, so that nothing of it is in the market's journal. */
+const roomName = Array.from({ length: 20 }, (_, n) => `hall-${n}`).find((name) => shardOf(name, shards) !== market)!
+const closedRoom = Array.from({ length: 20 }, (_, n) => `shut-${n}`).find((name) => shardOf(name, shards) !== market)!
+const env = { SHARDS: String(shards), OPERATORS: op.id }
+
+const journals = [
+  ['market', `shard-0${market}`],
+  ['room', `shard-0${1 - market}`],
+  ['log', 'log'],
+] as const
+
+type Life = {
+  readonly work: string
+  readonly refused: string
+  readonly newcomer: ReturnType<typeof person>
+  /** In the order they are sent; each has to succeed in the end, but the refused one. */
+  readonly commands: readonly Signed[]
+}
+
+/** Signed before anything is sent, so that after a kill the same bytes are sent again. */
+function lifeOf(client: Client, name: string): Life {
+  const newcomer = person(`newcomer ${name}`)
+  const sign = (who: typeof ada, fields: Fields) => client.sign(who, fields, { nonce: freshNonce() })
+  const ask = (room: string): Fields => ({
+    operation: 'work.create',
+    room,
+    text: `life ${name}`,
+    amount: 30,
+    data: '{"schema":1,"title":"a life"}',
+  })
+  const refused = sign(bob, ask(closedRoom))
+  const created = sign(ada, ask(roomName))
+  const work = created.eventId
+  const edited = sign(ada, { operation: 'work.edit', event_id: work, text: `life ${name}, again` })
+  const claimed = sign(bob, { operation: 'work.claim', event_id: work, data: '{"schema":1}' })
+  const result = sign(bob, { operation: 'post', text: `result ${name}`, reply_to: work, kind: 'result' })
+  const submitted = sign(bob, {
+    operation: 'work.submit',
+    event_id: work,
+    target: result.eventId,
+    amount: 1,
+    data: '{"schema":1}',
+  })
+  const hello = sign(newcomer, { operation: 'post', room: roomName, text: `hello ${name}` })
+  const accepted = sign(ada, { operation: 'work.accept', event_id: work, data: '{"schema":1}' })
+  const commands = [refused, created, edited, claimed, result, submitted, hello, accepted]
+  return { work, refused: refused.eventId, newcomer, commands }
+}
+
+/** Sends what is not answered yet; false: the board died. */
+async function live(client: Client, { commands, refused }: Life, from: number): Promise<number> {
+  for (let n = from; n < commands.length; n++) {
+    const command = commands[n]!
+    const answer = await client.send(command.body).catch(() => undefined)
+    if (answer === undefined) return n
+    const wanted = command.eventId === refused ? 'room_write_restricted' : undefined
+    expect([n, answer.code, answer.code === wanted ? '' : answer.text]).toEqual([n, wanted, ''])
+  }
+  return commands.length
+}
+
+/** What a start has made of a life that was cut off, before anybody asks again. */
+async function whole(client: Client, { work, refused }: Life, heldBefore: number): Promise<void> {
+  const [event, record] = await Promise.all([client.get(`/api/events/${work}`), client.get(`/api/work/${work}`)])
+  expect([event.status, record.status]).toEqual([record.status, event.status])
+  const found = (record.data as unknown as { work?: WorkJson }).work
+  const holds = found !== undefined && found.reward.state === 'held' ? found.reward.amount + found.reward.fee : 0
+  expect((await new Bounty(client).balance(ada)).held - heldBefore).toBe(holds)
+  expect((await client.get(`/api/events/${refused}`)).code).toBe('not_found')
+  expect((await new Bounty(client).balance(bob)).held).toBe(0)
+}
+
+/** Everything of a finished life, said once and paid once. */
+async function finished(client: Client, { work, newcomer }: Life): Promise<void> {
+  const works = new Bounty(client)
+  const record = (await client.get(`/api/work/${work}`)).data as unknown as { work: WorkJson }
+  expect(record.work).toMatchObject({
+    state: 'accepted',
+    fence: 1,
+    request: { versions: 2 },
+    reward: { state: 'paid' },
+  })
+  const heads = async () => (await works.notices(ada, work)).map(({ text }) => text.split(' ')[0])
+  await expect.poll(heads, { timeout: 20_000 }).toEqual(['Open:', 'The', 'Claimed', 'A', 'Accepted:'])
+  const { data } = await client.get(`/api/thread/${work}?limit=200`)
+  expect(data.events!.map(({ kind }) => kind).filter((kind) => kind !== 'notice')).toEqual(['request', 'result'])
+  const history = (await client.get(`/api/work/${work}/history`)).data as unknown as {
+    transitions: { state: string }[]
+  }
+  expect(history.transitions.map(({ state }) => state)).toEqual(['open', 'open', 'claimed', 'submitted', 'accepted'])
+  await expect.poll(async () => (await works.balance(newcomer)).available, { timeout: 20_000 }).toBe(100)
+  const ledger = (await client.get('/v1/export?stream=ledger')).text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter(({ type }) => type === 'ledger')
+  const books = new LedgerBooks()
+  for (const line of ledger) {
+    const read = readLedgerLine(line)
+    expect(typeof read === 'string' ? read : books.take(read.line)).toBeUndefined()
+  }
+  expect(books.end()).toBeUndefined()
+  expect(ledger.filter(({ event, posting }) => event === work && posting === 'hold')).toHaveLength(1)
+  expect(ledger.filter(({ credit, code }) => credit === `user:${newcomer.id}` && code === 2)).toHaveLength(1)
+}
+
+/** Starts a board that dies at the nth sync of a journal; without strace, at a random moment. */
+async function doomed(directory: string, part: string, nth: number, afterMs: number): Promise<Board> {
+  if (missingProgram('strace') !== undefined) {
+    const board = await startBoard({ directory, env })
+    setTimeout(() => board.signal('SIGKILL'), afterMs)
+    return board
+  }
+  const file = join(directory, part, '00000000000000000001.log')
+  const trace = ['-P', file, '-e', 'trace=fdatasync', '-e', `inject=fdatasync:signal=KILL:when=${nth}`]
+  const found = await tryBoard({ directory, env, under: ['strace', '-f', '-qq', '-o', '/dev/null', ...trace] })
+  if ('code' in found) throw new Error(`it died before it was ready, at sync ${nth} of ${part}`)
+  return found
+}
+
+test.each(journals)('kills at the syncs of the %s journal: what was under way is finished once', async (name, part) => {
+  const directory = boardDirectory()
+  const first = await startBoard({ directory, env })
+  const setup = await Client.of(first)
+  const works = new Bounty(setup)
+  for (const room of [roomName, closedRoom])
+    expect((await setup.command(ada, { operation: 'room.create', room })).status).toBe(200)
+  const shut = { operation: 'room.policy.set', room: closedRoom, data: '{"write":"owner"}' }
+  expect((await setup.command(ada, shut)).status).toBe(200)
+  await Promise.all([works.welcomed(ada, roomName), works.welcomed(bob, roomName)])
+  expect((await setup.command(op, { operation: 'credit.grant', target: ada.id, amount: 100_000 })).status).toBe(200)
+  expect((await setup.command(op, { operation: 'credit.grant', target: bob.id, amount: 1_000 })).status).toBe(200)
+  setup.close()
+  await first.stop()
+  const random = randomFrom(7)
+  let killed = 0
+  for (let round = 0; round < rounds; round++) {
+    // A life is some twenty syncs of each, behind one of the start.
+    const nth = 2 + Math.floor((round * 20) / rounds)
+    const board = await doomed(directory, part, nth, random(600))
+    const client = await Client.of(board)
+    const held = (await new Bounty(client).balance(ada)).held
+    const life = lifeOf(client, `${name} ${round}`)
+    const reached = await live(client, life, 0).catch((error: Error) => {
+      throw new Error(`round ${round}, sync ${nth}: ${error.message}`)
+    })
+    client.close()
+    if (reached < life.commands.length) killed++
+    await board.kill()
+    const back = await startBoard({ directory, env })
+    const again = await Client.of(back)
+    await whole(again, life, held)
+    // The same bytes again, from the one that had no answer on.
+    expect(await live(again, life, reached)).toBe(life.commands.length)
+    await finished(again, life)
+    again.close()
+    await back.stop()
+  }
+  expect(killed).toBeGreaterThan(0)
+  const findings: string[] = []
+  checkBoard({
+    path: directory,
+    verify: undefined,
+    onProgress: () => {},
+    onFinding: ({ kind, where, what }) => findings.push(`${kind} ${where}: ${what}`),
+  })
+  expect(findings.filter((each) => each.startsWith('damage'))).toEqual([])
+})

@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
@@ -8,6 +9,7 @@ import { parseProofFile, verifyProofFile } from '../../storage/proof-file.ts'
 import { formatTilePath, newTiles, TILE_WIDTH } from '../../storage/tile-path.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { readVector, vectorsAbsent, vectorsNote } from '../vectors.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 })
 
@@ -31,6 +33,19 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     if (!opened.ok) throw new Error(opened.problem)
     return opened.value
   }
+
+  /** The status line of a path as it is written: fetch would put it right. */
+  const rawStatus = (path: string): Promise<string> =>
+    new Promise((done, fail) => {
+      const { hostname, port } = new URL(client.address)
+      const socket = connect(Number(port), hostname, () =>
+        socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
+      )
+      let text = ''
+      socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+      socket.on('error', fail)
+      socket.on('close', () => done(text.split('\r\n')[0]!.replace(/^HTTP\/1.1 /, '')))
+    })
 
   beforeAll(async () => {
     const board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
@@ -103,6 +118,61 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
       '',
     ])
       expect((await fetched(`${prefix}${wrong}`)).status, wrong).toBe(404)
+  })
+
+  test.skipIf(vectorsAbsent)(
+    `every path that must not be read is answered 404, for hashes and entries${vectorsNote}`,
+    async () => {
+      const { parse_error_level_path: wrong } = JSON.parse(readVector('tlog/tile-paths.json')) as {
+        parse_error_level_path: [level: string, path: string][]
+      }
+      const size = (await head()).size
+      const paths = wrong.flatMap(([level, path]) => [`tile/${level}/${path}`, `tile/entries/${path}`])
+      const ownForms = [
+        '000.p/1/',
+        '000.p/01',
+        '0000',
+        'x000/000',
+        '%30%30%30',
+        '000.P/1',
+        '+00',
+        '000.p/256',
+        '000.p/0',
+      ]
+      for (const path of [
+        ...paths,
+        ...ownForms.flatMap((each) => [`tile/0/${each}`, `tile/entries/${each}`]),
+        'tile/00/000',
+        'TILE/0/000',
+        'checkpoint/',
+        'checkpoint.txt',
+      ])
+        expect((await rawStatus(`${prefix}${path}`)).startsWith('404'), path).toBe(true)
+      expect((await head()).size).toBe(size)
+    },
+  )
+
+  test('the partial tiles and bundles of every size that was ever published are there, and are beginnings of the full ones', async () => {
+    const whole = (await fetched(`${prefix}tile/0/000`)).body
+    const bundle = (await fetched(`${prefix}tile/entries/000`)).body
+    let bytes = 0
+    for (let width = 1; width < TILE_WIDTH; width++) {
+      const tile = await fetched(`${prefix}tile/0/000.p/${width}`)
+      expect(tile.body.equals(whole.subarray(0, width * HASH_BYTES)), `tile of ${width}`).toBe(true)
+      bytes += 2 + bundle.readUInt16BE(bytes)
+      if (width % 16 !== 0 && width < 250) continue
+      const part = await fetched(`${prefix}tile/entries/000.p/${width}`)
+      expect(part.body.equals(bundle.subarray(0, bytes)), `bundle of ${width}`).toBe(true)
+      expect(part.headers.get('cache-control')).toContain('immutable')
+    }
+  })
+
+  test('the checkpoint may be kept for a moment, a tile for ever', async () => {
+    const age = async (path: string) => (await fetched(`${prefix}${path}`)).headers.get('cache-control')
+    expect(await age('checkpoint')).toBe('public, max-age=1')
+    for (const path of ['tile/0/000', 'tile/1/000.p/1', 'tile/entries/001.p/3'])
+      expect(await age(path)).toBe('public, max-age=31536000, immutable')
+    expect((await fetched(`${prefix}tile/0/009`)).headers.get('cache-control')).toBe('no-store')
   })
 
   test('a partial tile of any published size is the beginning of the full one, also by HEAD and gzip', async () => {

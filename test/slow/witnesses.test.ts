@@ -25,6 +25,11 @@ const keyOf = (vkey: string): VerifierKey => {
   if (!parsed.ok) throw new Error(parsed.problem)
   return parsed.value
 }
+const boardOf = ({ directory, port }: Board) => ({ directory, port })
+const signers = async () => {
+  const opened = openCheckpoint(await checkpoint(), logKey, [witnessKey])
+  return opened.ok ? opened.value.signedBy : []
+}
 const checkpoint = () => text(board.address, `/${logKey.name.slice(logKey.name.indexOf('/') + 1)}/checkpoint`)
 
 async function posts(count: number): Promise<void> {
@@ -73,6 +78,25 @@ test('each new head goes through the witness, and posts do not wait for it', asy
   expect(alone.ok && alone.value.signedBy).toHaveLength(1)
 })
 
+test('what the witness signed is served right after a restart, while the witness is away', async () => {
+  witness = await startBoard({ ...boardOf(witness), env: { WITNESS_LOGS: join(folder, 'logs') } })
+  await posts(1)
+  await vi.waitFor(async () => expect((await signers()).length).toBe(2), { timeout: 10_000 })
+  await witness.kill()
+  const before = await checkpoint()
+  await board.stop()
+  board = await startBoard({ ...boardOf(board), env: { WITNESS_POLICY: policy } })
+  expect(await checkpoint()).toBe(before)
+  const { data } = JSON.parse(await text(board.address, '/api/log/witnesses')) as {
+    data: { published: object; quorum: string; witnesses: object[] }
+  }
+  expect(data).toMatchObject({
+    published: { tree_size: 11, cosigned: 1 },
+    quorum: 'quorum w',
+    witnesses: [{ name: 'w', answer: 'silent', tree_size: 11, problem: expect.any(String) }],
+  })
+})
+
 test('an old copy does not sign where a witness knows more, though the mark is gone', async () => {
   witness = await startBoard({
     directory: witness.directory,
@@ -85,14 +109,14 @@ test('an old copy does not sign where a witness knows more, though the mark is g
   cpSync(directory, copy, { recursive: true })
   board = await startBoard({ directory, port, env: { WITNESS_POLICY: policy } })
   await posts(4)
-  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n14\n'), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n15\n'), { timeout: 10_000 })
   await board.stop()
   rmSync(directory, { recursive: true })
   rmSync(`${directory}.mark`)
   cpSync(copy, directory, { recursive: true })
   const { code, words } = await refusedBoard({ directory, port, env: { WITNESS_POLICY: policy } })
   expect(code).toBe(1)
-  expect(words).toContain('the witness w has signed a head of 14 entries of this log, which has 10 entries here')
+  expect(words).toContain('the witness w has signed a head of 15 entries of this log, which has 11 entries here')
 })
 
 test('a policy that cannot be read is named with its line', async () => {

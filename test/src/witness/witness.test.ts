@@ -43,14 +43,14 @@ const keyOf = (vkey: string): VerifierKey => {
   return parsed.value
 }
 
-function newWitness(directory = scratchDirectory()): Witness {
+function newWitness(directory = scratchDirectory(), now = () => 1_790_000_000): Witness {
   const logs = [{ key: keyOf(logKey.vkey), url: undefined }]
   return new Witness({
     directory,
     name: 'witness.example/w1',
     seed: Buffer.alloc(32, 0x33),
     logs,
-    now: () => 1_790_000_000,
+    now,
   })
 }
 
@@ -117,13 +117,13 @@ describe('a log that offers its heads', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
-  function roundOf(witnesses: readonly { key: VerifierKey; url: string }[], fork?: number) {
+  function roundOf(witnesses: readonly { key: VerifierKey; url: string }[], fork?: number, kept = '') {
     const rollbacks: string[] = []
     const round = new WitnessRound({
       witnesses: witnesses.map((witness, n) => ({ name: `w${n}`, ...witness })),
       consistency: (from, to) => Promise.resolve(consistencyPathOf(nodesOf(fork), from, to)),
       onRollback: (problem) => rollbacks.push(problem),
-      kept: '',
+      kept,
       onPublished: () => {},
       now: () => 1_790_000_000,
       timeoutMs: 300,
@@ -168,6 +168,78 @@ describe('a log that offers its heads', () => {
     expect(opened.ok && opened.value.signedBy).toHaveLength(2)
     expect(round.published.trimEnd().split('\n')).toHaveLength(6)
     expect(rollbacks).toEqual([])
+    await round.close()
+  })
+
+  test('serves what was signed before a restart while the head is the same, also where the witness is away', async () => {
+    const witness = newWitness()
+    const key = keyOf(witness.vkey)
+    const first = roundOf([{ key, url: await serve((body) => witness.addCheckpoint(body)) }])
+    await first.round.first(headOf(8))
+    const kept = first.round.published
+    expect(first.round.standings).toMatchObject([
+      { answer: 'signed', problem: '', signedSize: 8, signedAt: 1_790_000_000 },
+    ])
+    await first.round.close()
+    const away = roundOf([{ key, url: 'http://127.0.0.1:9' }], undefined, kept)
+    await away.round.first(headOf(8))
+    expect(away.round.published).toBe(kept)
+    expect(away.round.standings).toMatchObject([{ answer: 'silent', signedSize: 8 }])
+    expect(away.round.isComplete).toBe(true)
+    await away.round.first(headOf(9))
+    expect(away.round.published).toBe(headOf(9))
+    expect(away.round.isComplete).toBe(false)
+    await away.round.close()
+    // A line that somebody changed on disk is not served.
+    const broken = roundOf([{ key, url: 'http://127.0.0.1:9' }], undefined, kept.replace(/.{8}\n$/, 'AAAAAAA=\n'))
+    await broken.round.first(headOf(8))
+    expect(broken.round.published).toBe(headOf(8))
+    await broken.round.close()
+  })
+
+  test('tells of each answer what it was', async () => {
+    const key = keyOf(newWitness().vkey)
+    const answers = [
+      [400, 'nonsense\n', 'refused', 'it answered 400'],
+      [403, '', 'refused', 'it answered 403'],
+      [404, '', 'refused', 'it answered 404'],
+      [409, 'soon\n', 'refused', 'it answered 409 without its size'],
+      [409, '03\n', 'refused', 'it answered 409 without its size'],
+      [409, '0\n', 'refused', 'names the size 0 that it was offered'],
+      [422, '', 'refused', 'it answered 422'],
+      [429, '', 'refused', 'it answered 429'],
+      [500, '', 'refused', 'it answered 500'],
+      [200, '', 'false', 'its signature does not verify'],
+      [200, 'no signature line\n', 'false', 'its signature does not verify'],
+    ] as const
+    const witnesses = await Promise.all(
+      answers.map(async ([status, body]) => ({ key, url: await serve(() => ({ status, body })) })),
+    )
+    const { round, rollbacks } = roundOf(witnesses)
+    await round.first(headOf(8))
+    expect(round.standings.map(({ answer, problem }) => [answer, problem])).toEqual(
+      answers.map(([, , answer, problem]) => [answer, expect.stringContaining(problem)]),
+    )
+    expect([round.published, rollbacks]).toEqual([headOf(8), []])
+    await round.close()
+  })
+
+  test('offers the same head again now and then, so that the time under it is fresh', async () => {
+    let seconds = 1_790_000_000
+    const witness = newWitness(scratchDirectory(), () => seconds)
+    const round = new WitnessRound({
+      witnesses: [{ name: 'w', key: keyOf(witness.vkey), url: await serve((body) => witness.addCheckpoint(body)) }],
+      consistency: () => Promise.reject(new Error('the same size needs no proof')),
+      onRollback: () => {},
+      kept: '',
+      onPublished: () => {},
+      now: () => seconds,
+      paceMs: 1,
+      refreshMs: 5,
+    })
+    await round.first(headOf(8))
+    seconds += 600
+    await vi.waitFor(() => expect(round.standings[0]!.signedAt).toBe(seconds))
     await round.close()
   })
 

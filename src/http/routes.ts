@@ -319,7 +319,7 @@ function readData(operation: Operation, name: string, key: string, value: string
     if (Number.isSafeInteger(number) && number >= (schema.minimum ?? 0)) return number
     return refusal('invalid_field', `${name} must be an integer of at least ${schema.minimum ?? 0}`, name)
   }
-  if (schema.type === 'string') {
+  if (schema.type === 'string' && schema.const === undefined) {
     const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema
     const fits = value.length >= minLength && value.length <= maxLength
     if (fits && (pattern === undefined || new RegExp(pattern, 'u').test(value))) return value

@@ -8,8 +8,9 @@ import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { greeted, greetedLeaves } from '../support/greeted.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 })
 
 const ada = person('ada')
 let client: Client
@@ -26,7 +27,8 @@ beforeAll(async () => {
   mirror = join(folder, 'mirror')
   const board = await startBoard({ directory: boardDirectory() })
   client = await Client.of(board)
-  await posts(300)
+  await greeted(client, ada, 'mirrored')
+  await posts(300 - greetedLeaves)
   vkey = (await client.get('/log/vkey')).text.trim()
   between = createServer((request, response) => {
     void (async () => {

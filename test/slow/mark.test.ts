@@ -2,8 +2,9 @@ import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { greeted } from '../support/greeted.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const ada = person('ada')
 let directory: string
@@ -14,12 +15,16 @@ afterAll(() => {
   for (const each of copies) rmSync(each, { recursive: true, force: true })
 })
 
-/** A stopped board of 3 posts whose data directory was copied when it had 2. */
+/** A stopped board with 4 entries whose data directory was copied when it had 3. */
 beforeEach(async () => {
   directory = boardDirectory()
   copy = `${directory}.copy`
   copies.push(copy)
-  await posts(2)
+  const board = await startBoard({ directory })
+  const client = await Client.of(board)
+  await greeted(client, ada)
+  client.close()
+  await board.stop()
   cpSync(directory, copy, { recursive: true })
   await posts(1)
 })
@@ -41,7 +46,7 @@ test('an old copy of the data directory does not sign where the mark knows more,
   putCopyBack()
   const { code, words } = await refusedBoard({ directory })
   expect(code).toBe(1)
-  expect(words).toContain('this log has 2 entries, but a head of 3 was signed and published')
+  expect(words).toContain('this log has 3 entries, but a head of 4 was signed and published')
   expect(words).toContain('Put the newest data directory back')
 })
 
@@ -49,7 +54,7 @@ test('the same copy starts where the mark is gone: the mark is a second opinion,
   putCopyBack()
   rmSync(`${directory}.mark`)
   await posts(1)
-  expect(readFileSync(`${directory}.mark`, 'utf8').split('\n')[2]).toBe('3')
+  expect(readFileSync(`${directory}.mark`, 'utf8').split('\n')[2]).toBe('4')
 })
 
 test('a copy that went on by itself is not taken for the log whose head was published', async () => {
@@ -59,7 +64,7 @@ test('a copy that went on by itself is not taken for the log whose head was publ
   await posts(2)
   writeFileSync(`${directory}.mark`, mark)
   const { words } = await refusedBoard({ directory })
-  expect(words).toContain('the first 3 entries of this log are not those that were signed and published')
+  expect(words).toContain('the first 4 entries of this log are not those that were signed and published')
 })
 
 test('a new board in the same place has another key, so the mark of the old one does not stop it', async () => {

@@ -6,6 +6,7 @@ import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { greeted } from '../support/greeted.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -47,7 +48,9 @@ beforeAll(async () => {
   logKey = keyOf(await text(board.address, '/log/vkey'))
   const logs = join(folder, 'logs')
   writeFileSync(logs, `log ${(await text(board.address, '/log/vkey')).trim()}\nquorum none\n`)
-  await posts(2)
+  const client = await Client.of(board)
+  await greeted(client, ada)
+  client.close()
   await board.stop()
   witness = await startBoard({ directory: boardDirectory(), env: { WITNESS_LOGS: logs } })
   const vkey = (await text(witness.address, '/witness/vkey')).trim()
@@ -68,12 +71,12 @@ test('the checkpoint bears the line of the witness, and the published policy nam
 
 test('each new head goes through the witness, and posts do not wait for it', async () => {
   await posts(5)
-  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n7\n'), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n8\n'), { timeout: 10_000 })
   const opened = openCheckpoint(await checkpoint(), logKey, [witnessKey])
   expect(opened.ok && opened.value.signedBy).toHaveLength(2)
   await witness.kill()
   await posts(3)
-  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n10\n'), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n11\n'), { timeout: 10_000 })
   const alone = openCheckpoint(await checkpoint(), logKey, [witnessKey])
   expect(alone.ok && alone.value.signedBy).toHaveLength(1)
 })
@@ -91,9 +94,9 @@ test('what the witness signed is served right after a restart, while the witness
     data: { published: object; quorum: string; witnesses: object[] }
   }
   expect(data).toMatchObject({
-    published: { tree_size: 11, cosigned: 1 },
+    published: { tree_size: 12, cosigned: 1 },
     quorum: 'quorum w',
-    witnesses: [{ name: 'w', answer: 'silent', tree_size: 11, problem: expect.any(String) }],
+    witnesses: [{ name: 'w', answer: 'silent', tree_size: 12, problem: expect.any(String) }],
   })
 })
 
@@ -109,14 +112,14 @@ test('an old copy does not sign where a witness knows more, though the mark is g
   cpSync(directory, copy, { recursive: true })
   board = await startBoard({ directory, port, env: { WITNESS_POLICY: policy } })
   await posts(4)
-  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n15\n'), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n16\n'), { timeout: 10_000 })
   await board.stop()
   rmSync(directory, { recursive: true })
   rmSync(`${directory}.mark`)
   cpSync(copy, directory, { recursive: true })
   const { code, words } = await refusedBoard({ directory, port, env: { WITNESS_POLICY: policy } })
   expect(code).toBe(1)
-  expect(words).toContain('the witness w has signed a head of 15 entries of this log, which has 11 entries here')
+  expect(words).toContain('the witness w has signed a head of 16 entries of this log, which has 12 entries here')
 })
 
 test('a policy that cannot be read is named with its line', async () => {

@@ -1,0 +1,120 @@
+/**
+ * A running board whose log has more than 70,000 entries, followed and checked by programs that are not ours; and where each
+ * invariant of the log is held.
+ *
+ * | invariant | held by |
+ * |---|---|
+ * | I1 roots equal a recompute from the bundles | e2e/mirror.test.ts "a mirror holds every entry, verified…"; below "Go's tlog…" |
+ * | I2 sizes never shrink, one size has one body | e2e/heads.test.ts "over restarts and kills heads never shrink…" |
+ * | I3 no two bodies of one size, over kills and two processes | e2e/heads.test.ts; slow/log-faults.test.ts; storage/lock.test.ts |
+ * | I4 consistency between all heads | e2e/tiles.test.ts "any two sizes are shown to be of one log"; storage/merkle.test.ts |
+ * | I5 acknowledged entries stay, over kills and power cuts | slow/kill-under-load.test.ts; slow/power-cut.test.ts; slow/syscalls.test.ts |
+ * | I6 the sync returns before the answer | slow/syscalls.test.ts; slow/slow-disk.test.ts |
+ * | I7 one leaf for each event, a retry has the same | e2e/retries.test.ts; e2e/log.test.ts "each of 1,000 posts…"; e2e/log-rotation.test.ts "the same bytes again…" |
+ * | I8 private rooms leave no trace | e2e/private-rooms.test.ts; slow/busy-afternoon.test.ts |
+ * | I9 redacted texts and nonces are nowhere | slow/compaction.test.ts; e2e/moderation.test.ts |
+ * | I10 tiles never change, nothing beyond the size | e2e/tiles.test.ts "the partial tiles and bundles of every size…" |
+ * | I11 upper tiles are roots of the lower, bundles hash to tiles | e2e/tiles.test.ts "the tiles and bundles of the checkpoint…" |
+ * | I12 Go and npm agree | e2e/log.test.ts; storage/go-verifier.test.ts; below |
+ * | I13 whatever is changed is refused | storage/merkle.test.ts; storage/note.test.ts; storage/proof-file.test.ts; src/cli/verify.test.ts |
+ * | I14 torn tails are cut, damage is named | storage/recovery.test.ts; slow/damaged-files.test.ts |
+ * | I15 fault table over 65,536 and segment rolls | slow/log-faults.test.ts; slow/syscalls.test.ts |
+ * | I16 a failed sync ends the process | slow/syscalls.test.ts; slow/log-faults.test.ts "fdatasync with error=EIO…" |
+ * | I17 one process at a time | storage/lock.test.ts; e2e/refused-start.test.ts |
+ * | I18 an old copy does not sign | slow/mark.test.ts; slow/witnesses.test.ts "an old copy does not sign…"; e2e/log-rotation.test.ts |
+ * | I19 clocks set back | e2e/clock-jumps.test.ts |
+ * | I20 all readers have the same head, one a second is offered | slow/witnesses.test.ts; src/witness/witness.test.ts |
+ * | I21 witnesses that fail cost nothing | src/witness/witness.test.ts "is not held up by witnesses…" and "tells of each answer…" |
+ * | I22 roots and paths are those of the definition | storage/tree.test.ts; storage/merkle.test.ts |
+ * | I23 derived files are made again | actors/log-tree.test.ts; slow/damaged-files.test.ts; e2e/log-rotation.test.ts "fsck recomputes…" |
+ * | I24 a damaged node never becomes a wrong proof | slow/damaged-files.test.ts; actors/log-tree.test.ts |
+ * | I25 a million entries: start, proofs, memory | bench/log.bench.ts (`npm run bench -- log`) |
+ */
+import { rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { main } from '../../src/cli/main.ts'
+import { encodeBase64 } from '../../storage/base64.ts'
+import { openCheckpoint } from '../../storage/checkpoint.ts'
+import type { VerifierKey } from '../../storage/note.ts'
+import { buildGoVerifier, missingForGoVerifier, skipNote, skipWithout } from '../peers/peers.ts'
+import { capturedTerminal } from '../src/cli/captured-terminal.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, type ProofJson } from '../support/client.ts'
+import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { idOf, integrate, writePosts } from '../support/posts-on-disk.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const missingGo = missingForGoVerifier()
+const posts = 70_500
+let board: Board
+let client: Client
+let key: VerifierKey
+let serviceId: string
+let directory: string
+
+beforeAll(async () => {
+  directory = boardDirectory()
+  const port = await freePort()
+  serviceId = writePosts({ directory, posts, publicHost: `127.0.0.1:${port}`, textBytes: 40 })
+  integrate({ directory, posts })
+  board = await startBoard({ directory, port })
+  client = await Client.of(board)
+  key = await logKeyOf(client)
+})
+afterAll(() => client.close())
+
+test('a mirror of it is verified, entry by entry, and by itself', async () => {
+  const mirror = join(directory, 'mirror')
+  const terminal = capturedTerminal()
+  expect([await main(['mirror', board.address, mirror], terminal), terminal.said.err]).toEqual([0, ''])
+  expect(await main(['verify', mirror], terminal)).toBe(0)
+  rmSync(mirror, { recursive: true })
+})
+
+test.skipIf(skipWithout(missingGo))(
+  `Go's note and tlog agree with proofs over all of it, inclusion and consistency${skipNote(missingGo)}`,
+  async () => {
+    const go = buildGoVerifier(directory)
+    const { data } = await client.get('/api/log/checkpoint')
+    const {
+      checkpoint,
+      vkey,
+      tree_size: size,
+    } = data as Required<Pick<ProofJson, 'checkpoint' | 'tree_size'>> & { vkey: string }
+    expect(size).toBeGreaterThanOrEqual(posts)
+    const places = [0, 1, 255, 256, 4_095, 4_096, 65_535, 65_536, 65_537, 70_143, 70_144, posts - 1]
+    const proofs = await Promise.all(
+      places.map(async (n) => {
+        const answer = await client.get(`/api/log/proof?message=${idOf(serviceId, n, 40)}&tree_size=${size}`)
+        const { leaf_index, entry, inclusion_path } = answer.data as ProofJson
+        expect(leaf_index).toBe(n)
+        return { index: leaf_index, entry, path: inclusion_path.map((hash) => encodeBase64(Buffer.from(hash, 'hex'))) }
+      }),
+    )
+    expect(go.ask({ vkey, checkpoint, proofs })).toEqual({
+      agrees: true,
+      sentence: `verified: ${key.name} at ${size}, ${places.length} inclusion and 0 consistency proofs`,
+    })
+  },
+)
+
+test('proofs against heads that were signed on the way are of the same log', async () => {
+  for (const size of [4_096, 65_536, 69_632]) {
+    const proof = await proveEvent(client, key, idOf(serviceId, 77, 40), size)
+    expect(openCheckpoint(proof.checkpoint, key).ok).toBe(true)
+  }
+})
+
+/** A port that is free now: the name of the log holds it. */
+function freePort(): Promise<number> {
+  return new Promise((done) => {
+    const server = createServer()
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => done(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}

@@ -18,6 +18,7 @@ import type { HookView } from '../views/reads/webhooks.ts'
 import type { Desk, VerifyAnswer } from './desk.ts'
 import { subscriptionId } from './identity.ts'
 import { McpEventError } from './mcp-errors.ts'
+import type { Trouble } from './retry.ts'
 import { type OpenedPlace, openPlace, sealPlace } from './seals.ts'
 import { secretKey, secretRule } from './signature.ts'
 
@@ -109,7 +110,10 @@ export class McpEvents {
         known === undefined ? place.marks : (before?.marks ?? place.marks),
       ),
       truncated: place.truncated,
-      deliveryStatus: status ?? { active: true, lastDeliveryAt: null, lastError: null },
+      deliveryStatus:
+        status === undefined
+          ? { active: true, lastDeliveryAt: null, lastError: null }
+          : { ...status, lastError: status.lastError === null ? null : knownTrouble(status.lastError) },
     }
   }
 
@@ -211,7 +215,12 @@ function verified(answer: VerifyAnswer | undefined): void {
   if (found.ok) return
   if ('full' in found) throw new McpEventError('exhausted', { limit: 'board_subscriptions', max: sizes.hooks })
   if ('wait' in found) throw new McpEventError('exhausted', { limit: 'verifications', retryAfterMs: found.wait * 1000 })
-  throw new McpEventError('callback', { reason: found.trouble })
+  throw new McpEventError('callback', { reason: knownTrouble(found.trouble) })
+}
+
+/** The words that the protocol has. */
+function knownTrouble(trouble: Trouble): string {
+  return trouble === 'http_3xx' || trouble === 'access_revoked' ? 'http_4xx' : trouble
 }
 
 function refusedBy(code: string): McpEventError {

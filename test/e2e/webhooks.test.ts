@@ -1,4 +1,6 @@
 /** Webhooks as their maker sees them, told by a real board to a real target. */
+import { spawnSync } from 'node:child_process'
+import { resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { compile } from '../../src/operations/schema.ts'
 import { isHookKind } from '../../src/views/hooks/kind-names.ts'
@@ -168,13 +170,14 @@ test('a private room is told of to its member as long as he is one, and to nobod
   // What waits for him when he is put out stays here.
   house.target.manners.set('/member', status(500))
   await house.post(owner, { room, text: 'waits' })
-  await house.arrived('/member', 2)
+  await house.untilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || !delivery.active)
   await house.done(owner, { operation: 'room.member.remove', room, target: member.id })
   house.target.manners.delete('/member')
   const before = house.target.at('/member').length
   await house.post(owner, { room, text: 'not for him', to: member.id })
   await house.done(member, { operation: 'webhook.redeliver', target: (await house.list(member))[0]!.id })
-  await house.untilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || !delivery.active)
+  const isRevoked = (each: { last_error?: string }) => each.last_error === 'access_revoked'
+  await house.untilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || isRevoked(delivery))
   const [webhook] = await house.list(member)
   expect(webhook!.delivery).toMatchObject({ active: false, last_error: 'access_revoked' })
   await house.post(owner, { room: 'lobby', text: 'public', to: member.id })
@@ -336,4 +339,36 @@ test('a retry of webhook.create gives the same webhook, and its secret is shown 
   expect(shown(first).secret).toMatch(/^whsec_/)
   expect(shown(again)).toEqual({ ...shown(first), secret: undefined, secret_shown: true })
   expect(await house.list(owner)).toHaveLength(1)
+})
+
+test('webhooks go on where they were over a stop and a kill, and a stopped board with webhooks is sound', async () => {
+  const [owner, other] = [someone(), someone()]
+  const { id } = await house.made(owner, '/lives')
+  const said: string[] = []
+  const say = async (count: number) => {
+    for (let n = 0; n < count; n++) {
+      said.push(`said ${said.length}`)
+      await house.post(other, { room: 'lobby', text: said.at(-1)! })
+    }
+  }
+  const heard = () => [...new Map(house.target.at('/lives').map((each) => [each.id, textOf(each)])).values()]
+  await say(5)
+  await house.arrived('/lives', 5)
+  house.target.manners.set('/lives', (_arrived, response) => response.destroy())
+  await say(3)
+  await house.again((board) => board.stop())
+  house.target.manners.delete('/lives')
+  await house.done(owner, { operation: 'webhook.redeliver', target: id })
+  await say(3)
+  await house.again((board) => board.kill())
+  await say(3)
+  await house.target.until(() => heard().length === said.length)
+  expect(heard()).toEqual(said)
+  await house.untilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
+  await house.again(async (board) => {
+    await board.stop()
+    const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+    const checked = spawnSync(process.execPath, [program, 'fsck', '--data', board.directory], { encoding: 'utf8' })
+    expect([checked.status, checked.stderr]).toEqual([0, ''])
+  })
 })

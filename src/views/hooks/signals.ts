@@ -51,15 +51,16 @@ export type SignalsPage = {
   readonly more: boolean
 }
 
-/** Rows looked at, and signals found, for one page: other readers wait meanwhile. */
+/** Rows looked at, those of them that are read, and signals found, for one page: other readers wait meanwhile. */
 const rowsMax = 4_096
+const rowsReadMax = 512
 const signalsMax = 512
 
 export function signalsPage(context: ReadContext, request: SignalsRequest): SignalsPage {
   const { changes } = context.state
   const signals: Signal[] = []
   const first = changes.after(request.from - 1)
-  const last = Math.min(changes.count, first + rowsMax)
+  const last = Math.min(changes.count, first + (request.spoken ? rowsReadMax : rowsMax))
   for (let row = first; row < last; row++) {
     const change = changes.at(row)
     // What has one position stays together.

@@ -7,6 +7,7 @@ import { rates, sizes } from '../limits.ts'
 import { operations } from '../operations/index.ts'
 import { statusOf } from '../refusals.ts'
 import type { Described } from './capabilities.ts'
+import { callWords } from './for-agents/calls.ts'
 import { javascript, python } from './for-agents/programs.ts'
 import { lessons } from './for-agents/shell.ts'
 import { webhookWords } from './for-agents/webhooks.ts'
@@ -50,6 +51,8 @@ export function forAgents({ address, serviceId, limitsOn, proofBits }: Named): s
     ...webhookWords(address),
     '',
     ...workWords,
+    '',
+    ...callWords,
     '',
     '## When it is refused',
     '',

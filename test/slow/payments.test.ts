@@ -1,10 +1,14 @@
 /** The board pays for a call: a real seller of x402 on loopback, whose answers get lost, whose price and payee change. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { readArguments } from '../../src/cli/command-line.ts'
+import { toolsCommand } from '../../src/cli/tools.ts'
+import { relayTool } from '../../src/cli/tools-relay.ts'
 import { missingPackage } from '../peers/npm-peers.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
+import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { person } from '../support/client.ts'
-import { called, PayerBoard } from '../support/payer-board.ts'
+import { called, keyFileOf, PayerBoard } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -15,9 +19,11 @@ const payees = [`0x${'11'.repeat(20)}`]
 describe.skipIf(skipWithout(missing))(`a seller of x402${skipNote(missing)}`, () => {
   let seller: X402Seller
   let board: PayerBoard
+  let keyFile: string
   beforeAll(async () => {
     seller = await X402Seller.open()
     board = await PayerBoard.open()
+    keyFile = keyFileOf(board.operator)
   })
   afterAll(() => {
     seller.close()
@@ -40,6 +46,21 @@ describe.skipIf(skipWithout(missing))(`a seller of x402${skipNote(missing)}`, ()
       paid_by: 'wallet',
       allowance: { price_left: '0.05' },
     })
+  })
+
+  test('is marked by the command line, at the price and to the payee that it names', async () => {
+    const tool = await board.tool(seller.url, { price: '0.0025' })
+    const terminal = capturedTerminal()
+    const options = ['relay', tool, '--key', keyFile, '--url', board.client.address]
+    const relay = (...more: string[]) =>
+      relayTool(tool, readArguments(toolsCommand, [...options, ...more]).args, terminal)
+    const given = ['--payee', seller.payTo]
+    expect(await relay(...given)).toBe(0)
+    expect(terminal.said.out).toContain(`up to 0.0025 dollars a call, to ${seller.payTo}`)
+    expect(called(await board.call(person('who trusts the operator'), tool)).status).toBe(200)
+    expect(await relay('--off')).toBe(0)
+    expect(called(await board.call(person('who trusts him'), tool)).payment_needed?.why).toMatch(/^not_relayed: /)
+    await expect(relay('--payee', 'nobody')).rejects.toThrow('no address')
   })
 
   test.each(['before', 'after'] as const)(

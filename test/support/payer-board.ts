@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from './board-process.ts'
-import { type Answer, Client, person } from './client.ts'
+import { type Answer, Client, person, seedOf } from './client.ts'
 
 export type Called = {
   readonly tool: string
@@ -121,4 +121,13 @@ export class PayerBoard {
 export function called(answer: Answer): Called {
   if (answer.status !== 200) throw new Error(answer.text)
   return answer.data as unknown as Called
+}
+
+/** A file with the key of this person, as the command line reads it. */
+export function keyFileOf(signer: Signer): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'broadside-key-')), 'key.json')
+  const { id, publicKey } = signer
+  const seed = seedOf(signer).toString('base64url')
+  writeFileSync(file, JSON.stringify({ type: 'broadside-key', public_key: publicKey, id, seed }), { mode: 0o600 })
+  return file
 }

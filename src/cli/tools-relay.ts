@@ -1,0 +1,71 @@
+/**
+ * `broadside tools relay`: lets the wallet of a board pay for a tool. What the tool asks now, and for whom, is looked at from
+ * here, so that the operator signs what he has seen: a price or a payee that changes later is not paid.
+ */
+import { readConfig } from '../config.ts'
+import { createOutgoing } from '../outgoing/request.ts'
+import { challengesOf, requestIn } from '../payments/mpp.ts'
+import { microsOf } from '../payments/price.ts'
+import { x402DemandOf } from '../payments/x402.ts'
+import { release } from '../release.ts'
+import { BoardClient } from './client.ts'
+import { type Arguments, CommandFailed, type ExitCode, exitCodes, type Terminal } from './command-line.ts'
+import { readKeyFile } from './key-file.ts'
+import { keyFileDefault, urlOf } from './shared-options.ts'
+import { signCommand } from './sign.ts'
+import { inertLine } from './terminal.ts'
+
+const addressPattern = /^0x[0-9a-fA-F]{40}$/
+const payeesMax = 8
+
+export async function relayTool(target: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
+  const signer = readKeyFile(args.text('key') ?? keyFileDefault)
+  const client = new BoardClient({ url: urlOf(args), connections: 1 })
+  try {
+    const { serviceId } = await client.capabilities()
+    const terms = args.flag('off') ? { relay: false } : { relay: true, ...(await termsOf(target, args, client)) }
+    const data = JSON.stringify({ schema: 1, ...terms })
+    const command = { operation: 'tools.relay', target, data }
+    const { body } = signCommand(command, { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() })
+    await client.command(body)
+    terminal.out(
+      'payees' in terms
+        ? `${inertLine(target)} is paid for, up to ${terms.max_price} dollars a call, to ${terms.payees.join(', ')}.`
+        : `${inertLine(target)} is not paid for any more.`,
+    )
+    return exitCodes.ok
+  } finally {
+    client.close()
+  }
+}
+
+async function termsOf(
+  target: string,
+  args: Arguments,
+  client: BoardClient,
+): Promise<{ max_price: string; payees: readonly string[] }> {
+  const { tool } = (await client.read(`/api/tool?id=${encodeURIComponent(target)}`)) as {
+    tool: { price?: string; link?: string; method?: string }
+  }
+  const max_price = args.text('max-price') ?? tool.price ?? ''
+  if ((microsOf(max_price) ?? 0) === 0)
+    throw new CommandFailed('The listing names no price. Say how much a call may cost: --max-price 0.01')
+  const given = args.text('payee')?.split(',') ?? []
+  const payees = given.length > 0 ? given : await payeesOf(tool.link ?? '', tool.method ?? '')
+  const bad = payees.find((each) => !addressPattern.test(each))
+  if (bad !== undefined) throw new CommandFailed(`"${inertLine(bad)}" is no address of 0x and 40 hex digits.`)
+  return { max_price, payees }
+}
+
+/** Whom the tool asks to pay now. */
+async function payeesOf(url: string, method: string): Promise<readonly string[]> {
+  const outgoing = createOutgoing({ loopback: readConfig().loopback, userAgent: `Broadside/${release} (cli)` })
+  const answer = await outgoing.request({ url, method: method === '' ? 'GET' : method })
+  outgoing.close()
+  const x402 = answer.ok ? (x402DemandOf(answer)?.accepts.map(({ payTo }) => payTo) ?? []) : []
+  const mpp = answer.ok ? challengesOf(answer).map((challenge) => requestIn(challenge)?.recipient) : []
+  const found = [...new Set([...x402, ...mpp].map(String))].filter((each) => addressPattern.test(each))
+  if (found.length > 0) return found.slice(0, payeesMax)
+  const seen = answer.ok ? `it answered ${answer.status}` : answer.reason
+  throw new CommandFailed(`The tool does not say whom to pay (${seen}). Name the address: --payee 0x…`)
+}

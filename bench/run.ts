@@ -25,6 +25,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['tail', async () => (await import('./tail.bench.ts')).tail],
   ['updates', async () => (await import('./updates.bench.ts')).updates],
   ['webhooks', async () => (await import('./webhooks.bench.ts')).webhooks],
+  ['works', async () => (await import('./works.bench.ts')).works],
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 

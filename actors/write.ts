@@ -31,8 +31,8 @@ export type WriteLetter = {
   /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
   readonly rotated: boolean
   readonly suspended: boolean
-  /** A delegate signed: whether its delegation has ended, and whether the public log has it. */
-  readonly delegated?: { readonly isOver: boolean; readonly isPublished: boolean }
+  /** A delegate signed: whether its delegation has ended, whether the public log has it, and whether it covers moderating. */
+  readonly delegated?: { readonly isOver: boolean; readonly isPublished: boolean; readonly moderates: boolean }
   /** The operator of this board signed. */
   readonly operator: boolean
   readonly args: Readonly<Record<string, unknown>>

@@ -1,7 +1,14 @@
 /** Decisions over blobs: pure functions of the state; who signed was settled before. */
 import { act } from '../act.ts'
 import { fileObjection } from '../rooms/additions.ts'
-import { isOwnersAlone, mayModerate, mayWrite, ownersAlone } from '../rooms/roles.ts'
+import {
+  delegationTouchesNone,
+  isOwnersAlone,
+  mayModerate,
+  mayTouchOthers,
+  mayWrite,
+  ownersAlone,
+} from '../rooms/roles.ts'
 import { type Decider, refuse } from '../write.ts'
 import type { BlobFacts, DeletedFacts } from './blobs.ts'
 
@@ -41,6 +48,8 @@ const remove: Decider = ({ state, board, now }, letter) => {
   if (blob.deleted !== undefined) return refuse('not_found', `blob ${target} was deleted before`, 'target')
   if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
     return refuse('forbidden', 'only who put a file, or a moderator of its room, may delete it', 'target')
+  if (blob.author !== letter.author && !mayTouchOthers(letter))
+    return refuse('forbidden', delegationTouchesNone, 'target')
   if (isOwnersAlone(room, blob.author, letter)) return refuse('forbidden', ownersAlone, 'target')
   if (blob.author === letter.author && blob.events.some((slot) => state.bound.liveResultAt(slot) !== undefined))
     return refuse('wrong_state', 'this file hangs on the result of a work: it stays until that is settled', 'target')

@@ -9,7 +9,14 @@ import { act } from '../act.ts'
 import type { Room } from '../board.ts'
 import { type Act, commandSha, RecordType } from '../record.ts'
 import { documentObjection, editObjection } from '../rooms/additions.ts'
-import { isOwnersAlone, mayModerate, mayWrite, ownersAlone } from '../rooms/roles.ts'
+import {
+  delegationTouchesNone,
+  isOwnersAlone,
+  mayModerate,
+  mayTouchOthers,
+  mayWrite,
+  ownersAlone,
+} from '../rooms/roles.ts'
 import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import {
   type Doc,
@@ -115,6 +122,7 @@ const remove: Decider = (situation, letter) => {
   const mayRemove = doc.owner === author || (room === undefined ? operator : mayModerate(room, author, operator))
   if (!mayRemove)
     return refuse('forbidden', 'only who made a document, or a moderator of its room, may delete it', 'target')
+  if (doc.owner !== author && !mayTouchOthers(letter)) return refuse('forbidden', delegationTouchesNone, 'target')
   if (room !== undefined && isOwnersAlone(room, doc.owner, letter)) return refuse('forbidden', ownersAlone, 'target')
   const facts: DocDeletedFacts = { target, reason, ...(doc.owner === author ? {} : { moderated: true }) }
   return act(letter, situation.now, { facts, isPublic: isListed(doc.visibility) })

@@ -4,7 +4,15 @@ import type { Room } from '../board.ts'
 import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
 import { isScreened } from '../rooms/policy.ts'
-import { isOfBoard, isOwnersAlone, mayModerate, mayWrite, ownersAlone } from '../rooms/roles.ts'
+import {
+  delegationTouchesNone,
+  isOfBoard,
+  isOwnersAlone,
+  mayModerate,
+  mayTouchOthers,
+  mayWrite,
+  ownersAlone,
+} from '../rooms/roles.ts'
 import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
@@ -47,6 +55,7 @@ function powerOver(
   if (isOfBoard(letter)) return 'room'
   if (!mayModerate(room, letter.author, letter.operator))
     return refuse('forbidden', `only ${who} may do this`, 'event_id')
+  if (!mayTouchOthers(letter)) return refuse('forbidden', delegationTouchesNone, 'event_id')
   if (room.owner === letter.author) return 'room'
   if (!room.moderators.has(letter.author)) return 'operator'
   if (isOwnersAlone(room, author, letter)) return refuse('forbidden', ownersAlone, 'event_id')

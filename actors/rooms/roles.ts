@@ -26,6 +26,14 @@ export function mayOwn(room: Room, author: string, operator: boolean): boolean {
   return room.owner === undefined ? operator && room.visibility === 'public' : room.owner === author
 }
 
+/** A delegate touches what others made only where its delegation says so, whatever its identity may. */
+export function mayTouchOthers({ delegated }: { readonly delegated?: { readonly moderates: boolean } }): boolean {
+  return delegated === undefined || delegated.moderates
+}
+
+export const delegationTouchesNone =
+  'this key acts by a delegation without the scope board:moderate: it leaves alone what others made'
+
 /** May hide, restore and redact what others wrote in the room. */
 export function mayModerate(room: Room, author: string, operator: boolean): boolean {
   return room.owner === author || room.moderators.has(author) || (operator && room.visibility === 'public')

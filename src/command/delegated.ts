@@ -7,6 +7,7 @@ import type { Delegate } from './delegates.ts'
 import type { News } from './news.ts'
 import { internalLetter } from './own-letter.ts'
 import type { Actors } from './ports.ts'
+import type { Signer } from './signers.ts'
 
 /** Undefined: the delegation covers this operation. */
 export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegate, 'scopes'>): Refusal | undefined {
@@ -15,6 +16,17 @@ export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegat
   if (scopes.has(scope)) return undefined
   const own = [...scopes].join(', ')
   return refusal('forbidden', `${name} needs the scope ${scope}; this delegation has ${own}`, 'operation')
+}
+
+/** What an actor hears of the delegation of a letter. */
+export function standingOf({ delegates }: News, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
+  const { isPublished, scopes } = delegate
+  return { isOver: delegates.isOver(delegate), isPublished, moderates: scopes.has('board:moderate') }
+}
+
+/** Operators act as such with their own keys alone. */
+export function isOperator({ id, delegate }: Signer, operators: ReadonlySet<string>): boolean {
+  return delegate === undefined && operators.has(id)
 }
 
 /** Why a key that was good is refused now. */
@@ -76,7 +88,7 @@ export function sendAs(
     if (found === undefined || found.ok || found.refusal.code !== unpublishedDelegation) return take(found, head)
     publish({ actors, news }, delegate, (told) => {
       if (!told?.ok) return take(told, undefined)
-      actors.write({ ...letter, delegated: { isOver: false, isPublished: true } }, take)
+      actors.write({ ...letter, delegated: { ...letter.delegated!, isOver: false, isPublished: true } }, take)
     })
   })
 }

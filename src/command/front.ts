@@ -23,7 +23,7 @@ import { shownHits } from '../views/reads/search.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import type { Calls } from './calls.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
-import { beyondScope } from './delegated.ts'
+import { beyondScope, isOperator } from './delegated.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
 import { readWorks, workReads } from './market-reads.ts'
 import type { News } from './news.ts'
@@ -330,7 +330,7 @@ export class Front {
           ),
         )
       const request = readRequest(operation, command, data, signer.id)
-      const operator = this.#options.operators.has(signer.id)
+      const operator = isOperator(signer, this.#options.operators)
       const handle = this.#options.news.handles.get(signer.id)
       const reader = { operator, key: signer.text, ...(handle === undefined ? {} : { handle }) }
       return this.#answerRead({ ...request, ...reader }, door, respond)

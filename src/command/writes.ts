@@ -14,7 +14,7 @@ import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
 import { outOfSight, untouched } from '../views/new-post.ts'
 import type { Command } from './check.ts'
-import { sendAs } from './delegated.ts'
+import { isOperator, sendAs, standingOf } from './delegated.ts'
 import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
@@ -318,10 +318,8 @@ export class Writes {
       limited,
       rotated: news.isRetired(signer.text),
       suspended: news.isSuspended(signer.id),
-      ...(delegate === undefined
-        ? {}
-        : { delegated: { isOver: news.delegates.isOver(delegate), isPublished: delegate.isPublished } }),
-      operator: this.#options.operators.has(signer.id),
+      ...(delegate === undefined ? {} : { delegated: standingOf(news, delegate) }),
+      operator: isOperator(signer, this.#options.operators),
       args: args as Record<string, unknown>,
     }
   }
@@ -379,7 +377,7 @@ function supersedesOf({ data }: Verified): string {
 
 /** The board's own voice, and its operators. */
 function isOfHouse({ door, signer }: Verified, operators: ReadonlySet<string>): boolean {
-  return door.via === 'board' || operators.has(signer.id)
+  return door.via === 'board' || isOperator(signer, operators)
 }
 
 function given(value: Command[keyof Command], fallback: string): string {

@@ -116,6 +116,25 @@ test('it does what its scopes say, and never what the key of the identity alone 
   for (const name of alone) expect(expected, `${name} names no scope`).toContain(name)
 })
 
+test('it touches what others made only with board:moderate, and is no operator ever', async () => {
+  const [owner, plain, moderating, author] = [fresh(), fresh(), fresh(), fresh()]
+  const room = `room-${randomBytes(4).toString('hex')}`
+  await client.command(owner, { operation: 'room.create', room })
+  await delegated(client, owner, plain)
+  await delegated(client, owner, moderating, { scopes: ['board:post', 'board:moderate'] })
+  const post = async (signer = author) => (await client.post(signer, { room, text: 'mine' })).data.event!.event_id
+  const redact = (signer: ReturnType<typeof fresh>, event_id: string) =>
+    client.command(signer, { operation: 'event.redact', event_id, reason: 'because' })
+  const [others, own] = [await post(), await post(plain)]
+  expect(await redact(plain, others)).toMatchObject({ status: 403, code: 'forbidden' })
+  expect(await redact(plain, own)).toMatchObject({ status: 200 })
+  expect(await redact(moderating, others)).toMatchObject({ status: 200 })
+  const ofOperator = fresh()
+  await delegated(client, operator, ofOperator, { scopes: ['board:post', 'board:moderate'] })
+  expect(await redact(ofOperator, await post())).toMatchObject({ status: 403, code: 'forbidden' })
+  expect(await redact(operator, await post())).toMatchObject({ status: 200 })
+})
+
 test('its key must never have acted, must prove itself, and serves one identity', async () => {
   const [owner, other, key, used] = [fresh(), fresh(), fresh(), fresh()]
   await client.post(used, { text: 'I was here' })

@@ -10,6 +10,7 @@ import type { Terms } from '../../../actors/market/work.ts'
 import { provenBits } from '../../format/proof-of-work.ts'
 import { rates, sizes } from '../../limits.ts'
 import { isGiven } from '../check.ts'
+import { isOperator } from '../delegated.ts'
 import type { Doors } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 
@@ -39,7 +40,7 @@ export function standingIn(
   doors: Doors,
   then: (standing: Standing | null) => void,
 ): void {
-  const operator = doors.operators.has(signer.id)
+  const operator = isOperator(signer, doors.operators)
   doors.read({ op: 'room.standing', args: { room }, reader: signer.id, operator }, (found) => {
     if (found === undefined) return then(null)
     then(found.ok ? (JSON.parse(found.json) as Standing) : { reads: false, replies: false, moderates: false })

@@ -1,10 +1,9 @@
 /**
- * The machine of works for people: a picture of the states and what leads from one to the next, and tables of its rows, codes and
- * clocks. All of it is made from the one table that the board decides by (actors/market/table.ts), so it cannot say anything else.
+ * The machine of works as a picture: the states, and what leads from one to the next. It is made from the one table that the board
+ * decides by (actors/market/table.ts), so it cannot say anything else.
  */
-import { codeMeanings, codes } from '../../actors/market/postings.ts'
-import { type Transition, transitions } from '../../actors/market/table.ts'
-import type { WorkState } from '../../actors/market/work.ts'
+import { type Transition, transitions } from '../../../actors/market/table.ts'
+import type { WorkState } from '../../../actors/market/work.ts'
 
 type Point = readonly [x: number, y: number]
 
@@ -14,8 +13,8 @@ const places: Readonly<Record<WorkState, Point>> = {
   claimed: [330, 60],
   submitted: [550, 60],
   accepted: [780, 60],
-  revision: [550, 170],
-  recovery_required: [330, 170],
+  revision: [660, 170],
+  recovery_required: [415, 145],
   rejected: [550, 280],
   disputed: [780, 280],
   split: [780, 390],
@@ -30,7 +29,7 @@ const boxHeight = 34
 const final: ReadonlySet<WorkState> = new Set(['accepted', 'refunded', 'split', 'cancelled', 'expired'])
 
 /** What asks for a row, in the words of a caller. */
-export function causeOf({ on, due }: Transition): string {
+function causeOf({ on, due }: Transition): string {
   if (on === 'timeout') return `${due} runs out`
   return on === 'room' ? 'the request is taken away' : on
 }
@@ -51,7 +50,7 @@ export function workMachineSvg(): string {
   const boxes = Object.entries(places).map(([state, place]) => box(state as WorkState, place))
   const rows = transitions.map((row) => `${row.from.join(' or ') || 'nothing'} to ${row.to}: ${causeOf(row)}`)
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="work-machine-title work-machine-text">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="100%" role="img" aria-labelledby="work-machine-title work-machine-text">`,
     '<title id="work-machine-title">States of a work</title>',
     `<desc id="work-machine-text">${[...new Set(rows)].join('. ')}.</desc>`,
     '<defs><marker id="work-machine-head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="currentColor"/></marker></defs>',
@@ -91,29 +90,3 @@ function edge([x, y]: Point, [toX, toY]: Point): Point {
 function round(value: number): number {
   return Math.round(value * 10) / 10
 }
-
-export type MachineRow = {
-  readonly name: string
-  readonly from: string
-  readonly to: string
-  readonly cause: string
-  readonly by: string
-  readonly guards: string
-  readonly postings: string
-}
-
-/** Every row of the table, for a table that people read. */
-export const workMachineRows: readonly MachineRow[] = transitions.map((row: Transition) => ({
-  name: row.name,
-  from: row.from.join(', '),
-  to: row.to,
-  cause: causeOf(row),
-  by: row.by,
-  guards: row.guards.join(', ').replaceAll('_', ' '),
-  postings: row.postings.join(', ').replaceAll('_', ' '),
-}))
-
-/** What each code of a posting means. */
-export const postingCodes: readonly (readonly [code: number, meaning: string])[] = (
-  Object.keys(codes) as (keyof typeof codes)[]
-).map((name) => [codes[name], codeMeanings[name]])

@@ -1,9 +1,8 @@
 /** The picture of the machine shows what the table has, and is a picture that a browser takes. */
 import { expect, test } from 'vitest'
-import { codes } from '../../../actors/market/postings.ts'
 import { transitions } from '../../../actors/market/table.ts'
 import { workStates } from '../../../actors/market/work.ts'
-import { postingCodes, workMachineRows, workMachineSvg } from '../../../src/views/work-machine.ts'
+import { workMachineSvg } from '../../../src/pages/pictures/work-machine.ts'
 
 test('every state is a box, and every change of state an arrow between two', () => {
   const svg = workMachineSvg()
@@ -12,9 +11,4 @@ test('every state is a box, and every change of state an arrow between two', () 
     for (const each of from) if (each !== to) expect(svg).toContain(`<title>${each} to ${to}: `)
   expect(svg).not.toMatch(/NaN|Infinity|undefined/)
   expect(svg.match(/<path d="M/g)).toHaveLength(svg.split('marker-end').length)
-})
-
-test('the tables have every row and every code once', () => {
-  expect(workMachineRows.map(({ name }) => name)).toEqual(transitions.map(({ name }) => name))
-  expect(new Set(postingCodes.map(([code]) => code)).size).toBe(Object.keys(codes).length)
 })

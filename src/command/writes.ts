@@ -4,7 +4,6 @@
  * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 import { registryName } from '../../actors/record.ts'
-import { proofWanted } from '../../actors/rooms/policy.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
@@ -23,6 +22,7 @@ import { laterReply, receiptJson, withReceipt } from './receipt.ts'
 import { dailyReply, fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
 import { whenSettled } from './settled.ts'
 import type { Throttle } from './throttle.ts'
+import { unproven } from './unproven.ts'
 
 export type WritesOptions = {
   readonly actors: Actors
@@ -74,7 +74,7 @@ export class Writes {
     if (run !== undefined) return run(verified, respond)
     const plan = plans[name]
     if (plan === undefined) throw new Error(`no way to run ${name}`)
-    const refusedBefore = plan.check?.(verified)
+    const refusedBefore = plan.check?.(verified) ?? unproven(verified, this.#options)
     if (refusedBefore !== undefined) return respond(refused(refusedBefore))
     const doors: Doors = this.#options
     const to = plan.to(verified, doors)
@@ -150,10 +150,8 @@ export class Writes {
       ttl: (command.ttl as number | undefined) ?? 0,
       proofBits: provenBits(given(command.proof, ''), verified.sha.toString('hex')),
     }
-    if (args.proofBits < this.#options.proofBits && !isOfHouse(verified, this.#options.operators)) {
-      const message = proofWanted('this board', this.#options.proofBits)
-      return respond(refused(refusal('proof_required', message, 'proof')))
-    }
+    const found = unproven(verified, this.#options)
+    if (found !== undefined) return respond(refused(found))
     this.#write(verified, room, args, respond, (answer, head) => {
       const { screen, at, replyTo, isPublic } = answer.reply as PostReply
       if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
@@ -373,11 +371,6 @@ const unlimited = { wait: 0, daily: false } as const
 /** 32 hex of the event that a post is a new version of, or ''. */
 function supersedesOf({ data }: Verified): string {
   return (data.supersedes as string | undefined) ?? ''
-}
-
-/** The board's own voice, and its operators. */
-function isOfHouse({ door, signer }: Verified, operators: ReadonlySet<string>): boolean {
-  return door.via === 'board' || isOperator(signer, operators)
 }
 
 function given(value: Command[keyof Command], fallback: string): string {

@@ -44,8 +44,9 @@ export class Compactor {
     const { state, journal } = this.#options
     const { place } = state.board.events
     const wanted = new Set<number>()
-    for (const slot of state.marks.takenBack(readingSeconds())) {
-      const seq = place[slot]!
+    const events = state.marks.takenBack(readingSeconds()).map((slot) => place[slot]!)
+    // Of the request of a work the market has the command too, until it is taken back.
+    for (const seq of [...events, ...state.mail.takenBack()]) {
       if (this.#done.has(seq)) continue
       // After a start it is not known yet which of them are stubs: the frame says.
       const frame = journal.read(seq)

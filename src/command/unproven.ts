@@ -1,0 +1,23 @@
+/** The proof of work that this board asks of posts: of the request of a work too, which is one. */
+import { proofWanted } from '../../actors/rooms/policy.ts'
+import { provenBits } from '../format/proof-of-work.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import { isGiven } from './check.ts'
+import { isOperator } from './delegated.ts'
+import type { Verified } from './reply.ts'
+
+/** Operations whose text is a post. */
+const posting: ReadonlySet<string> = new Set(['post', 'work.create', 'work.edit'])
+
+/** Why the proof of this command does not do, or undefined. */
+export function unproven(
+  { operation, command, sha, door, signer }: Verified,
+  { proofBits, operators }: { readonly proofBits: number; readonly operators: ReadonlySet<string> },
+): Refusal | undefined {
+  if (proofBits === 0 || !posting.has(operation.name) || !isGiven(command.text)) return undefined
+  // The board's own voice, and its operators.
+  if (door.via === 'board' || isOperator(signer, operators)) return undefined
+  const proof = isGiven(command.proof) ? (command.proof as string) : ''
+  if (provenBits(proof, sha.toString('hex')) >= proofBits) return undefined
+  return refusal('proof_required', proofWanted('this board', proofBits), 'proof')
+}

@@ -94,6 +94,19 @@ runThread((data: ToolsThread) => {
     return found.seq
   }
 
+  /** One record or listing that cannot be taken costs itself, not the directory. */
+  const spare = (error: unknown): void => {
+    report('error', 'tools.left_out', { problem: error instanceof Error ? error.stack : String(error) })
+  }
+
+  const take = (frame: Frame, shard: number): void => {
+    try {
+      directory.apply(fromFrame(frame), { shard, seq: frame.seq, id: frameKey(frame) })
+    } catch (error) {
+      spare(error)
+    }
+  }
+
   const step = (): void => {
     if (applied < durable) {
       log.advance(durable)
@@ -101,14 +114,19 @@ runThread((data: ToolsThread) => {
       for (const logFrame of log.scan(applied + 1, durable)) {
         for (const { frame, shard } of publicRecords(logFrame, shards)) {
           frames++
-          if (concernsTools(frame)) directory.apply(fromFrame(frame), { shard, seq: frame.seq, id: frameKey(frame) })
+          if (concernsTools(frame)) take(frame, shard)
         }
         applied = logFrame.seq
         if (frames >= framesPerStep) break
       }
       isSettled = false
     }
-    if (!isSettled && applied >= durable) isSettled = directory.settle(documentsPerStep)
+    if (isSettled || applied < durable) return
+    try {
+      isSettled = directory.settle(documentsPerStep)
+    } catch (error) {
+      spare(error)
+    }
   }
 
   const answer = (ask: ToolsAsk): ToolsAnswer => {

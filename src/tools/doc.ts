@@ -107,6 +107,7 @@ function isReached({ type, kind, url, mcp_url }: Listing): boolean {
 
 /** Without what nearly every address has. */
 function wordsOfAddress(url: string): string {
+  if (!URL.canParse(url)) return url
   const { hostname, pathname } = new URL(url)
   return `${hostname.replace(/^www\.|\.[a-z]+$/g, '')} ${pathname}`
 }

@@ -72,7 +72,7 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
 
 /** Always the port of HTTPS: whoever has another port of a machine does not speak for it. Plain HTTP is loopback. */
 export function wellKnownOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
-  const { protocol, origin, hostname } = new URL(url === '' ? mcp_url : url)
+  const { protocol, origin, hostname } = new URL(URL.canParse(url) ? url : mcp_url)
   return `${protocol === 'http:' ? origin : `https://${hostname}`}/.well-known/broadside.json`
 }
 

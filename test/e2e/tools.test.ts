@@ -229,6 +229,14 @@ test('a list is imported by its ids, again without effect, and its bad rows are 
   expect((await client.command(person('another'), update)).code).toBe('forbidden')
 })
 
+test('an address that nobody can read costs its listing nothing, and the directory neither', async () => {
+  const odd = { id: 'list:odd', type: 'service', kind: 'http', name: 'Odd Address', description: 'x', source: 'a test' }
+  const rows = [{ ...odd, url: 'https://[bad' }]
+  dataOf(await client.command(operator, { operation: 'tools.import', data: JSON.stringify({ schema: 1, rows }) }))
+  expect(idsOf(await search('query=odd+address'))[0]).toBe('list:odd')
+  expect((await look('list:odd')).index.listed).toBe(true)
+})
+
 test('pages of a walk over plain HTTP are one list, while others publish', async () => {
   const whole = idsOf(await search('query=premium&limit=50'))
   const walked: string[] = []

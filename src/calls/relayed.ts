@@ -23,9 +23,11 @@ type Address = { readonly url: string; readonly method: string }
 type Request = Required<Pick<OutgoingRequest, 'url' | 'method' | 'headers'>> & Pick<OutgoingRequest, 'body'>
 
 /** What is wrong with what a caller said, in a sentence; `isHttp`: of an HTTP tool. */
-export function dataFault({ method, body }: CallData, isHttp: boolean): string | undefined {
+export function dataFault({ method, query = {}, body }: CallData, isHttp: boolean): string | undefined {
   const isMethod = method === undefined || (httpMethods as readonly string[]).includes(method)
   if (isHttp && !isMethod) return `"method" in data must be one of ${httpMethods.join(', ')}`
+  if (!Object.values(query).every((each) => ['string', 'number', 'boolean'].includes(typeof each)))
+    return '"query" in data must hold texts, integers, true or false'
   if (isHttp && method === 'GET' && body !== undefined) return 'a GET takes no "body": put it into "query"'
   if (!isHttp && body !== undefined && (typeof body !== 'object' || body === null || Array.isArray(body)))
     return '"body" in data must be an object: the arguments of the MCP tool'

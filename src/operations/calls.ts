@@ -95,7 +95,7 @@ export const toolsCall: Operation = {
       query: Type.Optional(
         Type.Record(
           Type.String({ pattern: '^[^\\u0000-\\u001f]{1,128}$' }),
-          Type.Unknown({ type: ['string', 'integer', 'boolean'], maxLength: 4_096 }),
+          Type.Unknown({ description: 'text, integer, true or false' }),
           { ...closed, maxProperties: 64, description: 'parameters of the URL' },
         ),
       ),

@@ -85,10 +85,11 @@ export function capabilities(board: Described) {
       vkey: board.vkey,
       checkpoint: '/api/log/checkpoint',
       proof: '/api/log/proof?message={event_id}',
+      history: '/api/log/history',
       entry: {
         bytes:
           'ASCII lines that each end with a line feed: broadside/entry@v1, then in this order kind, event, room, seq, time, command, and of kinds redact and undelegate also target, each as NAME, a space, VALUE',
-        kind: 'post, redact, rotate (a key that moved), delegate and undelegate (a key that acts for another, and its end), or another: an unknown kind proves as well',
+        kind: 'post, redact, rotate (a key that moved), delegate and undelegate (a key that acts for another, and its end), close and open (the last entry of a log and the first of the one that follows it; event, room, seq and command are -), or another: an unknown kind proves as well',
         event: 'event_id of what the command made, 32 hex',
         room: 'room it stands in, - of rotate, delegate and undelegate',
         seq: 'number in that room, - of those too',

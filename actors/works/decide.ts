@@ -222,7 +222,8 @@ function refusedBefore({ state }: Situation, letter: WriteLetter): Decision | un
 function reviewerObjection({ board, now }: Situation, letter: WriteLetter): Decision | undefined {
   const { reviewer } = letter.args as unknown as RequestArgs
   const room: Room | undefined = board.rooms.get(letter.to)
-  if (reviewer === letter.author || room === undefined || mayWrite(room, reviewer)) return undefined
+  const isOwn = reviewer === '' || reviewer === letter.author
+  if (isOwn || room === undefined || mayWrite(room, reviewer)) return undefined
   const message = 'the reviewer does not read this room: let that identity in first'
   return refusal(letter, now, { code: 'not_eligible', message, field: 'data' })
 }

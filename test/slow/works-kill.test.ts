@@ -2,7 +2,7 @@
  * Works over kills: the board dies at its nth sync, or at a random moment, while a work lives its life. Whatever was under way is
  * finished by the next start: never a hold without a post, nor a post of a refused work.create, and everything is said once.
  *
- * BROADSIDE_WORK_KILLS: rounds for each of the three journals (default 4).
+ * BROADSIDE_WORK_KILLS: rounds for each of the three journals (default 3).
  */
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -18,7 +18,7 @@ import { randomFrom } from '../support/load.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
-const rounds = Number(process.env.BROADSIDE_WORK_KILLS ?? 4)
+const rounds = Number(process.env.BROADSIDE_WORK_KILLS ?? 3)
 const op = person('operator')
 const [ada, bob] = [person('ada'), person('bob')]
 const shards = 2

@@ -9,6 +9,7 @@ import { Supervised } from '../actors/kernel/supervisor.ts'
 import { shardOf } from '../actors/shard.ts'
 import { type BoardDirectory, deliveryDirectory } from './board-directory.ts'
 import { monotonicMs, wallSeconds } from './clock.ts'
+import type { Delegate } from './command/delegates.ts'
 import { Limiter } from './command/limiter.ts'
 import type { News } from './command/news.ts'
 import type { NoAnswer } from './command/ports.ts'
@@ -71,8 +72,15 @@ export class Postroom {
       desk: this.desk,
       read,
       isSuspended: (identity) => news.isSuspended(identity),
+      endOf: (delegation) => (news.delegates.isThere(delegation) ? news.delegates.find(delegation)!.expires : 0),
       calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, monotonicMs) : undefined,
     })
+  }
+
+  /** What these delegates asked for ends with them: nothing is sent of it until it is known what is left. */
+  delegationsOver(ended: readonly Delegate[]): void {
+    if (this.#thread === undefined) return
+    for (const owner of new Set(ended.map(({ identity }) => identity))) void this.desk.changed(owner)
   }
 
   /** Heap in use by thread name, in bytes: those of the house, and this one where it runs. */
@@ -208,16 +216,30 @@ export class Postroom {
       }
       case 'head':
         return news.head
-      case 'hooks':
-        return (await this.#shardRead(ask[1], { op: 'hook.all', args: { after: ask[2] }, reader: '' })) as HooksPage
+      case 'hooks': {
+        const page = await this.#shardRead(ask[1], { op: 'hook.all', args: { after: ask[2] }, reader: '' })
+        if (page === undefined) return undefined
+        const { hooks, ...rest } = page as HooksPage
+        return { ...rest, hooks: this.#living(hooks) }
+      }
       case 'own': {
         const shard = shardOf(hooksOf(ask[1]), house.shards)
         const found = await this.#shardRead(shard, { op: 'hook.of', args: { owner: ask[1] }, reader: '' })
-        return (found as { hooks: HookView[] } | undefined)?.hooks
+        return found === undefined ? undefined : this.#living((found as { hooks: HookView[] }).hooks)
       }
       case 'end':
         return this.desk.say('hook.end', ask[1], { hook: ask[2], epoch: ask[3] })
     }
+  }
+
+  /** Without those whose delegation is over: they end now. */
+  #living(hooks: readonly HookView[]): HookView[] {
+    const { delegates } = this.#options.news
+    return hooks.filter(({ delegation, owner, hook, epoch }) => {
+      if (delegation === undefined || delegates.isThere(delegation)) return true
+      void this.desk.say('hook.end', owner, { hook, epoch })
+      return false
+    })
   }
 
   /** What only the front knows of readers: their handles, and whom they have blocked anywhere. */

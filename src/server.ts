@@ -143,7 +143,10 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       told(found?.ok ? (JSON.parse(found.json) as ToldDelegation[]) : undefined),
     ),
   )
-  news.delegates.onEnd(() => followers.keysOver())
+  news.delegates.onEnd((ended) => {
+    followers.keysOver()
+    postroom?.delegationsOver(ended)
+  })
   const files = new BlobFiles(blobsDirectory(directory.path))
   await sweepBlobs(files, (room, answer) =>
     house.readPrivate(shardOf(room, house.shards), { op: 'blob.needed', args: { room }, reader: '' }, answer),

@@ -32,6 +32,8 @@ export type HookFacts = {
   readonly marks: readonly number[]
   /** Unix seconds, 0 = never. */
   readonly expires: number
+  /** 32 hex: the delegation by which it was asked for, and with which it ends. Absent: the identity's own key. */
+  readonly delegation?: string
 }
 
 /** The secret before, good until then (Unix seconds). */

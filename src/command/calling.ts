@@ -50,6 +50,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
   const { address, directory, vkey, news, actors, secret, read, verify } = options
   const serviceId = directory.facts.service_id
   const stopping = new AbortController()
+  const operators = new Set(config.operators)
   const userAgent = `Broadside/${release} (+${address})`
   const outgoing = createOutgoing({ loopback: config.loopback, userAgent })
   const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
@@ -74,7 +75,6 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     outgoing,
     payer,
     walletMicros: config.payCapMicros,
-    operators: new Set(config.operators),
     now: monotonicMs,
     wallSeconds,
     pause,
@@ -84,6 +84,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
   const calls = new Calls({
     read,
     own,
+    operators,
     relay,
     pays: wallet !== undefined,
     secret,
@@ -95,7 +96,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     actors,
     read,
     outgoing,
-    operators: new Set(config.operators),
+    operators,
     noteChange: (actor, change) => news.noteChange(actor, change),
     wallSeconds,
     // One machine is asked once in two seconds; loopback is this machine.

@@ -21,6 +21,7 @@ import { refusal } from '../refusals.ts'
 import { dayLimits, type FoundCall } from '../views/reads/calls.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { FoundListing } from '../views/reads/tools.ts'
+import { isOperator } from './delegated.ts'
 import { networkOf } from './limiter.ts'
 import { type Decided, type Found, type Give, idOf } from './plan.ts'
 import type { NoAnswer } from './ports.ts'
@@ -30,6 +31,8 @@ import { refused, type Verified } from './reply.ts'
 export type CallsOptions = {
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
   readonly own: OwnTools
+  /** Identity ids. */
+  readonly operators: ReadonlySet<string>
   readonly relay: Relay
   /** Is there a wallet at all. */
   readonly pays: boolean
@@ -158,8 +161,9 @@ export class Calls {
   }
 
   async #call(id: string, { data, signer }: Verified, facts: CallFacts): Promise<Outcome | undefined> {
-    const { relay } = this.#options
-    const call: Relayed = { id, identity: signer.id, data: data as CallData, facts }
+    const { relay, operators } = this.#options
+    const isOperators = isOperator(signer, operators)
+    const call: Relayed = { id, identity: signer.id, isOperators, data: data as CallData, facts }
     if (this.#breaker.isOpen(facts.tool)) return relay.notMade(call, 'circuit_open')
     const outcome = await relay.make(call)
     if (outcome !== undefined) this.#breaker.note(facts.tool, outcome.failure === undefined && outcome.status < 500)

@@ -40,7 +40,7 @@ export class Delegates {
   readonly #byId = new Map<string, Delegate>()
   readonly #byIdentity = new Map<string, Set<Delegate>>()
   readonly #idle = new Set<() => void>()
-  readonly #listeners: (() => void)[] = []
+  readonly #listeners: ((ended: readonly Delegate[]) => void)[] = []
   /** Unix seconds. */
   readonly #now: () => number
   #load: ((told: (found: readonly ToldDelegation[] | undefined) => void) => void) | undefined
@@ -64,7 +64,7 @@ export class Delegates {
   }
 
   /** Called whenever delegations end by a decision (not by time). */
-  onEnd(listener: () => void): void {
+  onEnd(listener: (ended: readonly Delegate[]) => void): void {
     this.#listeners.push(listener)
   }
 
@@ -168,7 +168,7 @@ export class Delegates {
   #end(delegates: readonly Delegate[]): void {
     const ended = delegates.filter(({ isEnded }) => !isEnded)
     for (const delegate of ended) delegate.isEnded = true
-    if (ended.length > 0) for (const listener of this.#listeners) listener()
+    if (ended.length > 0) for (const listener of this.#listeners) listener(ended)
   }
 
   #reload(done: () => void): void {

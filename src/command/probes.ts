@@ -9,6 +9,7 @@ import type { Outgoing } from '../outgoing/request.ts'
 import { lookAtTool } from '../tools/lab.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { FoundListing } from '../views/reads/tools.ts'
+import { isOperator } from './delegated.ts'
 import { internalLetter } from './own-letter.ts'
 import { type Decided, type Give, idOf } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
@@ -27,6 +28,14 @@ export type ProbesOptions = {
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
+/** What is looked at, and for whom. */
+type Look = {
+  readonly tool: string
+  readonly host: string
+  readonly identity: string
+  readonly isOperators: boolean
+  readonly at: number
+}
 type ProbeJson = Readonly<Record<string, unknown>>
 
 /** Ids of probes whose answer is known, the newest last: a retry is shown what the first was. */
@@ -54,14 +63,16 @@ export class Probes {
     }
     if (isDuplicate) return this.#recall(id, tool, host, decided.at, verified.signer.id, give)
     this.#underWay.set(id, [give])
-    this.#look(id, { tool, host, identity: verified.signer.id, at: decided.at }).catch((error: unknown) => {
+    const { signer } = verified
+    const isOperators = isOperator(signer, this.#options.operators)
+    this.#look(id, { tool, host, identity: signer.id, isOperators, at: decided.at }).catch((error: unknown) => {
       this.#options.report({ probe: id, problem: String(error) })
       this.#finish(id, undefined)
     })
   }
 
-  async #look(id: string, { tool, host, identity, at }: { tool: string; host: string; identity: string; at: number }) {
-    const { outgoing, pause, operators } = this.#options
+  async #look(id: string, { tool, host, identity, isOperators, at }: Look): Promise<void> {
+    const { outgoing, pause } = this.#options
     const found = await this.#ask<FoundListing>({ op: 'tools.listing', args: { target: tool }, reader: '' })
     if (found === undefined) return this.#finish(id, undefined)
     const before = await this.#ask<{ probe?: { saw?: { tool?: { offers?: { pay_to: string }[] } } } }>({
@@ -70,7 +81,7 @@ export class Probes {
       reader: '',
     })
     const { listing, owner } = found
-    const mayLook = owner === identity || operators.has(identity)
+    const mayLook = owner === identity || isOperators
     const payeeBefore = before?.probe?.saw?.tool?.offers?.[0]?.pay_to ?? ''
     const seen = await lookAtTool(
       { request: (request) => outgoing.request(request), pause },

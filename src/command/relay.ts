@@ -28,6 +28,8 @@ import type { Actors, NoAnswer } from './ports.ts'
 export type Relayed = {
   readonly id: string
   readonly identity: string
+  /** An operator's own key signed it: the wallet pays, not the allowance. */
+  readonly isOperators: boolean
   readonly data: CallData
   readonly facts: Pick<CallFacts, 'tool' | 'subject' | 'address' | 'micros'>
 }
@@ -56,7 +58,6 @@ export type RelayOptions = {
   readonly payer: Payer
   /** What the wallet may sign away in a day, in millionths of a dollar. */
   readonly walletMicros: number
-  readonly operators: ReadonlySet<string>
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly wallSeconds: () => number
@@ -143,8 +144,8 @@ export class Relay {
   async #sign(call: Relayed, offer: Offer): Promise<PayFacts> {
     const { header, validUntil, reference } = await offer.sign(this.#options.wallSeconds())
     const { protocol, network, payee, micros } = offer
-    const isOperators = this.#options.operators.has(call.identity)
-    return { call: call.id, protocol, network, payee, micros, isOperators, header, validUntil, reference }
+    const { id, isOperators } = call
+    return { call: id, protocol, network, payee, micros, isOperators, header, validUntil, reference }
   }
 
   /** From here on the payment is on disk; a text: why it may not be sent. */

@@ -22,7 +22,8 @@ export function resumeScreening(actors: Actors, screening: Screening, operators:
   const since = wallSeconds() - windowSeconds
   actors.read({ op: 'screening.recent', args: { since }, reader: '' }, (found) => {
     if (found === undefined || !found.ok) return
-    const { posts } = JSON.parse(found.json) as { posts: (Screened & { author: string })[] }
-    for (const { author, ...post } of posts) if (!operators.includes(author)) screening.consider(post)
+    const { posts } = JSON.parse(found.json) as { posts: (Screened & { author?: string })[] }
+    for (const { author, ...post } of posts)
+      if (author === undefined || !operators.includes(author)) screening.consider(post)
   })
 }

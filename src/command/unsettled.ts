@@ -40,6 +40,8 @@ export class Unsettled {
       const call: Relayed = {
         id: each.id,
         identity: each.identity,
+        // Nothing is signed for it any more: what was, says whose money it is.
+        isOperators: false,
         data: JSON.parse(data) as CallData,
         facts: { ...facts, micros: 0 },
       }

@@ -32,7 +32,14 @@ export const eventCapabilities = {
 export const eventScope = 'events:subscribe'
 
 /** Who calls, as the token says; undefined: nobody in particular. */
-export type Caller = { readonly identity: string; readonly scopes: readonly string[] } | undefined
+export type Caller =
+  | {
+      readonly identity: string
+      readonly scopes: readonly string[]
+      /** 32 hex: what is subscribed by it ends with it. */
+      readonly delegation: string
+    }
+  | undefined
 
 type Params = Readonly<Record<string, unknown>>
 
@@ -40,6 +47,8 @@ export type McpEventsOptions = {
   readonly desk: Desk
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
   readonly isSuspended: (identity: string) => boolean
+  /** When a delegation ends, in Unix seconds; 0: it has ended. */
+  readonly endOf: (delegation: string) => number
   /** Calls by identity; undefined: unlimited. */
   readonly calls: Limiter | undefined
 }
@@ -73,7 +82,7 @@ export class McpEvents {
   }
 
   async subscribe(params: Params, caller: Caller) {
-    const identity = this.#callerOf(caller)
+    const { identity, delegation } = this.#callerOf(caller)
     const wanted = this.#wantedOf(params, identity)
     const { secret, ttlMs, cursor, maxAgeMs } = agreedOf(params)
     const fault = this.#options.desk.addressFault(wanted.url)
@@ -88,11 +97,13 @@ export class McpEvents {
     verified(await desk.verify({ owner: identity, url: wanted.url, hook: wanted.id, secret }))
     const before = (await desk.status([wanted.id]))[0] ?? undefined
     const place = await this.#placeOf(known, asked, maxAgeMs)
-    const expires = desk.wallSeconds() + Math.floor(ttlMs / 1000)
+    const end = this.#options.endOf(delegation)
+    if (end === 0) throw new McpEventError('forbidden', { reason: 'the sign-in has ended' })
+    const expires = Math.min(end, desk.wallSeconds() + Math.floor(ttlMs / 1000))
     const { args: filter, url, id: hook } = wanted
     const said = answered(
       await desk.say('hook.subscribe', identity, {
-        ...{ hook, form: 'mcp', url, kinds: [wanted.kind], filter, expires, marks: place.marks },
+        ...{ hook, form: 'mcp', url, kinds: [wanted.kind], filter, expires, delegation, marks: place.marks },
         ...desk.sealed(identity, secret),
         limit: sizes.hooks_per_identity,
       }),
@@ -118,7 +129,7 @@ export class McpEvents {
   }
 
   async unsubscribe(params: Params, caller: Caller): Promise<Record<string, never>> {
-    const identity = this.#callerOf(caller)
+    const { identity } = this.#callerOf(caller)
     const { id } = this.#wantedOf(params, identity)
     const said = answered(await this.#options.desk.say('hook.end', identity, { hook: id }))
     if ('code' in said) throw refusedBy(String(said.code))
@@ -127,7 +138,7 @@ export class McpEvents {
     return {}
   }
 
-  #callerOf(caller: Caller): string {
+  #callerOf(caller: Caller): NonNullable<Caller> {
     if (caller === undefined)
       throw new McpEventError('forbidden', { reason: 'sign in first: subscriptions belong to an identity' })
     if (!caller.scopes.includes(eventScope))
@@ -136,7 +147,7 @@ export class McpEvents {
       throw new McpEventError('forbidden', { reason: 'the operator of this board has suspended this identity' })
     const wait = this.#options.calls?.take(caller.identity) ?? 0
     if (wait > 0) throw new McpEventError('exhausted', { limit: 'calls', retryAfterMs: wait * 1000 })
-    return caller.identity
+    return caller
   }
 
   #wantedOf({ name, arguments: given, delivery }: Params, identity: string): Wanted {

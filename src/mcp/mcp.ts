@@ -13,7 +13,7 @@ import { readResource, resources, resourceTemplates } from './resources.ts'
 import { listedTools, toolByName } from './tool-list.ts'
 
 type Params = Readonly<Record<string, unknown>>
-type EventsCaller = { readonly identity: string; readonly scopes: readonly string[] } | undefined
+type EventsCaller = Pick<Caller, 'identity' | 'scopes' | 'delegation'> | undefined
 
 /** MCP Events, as src/delivery/mcp-events.ts handles them. Errors with a numeric `code` go out as they are. */
 export type EventsHandlers = {

@@ -3,7 +3,18 @@
 import { sizes } from '../limits.ts'
 import { base64url64Pattern, type Field, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { count, hash, id, listOf, Person, Receipt, RoomName, seconds, signedPayload } from './results.ts'
+import {
+  count,
+  DelegationProof,
+  hash,
+  id,
+  listOf,
+  Person,
+  Receipt,
+  RoomName,
+  seconds,
+  signedPayload,
+} from './results.ts'
 import { Type } from './schema.ts'
 
 const closed = { additionalProperties: false }
@@ -90,6 +101,7 @@ const DocWithText = Type.Object(
     text: content('Untrusted: written by strangers'),
     signature: Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' }),
     signed_payload: signedPayload('the exact bytes that the author of this version signed'),
+    delegation: Type.Optional(DelegationProof),
   },
   { title: 'DocWithText' },
 )

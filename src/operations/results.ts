@@ -58,7 +58,7 @@ export const VotesSchema = Type.Object(
   { title: 'Votes' },
 )
 
-const DelegationProof = Type.Object(
+export const DelegationProof = Type.Object(
   {
     id: id('event_id of the delegation.create'),
     signed_payload: signedPayload('the bytes of the delegation.create, which the identity signed'),

@@ -2,7 +2,18 @@
 
 import { sizes } from '../limits.ts'
 import { base64url64Pattern } from './fields.ts'
-import { count, handle, hash, id, publicKey, Receipt, seconds, signedPayload, slug } from './results.ts'
+import {
+  count,
+  DelegationProof,
+  handle,
+  hash,
+  id,
+  publicKey,
+  Receipt,
+  seconds,
+  signedPayload,
+  slug,
+} from './results.ts'
 import { Type } from './schema.ts'
 
 const choice = <Word extends string>(words: readonly Word[], description: string) =>
@@ -106,6 +117,7 @@ export const ModerationEntry = Type.Object(
     event_id: id('id of the command'),
     signature: Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' }),
     signed_payload: signedPayload('the exact bytes that were signed'),
+    delegation: Type.Optional(DelegationProof),
   },
   { title: 'ModerationEntry' },
 )

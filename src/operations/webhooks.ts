@@ -40,6 +40,7 @@ const webhook = {
   kinds: Type.Array(Kind, { maxItems: hookKinds.length }),
   room: Type.Optional(RoomName),
   created_at: seconds('when it was made'),
+  expires_at: Type.Optional(seconds('of one that a delegate made: when its delegation ends, and it with it')),
 }
 
 export const webhookCreate: Operation = {

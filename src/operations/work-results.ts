@@ -2,7 +2,18 @@
 import { workStates } from '../../actors/market/work.ts'
 import { sizes } from '../limits.ts'
 import { base64url64Pattern } from './fields.ts'
-import { count, handle, hash, id, publicKey, RoomName, seconds, signedPayload, slug } from './results.ts'
+import {
+  count,
+  DelegationProof,
+  handle,
+  hash,
+  id,
+  publicKey,
+  RoomName,
+  seconds,
+  signedPayload,
+  slug,
+} from './results.ts'
 import { Type } from './schema.ts'
 
 export const WorkState = Type.Union(
@@ -200,6 +211,7 @@ export const TransitionSchema = Type.Object(
     transfers: Type.Array(Transfer, { maxItems: 12 }),
     signed_payload: Type.Optional(signedPayload('the exact bytes that were signed, where their text still stands')),
     signature: Type.Optional(Type.String({ pattern: base64url64Pattern })),
+    delegation: Type.Optional(DelegationProof),
   },
   { title: 'WorkTransition' },
 )

@@ -2,6 +2,7 @@
 import type { Board } from '../../actors/board.ts'
 import type { Doc, Merged, Version } from '../../actors/documents/documents.ts'
 import { commandSha } from '../../actors/record.ts'
+import { delegationIn } from './event.ts'
 
 /** What every list shows of a document. */
 export function docView(doc: Doc) {
@@ -40,7 +41,12 @@ export function versionView(board: Board, { facts, record }: Version) {
 
 /** The proof that its author wrote it: a merged version was made from these very bytes. */
 export function versionProof({ record }: Version) {
-  return { signature: base64url(record.by!.sig), signed_payload: Buffer.from(record.by!.signed).toString('utf8') }
+  const by = record.by!
+  return {
+    signature: base64url(by.sig),
+    signed_payload: Buffer.from(by.signed).toString('utf8'),
+    ...delegationIn(by),
+  }
 }
 
 /** How a version came to be that is not what its author signed. */

@@ -123,11 +123,16 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
     ...(isGone && body.gone.by !== undefined ? { hidden_by: body.gone.by } : {}),
     votes: facts.votes,
     via: facts.via,
-    ...(isGone || body.by.for === undefined ? {} : { delegation: delegationOf(body.by.for) }),
+    ...(isGone ? {} : delegationIn(body.by)),
     ...(isGone ? {} : { signature: base64url(body.by.sig) }),
     ...(isGone || !payload ? {} : { signed_payload: Buffer.from(body.by.signed).toString('utf8') }),
     log: facts.leaf === undefined ? { state: 'none' } : { state: 'included', ...facts.leaf },
   }
+}
+
+/** By whose word, where a delegate signed. */
+export function delegationIn({ for: delegated }: Signed): { readonly delegation?: DelegationView } {
+  return delegated === undefined ? {} : { delegation: delegationOf(delegated) }
 }
 
 function delegationOf({ id, sig, signed }: Delegated): DelegationView {

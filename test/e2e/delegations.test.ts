@@ -133,6 +133,16 @@ test('it touches what others made only with board:moderate, and is no operator e
   await delegated(client, operator, ofOperator, { scopes: ['board:post', 'board:moderate'] })
   expect(await redact(ofOperator, await post())).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await redact(operator, await post())).toMatchObject({ status: 200 })
+  // What a delegate did stands in the log of the room with the word by which it was done.
+  type Entry = { actor: { id: string; public_key: string }; target: string; delegation?: { id: string } }
+  const { data } = await client.get(`/api/modlog?room=${room}`)
+  const { entries } = data as unknown as { entries: Entry[] }
+  const done = entries.find(({ target }) => target === others)
+  expect(done).toMatchObject({ actor: { id: owner.id, public_key: moderating.publicKey } })
+  const [byDelegate] = (await list(owner)).filter(({ target }) => target === moderating.publicKey)
+  expect(done!.delegation).toMatchObject({ id: byDelegate!.id, signed_payload: expect.any(String) })
+  expect(entries.filter(({ actor }) => actor.id === operator.id)).toMatchObject([{ target: expect.any(String) }])
+  expect(entries.find(({ actor }) => actor.id === operator.id)).not.toHaveProperty('delegation')
 })
 
 test('its key must never have acted, must prove itself, and serves one identity', async () => {

@@ -5,6 +5,7 @@ import { subscriptionId } from '../../src/delivery/identity.ts'
 import { hookKinds } from '../../src/views/hooks/kind-names.ts'
 import { accessToken } from '../support/access-token.ts'
 import { person } from '../support/client.ts'
+import { delegated } from '../support/delegations.ts'
 import { type Arrived, status } from '../support/hook-target.ts'
 import { HookedBoard } from '../support/hooked-board.ts'
 
@@ -290,4 +291,34 @@ test('what cannot be had is refused by name, with what would be right', async ()
   ])
   // A refresh needs no further place.
   await subscribed('/full-0', {}, third)
+})
+
+test('what a sign-in or another delegate subscribed to ends with the delegation, and what its identity did itself goes on', async () => {
+  const [owner, key] = [person('owner of programs'), person('a program of his')]
+  await house.done(owner, { operation: 'room.create', room: 'diary', visibility: 'private' })
+  tokens.set(owner, await accessToken(house.board.address, owner, 'events:subscribe'))
+  const delegation = await delegated(house.client, owner, key, { scopes: ['events:subscribe'], ttl: 600 })
+  const { id, refreshBefore } = await subscribed('/by-token', { arguments: { room: 'diary' }, ttlMs: null }, owner)
+  expect(Date.parse(refreshBefore)).toBeGreaterThan(Date.now())
+  const byDelegate = await house.made(key, '/by-delegate', { room: 'diary' })
+  const own = await house.made(owner, '/own', { room: 'diary' })
+  type Ends = { id: string; expires_at?: number }
+  const ends = (await house.list(owner)) as unknown as Ends[]
+  expect(ends.find((each) => each.id === byDelegate.id)!.expires_at).toBeLessThanOrEqual(Date.now() / 1000 + 600)
+  expect(ends.find((each) => each.id === own.id)).not.toHaveProperty('expires_at')
+  await house.post(owner, { room: 'diary', text: 'before' })
+  for (const path of ['/by-token', '/by-delegate', '/own']) await house.arrived(path, 1)
+  const listed = (await house.done(owner, { operation: 'delegation.list' })).data
+  const { delegations } = listed as unknown as { delegations: { id: string }[] }
+  expect(delegations.map((each) => each.id)).toContain(delegation)
+  for (const each of delegations) await house.done(owner, { operation: 'delegation.revoke', target: each.id })
+  await house.post(owner, { room: 'diary', text: 'after' })
+  await house.arrived('/own', 2)
+  expect((await call('events/subscribe', wish('/by-token'), owner)).http).toBe(401)
+  expect((await house.list(owner)).map((each) => each.id)).toEqual([own.id])
+  await house.again((board) => board.kill())
+  await house.post(owner, { room: 'diary', text: 'later' })
+  await house.target.until(() => texts(house.target.at('/own')).includes('later'))
+  for (const path of ['/by-token', '/by-delegate']) expect(texts(house.target.at(path))).toEqual(['before'])
+  expect(id).toMatch(/^sub_/)
 })

@@ -7,6 +7,7 @@ import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
 import type { FoundSubject } from '../../tools/asks.ts'
 import { toolPath } from '../../tools/path.ts'
+import { isOperator } from '../delegated.ts'
 import { type Decided, idOf, type Plan, type Plans, type Shown } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 import { noSubject } from '../tool-reads.ts'
@@ -43,7 +44,7 @@ const withdraw: Plan = {
 
 const importRows: Plan = {
   to: directory,
-  unmetered: ({ signer }, { operators }) => operators.has(signer.id),
+  unmetered: ({ signer }, { operators }) => isOperator(signer, operators),
   args: ({ data }) => ({ rows: data.rows }) as ImportArgs,
   show: ({ data }, { facts }) => {
     const { applied, unchanged, kept } = facts as ImportFacts

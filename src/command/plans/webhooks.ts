@@ -91,7 +91,7 @@ async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Pr
     kinds,
     filter: room === undefined ? {} : { room },
     ...hooks.sealed(signer.id, secret),
-    expires: 0,
+    ...endOf(signer.delegate),
   }
   const barred = await barredBy({ url, room, owner: signer.id, hook: sha.toString('hex', 0, 16), secret }, hooks, read)
   if (barred === undefined) return undefined
@@ -99,6 +99,11 @@ async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Pr
   if (place === undefined) return undefined
   const args = { ...facts, marks: place.marks, secret, limit: sizes.hooks_per_identity }
   return { args: barred === 'none' ? args : { ...args, barred } }
+}
+
+/** What a delegate made ends with its delegation, whose time is known. */
+function endOf(delegate: Verified['signer']['delegate']): Pick<HookFacts, 'expires' | 'delegation'> {
+  return delegate === undefined ? { expires: 0 } : { expires: delegate.expires, delegation: delegate.id }
 }
 
 type Wish = {

@@ -7,7 +7,7 @@ import type { Kept, Report } from '../../../actors/rooms/rules.ts'
 import type { Frame } from '../../../storage/journal.ts'
 import { refusal } from '../../refusals.ts'
 import type { Screened } from '../../screening/screening.ts'
-import { eventOf } from '../event.ts'
+import { delegationIn, eventOf } from '../event.ts'
 import {
   badCursor,
   limitOf,
@@ -56,7 +56,7 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
   const { views: entries, cut } = withinPage(
     Array.from({ length: newest - oldest + 1 }, (_, n) => newest - n),
     (seq) => entryView(context, room, seq, rules.logEntry(room, seq)),
-    ({ detail, signed_payload }) => `${detail}${signed_payload}`,
+    ({ detail, signed_payload, delegation }) => `${detail}${signed_payload}${delegation?.signed_payload ?? ''}`,
   )
   return ok({ room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) }, { room })
 }
@@ -79,6 +79,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
     event_id: frameKey(frame).toString('hex'),
     signature: base64url(by.sig),
     signed_payload: Buffer.from(by.signed).toString('utf8'),
+    ...delegationIn(by),
   }
 }
 
@@ -137,7 +138,7 @@ function settledView({ author, at, by }: SignedAct) {
 function recent(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const { board, state } = context
   const { events } = board
-  const posts: (Screened & { author: string })[] = []
+  const posts: (Screened & { author?: string })[] = []
   for (const room of board.roomList) {
     if (room.visibility !== 'public' || state.rules.policyOf(room.name).promotion !== 'moderate') continue
     for (let position = room.events.length - 1; position >= 0; position--) {
@@ -146,8 +147,9 @@ function recent(context: ReadContext, { args }: ReadRequest): ReadAnswer {
       if (state.marks.isEdit(slot) || state.marks.gone(slot, context.now()) !== undefined) continue
       const { at, kind, reply, by } = eventOf(context.body(slot))
       const { text = '' } = saidIn(by)
-      const author = board.authorList[events.author[slot]!]!.id
-      posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, author })
+      // A delegate is never an operator, whoever its identity is.
+      const author = by.for === undefined ? { author: board.authorList[events.author[slot]!]!.id } : {}
+      posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, ...author })
     }
   }
   return ok({ posts })

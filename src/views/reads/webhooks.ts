@@ -30,8 +30,16 @@ function hookView({ facts, owner, epoch, createdAt, former, wakes, redeliveries 
 }
 
 /** What its owner sees of a webhook; the secret is not known here. */
-export function webhookView(id: string, { url, kinds, filter }: Omit<HookFacts, 'hook'>, createdAt: number) {
-  return { id, url, kinds, ...(filter.room === undefined ? {} : { room: filter.room }), created_at: createdAt }
+export function webhookView(id: string, facts: Omit<HookFacts, 'hook'>, createdAt: number) {
+  const { url, kinds, filter, expires } = facts
+  return {
+    id,
+    url,
+    kinds,
+    ...(filter.room === undefined ? {} : { room: filter.room }),
+    created_at: createdAt,
+    ...(expires === 0 ? {} : { expires_at: expires }),
+  }
 }
 
 function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {

@@ -12,6 +12,7 @@ import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
 import { objection } from '../../../actors/rooms/policy.ts'
 import { mayModerate } from '../../../actors/rooms/roles.ts'
 import { refusal } from '../../refusals.ts'
+import { delegationIn } from '../event.ts'
 import { dealingsView, isGone, party, previewOf, type WorkView, workView } from '../work.ts'
 import {
   badCursor,
@@ -182,6 +183,7 @@ function signedOf({ by }: Act): object {
   return {
     signed_payload: Buffer.from(by.signed).toString('utf8'),
     signature: Buffer.from(by.sig).toString('base64url'),
+    ...delegationIn(by),
   }
 }
 

@@ -10,9 +10,9 @@ type Head = {
   readonly origin: string
   readonly vkey: string
   readonly tree_size: number
-  readonly root_hash: string
-  readonly checkpoint: string
 }
+
+const operations = ['log.checkpoint', 'log.proof', 'log.consistency', 'log.leaves', 'log.history', 'log.witnesses']
 
 export const log: Page = {
   path: '/log',
@@ -23,7 +23,7 @@ export const log: Page = {
       ask.read<LogHistory>('log.history'),
       ask.read<LogWitnesses>('log.witnesses'),
     ])
-    const { origin, vkey, tree_size: size, root_hash: root } = head
+    const { origin, vkey, tree_size: size } = head
     // Cosignatures come a moment after the head, by no change of the board.
     const now = ask.nowFor(2)
     const checkpoint = ask.board.published()
@@ -33,16 +33,12 @@ export const log: Page = {
       description: `An append-only log of everything public here: ${whole(size)} entries, each provable, every head signed.`,
       section: 'log',
       head: html`<h1>The public log</h1><p class="lead">Whatever is public here is an entry of one append-only log. Its heads are signed, its proofs are those of RFC 9162, and anybody can hold the board to it with tools that are not the board’s.</p>`,
-      main: html`<dl class="numbers"><div><dt>entries</dt><dd>${whole(size)}</dd></div><div><dt>signatures on the newest head</dt><dd>${signaturesOf(checkpoint).length}</dd></div></dl>
+      main: html`<dl class="numbers"><div><dt>entries</dt><dd>${whole(size)}</dd></div>${totalOf(history)}<div><dt>signatures on the newest head</dt><dd>${signaturesOf(checkpoint).length}</dd></div></dl>
 <h2>Growth</h2>${growthPlot(history, now)}${earlierOf(history)}
 <h2>The newest head</h2>
 <p>Three lines that the log states, and below them who signed them: first the log’s own key, then its witnesses.</p>
 <pre tabindex="0"><code>${checkpoint}</code></pre>
-${facts([
-  ['name', html`<code>${origin}</code>`],
-  ['size', whole(size)],
-  ['root', html`<code>${root}</code>`],
-])}
+${statedBy(checkpoint)}
 ${witnessesOf(witnesses)}
 <h2 id="check">Check it yourself</h2>
 <ol><li>Keep the log’s key, once. Whoever has it cannot be shown another history:<pre tabindex="0"><code>${vkey}</code></pre><p><button type="button" hidden data-copy="${vkey}">Copy the key</button></p></li>
@@ -53,7 +49,7 @@ broadside verify board.jsonl --vkey '${vkey}'</code></pre></li>
 <li>With any client of transparency logs: the tiles are those of C2SP <code>tlog-tiles</code> under <code>${prefix}/</code>.</li></ol>
 <h2>What it proves, and what not</h2>
 <p>That a post stood in the log when the log had a certain size, and that nothing before it was changed or dropped since. Not that its words are true, nor who is behind a key, nor what a private room holds: private rooms leave no trace here.</p>`,
-      aside: html`<section><h2>Read it</h2><ul><li><a href="${prefix}/checkpoint">newest checkpoint</a></li><li><a href="/log/vkey">the key</a></li><li><a href="/log/policy">policy of witnesses</a></li><li><a href="/api/log/checkpoint">checkpoint as JSON</a></li><li><a href="/v1/export">export with leaves</a></li></ul></section><section><h2>Operations</h2><ul>${['log.checkpoint', 'log.proof', 'log.consistency', 'log.leaves'].map((name) => html`<li><a href="/docs/${name}">${name}</a></li>`)}</ul></section>`,
+      aside: html`<section><h2>Read it</h2><ul><li><a href="${prefix}/checkpoint">newest checkpoint</a></li><li><a href="/log/vkey">the key</a></li><li><a href="/log/policy">policy of witnesses</a></li><li><a href="/api/log/checkpoint">checkpoint as JSON</a></li><li><a href="/v1/export">export with leaves</a></li></ul></section><section><h2>Operations</h2><ul>${operations.map((name) => html`<li><a href="/docs/${name}">${name}</a></li>`)}</ul></section>`,
       links: [['alternate', 'application/json', 'Newest checkpoint', '/api/log/checkpoint']],
     })
   },
@@ -62,6 +58,23 @@ broadside verify board.jsonl --vkey '${vkey}'</code></pre></li>
 /** Signature lines of a signed note (C2SP): an em dash, a name, base64. */
 function signaturesOf(checkpoint: string): string[] {
   return [...checkpoint.matchAll(/^— (\S+) \S+$/gm)].map(([, name]) => name!)
+}
+
+/** The three lines of a checkpoint (C2SP tlog-checkpoint), its root as hex: what witnesses signed may be older than the log is large. */
+function statedBy(checkpoint: string): Html {
+  const [origin = '', size = '', root = ''] = checkpoint.split('\n')
+  return facts([
+    ['name', html`<code>${origin}</code>`],
+    ['size', whole(Number(size))],
+    ['root', html`<code>${Buffer.from(root, 'base64').toString('hex')}</code>`],
+  ])
+}
+
+/** Of a board whose log was rotated: what the curve sums up. */
+function totalOf({ logs }: LogHistory): Html {
+  if (logs.length < 2) return nothing
+  const total = logs.reduce((sum, { tree_size: size }) => sum + size, 0)
+  return html`<div><dt>entries in ${logs.length} logs</dt><dd>${whole(total)}</dd></div>`
 }
 
 function witnessesOf({ witnesses, quorum }: LogWitnesses): Html {
@@ -74,9 +87,9 @@ function witnessesOf({ witnesses, quorum }: LogWitnesses): Html {
   return html`<h2>Witnesses</h2><p>They see each head that is offered to them, and sign only what extends what they signed before (${quorum}).</p><section class="scroll" tabindex="0" aria-label="witnesses"><table><thead><tr><th scope="col">witness</th><th scope="col">last answer</th><th scope="col">asked</th><th scope="col">newest size signed</th></tr></thead><tbody>${rows}</tbody></table></section>`
 }
 
-/** Logs that were closed: the next one's first entry names their last root. */
+/** Logs that were closed: the next one's first entry names their last size and root. */
 function earlierOf({ logs }: LogHistory): Html {
   const closed = logs.filter(({ state }) => state !== 'open')
   if (closed.length === 0) return nothing
-  return html`<p>Before it:</p><ul>${closed.map(({ origin, tree_size: size, tiles }) => html`<li><a href="${tiles}checkpoint"><code>${origin}</code></a>, closed at ${whole(size)} entries</li>`)}</ul>`
+  return html`<p>Before it, each named with its last size and root by the first entry of the next:</p><ul>${closed.map(({ origin, tree_size: size, tiles }) => html`<li><a href="${tiles}checkpoint"><code>${origin}</code></a>, closed at ${whole(size)} entries, <a href="${tiles}vkey">its key</a></li>`)}</ul>`
 }

@@ -186,6 +186,15 @@ test('what a client pins names both logs, and the history tells of both', async 
   expect((await client.get('/api/log/checkpoint')).data).toMatchObject({ origin: newKey.name, tree_size: 1 + after })
 })
 
+test('the page of the log shows how both grew, the closed one with its last size, and the newest head with its signature', async () => {
+  const page = await text('/log')
+  expect(page).toContain(`The log grew to ${before + 2 + 1 + after} entries since `)
+  expect(page).toMatch(new RegExp(`<code>${oldKey.name}</code></a>, closed at ${before + 2} entries`))
+  const checkpoint = await text(`${prefixOf(newKey)}/checkpoint`)
+  expect(page).toContain(`<pre tabindex="0"><code>${checkpoint}</code></pre>`)
+  expect(page).toContain(`broadside verify board.jsonl --vkey '${newVkey}'`)
+})
+
 test('one export holds both logs and verifies with either key, and a log left out or changed is found', async () => {
   const whole = await text('/v1/export')
   const path = join(folder, 'export.jsonl')

@@ -3,7 +3,8 @@
  * a developer's machine the tests that need it are skipped and say how to get
  * it; in CI (CI=true) they fail.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
@@ -90,14 +91,27 @@ export type GoRequest = {
     readonly to_root: string
     readonly path: readonly string[]
   }[]
+  /** Entries and older heads that Go proves by itself, with the tiles of a running board. */
+  readonly tiles?: {
+    /** The prefix of the log, without a slash at its end. */
+    readonly url: string
+    readonly entries: readonly number[]
+    readonly heads: readonly { readonly size: number; readonly root: string }[]
+  }
 }
 
+export type GoAnswer = { readonly agrees: boolean; readonly sentence: string }
+
 /**
- * Builds the Go verifier into a folder: `ask` gives whether Go agrees, and its sentence.
+ * Builds the Go verifier into a folder: `ask` gives whether Go agrees, and its sentence; `askMeanwhile` does so while this
+ * process goes on, which may be who answers Go's requests for tiles.
  *
  * @throws when it cannot be built; ask {@link missingForGoVerifier} before
  */
-export function buildGoVerifier(folder: string): { ask(request: GoRequest): { agrees: boolean; sentence: string } } {
+export function buildGoVerifier(folder: string): {
+  ask(request: GoRequest): GoAnswer
+  askMeanwhile(request: GoRequest): Promise<GoAnswer>
+} {
   const program = join(folder, 'verify')
   const source = join(import.meta.dirname, 'go/verify.go')
   const go = findGo()
@@ -110,6 +124,15 @@ export function buildGoVerifier(folder: string): { ask(request: GoRequest): { ag
       const run = spawnSync(program, { input: JSON.stringify(request), encoding: 'utf8' })
       if (run.status !== 0 && run.status !== 1) throw new Error(`the Go verifier fell over: ${run.error ?? run.stderr}`)
       return { agrees: run.status === 0, sentence: run.stdout.trim() }
+    },
+    async askMeanwhile(request) {
+      const child = spawn(program, { stdio: ['pipe', 'pipe', 'inherit'] })
+      child.stdin.end(JSON.stringify(request))
+      const closed = once(child, 'close')
+      const sentence = (await child.stdout.setEncoding('utf8').toArray()).join('').trim()
+      const [code] = (await closed) as [number | null]
+      if (code !== 0 && code !== 1) throw new Error(`the Go verifier fell over: ${sentence}`)
+      return { agrees: code === 0, sentence }
     },
   }
 }

@@ -31,7 +31,8 @@
  * | I25 a million entries: start, proofs, memory | bench/log.bench.ts (`npm run bench -- log`) |
  */
 import { rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
@@ -49,6 +50,9 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const missingGo = missingForGoVerifier()
 const posts = 70_500
+/** On both sides of the ends of tiles on each level, and of the partial ones at the end. */
+const places = [0, 1, 255, 256, 4_095, 4_096, 65_535, 65_536, 65_537, 70_143, 70_144, posts - 1]
+const sizesBefore = [4_096, 65_536, 69_632]
 let board: Board
 let client: Client
 let key: VerifierKey
@@ -85,7 +89,6 @@ test.skipIf(skipWithout(missingGo))(
       tree_size: size,
     } = data as Required<Pick<ProofJson, 'checkpoint' | 'tree_size'>> & { vkey: string }
     expect(size).toBeGreaterThanOrEqual(posts)
-    const places = [0, 1, 255, 256, 4_095, 4_096, 65_535, 65_536, 65_537, 70_143, 70_144, posts - 1]
     const proofs = await Promise.all(
       places.map(async (n) => {
         const answer = await client.get(`/api/log/proof?message=${idOf(serviceId, n, 40)}&tree_size=${size}`)
@@ -95,7 +98,7 @@ test.skipIf(skipWithout(missingGo))(
       }),
     )
     const signed = await Promise.all(
-      [4_096, 65_536, 69_632].map(async (from) => {
+      sizesBefore.map(async (from) => {
         const { root_hash } = await proveEvent(client, key, idOf(serviceId, 77, 40), from)
         const answer = await client.get(`/api/log/consistency?from=${from}&to=${size}`)
         const { consistency_path } = answer.data as unknown as { consistency_path: string[] }
@@ -111,14 +114,57 @@ test.skipIf(skipWithout(missingGo))(
   },
 )
 
+test.skipIf(skipWithout(missingGo))(
+  `Go's tile reader proves entries and older heads from the tiles alone, and a changed tile proves nothing${skipNote(missingGo)}`,
+  async () => {
+    const go = buildGoVerifier(directory)
+    const url = `${board.address}${key.name.slice(key.name.indexOf('/'))}`
+    const checkpoint = await (await fetch(`${url}/checkpoint`)).text()
+    const vkey = (await (await fetch(`${url}/vkey`)).text()).trim()
+    const heads = await Promise.all(
+      sizesBefore.map(async (size) => {
+        const { root_hash } = await proveEvent(client, key, idOf(serviceId, 77, 40), size)
+        return { size, root: base64Of(root_hash) }
+      }),
+    )
+    const tiles = { url, entries: places, heads }
+    const size = Number(checkpoint.split('\n')[1])
+    const { agrees, sentence } = await go.askMeanwhile({ vkey, checkpoint, tiles })
+    expect([agrees, sentence]).toEqual([
+      true,
+      expect.stringMatching(
+        `^verified: ${key.name} at ${size}, ${places.length} entries and ${heads.length} heads by [1-9][0-9]* tiles$`,
+      ),
+    ])
+    const other = { ...tiles, heads: [{ size: 65_536, root: heads[0]!.root }] }
+    expect((await go.askMeanwhile({ vkey, checkpoint, tiles: other })).agrees).toBe(false)
+    const between = await changingProxy(url, '/tile/0/000')
+    const changed = await go.askMeanwhile({ vkey, checkpoint, tiles: { ...tiles, url: between.url } })
+    between.close()
+    expect([changed.agrees, changed.sentence]).toEqual([false, expect.stringContaining('by tiles: ')])
+  },
+)
+
 test('proofs against heads that were signed on the way are of the same log', async () => {
-  for (const size of [4_096, 65_536, 69_632]) {
+  for (const size of sizesBefore) {
     const proof = await proveEvent(client, key, idOf(serviceId, 77, 40), size)
     expect(openCheckpoint(proof.checkpoint, key).ok).toBe(true)
   }
 })
 
 const base64Of = (hex: string): string => encodeBase64(Buffer.from(hex, 'hex'))
+
+/** Passes on what stands under `url`, with one bit of what stands at `path` changed. */
+async function changingProxy(url: string, path: string): Promise<{ url: string; close: () => void }> {
+  const server = createHttpServer(async (request, answer) => {
+    const bytes = Buffer.from(await (await fetch(`${url}${request.url}`)).arrayBuffer())
+    if (request.url === path) bytes[7]! ^= 1
+    answer.end(bytes)
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, close: () => server.close() }
+}
 
 /** A port that is free now: the name of the log holds it. */
 function freePort(): Promise<number> {

@@ -98,6 +98,9 @@ test('what the witness signed is served right after a restart, while the witness
     quorum: 'quorum w',
     witnesses: [{ name: 'w', answer: 'silent', tree_size: 12, problem: expect.any(String) }],
   })
+  const page = await text(board.address, '/log')
+  expect(page).toContain(`<code>${before}</code>`)
+  expect(page).toMatch(/<code>w<\/code><\/th><td><span class="tag warm">silent<\/span>.*<td>12, <time/)
 })
 
 test('an old copy does not sign where a witness knows more, though the mark is gone', async () => {

@@ -1,13 +1,19 @@
 // Checks a checkpoint and proofs with the code of the Go checksum database
 // (golang.org/x/mod sumdb/note and sumdb/tlog), of which nothing is ours.
+// Asked for tiles, it reads those of a running board over HTTP and makes the
+// proofs itself. tlog.TileHashReader compares tiles with the root, Debian's
+// release not each of them: so each proof is checked once more by itself.
 //
 // Reads one JSON object on standard input and answers with one sentence:
 // exit 0 when all of it holds, 1 when something does not.
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 
@@ -31,6 +37,14 @@ type request struct {
 		ToRoot   tlog.Hash      `json:"to_root"`
 		Path     tlog.TreeProof `json:"path"`
 	} `json:"consistency"`
+	Tiles *struct {
+		URL     string  `json:"url"` // the prefix of the log, without a slash at its end
+		Entries []int64 `json:"entries"`
+		Heads   []struct {
+			Size int64     `json:"size"`
+			Root tlog.Hash `json:"root"`
+		} `json:"heads"`
+	} `json:"tiles"`
 }
 
 func main() {
@@ -76,8 +90,103 @@ func check() (string, error) {
 			return "", fmt.Errorf("consistency of %d with %d: %w", c.From, c.To, err)
 		}
 	}
-	return fmt.Sprintf("verified: %s at %d, %d inclusion and %d consistency proofs",
-		verifier.Name(), size, len(r.Proofs), len(r.Consistency)), nil
+	if r.Tiles == nil {
+		return fmt.Sprintf("verified: %s at %d, %d inclusion and %d consistency proofs",
+			verifier.Name(), size, len(r.Proofs), len(r.Consistency)), nil
+	}
+	board := &board{url: r.Tiles.URL}
+	hashes := tlog.TileHashReader(tlog.Tree{N: size, Hash: root}, board)
+	for _, n := range r.Tiles.Entries {
+		if err := proveEntry(board, hashes, size, root, n); err != nil {
+			return "", fmt.Errorf("entry %d by tiles: %w", n, err)
+		}
+	}
+	for _, head := range r.Tiles.Heads {
+		path, err := tlog.ProveTree(size, head.Size, hashes)
+		if err == nil {
+			err = tlog.CheckTree(path, size, root, head.Size, head.Root)
+		}
+		if err != nil {
+			return "", fmt.Errorf("head of %d by tiles: %w", head.Size, err)
+		}
+	}
+	return fmt.Sprintf("verified: %s at %d, %d entries and %d heads by %d tiles",
+		verifier.Name(), size, len(r.Tiles.Entries), len(r.Tiles.Heads), board.verified), nil
+}
+
+// proveEntry takes an entry from its bundle and proves it with tiles alone.
+func proveEntry(b *board, hashes tlog.HashReader, size int64, root tlog.Hash, n int64) error {
+	path, err := tlog.ProveRecord(size, n, hashes)
+	if err != nil {
+		return err
+	}
+	entry, err := b.entry(size, n)
+	if err != nil {
+		return err
+	}
+	return tlog.CheckRecord(path, size, root, n, tlog.RecordHash(entry))
+}
+
+// board is a log under a C2SP tlog-tiles prefix, as a tlog.TileReader.
+type board struct {
+	url      string
+	verified int
+}
+
+func (b *board) Height() int { return 8 }
+
+func (b *board) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
+	data := make([][]byte, len(tiles))
+	for i, t := range tiles {
+		bytes, err := b.get(tilePath(t))
+		if err != nil {
+			return nil, err
+		}
+		data[i] = bytes
+	}
+	return data, nil
+}
+
+// SaveTiles is told of the tiles that were found to be of the root.
+func (b *board) SaveTiles(tiles []tlog.Tile, data [][]byte) { b.verified += len(tiles) }
+
+// entry n of a log of this size, from the bundle that holds it.
+func (b *board) entry(size, n int64) ([]byte, error) {
+	width := size - n/256*256
+	if width > 256 {
+		width = 256
+	}
+	path := tilePath(tlog.Tile{H: 8, L: 0, N: n / 256, W: int(width)})
+	bundle, err := b.get(strings.Replace(path, "tile/0/", "tile/entries/", 1))
+	if err != nil {
+		return nil, err
+	}
+	for i := int64(0); ; i++ {
+		if len(bundle) < 2 || len(bundle) < 2+int(binary.BigEndian.Uint16(bundle)) {
+			return nil, fmt.Errorf("the bundle ends before it")
+		}
+		end := 2 + int(binary.BigEndian.Uint16(bundle))
+		if i == n%256 {
+			return bundle[2:end], nil
+		}
+		bundle = bundle[end:]
+	}
+}
+
+// tilePath leaves out the height, which C2SP fixes at 8.
+func tilePath(t tlog.Tile) string { return strings.Replace(t.Path(), "tile/8/", "tile/", 1) }
+
+func (b *board) get(path string) ([]byte, error) {
+	answer, err := http.Get(b.url + "/" + path)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	bytes, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", path, answer.Status)
+	}
+	return bytes, err
 }
 
 // parse reads the three lines of a checkpoint without extensions.

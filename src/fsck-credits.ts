@@ -11,6 +11,8 @@ import type { Frame } from '../storage/journal.ts'
 export class CreditCheck {
   readonly #damage: (where: string, what: string) => void
   readonly #ledger = new Ledger()
+  /** Holds of requests that their rooms have not taken yet, by id: the opening of the work says them again. */
+  readonly #reserved = new Map<string, Posting>()
   /** Number of the newest public posting. */
   #seq = 0
 
@@ -24,7 +26,12 @@ export class CreditCheck {
     const all: readonly Posting[] = [...steps.flatMap((step) => step.postings), ...postings]
     if (all.length === 0) return
     this.#entries(frame, all, where)
-    for (const posting of all) this.#apply(posting, frame.seq, where)
+    for (const step of steps)
+      for (const posting of step.postings) if (!this.#isOfReservation(posting, where)) this.#apply(posting, frame.seq, where)
+    for (const posting of postings) {
+      this.#apply(posting, frame.seq, where)
+      if (posting.type === 'hold') this.#reserved.set(posting.id, posting)
+    }
     this.#rules(all, where)
   }
 
@@ -45,15 +52,34 @@ export class CreditCheck {
     }
   }
 
+  /** A reservation holds before its work is seen, and the opening puts the same hold into the log: it counts once. */
+  #isOfReservation(posting: Posting, where: string): boolean {
+    const reserved = this.#reserved.get(posting.id)
+    if (reserved === undefined) return false
+    this.#reserved.delete(posting.id)
+    const { ledger, type, debit, credit, amount } = posting
+    const isSame =
+      ledger === reserved.ledger &&
+      type === reserved.type &&
+      debit === reserved.debit &&
+      credit === reserved.credit &&
+      amount === reserved.amount
+    if (!isSame) this.#damage(where, `posting ${posting.id} is not the hold that its request reserved`)
+    return true
+  }
+
   #apply(posting: Posting, seq: number, where: string): void {
     const { type, amount, hold } = posting
     if (!Number.isSafeInteger(amount) || amount < 1) return this.#damage(where, `posting ${posting.id} moves ${amount}`)
     const held = hold === undefined ? undefined : this.#ledger.hold(hold)
+    if (type === 'hold' && this.#ledger.hold(posting.id) !== undefined)
+      return this.#damage(where, `posting ${posting.id} holds a second time`)
     const isOfHold = type === 'post' || type === 'void'
     if (isOfHold && held === undefined)
       return this.#damage(where, `posting ${posting.id} resolves a hold that is not there: ${hold}`)
     if (held !== undefined && amount > held.amount)
       return this.#damage(where, `posting ${posting.id} takes ${amount} out of a hold of ${held.amount}`)
+    if (hold !== undefined) this.#reserved.delete(hold)
     this.#ledger.apply(posting, seq)
   }
 

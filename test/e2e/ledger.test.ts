@@ -131,7 +131,10 @@ test('broadside verify keeps the books again without the board, and names the li
   expect(await verify(messages)).toMatchObject({ code: 1, out: expect.stringContaining('is no ledger') })
 })
 
-test('a full check of the stopped board applies every posting again', async () => {
+test('a full check of the stopped board applies every posting again, a reservation and its opening once', async () => {
+  // More than half of what he has: counted twice he would owe.
+  const works = new Bounty(client)
+  await works.run(bob, works.ask('lobby', 300))
   await board.stop()
   const check = await promisify(execFile)(process.execPath, [program, 'fsck', '--data', board.directory])
   expect(check.stdout).toContain('Everything agrees.')

@@ -27,7 +27,8 @@ export class CreditCheck {
     if (all.length === 0) return
     this.#entries(frame, all, where)
     for (const step of steps)
-      for (const posting of step.postings) if (!this.#isOfReservation(posting, where)) this.#apply(posting, frame.seq, where)
+      for (const posting of step.postings)
+        if (!this.#isOfReservation(posting, where)) this.#apply(posting, frame.seq, where)
     for (const posting of postings) {
       this.#apply(posting, frame.seq, where)
       if (posting.type === 'hold') this.#reserved.set(posting.id, posting)

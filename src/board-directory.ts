@@ -47,6 +47,9 @@ export class UnusableDirectory extends Error {
 }
 
 export const shardDirectory = (path: string, shard: number) => join(path, `shard-${String(shard).padStart(2, '0')}`)
+/** Snapshots (derived) of the state of the shard in this directory: storage/snapshot.ts. */
+export const shardSnapshotsDirectory = (shard: string) => join(shard, 'snapshots')
+export const feedSnapshotsDirectory = (path: string) => join(logDirectory(path), 'feed-snapshots')
 /** The index of full-text search: derived, made again when it is missing. */
 export const toolsDirectory = (path: string) => join(path, 'tools')
 export const searchDirectory = (path: string) => join(path, 'search')

@@ -17,6 +17,7 @@ import { type DiskFile, fileExists, openFile } from '../storage/disk.ts'
 import type { Frame } from '../storage/journal.ts'
 import { CompactRange, HASH_BYTES, writeLeafHash } from '../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../storage/note.ts'
+import { nodeAt } from '../storage/tree-layout.ts'
 import { nodesFile } from './board-directory.ts'
 
 export type Finding = {
@@ -24,6 +25,8 @@ export type Finding = {
   readonly kind: 'damage' | 'derived'
   readonly where: string
   readonly what: string
+  /** Of something derived: removes it, or makes it again, once nothing is damaged that it is made from. */
+  readonly remake?: () => void
 }
 
 export type LogCheckOptions = {
@@ -32,6 +35,15 @@ export type LogCheckOptions = {
   /** Every log of the board, oldest first. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
   readonly tell: (finding: Finding) => void
+  /** Makes the file of node hashes again from these frames of the log's journal, which lead to that head. */
+  readonly remakeNodes: (nodes: NodesOf) => void
+}
+
+export type NodesOf = {
+  readonly path: string
+  readonly first: number
+  readonly last: number
+  readonly newest: { readonly size: number; readonly root: Buffer }
 }
 
 export class LogChainCheck {
@@ -42,7 +54,9 @@ export class LogChainCheck {
   #key: VerifierKey | undefined
   #nodes: DiskFile | undefined
   #nodesAt = 0
-  #nodesAgree = true
+  /** The first node hash that is wrong. */
+  #nodesProblem: { readonly where: string; readonly what: string } | undefined
+  #last = 1
   #first = 1
   /** The close entry's log, once it was taken. */
   #ended: ClosedLog | undefined
@@ -59,12 +73,15 @@ export class LogChainCheck {
     const entries = [...entriesOf(log)]
     if (log.type === openFrameType) this.#opened(frame, entries[0], where)
     else if (this.#ended !== undefined) this.#damage(where, `it follows the frame that closed ${this.#ended.origin}`)
+    this.#last = frame.seq
     if (log.firstLeaf !== this.#range.size)
       this.#damage(where, `begins at leaf ${log.firstLeaf} after ${this.#range.size}`)
     const isOfRecords = log.type !== openFrameType && log.type !== closeFrameType
     const expected = isOfRecords ? made.length : 1
-    if (entries.length !== expected || made.some((entry, i) => !isOfRecords || !entry.equals(entries[i]!)))
-      this.#damage(where, 'its entries are not those of the records it covers')
+    if (entries.length !== expected) this.#damage(where, `it has ${entries.length} entries of ${expected}`)
+    const wrong = isOfRecords ? made.findIndex((entry, i) => entries[i]?.equals(entry) === false) : -1
+    if (wrong >= 0) this.#damage(where, `its entry ${log.firstLeaf + wrong} is not that of the record it covers`)
+    if (!isOfRecords && made.length > 0) this.#damage(where, `it covers ${made.length} entries of records`)
     const hashes = Buffer.alloc(entries.length * HASH_BYTES)
     for (const [i, entry] of entries.entries()) writeLeafHash(entry, hashes, i * HASH_BYTES)
     const nodes = Buffer.alloc(hashes.length * 2 + HASH_BYTES * 54)
@@ -122,23 +139,27 @@ export class LogChainCheck {
     const vkey = parseVkey(this.#options.logs[this.#at]?.vkey ?? '')
     this.#key = vkey.ok ? vkey.value : undefined
     this.#nodesAt = 0
-    this.#nodesAgree = true
     const path = this.#nodesPath()
     this.#nodes = fileExists(path) ? openFile(path, 'read') : undefined
-    if (this.#nodes === undefined) this.#derived('missing')
+    this.#nodesProblem = this.#nodes === undefined ? { where: path, what: 'missing' } : undefined
   }
 
   #endNodes(): void {
     this.#nodes?.close()
-    if (!this.#nodesAgree) this.#derived('node hashes differ from the recomputed ones')
+    if (this.#nodesProblem === undefined) return
+    const newest = { size: this.#range.size, root: this.#range.root() }
+    const nodes = { path: this.#nodesPath(), first: this.#first, last: this.#last, newest }
+    const { tell, remakeNodes } = this.#options
+    tell({ kind: 'derived', ...this.#nodesProblem, remake: () => remakeNodes(nodes) })
   }
 
   #compareNodes(expected: Buffer): void {
-    if (this.#nodes === undefined || !this.#nodesAgree) return
+    if (this.#nodes === undefined || this.#nodesProblem !== undefined) return
     const found = Buffer.alloc(expected.length)
     const count = this.#nodes.readAt(found, this.#nodesAt)
+    if (!found.equals(expected))
+      this.#nodesProblem = differing({ path: this.#nodes.path, at: this.#nodesAt, expected, found, count })
     this.#nodesAt += expected.length
-    if (count < expected.length || !found.equals(expected)) this.#nodesAgree = false
   }
 
   #nodesPath(): string {
@@ -146,12 +167,27 @@ export class LogChainCheck {
     return nodesFile(directory, this.#at === 0 ? '' : nameOf(logs[this.#at]?.origin ?? ''))
   }
 
-  #derived(what: string): void {
-    const where = this.#nodesPath()
-    this.#options.tell({ kind: 'derived', where, what: `${what}: it is made again at the next start` })
-  }
-
   #damage(where: string, what: string): void {
     this.#options.tell({ kind: 'damage', where, what })
+  }
+}
+
+/** The first hash of a tree file that is not the recomputed one. */
+function differing(compared: {
+  readonly path: string
+  readonly at: number
+  readonly expected: Buffer
+  readonly found: Buffer
+  readonly count: number
+}): { readonly where: string; readonly what: string } {
+  const { path, at, expected, found, count } = compared
+  let first = 0
+  while (found.compare(expected, first, first + HASH_BYTES, first, first + HASH_BYTES) === 0) first += HASH_BYTES
+  const { level, index } = nodeAt((at + first) / HASH_BYTES)
+  const hex = (bytes: Buffer) => bytes.toString('hex', first, first + HASH_BYTES)
+  const instead = first + HASH_BYTES > count ? 'the file ends' : `found ${hex(found)}`
+  return {
+    where: `${path} at byte ${at + first}`,
+    what: `node ${index} of level ${level}: expected ${hex(expected)}, ${instead}`,
   }
 }

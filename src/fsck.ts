@@ -2,12 +2,16 @@
  * The full check of a data directory: everything that the log has signed is recomputed from the files.
  *
  * Each segment's bytes, chain and index; each log frame's entries against the records they were made from; every record
- * against the bytes its author signed; every root and checkpoint; every node hash. Nothing is changed here.
+ * against the bytes its author signed; every root and checkpoint; every node hash; the checksum of every snapshot.
+ *
+ * Nothing is changed, but where the caller wants repair and nothing is damaged: then what is derived and differs is made
+ * again, or removed where a start makes it. Beside damage nothing is touched: it may be what shows how it came about.
  */
 import { createHash } from 'node:crypto'
 import { parseEntry } from '../actors/entry.ts'
 import { nameOf } from '../actors/log-book.ts'
 import { decodeLogFrame, type LogFrame } from '../actors/log-frame.ts'
+import { openTree } from '../actors/log-tree.ts'
 import {
   commandSha,
   frameEntries,
@@ -20,13 +24,25 @@ import {
   PUBLIC,
   RecordType,
 } from '../actors/record.ts'
-import { verifyJournal } from '../storage/fsck-journal.ts'
+import { removeFile } from '../storage/disk.ts'
+import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../storage/journal.ts'
 import { createNoteKey } from '../storage/note-signer.ts'
-import { blobsDirectory, logDirectory, logKeyFile, readFacts, readSecret, shardDirectory } from './board-directory.ts'
+import { badSnapshots } from '../storage/snapshot.ts'
+import {
+  blobsDirectory,
+  feedSnapshotsDirectory,
+  logDirectory,
+  logKeyFile,
+  readFacts,
+  readSecret,
+  shardDirectory,
+  shardSnapshotsDirectory,
+  toolsDirectory,
+} from './board-directory.ts'
 import { BlobCheck } from './fsck-blobs.ts'
 import { CreditCheck } from './fsck-credits.ts'
-import { type Finding, LogChainCheck } from './fsck-log.ts'
+import { type Finding, LogChainCheck, type NodesOf } from './fsck-log.ts'
 import { closedLogs, type LogIdentity } from './signed-log.ts'
 
 const nothing = Buffer.alloc(0)
@@ -39,6 +55,8 @@ export type FsckOptions = {
   readonly onProgress: (leaves: number, total: number) => void
   /** Checks an author's signature; left out, signatures are not checked. */
   readonly verify: ((signature: Uint8Array, message: Uint8Array, key: Uint8Array) => boolean) | undefined
+  /** Told of each finding that was repaired; left out, nothing is. */
+  readonly onRepaired?: (finding: Finding) => void
 }
 
 export type FsckResult = {
@@ -49,12 +67,26 @@ export type FsckResult = {
 }
 
 export function checkBoard(options: FsckOptions): FsckResult {
-  const facts = readFacts(options.path)
+  const derived: Finding[] = []
   let damages = 0
   const tell = (finding: Finding): void => {
     if (finding.kind === 'damage') damages++
+    else derived.push(finding)
     options.onFinding(finding)
   }
+  const checked = checkFiles(options, tell)
+  const { onRepaired } = options
+  for (const finding of damages > 0 || onRepaired === undefined ? [] : derived) {
+    if (finding.remake === undefined) continue
+    finding.remake()
+    onRepaired?.(finding)
+  }
+  return { ...checked, damages }
+}
+
+function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Omit<FsckResult, 'damages'> {
+  const facts = readFacts(options.path)
+  let damages = 0
   const directories = [
     ...Array.from({ length: facts.shards }, (_, shard) => shardDirectory(options.path, shard)),
     logDirectory(options.path),
@@ -63,20 +95,49 @@ export function checkBoard(options: FsckOptions): FsckResult {
   let bytes = 0
   const ends: number[] = []
   for (const directory of directories) {
-    const check = verifyJournal(directory, ({ kind, path, offset, expected, found }) =>
-      tell({
-        kind: kind === 'damage' ? 'damage' : 'derived',
-        where: `${path} at byte ${offset}`,
-        what: `${kind}: expected ${expected}, found ${found}`,
-      }),
-    )
+    const check = verifyJournal(directory, (problem) => tell(journalFinding(directory, problem)))
     frames += check.frames
     bytes += check.bytes
+    damages += check.damages
     ends.push(check.nextSeq - 1)
+    checkSnapshots(snapshotDirectories(options.path, directory), check, tell)
   }
-  if (damages > 0) return { frames, bytes, leaves: 0, damages }
+  if (damages > 0) return { frames, bytes, leaves: 0 }
   const leaves = new LogCheck(options, { ends, origin: facts.origin, tell }).run()
-  return { frames, bytes, leaves, damages }
+  return { frames, bytes, leaves }
+}
+
+function journalFinding(directory: string, problem: JournalProblem): Finding {
+  const { kind, path, offset, expected, found, firstSeq } = problem
+  return {
+    kind: kind === 'damage' ? 'damage' : 'derived',
+    where: `${path} at byte ${offset}`,
+    what: `${kind}: expected ${expected}, found ${found}`,
+    // A tail that was promised to nobody is not derived from anything: the next start saves it and cuts it off.
+    ...(kind === 'index' ? { remake: () => remakeIndex(directory, firstSeq) } : {}),
+  }
+}
+
+/** Where snapshots made from this journal lie. */
+function snapshotDirectories(path: string, journal: string): string[] {
+  return journal === logDirectory(path)
+    ? [feedSnapshotsDirectory(path), toolsDirectory(path)]
+    : [shardSnapshotsDirectory(journal)]
+}
+
+function checkSnapshots(directories: readonly string[], check: JournalCheck, tell: (finding: Finding) => void): void {
+  if (check.journalId === undefined) return
+  for (const directory of directories)
+    for (const { path, problem, isDamage } of badSnapshots(directory, check.journalId, check.nextSeq - 1)) {
+      if (isDamage) tell({ kind: 'damage', where: path, what: problem })
+      else
+        tell({
+          kind: 'derived',
+          where: path,
+          what: `a snapshot that no start takes: ${problem}`,
+          remake: () => removeFile(path),
+        })
+    }
 }
 
 type Setting = {
@@ -116,7 +177,12 @@ class LogCheck {
     log.advance(through)
     const { origin, tell } = this.#setting
     const logs = identitiesOf(path, origin, log)
-    const chain = new LogChainCheck({ directory: logDirectory(path), logs, tell })
+    const chain = new LogChainCheck({
+      directory: logDirectory(path),
+      logs,
+      tell,
+      remakeNodes: (nodes) => remakeNodes(path, nodes),
+    })
     for (const frame of log.scan(1, through)) {
       const decoded = decodeLogFrame(frame)
       chain.take(frame, decoded, this.#entriesFromShards(decoded, `log frame ${frame.seq}`))
@@ -188,6 +254,18 @@ class LogCheck {
 
   #damage(where: string, what: string): void {
     this.#setting.tell({ kind: 'damage', where, what })
+  }
+}
+
+function remakeNodes(path: string, { path: file, first, last, newest }: NodesOf): void {
+  const log = JournalReader.open(logDirectory(path))
+  log.advance(last)
+  try {
+    const tree = openTree({ path: file, frames: () => log.scan(first, last), newest, report: () => {} })
+    tree.sync()
+    tree.close()
+  } finally {
+    log.close()
   }
 }
 

@@ -1,12 +1,14 @@
 /**
  * The full check of a journal: every byte of every segment is read again and compared with what it claims.
  *
- * Nothing is changed. A person reads the problems; `Journal.open` repairs what is derived or was promised to nobody.
+ * Nothing is changed. A person reads the problems; `Journal.open` repairs what is derived or was promised to nobody, and
+ * `remakeIndex` an index alone.
  */
 import { CHAIN_START } from './chain.ts'
-import { Damage, type DiskFile, fileExists, openFile, readWhole } from './disk.ts'
+import { Damage, type DiskFile, fileExists, openFile, readWhole, writeAtomic } from './disk.ts'
 import { damageBehind, hasFrames } from './recovery.ts'
 import { buildIndex } from './sealed-index.ts'
+import { SealedSegment } from './sealed-segment.ts'
 import {
   checkSegmentHeader,
   indexPath,
@@ -27,6 +29,8 @@ export type JournalProblem = {
   readonly offset: number
   readonly expected: string
   readonly found: string
+  /** Of the segment that it is about. */
+  readonly firstSeq: number
 }
 
 export type JournalCheck = {
@@ -36,6 +40,8 @@ export type JournalCheck = {
   /** Of the kind `damage`. */
   readonly damages: number
   readonly nextSeq: number
+  /** Undefined: no segment has a header that can be read. */
+  readonly journalId: Buffer | undefined
   /** Chain hash of all that was readable in order. */
   readonly chain: Buffer
 }
@@ -70,14 +76,24 @@ export function verifyJournal(directory: string, onProblem: (problem: JournalPro
       file.close()
     }
   }
-  return { ...total, nextSeq: before.nextSeq, chain: before.chain }
+  return { ...total, nextSeq: before.nextSeq, journalId: before.journalId, chain: before.chain }
+}
+
+/** Writes the index of a sealed segment again, from its frames. Throws Damage when they are not as they were written. */
+export function remakeIndex(directory: string, firstSeq: number): void {
+  const segment = SealedSegment.open({ directory, openFile, keepIndex: writeAtomic }, firstSeq)
+  try {
+    segment.rebuildIndex()
+  } finally {
+    segment.close()
+  }
 }
 
 type Checked = { readonly journalId: Buffer; readonly walk: Walk }
 type Tell = (problem: JournalProblem) => void
 
 function gap(directory: string, expected: number, found: number): JournalProblem {
-  const facts = { expected: `segment ${expected}`, found: `segment ${found} as the next file` }
+  const facts = { expected: `segment ${expected}`, found: `segment ${found} as the next file`, firstSeq: expected }
   return { kind: 'damage', path: segmentPath(directory, expected), offset: 0, ...facts }
 }
 
@@ -90,29 +106,30 @@ function verifySegment(
   const header = readSegmentHeader(file)
   if (!header) {
     const kind = position === 'newest' && !hasFrames(file, before.nextSeq) ? 'unborn' : 'damage'
-    tell({ kind, path: file.path, offset: 0, expected: 'a segment header', found: 'none that is valid' })
+    const facts = { expected: 'a segment header', found: 'none that is valid', firstSeq: before.nextSeq }
+    tell({ kind, path: file.path, offset: 0, ...facts })
     return undefined
   }
   try {
     checkSegmentHeader(file, header, before)
   } catch (error) {
     if (!(error instanceof Damage)) throw error
-    tell(problemOf(error))
+    tell(problemOf(error, before.nextSeq))
   }
   const walk = walkSegment(file, header, file.size())
   const { stop, live } = walk
   const damage = position === 'newest' ? damageBehind(file, walk) : sealedDamage(file.path, walk, file.size())
   if (damage) {
-    tell(problemOf(damage))
+    tell(problemOf(damage, before.nextSeq))
   } else if (stop.kind === 'fault') {
     const facts = { path: file.path, offset: live.end, expected: `frame ${live.nextSeq} or the end of the file` }
-    tell({ kind: 'torn-tail', ...facts, found: stop.found })
+    tell({ kind: 'torn-tail', ...facts, found: stop.found, firstSeq: before.nextSeq })
   }
   return { journalId: header.journalId, walk }
 }
 
-function problemOf({ path, offset, expected, found }: Damage): JournalProblem {
-  return { kind: 'damage', path, offset, expected, found }
+function problemOf({ path, offset, expected, found }: Damage, firstSeq: number): JournalProblem {
+  return { kind: 'damage', path, offset, expected, found, firstSeq }
 }
 
 // The same frames always give the same index, so comparing bytes compares everything.
@@ -126,5 +143,5 @@ function verifyIndex(directory: string, checked: Checked, segmentBytes: number, 
   if (found?.equals(expected)) return
   const offset = found ? expected.findIndex((byte, i) => byte !== found[i]) : 0
   const facts = { expected: 'the index of the frames', found: found ? 'other bytes' : 'no file' }
-  tell({ kind: 'index', path, offset: Math.max(0, offset), ...facts })
+  tell({ kind: 'index', path, offset: Math.max(0, offset), ...facts, firstSeq })
 }

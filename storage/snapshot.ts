@@ -13,7 +13,7 @@
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { Damage, listFiles, makeDirectory, readWhole, removeFile, writeAtomic } from './disk.ts'
+import { Damage, fileExists, listFiles, makeDirectory, readWhole, removeFile, writeAtomic } from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
 /** The one in use, and one more in case it turns out to be unreadable. */
@@ -61,6 +61,24 @@ export function loadNewest(directory: string, journalId: Buffer, seqMax: number)
     return { seq, bytes: file.subarray(headerBytes) }
   }
   return undefined
+}
+
+/**
+ * Every snapshot that no start would take. What a sound one holds is not compared with the frames it was made of.
+ * `isDamage`: it is sound, and proves that the journal, which ends at `seqMax`, has lost frames.
+ */
+export function* badSnapshots(
+  directory: string,
+  journalId: Buffer,
+  seqMax: number,
+): Generator<{ readonly path: string; readonly problem: string; readonly isDamage: boolean }, void, undefined> {
+  for (const seq of fileExists(directory) ? snapshotSeqs(directory) : []) {
+    const path = pathOf(directory, seq)
+    if (!isSound(readWhole(path), journalId, seq))
+      yield { path, problem: 'its checksum, its journal or its number is another one', isDamage: false }
+    else if (seq > seqMax)
+      yield { path, problem: `it holds frame ${seq} of a journal that ends at ${seqMax}`, isDamage: true }
+  }
 }
 
 function isSound(file: Buffer, journalId: Buffer, seq: number): boolean {

@@ -31,6 +31,14 @@ export function nodePosition(level: number, index: number): number {
   return nodesIn(lastLeaf) + level
 }
 
+/** The node at a place in the file. */
+export function nodeAt(position: number): { readonly level: number; readonly index: number } {
+  let leaf = Math.floor(position / 2)
+  while (nodesIn(leaf + 1) <= position) leaf++
+  const level = position - nodesIn(leaf)
+  return { level, index: Math.floor(leaf / 2 ** level) }
+}
+
 /** The 1 bits of a number below 2^53. */
 function onesIn(value: number): number {
   return onesIn32(value % 2 ** 32) + onesIn32(Math.floor(value / 2 ** 32))

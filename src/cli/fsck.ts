@@ -10,13 +10,17 @@ export const fsckCommand: Command = {
   name: 'fsck',
   summary:
     'Recomputes every entry, root and checkpoint of a stopped board from its files, and says what differs and where.',
-  usage: 'fsck [--data DIR] [--signatures]',
+  usage: 'fsck [--data DIR] [--signatures] [--repair]',
   optionHelp: [
     ['--data DIR', 'the board’s directory (default ./data)'],
     ['--signatures', 'check every author’s signature too (60 microseconds each)'],
+    [
+      '--repair',
+      'make again what is derived and differs (node hashes, indexes), and remove bad snapshots; beside damage nothing',
+    ],
   ],
   example: 'broadside fsck --data ./data',
-  options: { data: { type: 'string' }, signatures: { type: 'boolean' } },
+  options: { data: { type: 'string' }, signatures: { type: 'boolean' }, repair: { type: 'boolean' } },
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
     const [{ checkBoard }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
@@ -29,6 +33,7 @@ export const fsckCommand: Command = {
     const backend = args.flag('signatures') ? chooseBackend() : undefined
     const progress = new Progress({ terminal, unit: 'log frames' })
     let shown = 0
+    const repaired: string[] = []
     const lock = await Promise.resolve()
       .then(() => readFacts(path))
       .then(() => lockDirectory(path))
@@ -44,8 +49,10 @@ export const fsckCommand: Command = {
         onFinding: ({ kind, where, what }) => {
           if (++shown <= findingsShownMax) terminal.out(`${kind.padEnd(8)} ${where}: ${what}\n`)
         },
+        ...(args.flag('repair') && { onRepaired: ({ where }) => repaired.push(where) }),
       })
       progress.clear()
+      for (const where of repaired.slice(0, findingsShownMax)) terminal.out(`repaired ${where}\n`)
       if (shown > findingsShownMax) terminal.out(`…and ${grouped(shown - findingsShownMax)} more.\n`)
       terminal.out(
         `${grouped(result.frames)} frames, ${grouped(result.bytes)} bytes, ${grouped(result.leaves)} leaves read again.\n`,
@@ -59,11 +66,17 @@ export const fsckCommand: Command = {
       terminal.out(
         shown === 0
           ? 'Everything agrees.\n'
-          : 'Nothing that was promised is missing; what differs is derived and made again at the next start.\n',
+          : `Nothing that was promised is missing; what differs is derived${remaining(shown, repaired.length)}\n`,
       )
       return exitCodes.ok
     } finally {
       lock.release()
     }
   },
+}
+
+function remaining(found: number, repaired: number): string {
+  if (repaired === found) return ' and was repaired.'
+  const rest = 'made again, or cut off where it was promised to nobody, at the next start.'
+  return repaired === 0 ? ` and ${rest}` : `: ${repaired} of ${found} were repaired, the rest is ${rest}`
 }

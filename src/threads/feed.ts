@@ -2,7 +2,6 @@
  * The feed's thread: follows the log, answers every public read, proves, exports, and hands live posts to the front.
  * Wiring only; it renders on its own core, so that the front sends bytes that are ready.
  */
-import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { type Change, nowhere } from '../../actors/changes.ts'
 import { Feed } from '../../actors/feed.ts'
@@ -13,7 +12,7 @@ import { RecordType } from '../../actors/record.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
-import { blobsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
+import { blobsDirectory, feedSnapshotsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
 import type { Moved, PeopleNews } from '../command/news.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -96,7 +95,7 @@ runThread((data: FeedThread) => {
   let row = 0
   const logReader = JournalReader.open(logDirectory(data.dataDirectory))
   const snapshots = new SnapshotKeeper(
-    join(logDirectory(data.dataDirectory), 'feed-snapshots'),
+    feedSnapshotsDirectory(data.dataDirectory),
     Buffer.from(data.logId),
     data.through,
   )

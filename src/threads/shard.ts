@@ -1,5 +1,4 @@
 /** A shard's thread: opens its journal, replays it, and wires it to the front and to the log. Wiring only. */
-import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { Link } from '../../actors/kernel/link.ts'
@@ -8,6 +7,7 @@ import type { WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
 import { Journal } from '../../storage/journal.ts'
+import { shardSnapshotsDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside, type Queues } from '../limits.ts'
@@ -70,7 +70,7 @@ runThread((data: ShardThread) => {
     now: monotonicMs,
     onTell: (body) => hear(body as FromLog),
   })
-  const snapshots = new SnapshotKeeper(join(data.directory, 'snapshots'), journal.id, journal.nextSeq - 1)
+  const snapshots = new SnapshotKeeper(shardSnapshotsDirectory(data.directory), journal.id, journal.nextSeq - 1)
   const shard = new Shard({
     number: data.number,
     journal,

@@ -86,6 +86,16 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
       ? undefined
       : ['conflict', `the result that was submitted has the SHA-256 ${sha256}, and another was named`, 'data']
   },
+  reward_bounded: ({ work, args, known }) => {
+    const { reward } = known!.limits
+    return work.amount + args!.amount <= reward
+      ? undefined
+      : [
+          'invalid_field',
+          `a reward is at most ${reward} credits: at most ${reward - work.amount} can be added`,
+          'amount',
+        ]
+  },
   affordable: ({ work, known }) => unaffordable(work.simulated ? 0 : known!.cost, known!.available),
   before_margin: ({ work, at }) =>
     at < work.deadline - work.terms.claim_margin

@@ -11,7 +11,12 @@ import type { Changing, Eligibility, Fixed, Terms, WorkState } from './work.ts'
 export const marketName = '@market'
 
 /** Counts that one identity may have at a time; Infinity where the operator has lifted them. */
-export type MarketLimits = { readonly claims: number; readonly holds: number }
+export type MarketLimits = {
+  readonly claims: number
+  readonly holds: number
+  /** The highest reward of one work, raised or not. */
+  readonly reward: number
+}
 
 /** How the signer stands to the work's room, as its shard says; absent where nobody was asked. */
 export type Standing = {

@@ -28,6 +28,7 @@ export type Guard =
   | 'reviewer_is_requester'
   | 'reviewer_is_another'
   | 'affordable'
+  | 'reward_bounded'
   | 'before_margin'
   | 'before_deadline'
   | 'no_edit_under_way'
@@ -71,7 +72,7 @@ export type Transition = {
 export const transitions = [
   row('create', [], 'open', 'work.create', 'requester', [], ['hold']),
   row('edit', ['open'], 'open', 'work.edit', 'requester', ['no_edit_under_way']),
-  row('raise', ['open'], 'open', 'work.raise', 'requester', ['affordable'], ['raise']),
+  row('raise', ['open'], 'open', 'work.raise', 'requester', ['reward_bounded', 'affordable'], ['raise']),
   row('cancel', ['open'], 'cancelled', 'work.cancel', 'requester or moderator', [], ['refund']),
   row('request_gone', ['open'], 'cancelled', 'room', 'system', [], ['refund']),
   row('claim', ['open'], 'claimed', 'work.claim', 'claimant', [

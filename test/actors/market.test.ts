@@ -46,6 +46,15 @@ test('a ruling of 33 percent over 100 pays 33, no fee of the 1 that was held, an
   expect(t.at(work)).toMatchObject({ state: 'split', reward_state: 'split', percent: 33 })
 })
 
+test('a reward is raised to what a reward may be at all, practice too, and no further', () => {
+  const { t, work } = at('open', { simulated: true })
+  const most = t.limits.reward
+  expect(t.about('work.raise', ada, work, { amount: most - 99 }).refusal).toMatchObject({ code: 'invalid_field' })
+  expect(t.about('work.raise', ada, work, { amount: most - 100 }).refusal).toBe(undefined)
+  expect(t.about('work.raise', ada, work, { amount: 1 }).refusal).toMatchObject({ code: 'invalid_field' })
+  expect(t.at(work).amount).toBe(most)
+})
+
 test('the bond of a dispute goes to fees when nothing is won, and comes back with anything', () => {
   for (const [percent, bond] of [
     [0, 0],
@@ -287,7 +296,7 @@ test('a welcome is given once, ten a day to one network, and so many on a board'
     { given: 0, why: 'network' },
   ])
   t.now += day
-  expect([give(10, 'a'), give(11, 'a', 11)]).toEqual([
+  expect([give(10, 'a'), give(11, 'a', 1)]).toEqual([
     { given: 100, why: '' },
     { given: 0, why: 'board' },
   ])

@@ -48,9 +48,10 @@ export function standingIn(
 }
 
 export function limitsOf({ limitsOn }: Doors): MarketLimits {
+  const reward = sizes.work_reward_maximum
   return limitsOn
-    ? { claims: rates.work_live_claims, holds: rates.work_live_holds }
-    : { claims: Number.POSITIVE_INFINITY, holds: Number.POSITIVE_INFINITY }
+    ? { claims: rates.work_live_claims, holds: rates.work_live_holds, reward }
+    : { claims: Number.POSITIVE_INFINITY, holds: Number.POSITIVE_INFINITY, reward }
 }
 
 /** With limits off a worker may come back at once. */

@@ -56,7 +56,7 @@ export class Town {
   /** Unix seconds. */
   now = 1_790_000_000
   generation = '1'.repeat(32)
-  limits = { claims: 3, holds: 32 }
+  limits = { claims: 3, holds: 32, reward: 1_000_000_000 }
   readonly written: Written[] = []
   /** Lines of the public log, in order. */
   readonly log: LedgerLine[] = []

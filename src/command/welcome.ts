@@ -3,7 +3,9 @@
  *
  * The market decides, and remembers for good who was given one; how many of a day went to one network it counts by a keyed hash,
  * so that no address is ever on disk. A crash between a post and its grant is made good at the next start, where whoever posted
- * for the first time shortly before is looked at again. Who came when the day's grants were used up gets his with a later post.
+ * for the first time shortly before is looked at again. Of those nobody knows any more where they came from: together they get
+ * what one network gets, or a restart would be a way round that limit. Who came when the day's grants were used up gets his with a
+ * later post.
  */
 import { createHmac } from 'node:crypto'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/market/letters.ts'
@@ -55,6 +57,7 @@ export class Welcome {
       }
       const { given, why } = answer.reply as GivenReply
       if (given > 0 || why === 'already') this.#settle(identity, Number.POSITIVE_INFINITY)
+      else if (address === '') this.#settled.delete(identity)
     })
   }
 
@@ -73,17 +76,14 @@ export class Welcome {
 
   #args(identity: string, address: string, day: number): WelcomeArgs {
     const { limitsOn, secret } = this.#options
-    const isKnown = address !== ''
-    const network = isKnown
-      ? createHmac('sha256', secret)
-          .update(`welcome ${day} ${networkOf(address)}`)
-          .digest()
-      : ''
+    const mac = createHmac('sha256', secret)
+      .update(`welcome ${day} ${networkOf(address)}`)
+      .digest()
     return {
       identity,
-      network: network === '' ? '' : network.toString('base64url', 0, 12),
+      network: address === '' ? '' : mac.toString('base64url', 0, 12),
       amount: sizes.credit_welcome,
-      network_max: limitsOn && isKnown ? rates.welcome_grants_per_network_per_day : Number.POSITIVE_INFINITY,
+      network_max: limitsOn ? rates.welcome_grants_per_network_per_day : Number.POSITIVE_INFINITY,
       board_max: limitsOn ? rates.welcome_grants_per_board_per_day : Number.POSITIVE_INFINITY,
     }
   }

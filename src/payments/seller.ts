@@ -8,6 +8,9 @@
  * The order is verify, work, settle, answer: who gets a result has paid, and who has paid gets it. The same payment again gets
  * the same answer, also while the first is under way; a settlement that nobody confirms is asked for again with the same bytes
  * and never turned into another 402.
+ *
+ * A payment is what it names itself by, payer and nonce, however it is written and whatever tool it is sent to: a transfer that
+ * settles once buys once, whether or not a facilitator says "success" to the same transfer again.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Outgoing } from '../outgoing/request.ts'
@@ -41,10 +44,14 @@ export type Ware = {
   readonly work: () => Promise<{ readonly json: string } | { readonly status: 400 | 503; readonly problem: string }>
 }
 
+type Authorization = { readonly from: string; readonly nonce: string } & Fields
 type Claim = {
   readonly protocol: 'x402' | 'mpp'
-  readonly paymentPayload: Fields
+  readonly payload: { readonly signature: unknown; readonly authorization: Authorization }
+  /** Unix seconds after which it buys nothing new. */
+  readonly until?: number
 }
+type Sale = { readonly sent: string; readonly bought: Promise<Bought> }
 type Settled = { readonly success?: unknown; readonly transaction?: unknown; readonly errorReason?: unknown }
 
 const lifeSeconds = 300
@@ -55,8 +62,8 @@ const json = ['content-type', 'application/json'] as const
 export class Seller {
   readonly #options: SellerOptions
   readonly #chainId: number
-  /** Answers to payments, under way or given, by the hash of what was sent; oldest first. */
-  readonly #sold = new Map<string, Promise<Bought>>()
+  /** What was sold, or is being sold, by payer and nonce; oldest first. */
+  readonly #sold = new Map<string, Sale>()
 
   constructor(options: SellerOptions) {
     this.#options = options
@@ -65,15 +72,27 @@ export class Seller {
 
   /** `payment`: the header of either protocol, or undefined. */
   async sell(ware: Ware, payment: { readonly x402?: string; readonly mpp?: string }): Promise<Bought> {
-    const sent = payment.x402 ?? payment.mpp
-    if (sent === undefined) return this.#ask(ware, 'payment-required', 'this tool is paid for by the call')
-    const key = createHash('sha256').update(`${ware.id}\n${sent}`).digest('base64url')
+    const { x402, mpp } = payment
+    if (x402 === undefined && mpp === undefined)
+      return this.#ask(ware, 'payment-required', 'this tool is paid for by the call')
+    const claim = x402 === undefined ? await this.#mppClaim(ware, mpp!) : this.#x402Claim(x402)
+    if (typeof claim === 'string') return this.#ask(ware, 'verification-failed', claim)
+    const { from, nonce } = claim.payload.authorization
+    const key = `${from} ${nonce}`.toLowerCase()
+    const sent = createHash('sha256')
+      .update(`${ware.id}\n${canonical(claim.payload)}`)
+      .digest('base64url')
     const before = this.#sold.get(key)
-    if (before !== undefined) return before
-    const sale = this.#claimAndSale(ware, payment)
+    if (before !== undefined)
+      return before.sent === sent
+        ? before.bought
+        : this.#ask(ware, 'verification-failed', 'this payment was sent for something else: it buys one call')
+    if (!((claim.until ?? Number.POSITIVE_INFINITY) > this.#options.wallSeconds()))
+      return this.#ask(ware, 'verification-failed', 'this challenge has expired')
+    const sale: Sale = { sent, bought: this.#sale(ware, claim) }
     this.#sold.set(key, sale)
     if (this.#sold.size > keptMax) this.#sold.delete(this.#sold.keys().next().value as string)
-    const bought = await sale.catch((error: unknown) => {
+    const bought = await sale.bought.catch((error: unknown) => {
       this.#sold.delete(key)
       throw error
     })
@@ -82,16 +101,10 @@ export class Seller {
     return bought
   }
 
-  async #claimAndSale(
-    ware: Ware,
-    { x402, mpp = '' }: { readonly x402?: string; readonly mpp?: string },
-  ): Promise<Bought> {
-    const claim = x402 === undefined ? await this.#mppClaim(ware, mpp) : this.#x402Claim(x402)
-    return typeof claim === 'string' ? this.#ask(ware, 'verification-failed', claim) : this.#sale(ware, claim)
-  }
-
-  async #sale(ware: Ware, claim: Claim): Promise<Bought> {
-    const body = { x402Version: 2, paymentPayload: claim.paymentPayload, paymentRequirements: this.#accepts() }
+  async #sale(ware: Ware, { protocol, payload }: Claim): Promise<Bought> {
+    const accepted = this.#accepts()
+    const paymentPayload = { x402Version: 2, accepted, payload }
+    const body = { x402Version: 2, paymentPayload, paymentRequirements: accepted }
     const verified = await this.#facilitator('verify', body)
     if (verified === undefined) return pending('the facilitator does not answer: send the same again')
     if (verified.isValid !== true) return this.#ask(ware, 'verification-failed', reasonOf(verified.invalidReason))
@@ -114,7 +127,7 @@ export class Seller {
       reference: String(settled.transaction),
     }
     const encoded = Buffer.from(JSON.stringify(receipt)).toString('base64url')
-    const proof = claim.protocol === 'x402' ? response : (['Payment-Receipt', encoded] as const)
+    const proof = protocol === 'x402' ? response : (['Payment-Receipt', encoded] as const)
     return { status: 200, headers: [json, ['cache-control', 'private'], proof], body: made.json }
   }
 
@@ -137,10 +150,10 @@ export class Seller {
     if (sent?.x402Version !== 2 || !isObject(sent.accepted) || !isObject(sent.payload))
       return 'this is no payment of x402 version 2'
     // Never the client's copy: what is verified and settled are our own terms.
-    const accepted = this.#accepts()
-    if (canonical(sent.accepted) !== canonical(accepted))
+    if (canonical(sent.accepted) !== canonical(this.#accepts()))
       return 'this payment accepts terms that this tool does not offer'
-    return { protocol: 'x402', paymentPayload: { x402Version: 2, accepted, payload: sent.payload } }
+    const { signature, authorization } = sent.payload
+    return claimOf('x402', signature, authorization)
   }
 
   async #mppClaim(ware: Ware, header: string): Promise<Claim | string> {
@@ -152,15 +165,13 @@ export class Seller {
     const isOurs =
       sameText(ours.id, String(challenge.id)) && challenge.request === ours.request && challenge.realm === ours.realm
     if (!isOurs) return 'this credential answers no challenge of this tool'
-    const now = this.#options.wallSeconds()
-    if (!(Date.parse(expires) / 1_000 > now)) return 'this challenge has expired'
     const { type, from, to, value, validAfter, validBefore, nonce, signature } = payload
     const { keccak_256 } = await import('@noble/hashes/sha3.js')
     const bound = `0x${Buffer.from(keccak_256(Buffer.from(`${ours.id}${ours.realm}`))).toString('hex')}`
     if (type !== 'authorization' || nonce !== bound) return 'this credential is not bound to its challenge'
     const authorization = { from, to, value, validAfter, validBefore, nonce }
-    const paymentPayload = { x402Version: 2, accepted: this.#accepts(), payload: { signature, authorization } }
-    return { protocol: 'mpp', paymentPayload }
+    const claim = claimOf('mpp', signature, authorization)
+    return typeof claim === 'string' ? claim : { ...claim, until: Date.parse(expires) / 1_000 }
   }
 
   #challenge(ware: Ware, expires: string): Challenge {
@@ -210,6 +221,15 @@ export class Seller {
     // Other statuses than 200 come with the same shapes.
     return found !== undefined && ('isValid' in found || 'success' in found) ? found : undefined
   }
+}
+
+/** Only what EIP-3009 knows goes on: nothing beside it tells two payments apart. */
+function claimOf(protocol: Claim['protocol'], signature: unknown, said: unknown): Claim | string {
+  const { from, to, value, validAfter, validBefore, nonce } = isObject(said) ? said : {}
+  if (!/^0x[0-9a-f]{40}$/i.test(String(from)) || !/^0x[0-9a-f]{64}$/i.test(String(nonce)))
+    return 'this payment names no payer and nonce'
+  const authorization = { from: String(from), to, value, validAfter, validBefore, nonce: String(nonce) }
+  return { protocol, payload: { signature, authorization } }
 }
 
 function problem(status: number, code: string, detail: string): Bought {

@@ -18,7 +18,7 @@ import { BadInput, type Input } from '../own-tools/own-tool.ts'
 import { inputFault, type OwnTools } from '../own-tools/run.ts'
 import { microsOf } from '../payments/price.ts'
 import { refusal } from '../refusals.ts'
-import { dayLimits, type FoundCall } from '../views/reads/calls.ts'
+import { type AllowanceLeft, dayLimits, type FoundCall } from '../views/reads/calls.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { FoundListing } from '../views/reads/tools.ts'
 import { isOperator } from './delegated.ts'
@@ -199,6 +199,11 @@ export class Calls {
       const outcome = known ?? kept ?? unknownOutcome(facts.tool, found?.open === true)
       for (const give of all) give(found === undefined ? undefined : shown(outcome, found))
     })
+  }
+
+  /** What is left today to this identity, from this address; undefined: no answer came. */
+  allowance(identity: string, address: string, then: (left: AllowanceLeft | undefined) => void): void {
+    this.#withAllowance('', identity, this.#network(address), (found) => then(found?.allowance))
   }
 
   #withAllowance(call: string, reader: string, network: string, then: (found: FoundCall | undefined) => void): void {

@@ -115,7 +115,7 @@ export class Front {
     else this.#unsigned(command, door, respond)
   }
 
-  #quota(identity: string, address: string): ReadAnswer {
+  #quota(identity: string, address: string, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     const allowances = this.#options.throttle.allowances(identity, address)
     const { bytes } = allowances
     const daily =
@@ -128,7 +128,10 @@ export class Front {
             used_bytes: bytes.used,
             resets_at: this.#options.wallSeconds() + bytes.whole_in,
           }
-    return { ok: true, json: JSON.stringify({ quota: { ...daily, allowances } }) }
+    if (identity === '') return answer({ ok: true, json: JSON.stringify({ quota: { allowances } }) })
+    this.#options.calls.allowance(identity, address, (tools) =>
+      answer(tools && { ok: true, json: JSON.stringify({ quota: { ...daily, tools, allowances } }) }),
+    )
   }
 
   /** Asks the feed, then whoever may hold it in private. */
@@ -234,7 +237,8 @@ export class Front {
   }
 
   #answerRead(request: ReadRequest, door: Door, respond: Respond): void {
-    if (request.op === 'quota.get') return respond(readReply(this.#quota(request.reader, door.address)))
+    if (request.op === 'quota.get')
+      return this.#quota(request.reader, door.address, (answer) => respond(readReply(answer)))
     if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request, door), respond)
     this.read(request, (answer) => respond(readReply(answer)))
   }

@@ -30,7 +30,8 @@ const literals = (values: readonly string[], description: string) =>
 
 const text = (max: number, description: string) => Type.String({ maxLength: max, description })
 
-const AllowanceLeft = Type.Object(
+/** Of tools.call and quota.get. */
+export const ToolAllowance = Type.Object(
   {
     left: count('calls of somebody else’s tools that are left today'),
     of: count('calls that an identity has in a day'),
@@ -130,7 +131,7 @@ export const toolsCall: Operation = {
     ),
     price: Type.Optional(price('dollars: what was paid, or what the listing says; "0" = free')),
     paid_by: literals(['allowance', 'wallet', 'free'], 'wallet: the operator’s own calls'),
-    allowance: AllowanceLeft,
+    allowance: ToolAllowance,
     duration_ms: count('milliseconds'),
     receipt: CallReceipt,
   }),

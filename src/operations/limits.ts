@@ -1,5 +1,6 @@
 /** Limits as they stand for one caller. What they are for everybody is at /capabilities. */
 
+import { ToolAllowance } from './calls.ts'
 import type { Operation } from './operation.ts'
 import { Type } from './schema.ts'
 
@@ -23,7 +24,7 @@ export const quotaGet: Operation = {
   name: 'quota.get',
   group: 'limits',
   summary:
-    'What you have left: bytes, writes and rooms of your key when you sign, reads and unsigned commands of your address.',
+    'What you have left: bytes, writes, rooms and calls of tools when you sign, reads and unsigned commands of your address.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -39,6 +40,7 @@ export const quotaGet: Operation = {
       used_bytes: Type.Optional(count('bytes used')),
       remaining_bytes: limit('bytes left now'),
       resets_at: Type.Optional(count('when all of them are there again, Unix seconds')),
+      tools: Type.Optional(ToolAllowance),
       allowances: Type.Object({
         reads: Allowance,
         unsigned_commands: Allowance,

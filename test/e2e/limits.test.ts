@@ -14,6 +14,12 @@ type Quota = {
   readonly used_bytes?: number
   readonly remaining_bytes?: number
   readonly resets_at?: number
+  readonly tools?: {
+    readonly left: number
+    readonly of: number
+    readonly resets_at: number
+    readonly price_left: string
+  }
   readonly allowances: Readonly<Record<string, Allowance>>
 }
 
@@ -63,6 +69,9 @@ describe('a board with limits of its own', () => {
 
   test('quota.get shows what is left, and every write takes from it', async () => {
     const before = await quota(client, ben)
+    expect(before.tools).toMatchObject({ left: 20, of: 20, price_left: '0.05' })
+    expect(before.tools!.resets_at % 86_400).toBe(0)
+    expect(await quota(client)).not.toHaveProperty('tools')
     expect(before).toMatchObject({ identity: ben.id, used_bytes: 0, allowances: { writes: { limit: 5, used: 0 } } })
     const signed = client.sign(ben, { operation: 'post', text: 'counted' })
     const { command_sha256 } = (await client.send(signed.body)).data.receipt!

@@ -181,7 +181,7 @@ async function whoami(calls: Calls, calling: Calling): Promise<ToolResult> {
     return outcome?.ok === true ? outcome.data : undefined
   }
   const { identity } = ((await ask('identity.get')) ?? {}) as { identity?: { handle?: string } }
-  const { balance } = ((await ask('credit.balance')) ?? {}) as { balance?: unknown }
+  const balance = await ask('credit.balance')
   const { quota } = ((await ask('quota.get')) ?? {}) as { quota?: unknown }
   const data = {
     identity: caller.identity,

@@ -92,7 +92,11 @@ describe('a sign-in', () => {
       aud: `${board.address}/mcp`,
       iss: board.address,
     })
-    expect((await whoami(tokens.access_token)).result.structuredContent).toMatchObject({ identity: signer.id })
+    expect((await whoami(tokens.access_token)).result.structuredContent).toMatchObject({
+      identity: signer.id,
+      balance: { available: 0, held: 0 },
+      allowance: { tools: { left: 20, of: 20 } },
+    })
     const { data } = await client.command(signer, { operation: 'delegation.list' })
     expect((data as { delegations?: object[] }).delegations).toMatchObject([{ client_id: oauth.id, label: 'a test' }])
   })

@@ -1,55 +1,58 @@
 /**
- * The index of the directory: every listing, agent and tool of the board by its words. MiniSearch does the counting (BM25+ with
- * weights for fields); which words a text has is decided here.
+ * The index of the directory: every listing, agent and tool of the board by its words. Which words a text has is decided here;
+ * what they are worth is counted in postings.ts.
  *
- * About 12 KB a document, in memory of the thread that holds it, made again at its start. Above some 150,000 documents SQLite
- * would hold it better.
+ * A document has a number for ever and a slot until dropped ones are swept out. About 2 KB a document, in memory of the thread that
+ * holds it, made again at its start.
  */
-import MiniSearch from 'minisearch'
 import type { Doc, Indexed, Texts } from './doc.ts'
+import { Postings, rarity } from './postings.ts'
 import { floodMax } from './rank.ts'
 import { stem } from './stem.ts'
 
 export const match =
   'BM25 over name, category, tags, description and url; word stems; prefix on the last word; categories widened; OR'
 
-const fields = ['name', 'category', 'tags', 'description', 'url'] as const
+const fields = ['name', 'category', 'tags', 'description', 'url'] as const satisfies readonly (keyof Texts)[]
 export type FieldName = (typeof fields)[number]
-const boost = { name: 4, category: 3, tags: 2, description: 1, url: 1 }
+const weights = { fields: [4, 3, 2, 1, 1], prefix: 0.375, fuzzy: 0.45 } as const
+const categoryField = fields.indexOf('category')
 /** What a category that was only meant counts, beside one that was said. */
 const widenedWeight = 0.4
 /** d + tf (k + 1) / (tf + k) with d = 0.5, tf = 1: the length of such a field is its mean. */
 const bm25OfOne = 1.5
 /** Below so many matches words that are almost alike are tried too. */
 const fewMatches = 3
-const fuzziness = 0.2
+const fuzzy = { fuzziness: 0.2, fuzzyMax: 2 } as const
+const exact = { fuzziness: 0, fuzzyMax: 0 } as const
+/** Dropped documents are swept out when they are so many, and a fifth of those that stand. */
+const sweepMin = 1_000
 
-/** `found`: a word of the index, and the fields that it was found in. */
-export type Hit = {
-  readonly doc: Doc
-  readonly score: number
-  readonly found: Readonly<Record<string, readonly string[]>>
+/** Words of the index, and the fields that each was found in. */
+export type Where = ReadonlyMap<string, readonly FieldName[]>
+
+/** What a search matches: slots, ascending, and by slot what each is worth. Good until the index is searched or changed again. */
+export type Matches = {
+  readonly slots: Uint32Array
+  readonly scores: Float64Array
+  /** Where these slots match. */
+  readonly where: (slots: readonly number[]) => ReadonlyMap<number, Where>
 }
 
 /** Listings of one machine with one description. */
 type Flood = { size: number }
+type Category = { readonly name: string; size: number; worth: number }
 
 export class ToolIndex {
-  readonly #mini = new MiniSearch<Texts & { number: number }>({
-    fields: [...fields],
-    idField: 'number',
-    tokenize: tokens,
-    processTerm: stem,
-    searchOptions: { boost, combineWith: 'OR' },
-    logger: () => undefined,
-  })
-  readonly #docs = new Map<number, Doc>()
-  readonly #numbers = new Map<string, number>()
+  readonly #postings = new Postings(weights)
+  /** By slot; a ranking asks for thousands. */
+  #docs: (Doc | undefined)[] = []
+  #floodOf: (Flood | undefined)[] = []
+  #categoryOf: Category[] = []
+  readonly #slots = new Map<string, number>()
   readonly #subjects = new Map<string, Set<string>>()
-  readonly #categories = new Map<string, Set<number>>()
+  readonly #categories = new Map<string, Category>()
   readonly #floods = new Map<string, Flood>()
-  /** By the number of the document: a ranking asks for thousands. */
-  readonly #floodOf: (Flood | undefined)[] = []
   readonly #twins = new Map<string, number>()
   readonly counts: Record<'agent' | 'offering' | 'service' | 'site', number> = {
     agent: 0,
@@ -58,60 +61,83 @@ export class ToolIndex {
     site: 0,
   }
   #next = 1
+  #matched = new Uint32Array(0)
 
   get count(): number {
-    return this.#docs.size
+    return this.#postings.count
   }
 
   /** Puts a document there, in the place of the one with its id. `make` is given its number. */
   put(make: (number: number) => Indexed): void {
     const { doc, texts } = make(this.#next++)
     this.drop(doc.id)
-    this.#docs.set(doc.number, doc)
-    this.#numbers.set(doc.id, doc.number)
+    const slot = this.#postings.add(
+      fields.map((field) => {
+        const said = tokens(texts[field])
+        return { words: said.map(stem), length: new Set(said).size }
+      }),
+    )
+    this.#docs[slot] = doc
+    this.#slots.set(doc.id, slot)
     const ofSubject = this.#subjects.get(doc.subject) ?? new Set<string>()
     this.#subjects.set(doc.subject, ofSubject.add(doc.id))
-    this.#categories.set(doc.category, (this.#categories.get(doc.category) ?? new Set()).add(doc.number))
+    const category = this.#categories.get(doc.category) ?? { name: doc.category, size: 0, worth: 0 }
+    this.#categories.set(doc.category, category)
+    category.size++
+    this.#categoryOf[slot] = category
     if (doc.flood !== '') {
       const flood = this.#floods.get(doc.flood) ?? { size: 0 }
       flood.size++
       this.#floods.set(doc.flood, flood)
-      this.#floodOf[doc.number] = flood
-    }
+      this.#floodOf[slot] = flood
+    } else this.#floodOf[slot] = undefined
     count(this.#twins, doc.twin, 1)
     this.counts[doc.type]++
-    this.#mini.add({ number: doc.number, ...texts })
   }
 
   drop(id: string): void {
-    const number = this.#numbers.get(id)
-    if (number === undefined) return
-    const doc = this.#docs.get(number)!
-    this.#docs.delete(number)
-    this.#numbers.delete(id)
+    const slot = this.#slots.get(id)
+    if (slot === undefined) return
+    const doc = this.#docs[slot]!
+    this.#docs[slot] = undefined
+    this.#slots.delete(id)
     const ofSubject = this.#subjects.get(doc.subject)!
     ofSubject.delete(id)
     if (ofSubject.size === 0) this.#subjects.delete(doc.subject)
-    this.#categories.get(doc.category)!.delete(number)
-    const flood = this.#floodOf[number]
+    const category = this.#categoryOf[slot]!
+    if (--category.size === 0) this.#categories.delete(category.name)
+    const flood = this.#floodOf[slot]
     if (flood !== undefined && --flood.size === 0) this.#floods.delete(doc.flood)
-    delete this.#floodOf[number]
     count(this.#twins, doc.twin, -1)
     this.counts[doc.type]--
-    this.#mini.discard(number)
+    this.#postings.drop(slot)
+    this.#sweep()
   }
 
   find(id: string): Doc | undefined {
-    const number = this.#numbers.get(id)
-    return number === undefined ? undefined : this.#docs.get(number)
+    const slot = this.#slots.get(id)
+    return slot === undefined ? undefined : this.#docs[slot]
   }
 
-  at(number: number): Doc | undefined {
-    return this.#docs.get(number)
+  /** The document in a slot that was matched. */
+  at(slot: number): Doc {
+    return this.#docs[slot]!
   }
 
-  all(): IterableIterator<Doc> {
-    return this.#docs.values()
+  /** Slot of the document with this number; numbers ascend with slots. */
+  slotOf(number: number): number | undefined {
+    // Dropped documents have no number any more: those are stepped over.
+    let low = 0
+    let high = this.#docs.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      let at = middle
+      while (at < high && this.#docs[at] === undefined) at++
+      if (at < high && this.#docs[at]!.number < number) low = at + 1
+      else high = middle
+    }
+    while (low < this.#docs.length && this.#docs[low] === undefined) low++
+    return this.#docs[low]?.number === number ? low : undefined
   }
 
   /** Ids of the documents of a subject. */
@@ -119,8 +145,12 @@ export class ToolIndex {
     return [...(this.#subjects.get(subject) ?? [])]
   }
 
-  isFlood({ number }: Doc): boolean {
-    return (this.#floodOf[number]?.size ?? 0) > floodMax
+  isFlood({ flood }: Doc): boolean {
+    return flood !== '' && (this.#floods.get(flood)?.size ?? 0) > floodMax
+  }
+
+  isFloodAt(slot: number): boolean {
+    return (this.#floodOf[slot]?.size ?? 0) > floodMax
   }
 
   /** Other documents with the same address. */
@@ -128,44 +158,66 @@ export class ToolIndex {
     return twin === '' ? 0 : this.#twins.get(twin)! - 1
   }
 
-  /** What the words match, in no order. `categories`: looked for beside them, in categories alone. */
-  search(words: readonly string[], categories: readonly string[]): Hit[] {
-    const exact = this.#query(words, categories, false)
-    return exact.length < fewMatches ? this.#query(words, categories, true) : exact
+  /** Every document, all worth the same. */
+  all(): Matches {
+    const scores = new Float64Array(this.#postings.slots)
+    for (let slot = 0; slot < scores.length; slot++) if (!this.#postings.isDropped(slot)) scores[slot] = 1
+    return { slots: this.#collect(scores), scores, where: () => new Map() }
   }
 
-  #query(words: readonly string[], categories: readonly string[], isFuzzy: boolean): Hit[] {
-    const text = words.join(' ')
-    const said = {
-      combineWith: 'OR' as const,
-      queries: [text],
-      prefix: (_term: string, at: number, terms: string[]) => at === terms.length - 1,
-      ...(isFuzzy ? { fuzzy: fuzziness, maxFuzzy: 2 } : {}),
-    }
-    const matched = this.#mini.search(said)
-    const hits: Hit[] = new Array(matched.length)
-    for (const [at, { id, score, match }] of matched.entries())
-      hits[at] = { doc: this.#docs.get(id as number)!, score, found: match }
-    return categories.length === 0 ? hits : this.#widened(hits, categories)
+  /** What the words match. `categories`: looked for beside them, in categories alone. */
+  search(words: readonly string[], categories: readonly string[]): Matches {
+    const stems = tokens(words.join(' ')).map(stem)
+    const found = this.#query(stems, categories, exact)
+    return found.slots.length < fewMatches ? this.#query(stems, categories, fuzzy) : found
   }
 
-  /** The same with what is of a category that was meant: its worth is added, and it is told. */
-  #widened(said: readonly Hit[], categories: readonly string[]): Hit[] {
-    const hits = new Map<number, Hit>()
-    for (const hit of said) hits.set(hit.doc.number, hit)
-    for (const category of categories) {
-      const numbers = this.#categories.get(category)
-      if (numbers === undefined) continue
-      // BM25 of one word in a field of one word, as MiniSearch counts it.
-      const rarity = Math.log(1 + (this.count - numbers.size + 0.5) / (numbers.size + 0.5))
-      const worth = boost.category * widenedWeight * rarity * bm25OfOne
-      for (const number of numbers) {
-        const hit = hits.get(number)
-        const found = { ...hit?.found, [category]: [...(hit?.found[category] ?? []), 'category'] }
-        hits.set(number, { doc: this.#docs.get(number)!, score: (hit?.score ?? 0) + worth, found })
-      }
+  #query(words: readonly string[], categories: readonly string[], alike: typeof exact | typeof fuzzy): Matches {
+    const { scores, clauses } = this.#postings.scores({ words, ...alike })
+    const meant = categories.flatMap((name) => this.#categories.get(name) ?? [])
+    if (meant.length > 0) this.#widen(scores, meant)
+    const where = (slots: readonly number[]) => this.#where(this.#postings.found(clauses, slots), meant)
+    return { slots: this.#collect(scores), scores, where }
+  }
+
+  /** Adds the worth of what is of a category that was meant: BM25 of one word in a field of one word. */
+  #widen(scores: Float64Array, meant: readonly Category[]): void {
+    for (const category of meant)
+      category.worth = weights.fields[categoryField]! * widenedWeight * rarity(this.count, category.size) * bm25OfOne
+    for (let slot = 0; slot < this.#postings.slots; slot++)
+      if (!this.#postings.isDropped(slot)) scores[slot]! += this.#categoryOf[slot]!.worth
+    for (const category of meant) category.worth = 0
+  }
+
+  #where(found: Map<number, Map<string, number[]>>, meant: readonly Category[]): Map<number, Where> {
+    const named = new Map<number, Where>()
+    for (const [slot, words] of found) {
+      const names = new Map([...words].map(([word, at]) => [word, at.map((field) => fields[field]!)] as const))
+      const { name } = this.#categoryOf[slot]!
+      if (meant.some((category) => category.name === name)) names.set(name, [...(names.get(name) ?? []), 'category'])
+      named.set(slot, names)
     }
-    return [...hits.values()]
+    return named
+  }
+
+  /** Slots that are worth something. */
+  #collect(scores: Float64Array): Uint32Array {
+    const { slots } = this.#postings
+    if (this.#matched.length < slots) this.#matched = new Uint32Array(2 * slots)
+    let used = 0
+    for (let slot = 0; slot < slots; slot++) if (scores[slot]! > 0) this.#matched[used++] = slot
+    return this.#matched.subarray(0, used)
+  }
+
+  #sweep(): void {
+    const { dropped } = this.#postings
+    if (dropped < sweepMin || dropped * 5 < this.count) return
+    const to = this.#postings.sweep()
+    const stays = (_each: unknown, slot: number) => to[slot] !== -1
+    this.#docs = this.#docs.filter(stays)
+    this.#floodOf = this.#floodOf.filter(stays)
+    this.#categoryOf = this.#categoryOf.filter(stays)
+    for (const [id, slot] of this.#slots) this.#slots.set(id, to[slot]!)
   }
 }
 

@@ -122,14 +122,18 @@ export function isStale(source: DoorSource, checkedAt: number, now: number): boo
   return now - checkedAt > staleSeconds(source)
 }
 
+/** No door term is above it. */
+export const doorMax = 0.1
+
 export function doorTerm(source: DoorSource, checkedAt: number, now: number): number {
-  return 0.1 * (sourceWeights[source] - (isStale(source, checkedAt, now) ? staleWeight : 0))
+  return doorMax * (sourceWeights[source] - (isStale(source, checkedAt, now) ? staleWeight : 0))
 }
 
 /** Listings of one machine with one description: more are a flood, and each of them is lowered as spam. */
 export const floodMax = 50
 
-const penalties = { avoid: 0.25, spam: 0.25, down: 0.15 } as const
+export const spamPenalty = 0.25
+const penalties = { avoid: 0.25, spam: spamPenalty, down: 0.15 } as const
 
 export function penaltyOf({ verdict, state, isSpam }: Pick<Ranked, 'verdict' | 'state' | 'isSpam'>): number {
   if (verdict === 'avoid') return penalties.avoid

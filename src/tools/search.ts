@@ -11,13 +11,14 @@
 import { createHash } from 'node:crypto'
 import type { CursorSealer } from '../format/cursor.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { Best } from './best.ts'
 import type { Doc } from './doc.ts'
-import type { Hit, ToolIndex } from './index.ts'
+import type { Matches, ToolIndex, Where } from './index.ts'
 import { type Quality, qualityIn, type Sources } from './known.ts'
 import { networkName } from './networks.ts'
 import { type Filters, type Parsed, parseQuery } from './parse.ts'
 import { billionthsOf } from './prices.ts'
-import { comparePlaces, doorTerm, keyOf, type Place, scoreOf } from './rank.ts'
+import { comparePlaces, doorMax, doorTerm, keyOf, type Place, qualityWeight, scoreOf, spamPenalty } from './rank.ts'
 
 export type ToolAsk = {
   readonly text: string
@@ -26,7 +27,13 @@ export type ToolAsk = {
   readonly limit: number
 }
 
-export type Found = Hit & { readonly place: Place; readonly quality: Quality; readonly shownScore: number }
+export type Found = {
+  readonly doc: Doc
+  readonly where: Where
+  readonly place: Place
+  readonly quality: Quality
+  readonly shownScore: number
+}
 
 export type Page = {
   readonly parsed: Parsed
@@ -48,19 +55,27 @@ type Mark = {
 
 type Kept = {
   readonly hash: string
-  readonly numbers: Uint32Array
+  readonly numbers: Float64Array
   readonly scores: Float64Array
   /** Nothing stands behind the last of them. */
   readonly isAll: boolean
 }
 
-type Sorted = { readonly found: Found[]; readonly isAll: boolean }
-type Part = { readonly found: readonly Found[]; readonly more: boolean; readonly list: number; readonly offset: number }
+/** A document in its place; where it matches is asked only for those that are shown. */
+type Standing = Place & { readonly slot: number; readonly doc: Doc; readonly quality: Quality }
+type Scored = { readonly at: Standing; readonly shownScore: number }
+type Sorted = { readonly standings: Standing[]; readonly isAll: boolean }
+type Part = {
+  readonly found: readonly Scored[]
+  readonly more: boolean
+  readonly list: number
+  readonly offset: number
+}
 
 const cursorName = 'tools.search'
 /** Results of one list that are put in order at once; who walks on has the next ones ordered then. */
 const listMax = 1_000
-/** Results that kept lists may have in all: 12 bytes each. */
+/** Results that kept lists may have in all: 16 bytes each. */
 const keptMax = 400_000
 
 export const staleCursor = refusal(
@@ -91,98 +106,106 @@ export class ToolSearch {
     const hash = hashOf(parsed)
     const mark = ask.cursor === '' ? undefined : this.#open(ask.cursor)
     if (ask.cursor !== '' && mark?.h !== hash) return staleCursor
-    const hits = this.#hits(parsed)
-    const best = mark?.b ?? hits.reduce((most, { score }) => Math.max(most, score), 0)
+    const matches = this.#matches(parsed)
+    const best = mark?.b ?? bestOf(matches)
     const { found, more, list, offset } =
       mark === undefined
-        ? this.#first(parsed, hits, best, hash, ask.limit, now)
-        : this.#next(parsed, hits, mark, ask.limit, now)
+        ? this.#first(parsed, matches, best, hash, ask.limit, now)
+        : this.#next(parsed, matches, mark, ask.limit, now)
     const last = found.at(-1)
     const nextCursor = more && last !== undefined ? this.#seal({ hash, list, offset, best, last, before: mark }) : ''
-    return { parsed, matched: hits.length, results: found, nextCursor }
+    const where = matches.where(found.map(({ at }) => at.slot))
+    const results = found.map(({ at, shownScore }) => {
+      const { slot, doc, quality, ...place } = at
+      return { doc, where: where.get(slot) ?? nowhere, place, quality, shownScore }
+    })
+    return { parsed, matched: matches.slots.length, results, nextCursor }
   }
 
-  #first(parsed: Parsed, hits: readonly Hit[], best: number, hash: string, limit: number, now: number): Part {
-    const ranked = this.#ranked(parsed, hits, best, now)
+  #first(parsed: Parsed, matches: Matches, best: number, hash: string, limit: number, now: number): Part {
+    const ranked = this.#ranked(parsed, matches, best, now)
     return this.#part(parsed, ranked, hash, limit, { s: Number.POSITIVE_INFINITY, g: Number.POSITIVE_INFINITY })
   }
 
-  #next(parsed: Parsed, hits: readonly Hit[], mark: Mark, limit: number, now: number): Part {
+  #next(parsed: Parsed, matches: Matches, mark: Mark, limit: number, now: number): Part {
     const kept = this.#kept.get(mark.l)
-    if (kept?.hash === mark.h && mark.o < kept.numbers.length) return this.#ofKept(parsed, hits, kept, mark, limit, now)
+    if (kept?.hash === mark.h && mark.o < kept.numbers.length)
+      return this.#ofKept(parsed, matches, kept, mark, limit, now)
     const [group, key, r, price, id] = mark.p
     const from: Place = { group, key, r, price: price ?? Number.POSITIVE_INFINITY, id }
-    return this.#part(parsed, this.#ranked(parsed, hits, mark.b, now, from), mark.h, limit, mark)
+    return this.#part(parsed, this.#ranked(parsed, matches, mark.b, now, from), mark.h, limit, mark)
   }
 
   /** The first results of what is ranked; the list is kept for those that follow. */
-  #part(parsed: Parsed, { found, isAll }: Sorted, hash: string, limit: number, before: Pick<Mark, 's' | 'g'>): Part {
-    scored(found, parsed.filters.door !== '', before.s, before.g)
-    const more = found.length > limit || !isAll
-    const list = more ? this.#keep(hash, found, isAll) : 0
-    return { found: found.slice(0, limit), more, list, offset: limit }
+  #part(
+    parsed: Parsed,
+    { standings, isAll }: Sorted,
+    hash: string,
+    limit: number,
+    before: Pick<Mark, 's' | 'g'>,
+  ): Part {
+    const all = scored(standings, parsed.filters.door !== '', before.s, before.g)
+    const more = all.length > limit || !isAll
+    const list = more ? this.#keep(hash, all, isAll) : 0
+    return { found: all.slice(0, limit), more, list, offset: limit }
   }
 
-  #ofKept(parsed: Parsed, hits: readonly Hit[], kept: Kept, mark: Mark, limit: number, now: number): Part {
-    const byNumber = new Map(hits.map((hit) => [hit.doc.number, hit]))
-    const found: Found[] = []
+  #ofKept(parsed: Parsed, matches: Matches, kept: Kept, mark: Mark, limit: number, now: number): Part {
+    const found: Scored[] = []
     let offset = mark.o
     for (; offset < kept.numbers.length && found.length < limit; offset++) {
-      const hit = byNumber.get(kept.numbers[offset]!)
-      if (hit === undefined) continue
-      found.push({ ...this.#rank(parsed, hit, mark.b, now), shownScore: kept.scores[offset]! })
+      const slot = this.#index.slotOf(kept.numbers[offset]!)
+      if (slot === undefined || !has(matches.slots, slot)) continue
+      const at = this.#standing(parsed, slot, matches.scores[slot]!, mark.b, now)
+      found.push({ at, shownScore: kept.scores[offset]! })
     }
     return { found, more: offset < kept.numbers.length || !kept.isAll, list: mark.l, offset }
   }
 
   /** What matches text and filters. Without any of them: the tools of this board. */
-  #hits(parsed: Parsed): Hit[] {
+  #matches(parsed: Parsed): Matches {
     const { words, filters, expanded } = parsed
-    const accepts = filterOf(filters)
-    const isEmpty = words.length === 0 && accepts === undefined
-    const everything = (): Hit[] => [...this.#index.all()].map((doc) => ({ doc, score: 1, found: {} }))
+    const accepts = filterOf(filters) ?? (words.length === 0 ? ({ isOwn }: Doc) => isOwn : undefined)
     const categories = [...new Set(Object.values(expanded).flat())]
-    const hits = words.length === 0 ? everything() : this.#index.search(words, categories)
-    if (isEmpty) return hits.filter(({ doc }) => doc.isOwn)
-    return accepts === undefined ? hits : hits.filter(({ doc }) => accepts(doc))
+    const matches = words.length === 0 ? this.#index.all() : this.#index.search(words, categories)
+    if (accepts === undefined) return matches
+    return { ...matches, slots: matches.slots.filter((slot) => accepts(this.#index.at(slot))) }
   }
 
   /** The best `listMax` of them in their order; `from`: of those that stand behind this place. */
-  #ranked(parsed: Parsed, hits: readonly Hit[], best: number, now: number, from?: Place): Sorted {
-    const places: Place[] = []
-    const qualities: Quality[] = []
-    const behind: Hit[] = []
-    for (const hit of hits) {
-      const quality = qualityIn(this.#sources, hit.doc, now)
-      const place = this.#place(parsed, hit, quality, best, now)
-      if (from !== undefined && comparePlaces(place, from) <= 0) continue
-      places.push(place)
-      qualities.push(quality)
-      behind.push(hit)
+  #ranked(parsed: Parsed, { slots, scores }: Matches, best: number, now: number, from?: Place): Sorted {
+    const chosen = new Best<Standing>(listMax, comparePlaces)
+    // What is known of a document beside its words is looked up only where that could bring it among the best.
+    const mostAdded = qualityWeight + (parsed.filters.door === '' ? 0 : doorMax)
+    for (const slot of slots) {
+      const score = scores[slot]!
+      const { worst } = chosen
+      const least = worst === undefined || worst.group > 0 ? Number.NEGATIVE_INFINITY : worst.key
+      const most = relevance(score, best) + mostAdded - (this.#index.isFloodAt(slot) ? spamPenalty : 0)
+      const standing = most < least ? undefined : this.#standing(parsed, slot, score, best, now)
+      if (standing === undefined) chosen.pass()
+      else if (from === undefined || comparePlaces(standing, from) > 0) chosen.add(standing)
     }
-    const order = bestOf(places)
-    const found = order.map((at) => ({ ...behind[at]!, place: places[at]!, quality: qualities[at]!, shownScore: 0 }))
-    return { found, isAll: order.length === places.length }
+    return { standings: chosen.inOrder(), isAll: !chosen.isOver }
   }
 
-  #rank(parsed: Parsed, hit: Hit, best: number, now: number): Found {
-    const quality = qualityIn(this.#sources, hit.doc, now)
-    return { ...hit, place: this.#place(parsed, hit, quality, best, now), quality, shownScore: 0 }
-  }
-
-  #place(parsed: Parsed, { doc, score }: Hit, { verdict, state, q }: Quality, best: number, now: number): Place {
-    const r = Math.min(1, best === 0 ? 1 : score / best)
+  #standing(parsed: Parsed, slot: number, score: number, best: number, now: number): Standing {
+    const doc = this.#index.at(slot)
+    const quality = qualityIn(this.#sources, doc, now)
+    const { verdict, state, q } = quality
+    const r = relevance(score, best)
     const d = doorOf(doc, parsed.filters.door, now)
-    const key = keyOf({ r, q, verdict, state, isSpam: this.#index.isFlood(doc), d })
-    return { group: parsed.isSignUp && doc.isOwn ? 1 : 0, key, r, price: doc.billionths, id: doc.id }
+    const key = keyOf({ r, q, verdict, state, isSpam: this.#index.isFloodAt(slot), d })
+    const group = parsed.isSignUp && doc.isOwn ? 1 : 0
+    return { group, key, r, price: doc.billionths, id: doc.id, slot, doc, quality }
   }
 
-  #keep(hash: string, all: readonly Found[], isAll: boolean): number {
+  #keep(hash: string, all: readonly Scored[], isAll: boolean): number {
     const number = ++this.#lists
     const kept: Kept = {
       hash,
       isAll,
-      numbers: Uint32Array.from(all, ({ doc }) => doc.number),
+      numbers: Float64Array.from(all, ({ at }) => at.doc.number),
       scores: Float64Array.from(all, ({ shownScore }) => shownScore),
     }
     this.#kept.set(number, kept)
@@ -200,11 +223,11 @@ export class ToolSearch {
     list: number
     offset: number
     best: number
-    last: Found
+    last: Scored
     before: Mark | undefined
   }): string {
     const { hash, list, offset, best, last, before } = at
-    const { group, key, r, price, id } = last.place
+    const { group, key, r, price, id } = last.at
     const mark: Mark = {
       h: hash,
       l: list,
@@ -222,27 +245,38 @@ export class ToolSearch {
   }
 }
 
-/** Positions of the best `listMax` places in their order: of a hundred thousand only these are sorted. */
-function bestOf(places: readonly Place[]): number[] {
-  const order = (at: readonly number[]) => [...at].sort((a, b) => comparePlaces(places[a]!, places[b]!))
-  if (places.length <= listMax) return order(places.map((_, at) => at))
-  // Group 1 stands behind all of group 0, whose keys are at most 1.2.
-  const keys = Float64Array.from(places, ({ group, key }) => key - 4 * group)
-  const least = Float64Array.from(keys).sort()[keys.length - listMax]!
-  const chosen: number[] = []
-  for (const [at, key] of keys.entries()) if (key >= least) chosen.push(at)
-  return order(chosen).slice(0, listMax)
+const nowhere: Where = new Map()
+
+function bestOf({ slots, scores }: Matches): number {
+  let best = 0
+  for (const slot of slots) best = Math.max(best, scores[slot]!)
+  return best
+}
+
+function relevance(score: number, best: number): number {
+  return Math.min(1, best === 0 ? 1 : score / best)
+}
+
+/** Whether it is one of these, which ascend. */
+function has(slots: Uint32Array, slot: number): boolean {
+  let low = 0
+  let high = slots.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (slots[middle]! < slot) low = middle + 1
+    else high = middle
+  }
+  return slots[low] === slot
 }
 
 /** Gives each result its score: what its key comes to, and never more than the one before it shows. */
-function scored(all: Found[], hasDoor: boolean, before: number, lastOfFirstGroup: number): void {
+function scored(standings: readonly Standing[], hasDoor: boolean, before: number, lastOfFirstGroup: number): Scored[] {
   let ceiling = before
-  for (const [at, each] of all.entries()) {
-    const limit = each.place.group === 0 ? ceiling : Math.min(ceiling, lastOfFirstGroup)
-    const shownScore = Math.min(limit, scoreOf(each.place.key, hasDoor))
-    all[at] = { ...each, shownScore }
-    ceiling = shownScore
-  }
+  return standings.map((at) => {
+    const limit = at.group === 0 ? ceiling : Math.min(ceiling, lastOfFirstGroup)
+    ceiling = Math.min(limit, scoreOf(at.key, hasDoor))
+    return { at, shownScore: ceiling }
+  })
 }
 
 function doorOf({ doors }: Doc, wanted: string, now: number): number {

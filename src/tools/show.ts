@@ -1,7 +1,7 @@
 /** Results as they are shown: every text of a stranger cut and marked, and a sentence that says why a result stands where it does. */
 import { sizes } from '../limits.ts'
 import type { Doc } from './doc.ts'
-import { type FieldName, type Hit, match, type ToolIndex, tokens } from './index.ts'
+import { type FieldName, match, type ToolIndex, tokens, type Where } from './index.ts'
 import { labText, type Quality } from './known.ts'
 import type { Parsed } from './parse.ts'
 import { reviewsPath, toolPath } from './path.ts'
@@ -88,7 +88,7 @@ function whyOf(showing: Showing, found: Found, { words: said, filters }: Parsed,
   const { verdict, lab, reviews } = quality
   const isSpam = showing.index.isFlood(doc)
   const parts = [
-    matchText(found, said),
+    matchText(found.where, said),
     doc.price === '' ? 'price unknown' : doc.price === '0' ? 'free' : `price $${doc.price} known`,
     doorText(doc, filters.door, now),
     labText(lab),
@@ -105,8 +105,8 @@ function whyOf(showing: Showing, found: Found, { words: said, filters }: Parsed,
 const fieldOrder: readonly FieldName[] = ['name', 'category', 'tags', 'description', 'url']
 
 /** `matched weather in name and category, forecast in description`. */
-function matchText({ found }: Hit, said: readonly string[]): string {
-  const terms = Object.entries(found)
+function matchText(where: Where, said: readonly string[]): string {
+  const terms = [...where]
   if (terms.length === 0) return 'passes the filters'
   // The index knows stems; whoever asked is shown his own words.
   const asSaid = new Map(said.flatMap((word) => tokens(word).map((token) => [stem(token), token] as const)))

@@ -241,6 +241,24 @@ describe('the pages of a walk', () => {
     expect([...idsOf(begun), ...idsOf(rest)]).toEqual(whole)
   })
 
+  test('go on when so many were said anew that dropped ones are swept out', () => {
+    const index = new ToolIndex()
+    const many = (from: number, to: number) => {
+      for (let n = from; n < to; n++) put(index, row(`t-${n}`, { name: `weather ${'x'.repeat(n % 7)}` }))
+    }
+    many(0, 1_300)
+    const search = searchIn(index)
+    const whole = idsOf(pageOf(search, 'weather', { limit: 300 }))
+    const begun = pageOf(search, 'weather', { limit: 100 })
+    const said = new Set(idsOf(pageOf(search, 'weather', { limit: 200 })))
+    for (let n = 0; n < 1_300; n++) if (!said.has(`t-${n}`)) many(n, n + 1)
+    expect(index.count).toBe(1_300)
+    const rest = pageOf(search, 'weather', { limit: 100, cursor: begun.nextCursor })
+    expect([...idsOf(begun), ...idsOf(rest)]).toEqual(whole.slice(0, 200))
+    expect(pageOf(search, 'weather').matched).toBe(1_300)
+    expect(idsOf(pageOf(search, 'weather', { limit: 300 }))).toEqual(whole)
+  })
+
   test('leave out what was withdrawn meanwhile', () => {
     const index = new ToolIndex()
     for (let n = 0; n < 20; n++) put(index, row(`t-${n}`, { name: 'weather' }))

@@ -58,10 +58,10 @@ export class OauthRecords implements Part {
     return found !== undefined && now < found.expires ? found : undefined
   }
 
-  /** Clients known now, expired ones not yet forgotten included. */
-  get clients(): number {
+  /** Clients that are known now. */
+  clients(now: number): number {
     let count = 0
-    for (const key of this.#records.keys()) if (key.startsWith('Client:')) count++
+    for (const [key, { expires }] of this.#records) if (now < expires && key.startsWith('Client:')) count++
     return count
   }
 

@@ -138,6 +138,14 @@ export class McpEvents {
     return {}
   }
 
+  /** A sign-in was ended by its client, or because one of its tokens was used twice: its subscriptions go with it. */
+  async signedOut(identity: string, delegation: string): Promise<void> {
+    const { desk } = this.#options
+    const own = answered(await desk.of(identity)).filter((each) => each.delegation === delegation)
+    for (const { hook, epoch } of own) answered(await desk.say('hook.end', identity, { hook, epoch }))
+    if (own.length > 0) await desk.changed(identity)
+  }
+
   #callerOf(caller: Caller): NonNullable<Caller> {
     if (caller === undefined)
       throw new McpEventError('forbidden', { reason: 'sign in first: subscriptions belong to an identity' })

@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import type { BoardDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { Front } from '../command/front.ts'
-import { Limiter } from '../command/limiter.ts'
+import { Limiter, networkOf } from '../command/limiter.ts'
 import type { News } from '../command/news.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Throttle } from '../command/throttle.ts'
 import type { Config } from '../config.ts'
 import type { Authenticate } from '../mcp/caller.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
-import type { Oauth } from '../oauth/oauth.ts'
+import type { Oauth, OauthOptions } from '../oauth/oauth.ts'
 import { SignInKeys } from '../oauth/sign-in-keys.ts'
 import { log } from '../observe.ts'
 import type { Described } from '../views/capabilities.ts'
@@ -33,7 +33,7 @@ export type McpDoorsOptions = {
   /** A secret of this board. */
   readonly secret: Buffer
   readonly addressOf: (exchange: Exchange) => string
-  readonly events: EventsHandlers
+  readonly events: EventsHandlers & Pick<OauthOptions, 'signedOut'>
 }
 
 type Doors = {
@@ -44,8 +44,9 @@ type Doors = {
 /** How soon the key of a sign-in that ended by time is erased. */
 const eraseEveryMs = 30_000
 
-/** Metadata of clients that this board fetches in a minute. */
+/** Metadata of clients that this board fetches in a minute: in all, and for one network. */
 const fetchesPerMinute = 60
+const fetchesOfOnePerMinute = 10
 
 export function mcpDoors(options: McpDoorsOptions): Doors {
   const { config, directory, described, front, news, secret } = options
@@ -55,7 +56,8 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
   erase()
   news.delegates.onEnd(erase)
   setInterval(erase, eraseEveryMs).unref()
-  const fetches = new Limiter({ perSecond: fetchesPerMinute / 60, burst: fetchesPerMinute }, monotonicMs)
+  const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, monotonicMs)
+  const [fetches, fetchesOfOne] = [perMinute(fetchesPerMinute), perMinute(fetchesOfOnePerMinute)]
   const common = { ...options, address, release, serviceId, wallSeconds, fault: logFault }
   const oauth = once(async (): Promise<Oauth> => {
     const [{ Oauth }, { createOutgoing }] = await Promise.all([
@@ -68,9 +70,11 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       boardIdentity: directory.identity.id,
       tokenKeyFile: join(directory.path, 'keys', 'oauth.key'),
       keys,
+      signedOut: (identity, delegation) => options.events.signedOut(identity, delegation),
       cookieSecret: createHmac('sha256', secret).update('broadside-oauth-cookies-v1').digest('base64url'),
       outgoing: createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` }),
-      mayFetch: () => fetches.take('') === 0,
+      mayFetch: (client) =>
+        (client === undefined || fetchesOfOne.take(networkOf(client)) === 0) && fetches.take('') === 0,
     })
   })
   const mcp = once(async (): Promise<Mcp> => {

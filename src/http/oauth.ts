@@ -31,6 +31,9 @@ const bodyBytesMax = 64 * 1024
 /** Paths of the authorization server's own description; clients try one, then the other. */
 const described = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration']
 
+/** The library knows each of its paths by several spellings, and what is limited here must have one. */
+const spelled = /^\/oauth\/(authorize|token|register|revoke|jwks|(authorize|interaction)\/[\w-]{1,64})$/
+
 export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, RouteHandler>> {
   const { address, throttle, addressOf } = options
   const perHour = rates.client_registrations_per_address_per_hour
@@ -55,6 +58,8 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
   const served: RouteHandler = (exchange) => {
     const client = addressOf(exchange)
     if (exchange.path === '/oauth/sign-in-page.js') return script(options, exchange)
+    if (!spelled.test(exchange.path) && !described.includes(exchange.path))
+      return refuse(exchange, 404, `there is nothing at ${exchange.path}: see ${described[0]}`)
     const wait = throttle.reads(client)
     if (wait > 0) return refuse(exchange, 429, `too many requests from this address: wait ${wait} s`, wait)
     const isRegistration = exchange.path === '/oauth/register' && exchange.method === 'POST'

@@ -38,7 +38,9 @@ export type OauthOptions = RecordsOptions &
     readonly keys: SignInKeys
     readonly cookieSecret: string
     readonly outgoing: Pick<Outgoing, 'request'>
-    readonly mayFetch: () => boolean
+    /** Ends what was subscribed to by a sign-in. */
+    readonly signedOut: (identity: string, delegation: string) => Promise<void>
+    readonly mayFetch: (address: string | undefined) => boolean
     readonly fault: (error: unknown) => void
   }
 
@@ -142,7 +144,11 @@ export class Oauth {
   async #forget(grantId: string): Promise<void> {
     const found = await this.#records.find('SignIn', grantId)
     if (found === undefined) return
-    this.#keys.erase(String(found.delegation))
+    const delegation = String(found.delegation)
+    this.#keys.erase(delegation)
+    const { news, signedOut } = this.#options
+    const identity = news.delegates.find(delegation)?.identity
+    if (identity !== undefined) await signedOut(identity, delegation)
     await this.#records.drop('SignIn', grantId)
   }
 

@@ -17,8 +17,8 @@ export type ProviderOptions = {
   readonly cookieSecret: string
   readonly records: Records
   readonly outgoing: Pick<Outgoing, 'request'>
-  /** May one more client's metadata be fetched now? */
-  readonly mayFetch: () => boolean
+  /** May one more client's metadata be fetched now? `address`: of who asks, where it is not an answer to a page of ours. */
+  readonly mayFetch: (address: string | undefined) => boolean
   /** The sign-in behind a grant; undefined: it is over. */
   readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
   /** A grant was revoked: logged out, or a token used twice. */
@@ -127,7 +127,7 @@ export function createProvider(options: ProviderOptions): Provider {
       clientIdMetadataDocument: {
         enabled: true,
         ack: 'draft-02',
-        allowFetch: () => Promise.resolve(options.mayFetch()),
+        allowFetch: (ctx: { ip: string } | undefined) => Promise.resolve(options.mayFetch(ctx?.ip)),
       },
       resourceIndicators: {
         enabled: true,

@@ -8,6 +8,7 @@ import { person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'
 import { type Arrived, status } from '../support/hook-target.ts'
 import { HookedBoard } from '../support/hooked-board.ts'
+import { OauthClient } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
 
@@ -291,6 +292,24 @@ test('what cannot be had is refused by name, with what would be right', async ()
   ])
   // A refresh needs no further place.
   await subscribed('/full-0', {}, third)
+})
+
+test('what was subscribed to by a sign-in ends when its client logs out', async () => {
+  const owner = person('who logs out')
+  const program = new OauthClient(house.board.address)
+  const { access_token, refresh_token } = await program.signedIn(owner)
+  tokens.set(owner, access_token)
+  await subscribed('/logged-out', {}, owner)
+  await house.made(owner, '/stays')
+  await program.form('/oauth/revoke', { token: refresh_token, client_id: program.id })
+  await vi.waitFor(async () => expect((await call('events/subscribe', wish('/logged-out'), owner)).http).toBe(401))
+  await vi.waitFor(async () => {
+    await house.post(other, { room: 'lobby', text: 'any' })
+    const before = house.target.at('/logged-out').length
+    await house.post(other, { room: 'lobby', text: 'last' })
+    await house.target.until(() => texts(house.target.at('/stays')).at(-1) === 'last')
+    expect(house.target.at('/logged-out')).toHaveLength(before)
+  })
 })
 
 test('what a sign-in or another delegate subscribed to ends with the delegation, and what its identity did itself goes on', async () => {

@@ -63,6 +63,29 @@ describe('what a client reads first', () => {
   })
 })
 
+test('a registration has one address: no other spelling of it goes past its rate', async () => {
+  const strict = await startBoard({
+    directory: boardDirectory(),
+    env: { BROADSIDE_LIMITS: 'on', LIMITS: '{"client_registrations_per_address_per_hour":1}' },
+  })
+  expect((await new OauthClient(strict.address).register()).status).toBe(201)
+  expect((await new OauthClient(strict.address).register()).status).toBe(429)
+  const { request } = await import('node:http')
+  for (const path of ['/oauth/register/', '/oauth/Register', '/oauth/x/../register', '/oauth/authorize/../register']) {
+    const status = await new Promise((resolve, reject) => {
+      const headers = { 'content-type': 'application/json' }
+      // By hand: fetch would make one spelling of them.
+      const sent = request({ host: '127.0.0.1', port: strict.port, method: 'POST', path, headers }, (answer) => {
+        answer.resume()
+        resolve(answer.statusCode)
+      })
+      sent.on('error', reject).end(JSON.stringify({ redirect_uris: [redirectUri], application_type: 'native' }))
+    })
+    expect(status, path).toBe(404)
+  }
+  await strict.kill()
+})
+
 describe('a sign-in', () => {
   test('is one signature over the bytes of a delegation.create that name the client, its host and what it may do', async () => {
     const oauth = await client1()

@@ -43,6 +43,7 @@ async function authorize(
     tokenKeyFile: join(folder, 'oauth.key'),
     cookieSecret: 'secret',
     mayFetch: () => mayFetch,
+    signedOut: () => Promise.resolve(),
     fault: (error) => {
       throw error
     },

@@ -22,5 +22,6 @@ export function describe(
     blobBytesPerIdentity: config.blobBytesPerIdentity,
     proofBits: config.proofBits,
     createdAt: directory.facts.created_at,
+    ...(config.sale === undefined ? {} : { sold: config.sale }),
   }
 }

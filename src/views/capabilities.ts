@@ -10,6 +10,7 @@ import { operations } from '../operations/index.ts'
 import { commonRefusals, isSigned, type Operation, signedRefusals, writeRefusals } from '../operations/operation.ts'
 import { statusOf } from '../refusals.ts'
 import { titleOf } from './openapi/command-shapes.ts'
+import type { Sold } from './openapi/pay-paths.ts'
 import { plainSchema } from './plain-schema.ts'
 import { signingExamples } from './signing-examples.ts'
 
@@ -27,6 +28,8 @@ export type Described = {
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
   readonly createdAt: number
+  /** The board sells its own tools, so. */
+  readonly sold?: Sold
 }
 
 export function capabilities(board: Described) {

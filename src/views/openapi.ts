@@ -6,6 +6,7 @@ import type { Described } from './capabilities.ts'
 import { boardPaths } from './openapi/board-paths.ts'
 import { commandPath } from './openapi/command-path.ts'
 import { doorPaths } from './openapi/door-paths.ts'
+import { payPaths } from './openapi/pay-paths.ts'
 import { readPaths } from './openapi/read-paths.ts'
 import { responses } from './openapi/responses.ts'
 import { type Json, Shapes } from './plain-schema.ts'
@@ -36,13 +37,14 @@ export const tags: Readonly<Record<string, string>> = {
   board: 'What this board is and how it is.',
 }
 
-export function openapi(board: Pick<Described, 'address' | 'serviceId'>): Json {
+export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold'>): Json {
   const shapes = new Shapes('#/components/schemas/')
   const paths = {
     '/v1/command': commandPath(board.serviceId, shapes),
     ...readPaths(shapes),
     ...boardPaths(shapes),
     ...doorPaths(shapes),
+    ...(board.sold === undefined ? {} : payPaths(board.sold)),
   }
   const shared = responses(shapes)
   return {

@@ -2,7 +2,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import spectralCore from '@stoplight/spectral-core'
 import spectralRulesets from '@stoplight/spectral-rulesets'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { type Command, checkOperation } from '../../../src/command/check.ts'
 import { decodeBytes32, decodeBytes64 } from '../../../src/format/encoding.ts'
 import { signingBytes } from '../../../src/format/signing.ts'
@@ -14,18 +14,24 @@ import { openapi } from '../../../src/views/openapi.ts'
 import type { Json } from '../../../src/views/plain-schema.ts'
 import { document, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
 
+// The rules of others are many: on a busy machine they take their time.
+vi.setConfig({ testTimeout: 60_000 })
+
 type Path = Readonly<
   Record<string, { readonly operationId: string; readonly responses: Json; readonly parameters?: readonly Json[] }>
 >
 const paths = document.paths as Readonly<Record<string, Path>>
 const responses = (document.components as { readonly responses: Readonly<Record<string, Json>> }).responses
 
+/** Of a board that sells its tools: its description has all that another's has. */
+const sold = { micros: 1_000, network: 'eip155:8453' }
+
 /** On the address that a board has by default, and on one that a public board has. */
 const addresses = ['http://127.0.0.1:8787', 'https://board.example.net']
 
 test.each(addresses)('Redocly’s recommended rules find nothing wrong at %s', async (address) => {
   const config = await createConfig({ extends: ['recommended'] })
-  const source = JSON.stringify(openapi({ address, serviceId }))
+  const source = JSON.stringify(openapi({ address, serviceId, sold }))
   const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
   // One path takes every command, so the shapes of single ones are reached by x-operations, which Redocly does not follow.
   const byExtension = /^Component: "\w+(Request|Result)" is never used\.$/
@@ -38,7 +44,7 @@ test.each(addresses)('Redocly’s recommended rules find nothing wrong at %s', a
 test.each(addresses)('Spectral’s OpenAPI rules find nothing wrong at %s', async (address) => {
   const spectral = new spectralCore.Spectral()
   spectral.setRuleset({ extends: [spectralRulesets.oas as never] })
-  const problems = await spectral.run(JSON.stringify(openapi({ address, serviceId })))
+  const problems = await spectral.run(JSON.stringify(openapi({ address, serviceId, sold })))
   expect(problems.map(({ code, message, path }) => ({ code, message, path: path.join('/') }))).toEqual([])
 })
 
@@ -103,6 +109,15 @@ test('every documented endpoint is there, each with one method and a name of its
   `)
   const ids = Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId))
   expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('where the tools of the board are sold its description says so, and for what', () => {
+  const added = openapi({ address: 'https://board.example.org', serviceId, sold }).paths as typeof paths
+  expect(Object.keys(added).filter((path) => !(path in paths))).toEqual(['/pay/tools/{id}'])
+  for (const each of Object.values(added['/pay/tools/{id}']!)) {
+    expect(Object.keys(each.responses).sort()).toEqual(['200', '400', '402', '403', '429', '503'])
+    expect(JSON.stringify(each)).toContain('0.001 dollars of USDC a call, on eip155:8453')
+  }
 })
 
 test('every endpoint answers 200, 400, 403 or 429, and a 429 says how long to wait', () => {

@@ -1,0 +1,100 @@
+/** `/pay/tools/{id}`: where the board sells its own tools. Described only by a board that does. */
+import { sizes } from '../../limits.ts'
+import { Type } from '../../operations/schema.ts'
+import { ownTools } from '../../own-tools/descriptors.ts'
+import { priceOf } from '../../payments/price.ts'
+import type { Json } from '../plain-schema.ts'
+import { pathParameter } from './read-paths.ts'
+import { refused } from './responses.ts'
+
+/** What is asked for a call. */
+export type Sold = {
+  /** Millionths of a dollar. */
+  readonly micros: number
+  /** CAIP-2. */
+  readonly network: string
+}
+
+export function payPaths({ micros, network }: Sold): Json {
+  const price = `${priceOf(micros)} dollars of USDC a call, on ${network}`
+  const shared = {
+    tags: ['tools'],
+    description: [
+      `${price}. Without a payment, or with one that is not valid, it is 402 and asks in both protocols at once: x402 v2 in`,
+      '`PAYMENT-REQUIRED` and MPP `evm/charge` in `WWW-Authenticate`. The payment comes with the same request again, in',
+      '`PAYMENT-SIGNATURE` or as `Authorization: Payment …`. It is verified, the work is done, then it is settled: nothing is',
+      'paid for input that the tool does not take. One payment buys one call; sent again it gets the same answer.',
+      'The same tools cost nothing by the operation `tools.call`.',
+    ].join('\n'),
+    responses: {
+      '200': {
+        description: 'The output of the tool, paid for.',
+        headers: {
+          'PAYMENT-RESPONSE': header('x402: base64 of JSON'),
+          'Payment-Receipt': header('MPP: base64url of JSON'),
+        },
+        content: { 'application/json': { schema: { type: 'object', description: 'see the page of the tool' } } },
+      },
+      ...refused,
+      '402': problem('Payment is asked for, or this one buys nothing.', {
+        'PAYMENT-REQUIRED': header('x402: base64 of JSON, with `accepts`'),
+        'WWW-Authenticate': header('MPP: a challenge, `Payment id="…", realm="…", method="evm", …`'),
+      }),
+      '503': problem('It is not known yet whether the payment was made, or the tool is busy: send the same again.', {}),
+    },
+  }
+  const id = pathParameter('id', Type.String({ enum: ownTools.map((tool) => tool.id), description: 'id of the tool' }))
+  const payment: Json = {
+    name: 'PAYMENT-SIGNATURE',
+    in: 'header',
+    description: 'x402: the payment, base64 of JSON; absent: you are asked for it',
+    schema: { type: 'string' },
+  }
+  return {
+    '/pay/tools/{id}': {
+      get: {
+        operationId: 'buyToolByQuery',
+        summary: 'Pay for a call of a tool of this board, its input in the query.',
+        ...shared,
+        parameters: [
+          id,
+          payment,
+          {
+            name: 'input',
+            in: 'query',
+            description: 'the input of the tool, a parameter for each of its fields',
+            style: 'form',
+            explode: true,
+            schema: { type: 'object', additionalProperties: { type: 'string' } },
+          },
+        ],
+      },
+      post: {
+        operationId: 'buyTool',
+        summary: 'Pay for a call of a tool of this board, its input as JSON.',
+        ...shared,
+        parameters: [id, payment],
+        requestBody: {
+          description: `the input of the tool, at most ${sizes.data_bytes} bytes`,
+          required: true,
+          content: { 'application/json': { schema: { type: 'object' } } },
+        },
+      },
+    },
+  }
+}
+
+function header(description: string): Json {
+  return { description, schema: { type: 'string' } }
+}
+
+function problem(description: string, headers: Json): Json {
+  const fields = {
+    type: { type: 'string' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+  }
+  const schema = { type: 'object', required: Object.keys(fields), properties: fields }
+  return { description, headers, content: { 'application/problem+json': { schema } } }
+}

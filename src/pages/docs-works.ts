@@ -17,7 +17,7 @@ export const docsWorks: Page = {
       section: 'docs',
       head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>How works go</h1><p class="lead">Every row is a transition that may happen; what is not here is refused as <code>wrong_state</code>. The same table decides, times out and is tested.</p>`,
       bar: docsTabs('/docs/works'),
-      main: html`<figure>${trusted(workMachineSvg())}</figure>${workStates.map(stateHtml)}
+      main: html`<figure><section class="scroll wide" tabindex="0" aria-label="the machine of works">${trusted(workMachineSvg())}</section></figure>${workStates.map(stateHtml)}
 <h2 id="codes">Codes of the ledger</h2><section class="scroll" tabindex="0" aria-label="codes of the ledger"><table><thead><tr><th scope="col" class="num">code</th><th scope="col">means</th></tr></thead><tbody>${Object.entries(codes).map(([name, code]) => html`<tr><th scope="row" class="num">${code}</th><td>${codeMeanings[name as keyof typeof codes]}</td></tr>`)}</tbody></table></section>`,
       aside: html`<section><h2>States</h2><ul>${workStates.map((state) => html`<li><a href="#${state}">${state.replaceAll('_', ' ')}</a></li>`)}</ul></section><section><h2>Ledger</h2><ul><li><a href="#codes">Codes of transfers</a></li><li><a href="/docs/credit.history">credit.history</a></li></ul></section>`,
     }),

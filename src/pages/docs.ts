@@ -3,6 +3,7 @@ import { sizes } from '../limits.ts'
 import { operations } from '../operations/index.ts'
 import { isSigned } from '../operations/operation.ts'
 import { statusOf } from '../refusals.ts'
+import { refusalsOf } from '../views/capabilities.ts'
 import { tags } from '../views/openapi.ts'
 import { type Html, html } from './html.ts'
 import { type Page, shown } from './page.ts'
@@ -57,11 +58,8 @@ export const docsRefusals: Page = {
   show: () => {
     const byStatus = new Map<number, string[]>()
     for (const [code, status] of Object.entries(statusOf)) byStatus.set(status, [...(byStatus.get(status) ?? []), code])
-    const givenBy = (code: string) => operations.filter(({ refusals }) => refusals.some((each) => each === code))
-    const row = (code: string) => {
-      const by = givenBy(code)
-      return html`<tr><th scope="row" id="${code}"><code>${code}</code></th><td>${refusalWords[code as keyof typeof refusalWords] ?? ''}</td><td>${by.length === 0 ? 'any' : by.map(({ name }) => html`<a href="/docs/${name}">${name}</a> `)}</td></tr>`
-    }
+    const row = (code: string) =>
+      html`<tr><th scope="row" id="${code}"><code>${code}</code></th><td>${refusalWords[code as keyof typeof refusalWords] ?? ''}<br><small class="quiet">${givenBy(code)}</small></td></tr>`
     return shown({
       title: 'Refusals',
       section: 'docs',
@@ -71,10 +69,20 @@ export const docsRefusals: Page = {
         ...byStatus,
       ].map(
         ([status, codes]) =>
-          html`<h2>${status}</h2><section class="scroll" tabindex="0" aria-label="refusals with status ${status}"><table><thead><tr><th scope="col">code</th><th scope="col">means</th><th scope="col">given by</th></tr></thead><tbody>${codes.map(row)}</tbody></table></section>`,
+          html`<h2>${status}</h2><section class="scroll" tabindex="0" aria-label="refusals with status ${status}"><table><thead><tr><th scope="col">code</th><th scope="col">means, and who gives it</th></tr></thead><tbody>${codes.map(row)}</tbody></table></section>`,
       )}`,
     })
   },
+}
+
+/** Whose refusal it is: what every command or every write may hear is not listed one by one. */
+function givenBy(code: string): Html {
+  const by = operations.filter((each) => refusalsOf(each).includes(code))
+  const writes = operations.filter(({ kind }) => kind === 'write')
+  if (by.length === 0) return html`not of an operation: of the way to it`
+  if (by.length === operations.length) return html`any operation`
+  if (by.length >= writes.length && writes.every((each) => by.includes(each))) return html`every write, and some reads`
+  return html`${by.map(({ name }, n) => html`${n > 0 && ', '}<a href="/docs/${name}">${name}</a>`)}`
 }
 
 export const docsLimits: Page = {
@@ -84,14 +92,14 @@ export const docsLimits: Page = {
     const limits = Object.entries(ask.board.limits())
     const rows = limits.map(
       ([name, value]) =>
-        html`<tr><th scope="row"><code>${name}</code></th><td>${name.replaceAll('_', ' ')}</td><td class="num">${value === null ? 'no limit' : value.toLocaleString('en-US')}</td></tr>`,
+        html`<tr><th scope="row"><code>${name}</code></th><td class="num">${value === null ? 'no limit' : value.toLocaleString('en-US')}</td></tr>`,
     )
     return shown({
       title: 'Limits',
       section: 'docs',
       head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Limits</h1><p class="lead">As this board is configured now; the same stands at <a href="/capabilities">/capabilities</a>. A signature is good for ${sizes.signature_window_seconds} seconds.</p>`,
       bar: docsTabs('/docs/limits'),
-      main: html`<section class="scroll" tabindex="0" aria-label="limits"><table><thead><tr><th scope="col">name</th><th scope="col">of</th><th scope="col" class="num">value</th></tr></thead><tbody>${rows}</tbody></table></section>`,
+      main: html`<section class="scroll names" tabindex="0" aria-label="limits"><table><thead><tr><th scope="col">name</th><th scope="col" class="num">value</th></tr></thead><tbody>${rows}</tbody></table></section>`,
     })
   },
 }

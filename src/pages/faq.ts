@@ -50,7 +50,7 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
       ],
       [
         'Did my post arrive?',
-        html`If there was an answer, it is on disk and in the log. If there was none, send the same bytes again: it posts once.`,
+        html`If the answer says <code>"ok":true</code>, it is on disk and in the log. If there was no answer, send the same bytes again: it posts once.`,
       ],
       [
         'Can I keep something private?',
@@ -66,7 +66,7 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
       ],
       [
         'What are credits?',
-        html`What <a href="/work">works</a> are paid in. Each identity gets some with its first post, earns more by work that is accepted, and cannot buy them.`,
+        html`What <a href="/work">works</a> are paid in. An identity is welcomed with some at its first public post, as far as the day’s <a href="/docs/limits">limits</a> go, and earns more by work that is accepted and by reviews of tools it has called. Nobody buys or sells them here.`,
       ],
     ],
   ],
@@ -75,11 +75,11 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
     [
       [
         'Does it track me?',
-        html`There are no cookies, and nothing is loaded from anywhere else. The theme you choose and the log key you saw are kept in your own browser.`,
+        html`There are no cookies, and nothing is loaded from anywhere else. The theme you choose, the log key you saw, a draft, and the key you may make to write with are kept in your own browser.`,
       ],
       [
         'Does it work without JavaScript?',
-        html`To read, yes. With it, rooms are live, times are in your own zone, and proofs are checked here.`,
+        html`To read, yes. With it, rooms are live, times are in your own zone, proofs are checked here, and you can write with a key that stays in your browser.`,
       ],
     ],
   ],

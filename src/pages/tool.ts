@@ -1,5 +1,6 @@
 /** `/tools/{id}`: one tool: what it says of itself, what others and the lab say of it, what it takes, and how to call it. */
 
+import { ownToolById } from '../own-tools/descriptors.ts'
 import { refusal } from '../refusals.ts'
 import type { Json } from '../views/plain-schema.ts'
 import type { Tool, ToolFound } from './data.ts'
@@ -96,7 +97,8 @@ function isRecord(value: unknown): value is Json {
 
 function callOf({ id, callable }: Tool): Html {
   if (callable === 'listed only')
-    return html`<p>This board does not call it for you: pay and call it yourself, at the address of its listing.</p>`
-  const command = JSON.stringify({ operation: 'tools.call', target: id, data: '{"schema":1,"body":{}}' }, undefined, 1)
+    return html`<p>This board does not call it for you: call it yourself, at the address of its listing, and pay what it asks.</p>`
+  const data = JSON.stringify({ schema: 1, body: ownToolById.get(id)?.example.input ?? {} })
+  const command = JSON.stringify({ operation: 'tools.call', target: id, data }, undefined, 1)
   return html`<p>Sign this with your key; a call from the free daily allowance needs no wallet. See <a href="/docs/tools.call">tools.call</a>.</p><pre tabindex="0"><code>${command}</code></pre><p><button type="button" hidden data-copy="${command}">Copy the command</button></p>`
 }

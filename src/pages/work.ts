@@ -10,7 +10,7 @@ import { person } from './pieces/person.ts'
 import { postHtml } from './pieces/post.ts'
 import { excerpt, textHtml } from './pieces/text.ts'
 import { when, whole } from './pieces/time.ts'
-import { credits, stateTag } from './pieces/work-line.ts'
+import { credits, isOver, stateTag } from './pieces/work-line.ts'
 
 export const work: Page = {
   path: '/work/{id}',
@@ -39,8 +39,8 @@ ${resultOf(it, result === undefined ? undefined : await postHtml(result.event))}
         ['may be claimed by', it.eligibility === 'first_work' ? 'who never had a result accepted' : 'anybody'],
       ])}</section><section><h2>When</h2>${facts([
         ['offered', when(it.created_at)],
-        ['deadline', when(it.deadline)],
-        it.claim_expires_at === 0 ? undefined : ['claim runs out', when(it.claim_expires_at)],
+        isOver(it) ? undefined : ['deadline', when(it.deadline)],
+        it.claim_expires_at === 0 || isOver(it) ? undefined : ['claim runs out', when(it.claim_expires_at)],
         it.review_due === undefined ? undefined : ['silence accepts it', when(it.review_due)],
         it.dispute_due === undefined ? undefined : ['dispute until', when(it.dispute_due)],
         it.arbitration_due === undefined ? undefined : ['ruled by', when(it.arbitration_due)],

@@ -73,7 +73,7 @@ export function rewardJson(rewarded: number) {
     left,
     of,
     text: `Review this tool: about ${credits} credits, ${left} ${left === 1 ? 'slot' : 'slots'} left`,
-    how: '/docs#review',
+    how: '/docs/tools.review',
   }
 }
 

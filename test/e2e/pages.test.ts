@@ -91,7 +91,7 @@ describe('what strangers wrote', () => {
   /** Elements and attributes that no text can make. */
   const tagsOf = (html: string) => [...html.matchAll(/<([a-zA-Z][^\s/>]*)/g)].map(([, name]) => name!.toLowerCase())
   const known = new Set(
-    'html head meta title script style link body a header form input button nav ul ol li div main p span article section aside footer h1 h2 h3 h4 h5 h6 b strong em code pre br small table thead tbody tr th td details summary dl dt dd svg path rect text figure figcaption time label select option ins del blockquote hr s'.split(
+    'html head meta title script style link body a header form input button nav ul ol li div main p span article section aside footer h1 h2 h3 h4 h5 h6 b strong em code pre br small table thead tbody tr th td details summary dl dt dd svg path rect text g desc defs marker figure figcaption time label select option ins del blockquote hr s'.split(
       ' ',
     ),
   )

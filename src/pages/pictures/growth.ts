@@ -23,7 +23,7 @@ export function growthPlot({ logs, points }: LogHistory, now: number): Html {
   const line = places.map(({ at, size }, n) => `${n === 0 ? 'M' : 'L'}${x(at)} ${y(size)}`).join('')
   const curve = `${line}H${width}`
   const said = `The log grew to ${countOf(total, 'entry', 'entries')} since ${utc(first.at)} UTC.`
-  return html`<figure><svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="area" d="${curve}V${height - bottom}H0z"/><path class="axis" d="M0 ${height - bottom}H${width}"/><path class="curve" d="${curve}"/><text x="0" y="${height - 3}">${utc(first.at)}</text><text x="${width}" y="${height - 3}" text-anchor="end">now</text><text x="${width}" y="11" text-anchor="end">${whole(total)}</text></svg><figcaption>${said}</figcaption></figure>`
+  return html`<figure><svg class="plot growth" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="area" d="${curve}V${height - bottom}H0z"/><path class="axis" d="M0 ${height - bottom}H${width}"/><path class="curve" d="${curve}"/><text x="0" y="${height - 3}">${utc(first.at)}</text><text x="${width}" y="${height - 3}" text-anchor="end">now</text><text x="${width}" y="11" text-anchor="end">${whole(total)}</text></svg><figcaption>${said}</figcaption></figure>`
 }
 
 /** All logs of the board in one line: each begins where the one before it ended. */

@@ -1,4 +1,5 @@
 /** A work in a list: what, for how much, in which state, until when. */
+import { finalStates, type WorkState } from '../../../actors/market/work.ts'
 import type { Work } from '../data.ts'
 import { type Html, html } from '../html.ts'
 import { person } from './person.ts'
@@ -20,6 +21,11 @@ export function stateTag(state: string): Html {
   return html`<span class="tag ${tones[state] ?? ''}">${state.replaceAll('_', ' ')}</span>`
 }
 
+/** The money is settled: no clock runs any more. */
+export function isOver({ state }: Pick<Work, 'state'>): boolean {
+  return finalStates.has(state as WorkState)
+}
+
 export function credits(amount: number): Html {
   return html`<span class="price">${whole(amount)}</span> ${amount === 1 ? 'credit' : 'credits'}`
 }
@@ -28,5 +34,5 @@ export function workLine(work: Work, level: 'h2' | 'h3' = 'h3', withText = false
   const { id, title, state, reward, room, deadline, capabilities, request, requester, simulated } = work
   const link = html`<a href="/work/${id}">${title}</a>`
   const heading = level === 'h2' ? html`<h2>${link}</h2>` : html`<h3>${link}</h3>`
-  return html`${heading}${withText && html`<p class="quiet" dir="auto">${excerpt(request.text, 200)}</p>`}<div class="line"><span>${credits(reward.amount)}</span>${stateTag(state)}${simulated && html`<span class="tag">practice</span>`}${withText && person(requester)}<a href="/room/${room}">${room}</a><span>until ${when(deadline)}</span>${capabilities.map((each) => html`<span class="tag">${each}</span>`)}</div>`
+  return html`${heading}${withText && html`<p class="quiet" dir="auto">${excerpt(request.text, 200)}</p>`}<div class="line"><span>${credits(reward.amount)}</span>${stateTag(state)}${simulated && html`<span class="tag">practice</span>`}${withText && person(requester)}<a href="/room/${room}">${room}</a>${!isOver(work) && html`<span>due ${when(deadline)}</span>`}${capabilities.map((each) => html`<span class="tag">${each}</span>`)}</div>`
 }

@@ -214,7 +214,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     checkpoint: () => checkpointAnswer(growing, news.head),
     witnesses: () => witnessesAnswer(heads.standing(news.head), wallSeconds()),
   })
-  const execute = (...sent: Parameters<Front['execute']>) => front.execute(...sent)
+  const execute = (...sent: Parameters<Front['executeOwn']>) => front.executeOwn(...sent)
   const voice = new Voice({ serviceId: directory.facts.service_id, identity: directory.identity, execute })
   const counters = new Counters()
   const itemPosts = new ItemPosts({

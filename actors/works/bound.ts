@@ -72,6 +72,9 @@ export class Bound implements Part {
   /** Slot of a result -> the work that it belongs to. */
   readonly #results = new Map<number, Marked>()
   readonly #refusals = new Map<string, Kept>()
+  /** Those with something that the market has not heard, or with a binding: of a long life nearly none. */
+  readonly #unheard = new Set<Marked>()
+  readonly #binding = new Set<Marked>()
   /** Things written down that somebody else has to hear, since this thread began. */
   made = 0
 
@@ -143,12 +146,12 @@ export class Bound implements Part {
 
   /** What the market has still to hear, of each work in order. */
   unheard(): Observation[] {
-    return [...this.#marked.values()].flatMap(({ unheard }) => unheard)
+    return [...this.#unheard].flatMap(({ unheard }) => unheard)
   }
 
   /** What was bound and is not known to be taken. */
   unsettled(): { readonly work: string; readonly command: string; readonly result: string }[] {
-    return [...this.#marked.values()].flatMap(({ work, bindings }) =>
+    return [...this.#binding].flatMap(({ work, bindings }) =>
       [...bindings].map(([command, { result }]) => ({ work, command, result })),
     )
   }
@@ -220,6 +223,8 @@ export class Bound implements Part {
         unheard: [...unheard],
       }
       this.#marked.set(this.#slotOf(work), one)
+      if (one.unheard.length > 0) this.#unheard.add(one)
+      if (one.bindings.size > 0) this.#binding.add(one)
       if (one.result !== undefined) this.#results.set(this.#slotOf(one.result.result), one)
     }
     for (const [command, kept] of refusals) this.#refusals.set(command, kept)
@@ -242,11 +247,17 @@ export class Bound implements Part {
   #bind({ work, command, result, sha256, versions }: { work: string; command: string } & Binding): void {
     const marked = this.find(work)!
     marked.bindings.set(command, { result, sha256, versions })
+    this.#binding.add(marked)
     marked.delivered.set(this.#slotOf(result), sha256)
   }
 
   #unbind({ work, command }: UnbindArgs): void {
-    this.find(work)!.bindings.delete(command)
+    this.#letGo(this.find(work)!, command)
+  }
+
+  #letGo(marked: Marked, command: string): void {
+    marked.bindings.delete(command)
+    if (marked.bindings.size === 0) this.#binding.delete(marked)
   }
 
   #refuse({ at, facts }: Act): void {
@@ -277,7 +288,7 @@ export class Bound implements Part {
   /** The market names the result: what was bound for it counts, and what has become of it since is said. */
   #takeResult(marked: Marked, { result, sha256: submitted }: TellArgs): void {
     const taken = [...marked.bindings].find(([, binding]) => binding.result === result)
-    if (taken !== undefined) marked.bindings.delete(taken[0])
+    if (taken !== undefined) this.#letGo(marked, taken[0])
     if (marked.result !== undefined && marked.result.result !== result) {
       this.#results.delete(this.#slotOf(marked.result.result))
       marked.result = undefined
@@ -309,12 +320,15 @@ export class Bound implements Part {
     if (marked.told === undefined || !matters) return
     marked.observations++
     marked.unheard.push({ work: marked.work, n: marked.observations, ...what })
+    this.#unheard.add(marked)
     this.made++
   }
 
   #observed({ work, n }: ObservedArgs): void {
-    const { unheard } = this.find(work)!
+    const marked = this.find(work)!
+    const { unheard } = marked
     while (unheard.length > 0 && unheard[0]!.n <= n) unheard.shift()
+    if (unheard.length === 0) this.#unheard.delete(marked)
   }
 
   #slotOf(id: string): number {

@@ -18,6 +18,7 @@ import type {
   RequestArgs,
   RequestVerdict,
   RoomRefusal,
+  SentArgs,
   TellArgs,
   UnbindArgs,
 } from './letters.ts'
@@ -126,10 +127,10 @@ const observed: Decider = ({ state, now }, letter) => {
   return noted(letter, now, 'work.observed', { work, n }, {})
 }
 
-/** The market's own: a room was told, and the notices are posted. */
+/** The market's own: rooms were told, and the notices are posted. */
 const sent: Decider = ({ state, now }, letter) => {
-  const { seq } = letter.args as { seq: number }
-  return state.mail.isOpen(seq) ? noted(letter, now, 'mail.sent', { seq }, {}) : nothingNew
+  const seqs = (letter.args as SentArgs).seqs.filter((seq) => state.mail.isOpen(seq))
+  return seqs.length > 0 ? noted(letter, now, 'mail.sent', { seqs }, {}) : nothingNew
 }
 
 export const worksDeciders: Readonly<Record<string, Decider>> = {

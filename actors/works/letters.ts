@@ -14,7 +14,7 @@
  * | `work.bind` | room | this reply is about to be submitted: what is it? |
  * | `work.unbind` | room | the market did not take it |
  * | `work.tell` | room | how the work stands now |
- * | `mail.sent` | market | the room has heard it, and the notices of it are posted |
+ * | `mail.sent` | market | rooms have heard these, and the notices of them are posted |
  * | `work.observe` | market | what became of a marked event |
  * | `work.observed` | room | the market has heard it |
  */
@@ -98,5 +98,8 @@ export type Observation = {
   /** Of a result that was edited: its hash now. */
   readonly sha256?: string
 }
+
+/** Of `mail.sent`: numbers of the market's records. */
+export type SentArgs = { readonly seqs: readonly number[] }
 
 export type ObservedArgs = { readonly work: string; readonly n: number }

@@ -10,6 +10,7 @@ import { marketName, type StepFacts } from '../market/letters.ts'
 import { finalStates, type Work } from '../market/work.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
+import type { SentArgs } from './letters.ts'
 
 /** A command that its room has to answer: where its record is. */
 export type Ask = { readonly work: string; readonly kind: 'create' | 'edit'; readonly seq: number }
@@ -41,7 +42,9 @@ const answering: Readonly<Record<string, Ask['kind']>> = {
 
 export class Mail implements Part {
   readonly acts: Part['acts'] = {
-    'mail.sent': ({ facts }) => this.#told.delete(facts.seq as number),
+    'mail.sent': ({ facts }) => {
+      for (const seq of (facts as SentArgs).seqs) this.#told.delete(seq)
+    },
   }
   readonly #core: Core
   readonly #role: 'deciding' | 'reading'
@@ -64,12 +67,13 @@ export class Mail implements Part {
     this.#find = find
   }
 
-  asks(): readonly Ask[] {
-    return [...this.#asks.values()]
+  /** Those behind the record with this number, in order, and so many of them at most. */
+  asks(after: number, max: number): readonly Ask[] {
+    return behind(this.#asks, after, max)
   }
 
-  told(): readonly Told[] {
-    return [...this.#told.values()]
+  told(after: number, max: number): readonly Told[] {
+    return behind(this.#told, after, max)
   }
 
   isOpen(seq: number): boolean {
@@ -93,7 +97,7 @@ export class Mail implements Part {
   }
 
   pack(): Packed {
-    return [this.asks(), this.told(), [...this.#workers], [...this.#texts], this.#takenBack]
+    return [[...this.#asks.values()], [...this.#told.values()], [...this.#workers], [...this.#texts], this.#takenBack]
   }
 
   restore([asks, told, workers, texts, takenBack]: Packed): void {
@@ -154,4 +158,14 @@ export class Mail implements Part {
 
 function stepsOf({ facts }: Act): StepFacts['steps'] {
   return (facts as Partial<StepFacts>).steps ?? []
+}
+
+function behind<Each>(table: ReadonlyMap<number, Each>, after: number, max: number): Each[] {
+  const found: Each[] = []
+  for (const [seq, each] of table) {
+    if (seq <= after) continue
+    if (found.length === max) break
+    found.push(each)
+  }
+  return found
 }

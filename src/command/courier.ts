@@ -3,7 +3,9 @@
  *
  * Both write into their journals what they want said, so nothing is lost with this object: it reads the outboxes when a thread says
  * that something is in them, and at every start. Whatever it carries may have been carried before; every letter has its effect
- * once. What is said of one work is said in order, one letter at a time; notices follow behind, so that nobody waits for them.
+ * once. What is said of one work is said in order, one letter at a time; notices follow behind, so that nobody waits for them:
+ * they gather for a moment and go on their way together, for one turn of the room and one head of the log, and one record of the
+ * market marks them all as said.
  *
  * Who sent a command that a second actor has to answer waits here for the outcome, and everybody who changed a work until its room
  * knows of it: whoever has claimed may deliver at once.
@@ -13,7 +15,7 @@ import { type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { BoundReply, RequestVerdict } from '../../actors/works/letters.ts'
 import type { Refusal, WriteLetter } from '../../actors/write.ts'
 import type { Screened } from '../screening/screening.ts'
-import type { AskJson, MailJson, ToldJson } from '../views/reads/works-mail.ts'
+import type { AskJson, MailJson, ToldJson, UnsettledJson } from '../views/reads/works-mail.ts'
 import { Lines } from './lines.ts'
 import { sayNotices } from './notices.ts'
 import { internalLetter } from './own-letter.ts'
@@ -51,8 +53,12 @@ export type Binding = {
 type Accepted = Extract<ShardAnswer, { ok: true }>
 type Given = (accepted: Accepted, head: Head | undefined) => void
 
-/** Outcomes that a repeated command may still ask for. */
+/** Outcomes that a repeated command may still ask for, and rooms of works that were told of. */
 const recentMax = 10_000
+
+/** How long notices gather, and how many of them at most. */
+const gatherMs = 20
+const gatheredMax = 64
 
 export class Courier {
   readonly #options: CourierOptions
@@ -64,6 +70,15 @@ export class Courier {
   readonly #readers = new Map<number, ((mail: MailJson | undefined) => void)[]>()
   readonly #outcomes = new Map<string, Outcome>()
   readonly #waiting = new Map<string, ((outcome: Outcome) => void)[]>()
+  /** By shard: the newest of its records that were taken from its outbox. They are in a line until they are said. */
+  readonly #taken = new Map<number, { asks: number; told: number }>()
+  /** Work -> its room. */
+  readonly #rooms = new Map<string, string>()
+  /** Notices that gather, and records of the market of which all are said. */
+  #gathered: (() => void)[] = []
+  #said: number[] = []
+  #gathering = false
+  #closed = false
 
   constructor(options: CourierOptions) {
     this.#options = options
@@ -83,13 +98,13 @@ export class Courier {
     const market = this.#market
     // What the market asked is answered before anything is said of what became of it.
     for (const shard of [market, ...shards.filter((each) => each !== market)]) await this.#drained(shard)
-    const left = await Promise.all(shards.map((shard) => this.#readNow(shard)))
-    for (const { work, command, room } of left.flatMap((mail) => mail?.unsettled ?? []))
-      this.unbind(work, command, room)
+    const left = await Promise.all(shards.map((shard) => this.#unsettled(shard)))
+    for (const { work, command, room } of left.flat()) this.unbind(work, command, room)
     await this.#lines.quiet()
   }
 
   close(): void {
+    this.#closed = true
     this.#lines.close()
     this.#notices.close()
   }
@@ -104,6 +119,11 @@ export class Courier {
       const isAsked = mail === undefined || this.#lines.has(`ask ${command}`)
       if (!isAsked && this.#waiting.has(command)) this.#settle(command, this.#outcomes.get(command) ?? { ok: true })
     })
+  }
+
+  /** The room of a work that was told of lately: a work never leaves its room. */
+  roomOf(work: string): string | undefined {
+    return this.#rooms.get(work)
   }
 
   /** Calls back when the room of this work knows how it stands. */
@@ -143,9 +163,15 @@ export class Courier {
     this.#reading.set(shard, 'once')
     const readers = this.#readers.get(shard) ?? []
     this.#readers.set(shard, [])
-    this.#options.actors.readPrivate(shard, { op: 'works.mail', args: {}, reader: '' }, (found) => {
+    const args = { ...(this.#taken.get(shard) ?? nothingTaken) }
+    this.#options.actors.readPrivate(shard, { op: 'works.mail', args, reader: '' }, (found) => {
       const mail = found?.ok === true ? (JSON.parse(found.json) as MailJson) : undefined
       if (mail !== undefined) this.#take(shard, mail)
+      // Whoever waits for what is written down by now waits for all of it.
+      if (mail?.more === true) {
+        this.#readers.set(shard, [...readers, ...this.#readers.get(shard)!])
+        return this.#ask(shard)
+      }
       for (const each of readers) each(mail)
       const again = this.#reading.get(shard) === 'again'
       this.#reading.delete(shard)
@@ -158,18 +184,31 @@ export class Courier {
     return new Promise((resolve) => this.#read(shard, resolve))
   }
 
+  #unsettled(shard: number): Promise<UnsettledJson> {
+    return new Promise((resolve) =>
+      this.#options.actors.readPrivate(shard, { op: 'works.unsettled', args: {}, reader: '' }, (found) =>
+        resolve(found?.ok === true ? (JSON.parse(found.json) as UnsettledJson) : []),
+      ),
+    )
+  }
+
   async #drained(shard: number): Promise<void> {
     for (;;) {
       const mail = await this.#readNow(shard)
       await this.#lines.quiet()
-      if (mail === undefined || !mail.more || this.#lines.stuck) return
+      if (mail === undefined || !mail.unheard || this.#lines.stuck) return
     }
   }
 
-  #take(shard: number, { asks, told, observations, more }: MailJson): void {
+  #take(shard: number, { asks, told, observations, unheard }: MailJson): void {
+    const before = this.#taken.get(shard) ?? nothingTaken
+    this.#taken.set(shard, {
+      asks: Math.max(before.asks, asks.at(-1)?.seq ?? 0),
+      told: Math.max(before.told, told.at(-1)?.seq ?? 0),
+    })
     for (const ask of asks) this.#lines.add(ask.work, `ask ${ask.sha.slice(0, 32)}`, (done) => this.#askRoom(ask, done))
     for (const each of told) {
-      if (this.#notices.has(`notices ${each.work} ${each.seq}`)) continue
+      this.#noteRoom(each)
       this.#lines.add(each.work, `tell ${each.work} ${each.seq}`, (done) => this.#tellRoom(each, done))
     }
     for (const { room, ...each } of observations)
@@ -180,7 +219,13 @@ export class Courier {
           this.#write(internalLetter('work.observed', room, this.#options.board, { work, n }), done, () => done(true))
         })
       })
-    if (more) this.#lines.whenQuiet(() => this.mail(shard))
+    if (unheard) this.#lines.whenQuiet(() => this.mail(shard))
+  }
+
+  #noteRoom({ work, room }: ToldJson): void {
+    this.#rooms.delete(work)
+    this.#rooms.set(work, room)
+    if (this.#rooms.size > recentMax) this.#rooms.delete(this.#rooms.keys().next().value!)
   }
 
   #askRoom(ask: AskJson, done: (said: boolean) => void): void {
@@ -234,16 +279,46 @@ export class Courier {
     const { work, seq, room } = told
     this.#write(internalLetter('work.tell', room, this.#options.board, told.tell), done, (answer) => {
       const { page } = answer.reply as { page: string }
-      this.#notices.add(work, `notices ${work} ${seq}`, (said) =>
-        sayNotices(this.#options, { ...told, page }, (isSaid) => {
-          if (!isSaid) return said(false)
-          this.#write(internalLetter('mail.sent', marketName, this.#options.board, { work, seq }), said, () =>
-            said(true),
-          )
-        }),
-      )
+      this.#notices.add(work, `notices ${work} ${seq}`, (said) => {
+        this.#gathered.push(() =>
+          sayNotices(this.#options, { ...told, page }, (isSaid) => {
+            if (isSaid) this.#said.push(seq)
+            said(isSaid)
+            this.#gather()
+          }),
+        )
+        this.#gather()
+      })
       done(true)
     })
+  }
+
+  /** Says in a moment what has gathered, and marks what was said. */
+  #gather(): void {
+    if (this.#gathered.length === 0 && this.#said.length === 0) return
+    if (this.#gathered.length >= gatheredMax) return this.#sayGathered()
+    if (this.#gathering) return
+    this.#gathering = true
+    this.#options.later(() => {
+      this.#gathering = false
+      this.#sayGathered()
+    }, gatherMs)
+  }
+
+  #sayGathered(): void {
+    if (this.#closed) return
+    const seqs = this.#said.splice(0)
+    if (seqs.length > 0) this.#markSaid(seqs)
+    for (const say of this.#gathered.splice(0)) say()
+  }
+
+  #markSaid(seqs: readonly number[]): void {
+    const again = (said: boolean): void => {
+      if (said) return
+      this.#said.push(...seqs)
+      this.#options.later(() => this.#gather(), againMs)
+    }
+    this.#write(internalLetter('mail.sent', marketName, this.#options.board, { seqs }), again, () => {})
   }
 
   #settle(command: string, outcome: Outcome): void {
@@ -268,6 +343,7 @@ export class Courier {
 }
 
 const againMs = 1_000
+const nothingTaken = { asks: 0, told: 0 }
 
 function bytes(base64: string): Buffer {
   return Buffer.from(base64, 'base64')

@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
 import { delegationOver, windowSeconds } from '../../actors/write.ts'
 import type { Desk } from '../delivery/desk.ts'
-import { decodeBytes64 } from '../format/encoding.ts'
+import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
@@ -105,13 +105,25 @@ export class Front {
 
   /** Executes a command given as bytes of JSON. */
   execute(body: Buffer, door: Door, respond: Respond): void {
+    this.#execute(body, door, respond, this.#options.verify)
+  }
+
+  /** The same for the board's own voice: what it signed a moment ago is not held against its own key again. */
+  executeOwn(body: Buffer, door: Door, respond: Respond): void {
+    this.#execute(body, door, respond, (_signature, key, _message, callback) => {
+      if (identityId(key) !== this.#options.boardIdentity) throw new Error('only the board is taken at its own word')
+      callback('good')
+    })
+  }
+
+  #execute(body: Buffer, door: Door, respond: Respond, verify: FrontOptions['verify']): void {
     const parsed = parseStrictJson(body)
     if (!parsed.ok)
       return respond(refused(refusal('invalid_json', `the body must be one JSON object: ${parsed.message}`)))
     const shaped = checkShape(parsed.value)
     if (!shaped.ok) return respond(refused(shaped.refusal))
     const command = shaped.value
-    if (isGiven(command.public_key) || isGiven(command.signature)) this.#verify(command, door, respond)
+    if (isGiven(command.public_key) || isGiven(command.signature)) this.#verify(command, door, respond, verify)
     else this.#unsigned(command, door, respond)
   }
 
@@ -243,7 +255,7 @@ export class Front {
     this.read(request, (answer) => respond(readReply(answer)))
   }
 
-  #verify(command: Command, door: Door, respond: Respond): void {
+  #verify(command: Command, door: Door, respond: Respond, verify: FrontOptions['verify']): void {
     const { public_key, signature, timestamp, nonce } = command as Record<string, string | number | undefined>
     for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
       if (isGiven(value)) continue
@@ -286,7 +298,7 @@ export class Front {
         ),
       )
     const bytes = signingBytes(this.#options.serviceId, command)
-    this.#options.verify(signed, signer.key, bytes, (verdict) => {
+    verify(signed, signer.key, bytes, (verdict) => {
       if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.unsigned(door.address)
       if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
       this.#dispatch(command, signer, signed, bytes, door, respond)

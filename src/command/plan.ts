@@ -57,7 +57,7 @@ export type Doors = {
   readonly secret: Buffer
   readonly blobs: BlobIntake
   /** Between the market and the rooms. */
-  readonly courier: Pick<Courier, 'bind' | 'unbind' | 'outcome' | 'whenTold'>
+  readonly courier: Pick<Courier, 'bind' | 'unbind' | 'outcome' | 'roomOf' | 'whenTold'>
   /** Calls of tools: what their actor is told, and what comes of one that it has accepted. */
   readonly calls: {
     prepare(verified: Verified, pass: (found: Found) => void): void

@@ -13,6 +13,7 @@ import type { Door, Respond } from './reply.ts'
 export type VoiceOptions = {
   readonly serviceId: string
   readonly identity: BoardIdentity
+  /** Executes what was signed here a moment ago, as any other command of the board's identity. */
   readonly execute: (body: Buffer, door: Door, respond: Respond) => void
 }
 

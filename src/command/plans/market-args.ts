@@ -16,17 +16,12 @@ import type { Verified } from '../reply.ts'
 
 export const market = () => ({ actor: marketName })
 
-export type Where = {
-  readonly room: string
-  readonly is_public: boolean
-  readonly requester: string
-  readonly reviewer: string
-  readonly worker: string
-  readonly fence: number
-}
+export type Where = { readonly room: string }
 
-/** Where a work is, as the market says; undefined: nowhere; null: no answer came. */
+/** Where a work is, as the courier remembers or the market says; undefined: nowhere; null: no answer came. */
 export function whereIs(work: string, doors: Doors, then: (where: Where | undefined | null) => void): void {
+  const room = doors.courier.roomOf(work)
+  if (room !== undefined) return then({ room })
   doors.read({ op: 'work.where', args: { event_id: work }, reader: '' }, (found) => {
     if (found === undefined) return then(null)
     then(found.ok ? (JSON.parse(found.json) as Where) : undefined)

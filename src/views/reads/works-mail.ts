@@ -1,6 +1,7 @@
 /**
  * What a shard has still to say about works: read by the courier (src/command/courier.ts), never by a client.
- * One page of each outbox, oldest first; what is said leaves it, and the rest is on the next page.
+ * One page of each outbox, oldest first, behind what the reader has taken already: it is written down until it is said, but
+ * rendered once.
  */
 import type { OpenFacts, Posting, StepFacts } from '../../../actors/market/letters.ts'
 import { finalStates } from '../../../actors/market/work.ts'
@@ -8,9 +9,9 @@ import { type Act, commandSha, fromFrame } from '../../../actors/record.ts'
 import type { Observation, TellArgs } from '../../../actors/works/letters.ts'
 import type { Ask, Told } from '../../../actors/works/mail.ts'
 import type { NoticeFacts } from '../notices.ts'
-import { ok, type ReadAnswer, type ReadContext, type Reads } from './read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 
-export const worksMailReads: Reads = { 'works.mail': mail }
+export const worksMailReads: Reads = { 'works.mail': mail, 'works.unsettled': unsettled }
 
 const pageMax = 128
 
@@ -44,25 +45,39 @@ export type MailJson = {
   readonly asks: readonly AskJson[]
   readonly told: readonly ToldJson[]
   readonly observations: readonly (Observation & { readonly room: string })[]
-  readonly unsettled: readonly { readonly work: string; readonly command: string; readonly room: string }[]
-  /** There is more than this page. */
+  /** Behind this page there are more asks or transitions. */
   readonly more: boolean
+  /** There are more observations: they are on the next page when those of this one are heard. */
+  readonly unheard: boolean
 }
 
-function mail(context: ReadContext): ReadAnswer {
-  const { state, board } = context
-  const asks = state.mail.asks()
-  const told = state.mail.told()
+/** What was bound and is not known to be taken. */
+export type UnsettledJson = readonly { readonly work: string; readonly command: string; readonly room: string }[]
+
+/** `asks` and `told`: numbers of the newest that the reader has taken. */
+function mail(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const { state } = context
+  const asks = state.mail.asks(Number(args.asks), pageMax)
+  const told = state.mail.told(Number(args.told), pageMax)
   const observations = state.bound.unheard()
-  const roomOf = (work: string) => board.roomList[board.events.room[board.events.find(Buffer.from(work, 'hex'))]!]!.name
   const json: MailJson = {
-    asks: asks.slice(0, pageMax).map((ask) => askJson(context, ask)),
-    told: told.slice(0, pageMax).map((each) => toldJson(context, each)),
-    observations: observations.slice(0, pageMax).map((each) => ({ ...each, room: roomOf(each.work) })),
-    unsettled: state.bound.unsettled().map(({ work, command }) => ({ work, command, room: roomOf(work) })),
-    more: Math.max(asks.length, told.length, observations.length) > pageMax,
+    asks: asks.map((ask) => askJson(context, ask)),
+    told: told.map((each) => toldJson(context, each)),
+    observations: observations.slice(0, pageMax).map((each) => ({ ...each, room: roomOf(context, each.work) })),
+    more: Math.max(asks.length, told.length) === pageMax,
+    unheard: observations.length > pageMax,
   }
   return ok(json)
+}
+
+function unsettled(context: ReadContext): ReadAnswer {
+  const found = context.state.bound.unsettled()
+  const json: UnsettledJson = found.map(({ work, command }) => ({ work, command, room: roomOf(context, work) }))
+  return ok(json)
+}
+
+function roomOf({ board }: ReadContext, work: string): string {
+  return board.roomList[board.events.room[board.events.find(Buffer.from(work, 'hex'))]!]!.name
 }
 
 /** What cannot be seen in the signed bytes, as the market's record keeps it. */

@@ -285,7 +285,7 @@ test('somebody who lets claims run out waits an hour, and after two of one work 
   expect(t.claim(bob, work).refusal?.code).toBe('not_eligible')
 })
 
-test('a welcome is given once, ten a day to one network, and so many on a board', () => {
+test('a welcome is given once, ten a day to one network, and so many a day on a board', () => {
   const t = town()
   const give = (n: number, network: string, board_max = 1_000) =>
     t.house('credit.welcome', { identity: someone(`new ${n}`).id, network, amount: 100, network_max: 10, board_max })

@@ -31,9 +31,12 @@ const half = String(Math.max(1, availableParallelism() >> 1))
  * Starts a board on a fresh directory with rates lifted, hands it to `use`, and ends it whatever happens. SHARDS,
  * VERIFY_THREADS and other variables of the board are handed on.
  */
-export function withBoard<Result>(use: (board: BoardRun) => Promise<Result>): Promise<Result> {
+export function withBoard<Result>(
+  use: (board: BoardRun) => Promise<Result>,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Result> {
   return withDirectory(async (directory) => {
-    const given = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn', ...process.env }
+    const given = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn', ...more, ...process.env }
     const program = join(projectDirectory, 'src', 'cli', 'main.ts')
     const args = [program, 'serve', '--data', join(directory, 'data'), '--port', '0']
     const env = { ...given, BROADSIDE_LIMITS: 'off' }

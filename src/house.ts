@@ -19,7 +19,7 @@ import { log } from './observe.ts'
 import { refusal } from './refusals.ts'
 import type { SearchAnswer, SearchAsk } from './search/search-index.ts'
 import type { LogIdentity } from './signed-log.ts'
-import { threadArguments } from './stripped.ts'
+import { strip, threadArguments } from './stripped.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
 import type { LogThread, Published } from './threads/log.ts'
 import type { ShardNews, ShardTell } from './threads/private-news.ts'
@@ -313,6 +313,8 @@ export class House implements Actors {
       file: new URL(`./threads/${name}.ts`, import.meta.url),
       data,
       link: (port) => this.#link(port),
+      prepare: strip,
+      waitingMax: this.#options.queues.openAsks,
       supervise: (options) => this.#supervise(options),
     })
   }

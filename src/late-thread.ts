@@ -13,6 +13,10 @@ export type LateThreadOptions = {
   /** What the thread is given; `front`: its end of the link. */
   readonly data: (front: MessagePort) => unknown
   readonly link: (port: MessagePort) => Link
+  /** Makes its modules ready without holding anybody; the thread starts after that. */
+  readonly prepare: (file: URL) => Promise<void>
+  /** Asks that may wait for its start. */
+  readonly waitingMax: number
   readonly supervise: (options: {
     name: string
     file: URL
@@ -20,8 +24,13 @@ export type LateThreadOptions = {
   }) => Supervised
 }
 
+type Ask = { readonly body: unknown; readonly answer: (answer: unknown) => void }
+
 export class LateThread {
   readonly #options: LateThreadOptions
+  /** Asks of before its start; undefined while it is not being started. */
+  #waiting: Ask[] | undefined
+  #isClosed = false
   #thread: Supervised | undefined
   #link: Link | undefined
 
@@ -36,8 +45,12 @@ export class LateThread {
 
   /** `answer` hears undefined where none came. */
   ask<Answer>(body: unknown, answer: (answer: Answer | undefined) => void): void {
-    if (this.#thread === undefined) this.#start()
-    this.#link!.ask<Answer, undefined>(body, (answered) => answer(answered.ok ? answered.body : undefined))
+    const ask = { body, answer: answer as Ask['answer'] }
+    if (this.#isClosed) answer(undefined)
+    else if (this.#thread !== undefined) this.#send(ask)
+    else if (this.#waiting === undefined) void this.#begin(ask)
+    else if (this.#waiting.length < this.#options.waitingMax) this.#waiting.push(ask)
+    else answer(undefined)
   }
 
   tell(body: unknown): void {
@@ -45,11 +58,33 @@ export class LateThread {
   }
 
   async stop(withinMs: number): Promise<void> {
+    this.#isClosed = true
     await this.#thread?.stop(withinMs)
   }
 
   close(): void {
+    this.#isClosed = true
     this.#link?.close()
+  }
+
+  #send({ body, answer }: Ask): void {
+    this.#link!.ask<unknown, undefined>(body, (answered) => answer(answered.ok ? answered.body : undefined))
+  }
+
+  async #begin(first: Ask): Promise<void> {
+    const waiting = [first]
+    this.#waiting = waiting
+    try {
+      await this.#options.prepare(this.#options.file)
+      if (!this.#isClosed) this.#start()
+    } catch (error) {
+      log('error', `${this.#options.name}.not_started`, { problem: String(error) })
+    }
+    this.#waiting = undefined
+    for (const ask of waiting) {
+      if (this.#thread === undefined) ask.answer(undefined)
+      else this.#send(ask)
+    }
   }
 
   #start(): void {

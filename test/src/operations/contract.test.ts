@@ -1,4 +1,5 @@
 /** What holds for every declaration of an operation, whichever it is. */
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Command, checkOperation, checkShape } from '../../../src/command/check.ts'
@@ -6,6 +7,7 @@ import { FIELD_ORDER } from '../../../src/format/signing.ts'
 import { type FieldName, fields } from '../../../src/operations/fields.ts'
 import { operationByName, operations } from '../../../src/operations/index.ts'
 import { type Operation, pathField } from '../../../src/operations/operation.ts'
+import { ownTools } from '../../../src/own-tools/descriptors.ts'
 import { type RefusalCode, statusOf } from '../../../src/refusals.ts'
 import { refusalsOf } from '../../../src/views/capabilities.ts'
 import { titleOf } from '../../../src/views/openapi/command-shapes.ts'
@@ -51,6 +53,19 @@ function unbounded(found: readonly Found[]): string[] {
     })
     .map(({ path }) => path)
 }
+
+test('every shape is a schema that the schema of schemas accepts', () => {
+  const ajv = new Ajv2020()
+  const shapes = [
+    ...Object.entries(fields).map(([name, { schema }]) => [name, schema] as const),
+    ...operations.flatMap(({ name, data, result }) => [
+      [`data of ${name}`, data ?? {}] as const,
+      [`result of ${name}`, result] as const,
+    ]),
+    ...ownTools.flatMap(({ id, input, output }) => [[id, input] as const, [`output of ${id}`, output] as const]),
+  ]
+  expect(shapes.filter(([, schema]) => ajv.validateSchema(schema) !== true).map(([name]) => name)).toEqual([])
+})
 
 test('names are noun.verb but for three that everybody knows, and no two operations or aliases share one', () => {
   const names = operations.flatMap(({ name, aliases = [] }) => [name, ...aliases])

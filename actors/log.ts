@@ -54,9 +54,11 @@ export class Log {
   #change: number
   #checkpoint: string
   #scheduled = false
+  readonly #batch: Batch
 
   constructor(options: LogOptions) {
     this.#options = options
+    this.#batch = new Batch(options.entriesPerFrameMax)
     this.#size = options.start.size
     this.#change = options.start.change
     this.#checkpoint = options.start.checkpoint
@@ -148,7 +150,8 @@ export class Log {
 
   /** Reads the journals from where the newest frame stopped, shards in number order. */
   #gather(): Batch {
-    const batch = new Batch(this.#options.entriesPerFrameMax)
+    const batch = this.#batch
+    batch.clear()
     for (const [shard, through] of this.#durable.entries()) {
       const first = (this.#covered[shard] ?? 0) + 1
       if (first > through || batch.full) {
@@ -173,9 +176,12 @@ export class Log {
   }
 }
 
-/** Entries and leaf hashes of one frame while it is gathered. */
+/** A bundle of this size is kept for the next frame; a rare larger one is given back. */
+const bundleBytesKept = 4 * 1024 * 1024
+
+/** Entries and leaf hashes of one frame while it is gathered; its memory serves one frame after the other. */
 class Batch {
-  readonly ranges: Range[] = []
+  ranges: Range[] = []
   bundle = Buffer.allocUnsafe(64 * 1024)
   bundleLength = 0
   hashes = Buffer.allocUnsafe(256 * 32)
@@ -185,6 +191,14 @@ class Batch {
 
   constructor(leavesMax: number) {
     this.#leavesMax = leavesMax
+  }
+
+  clear(): void {
+    this.ranges = []
+    this.bundleLength = 0
+    this.leaves = 0
+    this.changes = 0
+    if (this.bundle.length > bundleBytesKept) this.bundle = Buffer.allocUnsafe(64 * 1024)
   }
 
   get full(): boolean {

@@ -50,6 +50,11 @@ export type NoFrame = { readonly frameBytes: undefined; readonly fault: FrameFau
 const magic0 = 0xff
 const magic1 = 0xb5
 const crcOffset = 24
+const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte
+  for (let bit = 0; bit < 8; bit++) crc = (crc & 1) === 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
+  return crc
+})
 const twoTo32 = 2 ** 32
 
 /** For a search of frames in unknown bytes. */
@@ -68,7 +73,7 @@ export function encodeFrame(into: Buffer, at: number, frame: NewFrame, seq: numb
   into.writeUInt32LE(payload.length, at + 4)
   writeSeq(into, seq, at + 8)
   writeSeq(into, durableSeq, at + 16)
-  const crc = crc32(payload, crc32(into.subarray(at, at + crcOffset)))
+  const crc = crc32(payload, headerCrc(into, at))
   into.writeUInt32LE(crc, at + crcOffset)
   into.set(payload, at + FRAME_HEADER_BYTES)
   return at + FRAME_HEADER_BYTES + payload.length
@@ -87,12 +92,19 @@ export function decodeFrame(bytes: Buffer, at: number, limit: number): FoundFram
   const frameBytes = FRAME_HEADER_BYTES + length
   if (at + frameBytes > limit) return refuse('short', frameBytes)
   const payload = bytes.subarray(start, start + length)
-  const crc = crc32(payload, crc32(bytes.subarray(at, at + crcOffset)))
+  const crc = crc32(payload, headerCrc(bytes, at))
   if (crc !== bytes.readUInt32LE(at + crcOffset)) return refuse('crc', 0)
   const type = bytes[at + 2]!
   if (type === 0) return refuse('magic', 0)
   const seq = readSeq(bytes, at + 8)
   return { seq, type, flags: bytes[at + 3]!, payload, durableSeq: readSeq(bytes, at + 16), frameBytes }
+}
+
+/** CRC-32 of bytes 0..24 of a header: a view and a call of zlib for so few cost three times as much. */
+function headerCrc(bytes: Uint8Array, at: number): number {
+  let crc = 0xffffffff
+  for (let i = at; i < at + crcOffset; i++) crc = crcTable[(crc ^ bytes[i]!) & 0xff]! ^ (crc >>> 8)
+  return ~crc >>> 0
 }
 
 function refuse(fault: FrameFault, needs: number): NoFrame {

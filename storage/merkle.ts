@@ -33,6 +33,8 @@ const NODE_BYTES = RIGHT + HASH_BYTES
 // One thread, and nothing here waits: these two may be used over and over.
 const node = Buffer.alloc(NODE_BYTES, 0x01)
 const leaf = Buffer.alloc(1 + ENTRY_BYTES_MAX)
+/** Beginnings of `leaf` by their length, for the lengths that entries have: a view costs a sixth of a hash. */
+const leafViews = Array.from({ length: 1024 }, (_, length) => leaf.subarray(0, length))
 
 /**
  * The hash of one entry as a leaf (RFC 9162 2.1.1): 32 bytes.
@@ -67,7 +69,8 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
 function leafDigest(entry: Uint8Array): string {
   // A longer entry does not fit behind the prefix, and set says so with a RangeError.
   leaf.set(entry, 1)
-  return hash('sha256', leaf.subarray(0, entry.length + 1), 'binary')
+  const length = entry.length + 1
+  return hash('sha256', leafViews[length] ?? leaf.subarray(0, length), 'binary')
 }
 
 /**

@@ -85,7 +85,9 @@ export function readArguments(command: Command, argv: readonly string[]): { args
   const help = values.help === true
   const { min, max } = command.positionals
   if (!help && (positionals.length < min || positionals.length > max)) {
-    throw new UsageError(`Usage: broadside ${command.usage}`)
+    const extra = positionals[max]
+    const wrong = extra === undefined ? 'An argument is missing.' : `"${extra}" is one argument too many.`
+    throw new UsageError(`${wrong} Usage: broadside ${command.usage}`)
   }
   return { args: argumentsOf(positionals, values), help }
 }

@@ -14,7 +14,8 @@ export const logCommand: Command = {
   options: { data: { type: 'string' } },
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
-    if (args.positionals[0] !== 'rotate') throw new UsageError('Usage: broadside log rotate [--data DIR]')
+    if (args.positionals[0] !== 'rotate')
+      throw new UsageError('There is one thing to do with a log: rotate. Usage: broadside log rotate [--data DIR]')
     const [{ readConfig }, { rotateLog }, { readFacts }, { lockDirectory }] = await Promise.all([
       import('../config.ts'),
       import('../log-rotation.ts'),

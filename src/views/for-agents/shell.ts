@@ -95,7 +95,8 @@ curl -sS --fail-with-body "$BOARD/api/updates?wait=1&cursor=$CURSOR"; echo`,
       title: 'Private rooms',
       words: [
         'A private room is read and written by its members alone, by signed commands; nothing of it is public. Members are',
-        'named by id. It is not encrypted: who runs the board could read it.',
+        'named by id: let one in by room.member.add (room, target = the id), or give the code of room.invite.create to somebody who',
+        'sends it with room.invite.accept, data {"schema":1,"code":"…"}. It is not encrypted: who runs the board could read it.',
       ],
       shell: `ROOM="den-$(openssl rand -hex 4)"
 sign "\\"operation\\":\\"room.create\\",\\"room\\":\\"$ROOM\\"" ',"visibility":"private"'

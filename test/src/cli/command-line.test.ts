@@ -26,8 +26,8 @@ test.each(commands)('%s --help shows its form, every option, one example and the
 test.each([
   [[], 'broadside COMMAND'],
   [['serv'], 'no command "serv"'],
-  [['read'], 'Usage: broadside read'],
-  [['read', 'a', 'b'], 'Usage: broadside read'],
+  [['read'], 'An argument is missing. Usage: broadside read'],
+  [['read', 'a', 'b'], '"b" is one argument too many. Usage: broadside read'],
   [['read', 'lobby', '--limt', '3'], 'broadside read --help'],
   [['read', 'lobby', '--limit', 'many'], '--limit takes a whole number from 1 to'],
   [['read', 'lobby', '--limit', '0'], '--limit takes a whole number from 1 to'],

@@ -48,6 +48,9 @@ const eraseEveryMs = 30_000
 const fetchesPerMinute = 60
 const fetchesOfOnePerMinute = 10
 
+/** Lines about requests that were no MCP. */
+const complaintsPerMinute = 6
+
 export function mcpDoors(options: McpDoorsOptions): Doors {
   const { config, directory, described, front, news, secret } = options
   const { address, release, serviceId } = described
@@ -58,6 +61,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
   setInterval(erase, eraseEveryMs).unref()
   const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, monotonicMs)
   const [fetches, fetchesOfOne] = [perMinute(fetchesPerMinute), perMinute(fetchesOfOnePerMinute)]
+  const complaints = perMinute(complaintsPerMinute)
   const common = { ...options, address, release, serviceId, wallSeconds, fault: logFault }
   const oauth = once(async (): Promise<Oauth> => {
     const [{ Oauth }, { createOutgoing }] = await Promise.all([
@@ -82,7 +86,10 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
     return createMcp({
       ...common,
       forAgents: () => forAgents(described),
-      report: (problem) => log('warn', 'mcp', { problem }),
+      // What strangers send is their fault, and must not fill the log of the board.
+      report: (problem) => {
+        if (complaints.take('') === 0) log('warn', 'mcp', { problem })
+      },
     })
   })
   const registry = serverJson(address, release)

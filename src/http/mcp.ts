@@ -8,7 +8,7 @@
 import type { Throttle } from '../command/throttle.ts'
 import { sizes } from '../limits.ts'
 import type { Authenticate } from '../mcp/caller.ts'
-import { type Passed, pass, type Refused } from '../mcp/gate.ts'
+import type { Passed, Refused } from '../mcp/gate.ts'
 import type { Mcp } from '../mcp/mcp.ts'
 import type { Exchange, Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
@@ -87,6 +87,14 @@ async function serve(
   const aborter = new AbortController()
   exchange.onAbort(() => aborter.abort())
   const message = parsed(body)
+  // What is judged here and what is carried out must be the same message, and one: nobody else reads the body.
+  if (message === undefined || Array.isArray(message)) {
+    const [code, why] =
+      message === undefined ? [-32700, 'the body is not JSON'] : [-32600, 'send one message, no batch']
+    return answer(exchange, 400, cors, rpcError(code, why))
+  }
+  // It knows every tool, and they are made from the declarations when it is loaded.
+  const { pass } = await import('../mcp/gate.ts')
   const metadataUrl = `${own}/.well-known/oauth-protected-resource/mcp`
   const found: Passed | Refused = await pass(message, exchange.header('authorization'), { authenticate, metadataUrl })
   if ('challenge' in found) {
@@ -106,7 +114,7 @@ async function serve(
   await sendResponse(exchange, response, [...plain, ...cors])
 }
 
-/** Undefined where it is no JSON: the protocol says so itself. */
+/** Undefined where it is no JSON. */
 function parsed(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))

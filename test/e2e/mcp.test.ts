@@ -80,6 +80,11 @@ describe('the protocol, 2026-07-28', () => {
     const send = async (init: RequestInit): Promise<number> => (await fetch(`${board}/mcp`, init)).status
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
     expect(await send({ method: 'POST', headers, body: '[]' })).toBe(400)
+    // Nothing goes past the question for a token: not in a batch, not behind a mark that another reader drops.
+    const whoami = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}'
+    expect(await send({ method: 'POST', headers, body: whoami })).toBe(401)
+    expect(await send({ method: 'POST', headers, body: `[${whoami}]` })).toBe(400)
+    expect(await send({ method: 'POST', headers, body: `\ufeff${whoami}` })).toBe(400)
     expect(await send({ method: 'POST', headers, body: 'nonsense' })).toBe(400)
     expect(await send({ method: 'POST', headers: { ...headers, 'content-type': 'text/plain' }, body: '{}' })).toBe(415)
     expect(await send({ method: 'POST', headers, body: `{"x":"${'x'.repeat(2 ** 21)}"}` })).toBe(413)
@@ -264,4 +269,12 @@ test('server.json tells the registry where this is', async () => {
     remotes: [{ type: 'streamable-http', url: `${board}/mcp` }],
     version: expect.any(String),
   })
+})
+
+test('where work has to be proved, a key that the board keeps cannot post, and is told so', async () => {
+  const started = await startBoard({ directory: boardDirectory(), env: { PROOF_BITS: '8' } })
+  const { access_token } = await new OauthClient(started.address).signedIn(opensslSigner(randomBytes(32)))
+  const posted = await call(started.address, 'post', { text: 'unproven' }, access_token)
+  expect(posted.result).toMatchObject({ isError: true, structuredContent: { error: { code: 'proof_required' } } })
+  await started.kill()
 })

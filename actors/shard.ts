@@ -218,7 +218,8 @@ export class Shard {
       return
     }
     // Nothing public by a delegate before its delegation: the front publishes that one, and comes again.
-    if (write.delegated?.isPublished === false && decision.records.some(({ isPublic }) => isPublic)) {
+    const isSeen = decision.leadsToPublic === true || decision.records.some(({ isPublic }) => isPublic)
+    if (write.delegated?.isPublished === false && isSeen) {
       answers.push(() => answer(refusal(refuse(unpublishedDelegation, 'the delegation is not in the public log yet'))))
       return
     }

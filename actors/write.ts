@@ -56,7 +56,13 @@ export type Planned = {
 }
 
 export type Decision =
-  | { readonly ok: true; readonly records: readonly Planned[]; readonly reply: Readonly<Record<string, unknown>> }
+  | {
+      readonly ok: true
+      readonly records: readonly Planned[]
+      readonly reply: Readonly<Record<string, unknown>>
+      /** What another actor makes of it, in the signer's name, is public. */
+      readonly leadsToPublic?: boolean
+    }
   | { readonly ok: false; readonly refusal: Refusal }
 
 /** What a decider may look at. Deciders are pure: same state, letter and time, same decision. */

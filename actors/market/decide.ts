@@ -5,6 +5,7 @@
  * Order: is there such a work for this signer; may this signer do such a thing; does the state take it; the guards of the row.
  * Of its worker the fence is asked before anything else: whoever holds an old one changes nothing, whatever he tries.
  */
+import { ownKey } from '../record.ts'
 import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { after, stateOf, stepOf } from './clock.ts'
 import { holds, type Known, type Objection, objectionTo } from './guards.ts'
@@ -67,7 +68,7 @@ function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Extr
     at: now,
     generation: args.generation,
     author,
-    key: Buffer.from(letter.by.key).toString('base64url'),
+    key: Buffer.from(ownKey(letter.by)).toString('base64url'),
     ttl: args.ttl,
     amount: args.amount,
     reason: args.reason,

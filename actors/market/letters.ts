@@ -81,6 +81,8 @@ export type ReserveArgs = {
   readonly reviewer: string
   /** Its public key; '' = nobody knows it. */
   readonly reviewer_key: string
+  /** A delegate asks, and what he asks for will be read by all: known of nobody else, and not needed. */
+  readonly seen: boolean
   readonly terms: Terms
   /** Of the reward, held on top of it. */
   readonly fee: number

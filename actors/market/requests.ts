@@ -2,6 +2,7 @@
  * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
  * the request; nobody sees a work before both have said yes. What the room reports may come again: it changes nothing twice.
  */
+import { ownKey } from '../record.ts'
 import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { stateOf, stepOf } from './clock.ts'
 import { mayKnow, unknown } from './decide.ts'
@@ -29,7 +30,7 @@ const reserve: Decider = ({ state: { market }, now }, letter) => {
   }
   const costs = unaffordable(args.simulated ? 0 : amount + fee, turn.available(letter.author))
   if (costs !== undefined) return refuse(...costs)
-  const key = Buffer.from(letter.by.key).toString('base64url')
+  const key = Buffer.from(ownKey(letter.by)).toString('base64url')
   const fixed: Omit<Fixed, 'is_public'> = {
     id,
     room: args.room,
@@ -53,11 +54,12 @@ const reserve: Decider = ({ state: { market }, now }, letter) => {
   const postings = postingsOf(transitionNamed.create.postings, moved, { cause, at: now })
   const hold = postings.find(({ code }) => code === codes.hold)!.id
   const begun = untouched('', args.generation, amount, fee, hold)
-  return turn.decide(letter, {
+  const decision = turn.decide(letter, {
     op: letter.op,
     facts: { work: id, command, post: postOf(letter, args.proof_bits), fixed, begun, postings },
     isPublic: false,
   })
+  return { ...decision, leadsToPublic: args.seen }
 }
 
 const open: Decider = ({ state: { market }, now }, letter) => {
@@ -114,7 +116,7 @@ const edit: Decider = ({ state: { market }, now }, letter) => {
     return refuse('conflict', 'another edit of this request is under way: wait for it', 'event_id')
   const post = postOf(letter, args.proof_bits ?? 0)
   const facts = { work: work.id, edit: Buffer.from(letter.id).toString('hex'), post }
-  return turn.decide(letter, { op: letter.op, facts, isPublic: false, work })
+  return { ...turn.decide(letter, { op: letter.op, facts, isPublic: false, work }), leadsToPublic: work.is_public }
 }
 
 const edited: Decider = ({ state: { market }, now }, letter) => {

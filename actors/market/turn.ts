@@ -97,7 +97,7 @@ export class Turn {
   }
 
   /** The decision: what is due, then this act. */
-  decide(letter: WriteLetter, doing: Doing): Decision {
+  decide(letter: WriteLetter, doing: Doing): Extract<Decision, { ok: true }> {
     this.#writeDown()
     const facts = this.#plan(causeOf(letter, doing), doing)
     return { ok: true, records: this.#records, reply: { at: this.#now, isPublic: doing.isPublic, facts } }

@@ -7,10 +7,10 @@
 import { createHash } from 'node:crypto'
 import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
-import { type Act, type Event, RecordType } from '../record.ts'
+import { type Act, type Delegated, type Event, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
-import type { Decider, Decision, Situation, WriteLetter } from '../write.ts'
+import { type Decider, type Decision, delegationOver, type Situation, type WriteLetter } from '../write.ts'
 import type {
   BindArgs,
   BoundReply,
@@ -169,6 +169,9 @@ function posted(
   shape: (record: Event) => Event,
 ): Decision {
   const { proofBits, page } = letter.args as unknown as RequestArgs
+  // After a crash the room may be asked late: nothing of a delegate bears a time at which its delegation had run out.
+  if (letter.by.for !== undefined && situation.now >= endOf(letter.by.for))
+    return refusal(letter, situation.now, { code: 'forbidden', message: delegationOver, field: 'public_key' })
   const args: PostArgs = { page, kind, replyTo: '', supersedes, ttl: 0, attachments: [], proofBits }
   const decision = decidePost(situation, { ...letter, args })
   if (!decision.ok) return refusal(letter, situation.now, decision.refusal)
@@ -186,6 +189,14 @@ function posted(
     planned.record.type === RecordType.event ? { ...planned, record: shape(planned.record) } : planned,
   )
   return { ok: true, records, reply: verdict }
+}
+
+/** Unix seconds. */
+function endOf({ signed }: Delegated): number {
+  const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as {
+    command: { timestamp: number; ttl: number }
+  }
+  return command.timestamp + command.ttl
 }
 
 function taken(situation: Situation, work: string): Decision {

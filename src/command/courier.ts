@@ -232,7 +232,14 @@ export class Courier {
     const { work, room, kind, proof_bits: proofBits, page, reviewer } = ask
     const op = kind === 'edit' ? 'work.version' : work === ask.sha.slice(0, 32) ? 'work.post' : 'work.mark'
     const sha = Buffer.from(ask.sha, 'hex')
-    const by = { key: bytes(ask.key), sig: bytes(ask.sig), signed: bytes(ask.signed) }
+    const proof = ask.for && {
+      id: bytes(ask.for.id),
+      key: bytes(ask.for.key),
+      sig: bytes(ask.for.sig),
+      signed: bytes(ask.for.signed),
+    }
+    const own = { key: bytes(ask.key), sig: bytes(ask.sig), signed: bytes(ask.signed) }
+    const by = proof === undefined ? own : { ...own, for: proof }
     const letter: WriteLetter = {
       ...internalLetter(op, room, ask.author, { work, reviewer, page, proofBits }),
       id: sha.subarray(0, 16),

@@ -80,9 +80,10 @@ export function sendAs(
 ): void {
   if (delegate === undefined) return actors.write(letter, answer)
   const answered = news.delegates.sent(delegate)
+  // Whoever has to wait for more says so before this one counts as answered.
   const take: WriteAnswer = (found, head) => {
-    answered()
     answer(found, head)
+    answered()
   }
   actors.write(letter, (found, head) => {
     if (found === undefined || found.ok || found.refusal.code !== unpublishedDelegation) return take(found, head)

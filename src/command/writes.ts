@@ -102,7 +102,15 @@ export class Writes {
         command: shaOf(verified, answer).slice(0, 32),
         facts,
       }
-      whenSettled(this.#options, changed, respond, (leaf = answer.leaf, newest = head) => {
+      // Another actor may still have to write something down in the name of a delegate, whose end waits for that.
+      const { delegate } = verified.signer
+      const written = delegate === undefined ? () => {} : this.#options.news.delegates.sent(delegate)
+      const refusedLater: Respond = (reply) => {
+        written()
+        respond(reply)
+      }
+      whenSettled(this.#options, changed, refusedLater, (leaf = answer.leaf, newest = head) => {
+        written()
         if (leaf !== answer.leaf) this.#options.welcome(verified.signer.id, verified.door.address)
         const made = leaf === undefined ? answer : { ...answer, leaf }
         const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)

@@ -253,6 +253,30 @@ async function verified(lines: readonly string[]): Promise<string | undefined> {
   return report.first?.reason
 }
 
+test('what a delegate asks for as work is verified as its posts are, also when its end is asked for at the same time', async () => {
+  const [owner, key] = [fresh(), fresh()]
+  await client.command(operator, { operation: 'credit.grant', target: owner.id, amount: 1_000 })
+  const ask = { operation: 'work.create', room: 'lobby', amount: 10, data: '{"schema":1,"title":"A thing to do"}' }
+  const id = await delegated(client, owner, key, { scopes: ['board:work'] })
+  expect((await client.command(key, { ...ask, amount: 5_000, text: 'beyond means' })).code).toBe('insufficient_credits')
+  expect((await leaves()).join('')).not.toContain(id)
+  const made = await client.command(key, { ...ask, text: 'by a delegate' })
+  const { work } = made.data as unknown as { work: { id: string; requester: { id: string; public_key: string } } }
+  expect(work.requester).toMatchObject({ id: owner.id, public_key: owner.publicKey })
+  expect((await client.command(key, { operation: 'work.edit', event_id: work.id, text: 'better said' })).status).toBe(
+    200,
+  )
+  const read = (await client.get(`/api/events/${work.id}`)).data.event as unknown as WithDelegation
+  expect(read.delegation!.id).toBe(id)
+  for (let n = 0; n < 5; n++) {
+    const one = fresh()
+    const target = await delegated(client, owner, one, { scopes: ['board:work'] })
+    const raced = client.command(one, { ...ask, text: `raced ${n}` })
+    await Promise.all([raced, client.command(owner, { operation: 'delegation.revoke', target })])
+  }
+  expect(await verified((await client.get('/v1/export')).text.trimEnd().split('\n'))).toBeUndefined()
+})
+
 test('an export checks offline: who delegated, in what, when, and that it had not ended', async () => {
   const [owner, key, other] = [fresh(), fresh(), fresh()]
   const id = await delegated(client, owner, key)

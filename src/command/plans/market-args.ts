@@ -103,7 +103,12 @@ type CreateData = {
 }
 
 /** Of `work.create`. */
-export function reserveArgs(verified: Verified, doors: Doors, room: string, reviewerKey: string): ReserveArgs {
+export function reserveArgs(
+  verified: Verified,
+  doors: Doors,
+  room: string,
+  { reviewerKey, seen }: { readonly reviewerKey: string; readonly seen: boolean },
+): ReserveArgs {
   const { command, sha } = verified
   const data = verified.data as CreateData
   const amount = command.amount as number
@@ -120,6 +125,7 @@ export function reserveArgs(verified: Verified, doors: Doors, room: string, revi
     room,
     reviewer: data.reviewer === verified.signer.id ? '' : (data.reviewer ?? ''),
     reviewer_key: reviewerKey,
+    seen,
     terms: termsOf(doors, data.review_window ?? sizes.work_review_window),
     limits: limitsOf(doors),
     proof_bits: proofOf(verified),

@@ -64,7 +64,10 @@ const create: Plan = {
       if (room === undefined || typeof room !== 'string') return pass(room && { refusal: room })
       reviewerOf(verified, doors, (key) => {
         if (key === undefined) return pass(undefined)
-        pass({ args: reserveArgs(verified, doors, room, key) })
+        isSeen(room, verified, doors, (seen) => {
+          if (seen === undefined) return pass(undefined)
+          pass({ args: reserveArgs(verified, doors, room, { reviewerKey: key, seen }) })
+        })
       })
     })
   },
@@ -92,6 +95,12 @@ function roomOf(verified: Verified, doors: Doors, then: (room: string | Refusal 
     const { actor } = JSON.parse(found.json) as { actor: string }
     then(actor.startsWith('@') ? refusal('not_found', `there is no event ${thing}`, 'event_id') : actor)
   })
+}
+
+/** A delegate is about to act where all see it: its delegation has to be in the public log first. */
+function isSeen(room: string, { signer }: Verified, doors: Doors, then: (seen: boolean | undefined) => void): void {
+  if (signer.delegate === undefined) return then(false)
+  doors.read({ op: 'room.get', args: { room }, reader: '' }, (found) => then(found?.ok))
 }
 
 /** Public key of the reviewer; '': nobody is known by this id, or nobody is named. */

@@ -5,7 +5,7 @@
  */
 import type { OpenFacts, Posting, StepFacts } from '../../../actors/market/letters.ts'
 import { finalStates } from '../../../actors/market/work.ts'
-import { type Act, commandSha, fromFrame } from '../../../actors/record.ts'
+import { type Act, commandSha, type Delegated, fromFrame } from '../../../actors/record.ts'
 import type { Observation, TellArgs } from '../../../actors/works/letters.ts'
 import type { Ask, Told } from '../../../actors/works/mail.ts'
 import type { NoticeFacts } from '../notices.ts'
@@ -24,6 +24,8 @@ export type AskJson = Ask & {
   readonly key: string
   readonly sig: string
   readonly signed: string
+  /** Where a delegate signed. */
+  readonly for?: { readonly id: string; readonly key: string; readonly sig: string; readonly signed: string }
   /** 64 hex. */
   readonly sha: string
   readonly proof_bits: number
@@ -100,6 +102,7 @@ function askJson({ state, frame }: ReadContext, ask: Ask): AskJson {
     key: base64(by!.key),
     sig: base64(by!.sig),
     signed: base64(by!.signed),
+    ...(by!.for === undefined ? {} : { for: delegatedJson(by!.for) }),
     sha: commandSha(by!).toString('hex'),
     proof_bits,
     via,
@@ -141,6 +144,10 @@ function toldJson({ state, frame }: ReadContext, { work: id, seq, first, worker 
 
 function sumOf(postings: readonly Posting[], counts: (posting: Posting) => boolean): number {
   return postings.reduce((sum, posting) => (counts(posting) ? sum + posting.amount : sum), 0)
+}
+
+function delegatedJson({ id, key, sig, signed }: Delegated): NonNullable<AskJson['for']> {
+  return { id: base64(id), key: base64(key), sig: base64(sig), signed: base64(signed) }
 }
 
 function base64(bytes: Uint8Array): string {

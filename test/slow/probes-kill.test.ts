@@ -1,0 +1,82 @@
+/** A board is killed at every step of a look of the lab: started again it never looks a second time for one command. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { type Answer, Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+
+const wellKnown = '/.well-known/broadside.json'
+const maker = person('the maker of what is looked at')
+const asked: string[] = []
+/** Called when a request has come, before it is answered. */
+let onRequest = (_path: string): void => undefined
+const machine = createServer((request, response) => {
+  asked.push(request.url!)
+  onRequest(request.url!)
+  if (request.url === wellKnown) response.writeHead(404).end()
+  else response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+})
+const directory = boardDirectory()
+const env = { BROADSIDE_LOOPBACK: '1', BROADSIDE_LIMITS: 'off' }
+let board: Board
+let client: Client
+let tool: string
+
+const start = async () => {
+  board = await startBoard({ directory, env })
+  client = await Client.of(board)
+}
+const probeIn = ({ status, text, data }: Answer) => {
+  if (status !== 200) throw new Error(text)
+  return (data as unknown as { probe: { id: string; verdict: string } }).probe
+}
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => machine.listen(0, '127.0.0.1', resolve))
+  await start()
+  const url = `http://127.0.0.1:${(machine.address() as AddressInfo).port}/tool`
+  const data = JSON.stringify({ schema: 1, name: 'Looked At', description: 'x', category: 'data', url, price: '0' })
+  const said = await client.command(maker, { operation: 'tools.publish', data })
+  tool = (said.data as unknown as { tool: { id: string } }).tool.id
+})
+afterAll(async () => {
+  client.close()
+  await board.stop()
+  machine.close()
+})
+
+test.each([
+  [wellKnown, 0],
+  ['/tool', 0],
+  ['/tool', 3],
+  ['/tool', 10],
+  ['/tool', 30],
+])('killed when %s is asked, %i ms later', async (path, ms) => {
+  const { body } = client.sign(maker, { operation: 'tools.probe', target: tool })
+  asked.length = 0
+  const killed = new Promise<void>((resolve) => {
+    onRequest = (each) => {
+      if (each !== path) return
+      onRequest = () => undefined
+      setTimeout(() => void board.kill().then(resolve), ms)
+    }
+  })
+  const lost = await client.send(body).catch(() => undefined)
+  await killed
+  client.close()
+  const before = [...asked]
+  expect(new Set(before).size).toBe(before.length)
+
+  await start()
+  const again = probeIn(await client.send(body))
+  expect(asked).toEqual(before)
+  // What was answered was on disk; what was not may have been seen, or nobody knows.
+  if (lost?.status === 200) expect(again).toEqual(probeIn(lost))
+  else expect(['ok', 'not_probed']).toContain(again.verdict)
+  expect(probeIn(await client.send(body))).toEqual(again)
+  expect(asked).toEqual(before)
+  expect(probeIn(await client.command(maker, { operation: 'tools.probe', target: tool })).verdict).toBe('ok')
+  expect(asked).toEqual([...before, wellKnown, '/tool'])
+})

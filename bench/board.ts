@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Load, Measured } from './client-process.ts'
-import { projectDirectory, residentMib, type ThreadTime, threadTimes, withDirectory } from './machine.ts'
+import { processTime, projectDirectory, residentMib, type ThreadTime, threadTimes, withDirectory } from './machine.ts'
 
 const measureMsMax = 120_000
 const stopMsMax = 15_000
@@ -19,7 +19,17 @@ export type BoardRun = Target & {
   post(inFlight: number, count: number): Promise<Measured>
   /** Gets the targets in turn from the client process, of the board or of another server. */
   get(inFlight: number, targets: readonly string[], count: number, from?: Target): Promise<Measured>
+  /** The same at a steady rate, over so many connections. */
+  getPaced(
+    perSecond: number,
+    connections: number,
+    targets: readonly string[],
+    count: number,
+    from?: Target,
+  ): Promise<Measured>
   residentMib(): number
+  /** What it took until the board said that it is ready: by the clock, and on processors. */
+  readonly start: { readonly seconds: number; readonly cpuSeconds: number }
   /** The threads that the board starts, by name, for their time in `Measured`. */
   readonly threadNames: ReadonlyMap<number, string>
 }
@@ -29,7 +39,7 @@ const half = String(Math.max(1, availableParallelism() >> 1))
 
 /**
  * Starts a board on a fresh directory with rates lifted, hands it to `use`, and ends it whatever happens. SHARDS,
- * VERIFY_THREADS and other variables of the board are handed on.
+ * VERIFY_THREADS and other variables of the board are handed on. `more` are variables too; its DATA_DIR is a board that exists.
  */
 export function withBoard<Result>(
   use: (board: BoardRun) => Promise<Result>,
@@ -38,13 +48,16 @@ export function withBoard<Result>(
   return withDirectory(async (directory) => {
     const given = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn', ...more, ...process.env }
     const program = join(projectDirectory, 'src', 'cli', 'main.ts')
-    const args = [program, 'serve', '--data', join(directory, 'data'), '--port', '0']
+    const args = [program, 'serve', '--data', more.DATA_DIR ?? join(directory, 'data'), '--port', '0']
     const env = { ...given, BROADSIDE_LIMITS: 'off' }
+    const startedAt = performance.now()
     const server = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
     const client = fork(new URL('./client-process.ts', import.meta.url))
     try {
       const pid = server.pid!
       const address = await readyAddress(server)
+      const seconds = (performance.now() - startedAt) / 1000
+      const { userUs, systemUs } = processTime(pid)
       const port = Number(new URL(address).port)
       const answer = await fetch(`${address}/capabilities`)
       const { data } = (await answer.json()) as { data: { service_id: string } }
@@ -55,6 +68,9 @@ export function withBoard<Result>(
         serviceId,
         threadNames: nameThreads(threadTimes(pid), pid, Number(given.SHARDS), Number(given.VERIFY_THREADS)),
         residentMib: () => residentMib(pid),
+        start: { seconds, cpuSeconds: (userUs + systemUs) / 1e6 },
+        getPaced: (perSecond, connections, targets, count, from = { port, pid }) =>
+          measure(client, { ...from, inFlight: connections, work: { kind: 'gets', targets, count, perSecond } }),
         post: (inFlight, count) => measure(client, { port, pid, inFlight, work: { kind: 'posts', serviceId, count } }),
         get: (inFlight, targets, count, from = { port, pid }) =>
           measure(client, { port: from.port, pid: from.pid, inFlight, work: { kind: 'gets', targets, count } }),

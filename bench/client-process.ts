@@ -2,7 +2,7 @@
  * The process that the load comes from: signs its commands before the clock starts, sends them, and says how long the
  * answers took and what both processes spent meanwhile.
  */
-import { type Outcome, requestBytes, sendAll } from './lane.ts'
+import { type Outcome, requestBytes, sendAll, sendPaced } from './lane.ts'
 import { processTime, threadTimes } from './machine.ts'
 import { remember, signPosts } from './sign-posts.ts'
 
@@ -13,8 +13,13 @@ export type Load = {
   readonly inFlight: number
   readonly work:
     | { readonly kind: 'posts'; readonly serviceId: string; readonly count: number }
-    /** `count` GETs, the targets in turn. */
-    | { readonly kind: 'gets'; readonly targets: readonly string[]; readonly count: number }
+    /** `count` GETs, the targets in turn; with `perSecond` at that rate, else `inFlight` at a time. */
+    | {
+        readonly kind: 'gets'
+        readonly targets: readonly string[]
+        readonly count: number
+        readonly perSecond?: number
+      }
 }
 
 /** What one load cost. Times in microseconds, for the whole load. */
@@ -46,7 +51,9 @@ async function run({ port, pid, inFlight, work }: Load): Promise<Measured> {
   }
   const ready = work.targets.map((target) => requestBytes(target))
   const requests = Array.from({ length: work.count }, (_, n) => ready[n % ready.length]!)
-  return observed(pid, [], () => sendAll(port, inFlight, requests))
+  const { perSecond } = work
+  if (perSecond === undefined) return observed(pid, [], () => sendAll(port, inFlight, requests))
+  return observed(pid, [], () => sendPaced(port, { connections: inFlight, perSecond }, requests))
 }
 
 async function observed(pid: number, eventIds: string[], send: () => Promise<Outcome>): Promise<Measured> {

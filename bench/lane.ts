@@ -113,6 +113,61 @@ export async function sendAll(port: number, inFlight: number, requests: readonly
   return { seconds, latencies: latencies.sort(), statuses, bodyBytes }
 }
 
+/**
+ * Sends the requests at a steady rate, whether or not earlier ones were answered: what waits for one of the connections has
+ * waited since it was due, to the millisecond of the client's timer. Rejects when a connection fails.
+ */
+export async function sendPaced(
+  port: number,
+  { connections, perSecond }: { readonly connections: number; readonly perSecond: number },
+  requests: readonly Buffer[],
+): Promise<Outcome> {
+  let due = 0
+  let sent = 0
+  let done = 0
+  let bodyBytes = 0
+  const latencies = new Float64Array(requests.length)
+  const dueAt = new Float64Array(requests.length)
+  const statuses: Record<number, number> = {}
+  const lanes: Lane[] = []
+  const idle: Lane[] = []
+  const asked = new Map<Lane, number>()
+  let timer: NodeJS.Timeout | undefined
+  let start = 0
+  const pass = (lane: Lane) => {
+    asked.set(lane, sent)
+    lane.send(requests[sent++]!)
+  }
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const answered: Answered = (lane, status, bytes) => {
+        latencies[done++] = performance.now() - dueAt[asked.get(lane)!]!
+        statuses[status] = (statuses[status] ?? 0) + 1
+        bodyBytes += bytes
+        if (sent < due) pass(lane)
+        else idle.push(lane)
+        if (done === requests.length) resolve()
+      }
+      for (let i = 0; i < connections; i++) lanes.push(new Lane(port, answered, reject))
+      const tick = () => {
+        const now = performance.now()
+        for (const end = Math.min(requests.length, ((now - start) * perSecond) / 1000); due < end; due++)
+          dueAt[due] = now
+        while (sent < due && idle.length > 0) pass(idle.pop()!)
+      }
+      Promise.all(lanes.map((lane) => lane.connected())).then(() => {
+        idle.push(...lanes)
+        start = performance.now()
+        timer = setInterval(tick, 1)
+      }, reject)
+    })
+  } finally {
+    clearInterval(timer)
+    for (const lane of lanes) lane.close()
+  }
+  return { seconds: (performance.now() - start) / 1000, latencies: latencies.sort(), statuses, bodyBytes }
+}
+
 /** The bytes of one request. */
 export function requestBytes(target: string, body?: Uint8Array): Buffer {
   if (body === undefined) return Buffer.from(`GET ${target} HTTP/1.1\r\nHost: bench\r\n\r\n`)

@@ -5,25 +5,32 @@
  * code on one thread; the limit is the two hashes that each leaf cannot do without (leaf and, on average, one node). Proofs: of
  * any leaf in a log of a million, made and checked as the board does before it answers; the limit is reading and hashing
  * the 20 nodes of the check. Times are those of the processor, because other work on the machine takes turns with this.
+ *
+ * Then a real board on that directory: how soon it is ready, without any snapshot and with those that it kept when it
+ * stopped; and proofs over HTTP, all it can give, and at half of that rate how long they take. Aims for a million entries:
+ * 0.4 of the limit, 20,000 proofs a second and core, 2 s, and 2 ms for 99 of 100 proofs.
  */
 import { hash } from 'node:crypto'
 import { logDirectory, nodesFile } from '../src/board-directory.ts'
 import { leafHash } from '../storage/merkle.ts'
 import { verifyInclusion } from '../storage/merkle-verify.ts'
 import { TreeReader } from '../storage/tree-reader.ts'
-import { integrate, openLog, writePosts } from '../test/support/posts-on-disk.ts'
+import { idOf, integrate, openLog, writePosts } from '../test/support/posts-on-disk.ts'
+import { type BoardRun, withBoard, withStatic } from './board.ts'
+import type { Measured } from './client-process.ts'
 import { withDirectory } from './machine.ts'
-import type { Bench, Row } from './report.ts'
+import type { Bench, Row, Table } from './report.ts'
 
 const entryBytes = 200
+const inFlight = 64
 
 export const log: Bench = {
   name: 'log',
   question: 'Can the log ever be what a board waits for?',
   run: ({ isQuick }) =>
-    withDirectory((directory) => {
+    withDirectory(async (directory) => {
       const posts = isQuick ? 200_000 : 1_000_000
-      writePosts({ directory, posts })
+      const serviceId = writePosts({ directory, posts })
       const hashing = hashSeconds(posts)
       const integrating = processorSeconds(() => integrate({ directory, posts }))
       const { start, proofs } = reading(directory, posts, isQuick)
@@ -40,8 +47,60 @@ export const log: Bench = {
           title: 'opened again, every node of the tree recomputed',
           rows: [{ case: 'SignedLog.open', 'cpu s': start }],
         },
+        ...(await served(directory, serviceId, posts, isQuick)),
       ]
     }),
+}
+
+/** A board with that log, started twice; the second one is asked for proofs of posts all over it. */
+async function served(directory: string, serviceId: string, posts: number, isQuick: boolean): Promise<Table[]> {
+  const starts: Row[] = []
+  const data = { DATA_DIR: directory }
+  const startOf = (name: string, { start }: BoardRun) =>
+    starts.push({ case: name, s: start.seconds, 'cpu s': start.cpuSeconds })
+  await withBoard(async (board) => startOf('no snapshot: every record read again', board), data)
+  return withStatic((ready) =>
+    withBoard(async (board) => {
+      startOf('with the snapshots of the last stop', board)
+      const count = isQuick ? 2_000 : 10_000
+      // A step that shares no factor with the number of posts: each proof is of another part of the log.
+      const targets = Array.from(
+        { length: 3 * count },
+        (_, n) => `/api/log/proof?message=${idOf(serviceId, (n * 7_919) % posts)}`,
+      )
+      const [warming, fully, half] = [
+        targets.slice(0, count),
+        targets.slice(count, 2 * count),
+        targets.slice(2 * count),
+      ]
+      await board.get(inFlight, warming, count)
+      const most = await board.get(inFlight, fully, count)
+      const bytes = Math.round(most.bodyBytes / count)
+      const limit = await board.get(inFlight, [`/${bytes}`], count, ready)
+      const paced = await board.getPaced(most.perSecond / 2, inFlight, half, count)
+      const pacedLimit = await board.getPaced(most.perSecond / 2, inFlight, [`/${bytes}`], count, ready)
+      const answers = (name: string, each: Measured): Row => ({
+        case: name,
+        'proofs/s': each.perSecond,
+        'of ready bytes': each.perSecond / limit.perSecond,
+        'p50 ms': each.p50Ms,
+        'p99 ms': each.p99Ms,
+        'server us each': (each.serverUserUs + each.serverSystemUs) / count,
+      })
+      return [
+        { title: `a board with ${posts.toLocaleString('en')} posts, until it is ready`, rows: starts },
+        {
+          title: 'proofs over HTTP, each of another post, the client on the same cores',
+          rows: [
+            answers(`limit: ${bytes} ready bytes`, limit),
+            answers(`${inFlight} in flight`, most),
+            answers('half that rate', paced),
+            answers('ready bytes at that rate', pacedLimit),
+          ],
+        },
+      ]
+    }, data),
+  )
 }
 
 function row(name: string, count: number, seconds: number, limit: number): Row {

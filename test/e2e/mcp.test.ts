@@ -278,3 +278,47 @@ test('where work has to be proved, a key that the board keeps cannot post, and i
   expect(posted.result).toMatchObject({ isError: true, structuredContent: { error: { code: 'proof_required' } } })
   await started.kill()
 })
+
+test('both HTTP engines give the same answers', async () => {
+  const started = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: 'node' } })
+  const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+  const whoami = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}'
+  const table: [path: string, init: RequestInit][] = [
+    ['/mcp', {}],
+    ['/mcp', { headers: { accept: 'text/event-stream' } }],
+    ['/mcp', { method: 'DELETE' }],
+    ['/mcp', { method: 'OPTIONS' }],
+    ['/mcp', { method: 'POST', headers: json, body: 'nonsense' }],
+    ['/mcp', { method: 'POST', headers: json, body: '[]' }],
+    ['/mcp', { method: 'POST', headers: json, body: '5' }],
+    ['/mcp', { method: 'POST', headers: { ...json, origin: 'https://evil.example' }, body: whoami }],
+    ['/mcp', { method: 'POST', headers: json, body: whoami }],
+    ['/mcp', { method: 'POST', headers: { ...json, authorization: 'Bearer x.y.z' }, body: whoami }],
+    ['/mcp', { method: 'POST', headers: { 'content-type': 'text/plain' }, body: whoami }],
+    ['/mcp', { method: 'POST', headers: json, body: `"${'x'.repeat(2 ** 21)}"` }],
+    ['/.well-known/mcp/server.json', {}],
+    ['/.well-known/oauth-protected-resource/mcp', {}],
+    ['/.well-known/oauth-authorization-server', {}],
+    ['/oauth/authorize', {}],
+    ['/oauth/authorize', { method: 'POST', body: 'x' }],
+    ['/oauth/token', { method: 'POST', body: new URLSearchParams({ grant_type: 'password' }) }],
+    ['/oauth/register', { method: 'POST', headers: json, body: '{"redirect_uris":["http://evil.example/"]}' }],
+    ['/oauth/interaction/abcdefghijkl', {}],
+    ['/oauth/nothing', {}],
+  ]
+  const ask = async (address: string, path: string, init: RequestInit) => {
+    const answer = await fetch(`${address}${path}`, { ...init, redirect: 'manual' })
+    const names = ['content-type', 'www-authenticate', 'allow', 'cache-control', 'access-control-allow-origin', 'vary']
+    const headers = names.map((name) => answer.headers.get(name)?.replaceAll(address, '@'))
+    return [answer.status, headers, (await answer.text()).replaceAll(address, '@')]
+  }
+  for (const [path, init] of table)
+    expect(await ask(started.address, path, init), `${init.method ?? 'GET'} ${path}`).toEqual(
+      await ask(board, path, init),
+    )
+  const tokens = await new OauthClient(started.address).signedIn(owner)
+  expect((await call(started.address, 'whoami', {}, tokens.access_token)).result.structuredContent).toMatchObject({
+    identity: owner.id,
+  })
+  await started.kill()
+})

@@ -1,0 +1,46 @@
+/** Delegates as the front knows them: what is unsure is asked again, and nobody learns of an end too late. */
+import { expect, test, vi } from 'vitest'
+import type { ToldDelegation } from '../../../actors/people/delegations.ts'
+import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
+
+const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
+  ...{ id, identity: 'owner', key: `key of ${id}`, scopes: ['board:post'], expires: 2_000 },
+  ...{ published: false, ended: false, by: '', sig: '', signed: '', ...more },
+})
+
+test('after an answer was lost they are stale until the registry has said what it knows, however often it gives none', async () => {
+  vi.useFakeTimers()
+  const delegates = new Delegates(() => 1_000)
+  let registry: readonly ToldDelegation[] | undefined = [told('a'), told('b')]
+  await delegates.begin((give) => give(registry))
+  expect(delegates.isStale).toBe(false)
+  const ended: Delegate[] = []
+  delegates.onEnd((those) => ended.push(...those))
+  // Its shard dies with the end of one and the making of another decided, and nobody told.
+  registry = undefined
+  delegates.refresh()
+  expect(delegates.isStale).toBe(true)
+  await vi.advanceTimersByTimeAsync(1_000)
+  delegates.refresh()
+  expect([delegates.isStale, delegates.isKeyOver('key of a'), ended]).toEqual([true, false, []])
+  registry = [told('a', { ended: true }), told('b', { published: true }), told('c')]
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect([delegates.isStale, delegates.isKeyOver('key of a'), delegates.isThere('a')]).toEqual([false, true, false])
+  expect(ended.map(({ id }) => id)).toEqual(['a'])
+  expect([delegates.of('key of b')!.isPublished, delegates.of('key of c')!.id]).toEqual([true, 'c'])
+  vi.useRealTimers()
+})
+
+test('an end waits for what is under way, bars the key meanwhile, and lets it go on where it is refused', () => {
+  const delegates = new Delegates(() => 1_000)
+  delegates.add(told('a'))
+  const delegate = delegates.find('a')!
+  const answered = delegates.sent(delegate)
+  const then = vi.fn()
+  const release = delegates.hold([delegate], then)
+  expect([delegates.isOver(delegate), delegates.isThere('a'), then.mock.calls.length]).toEqual([true, true, 0])
+  answered()
+  expect(then).toHaveBeenCalledTimes(1)
+  release()
+  expect(delegates.isOver(delegate)).toBe(false)
+})

@@ -172,7 +172,7 @@ export class Calls {
 
   async #callOwn({ data, signer }: Verified, { tool, network }: CallFacts, at: number, give: Give): Promise<void> {
     const started = this.#options.now()
-    const result = await this.#options.own.run(tool, inputOf(data as CallData), at)
+    const result = await this.#options.own.run(tool, inputOf(data as CallData), { now: at, from: network })
     if ('fault' in result) return give(refused(refusal('invalid_field', `${tool}: ${result.fault}`, 'data')))
     if ('failure' in result && result.failure === 'overloaded')
       return give(refused(refusal('overloaded', 'the bench of the tools is full: send the same again', undefined, 1)))

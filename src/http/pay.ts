@@ -3,6 +3,7 @@
  * The one path that answers 402, and 503 while a settlement is not confirmed.
  */
 import { wallSeconds } from '../clock.ts'
+import { networkOf } from '../command/limiter.ts'
 import { refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { sizes } from '../limits.ts'
@@ -42,7 +43,8 @@ function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOption
       const message = 'what is sold here are the tools of this board, such as /pay/tools/broadside:hash'
       return doors().send(exchange, refused(refusal('not_found', message)))
     }
-    const slower = throttle.reads(addressOf(exchange))
+    const from = addressOf(exchange)
+    const slower = throttle.reads(from)
     if (slower > 0) {
       const message = 'too many reads from this address: wait retry_after seconds'
       return doors().send(exchange, refused(refusal('rate_limited', message, undefined, slower)))
@@ -53,7 +55,7 @@ function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOption
         const input = inputOf(query, body)
         const fault = inputFault(tool, input)
         if (fault !== undefined) return { status: 400, problem: fault }
-        const result = await own.run(id, input, wallSeconds())
+        const result = await own.run(id, input, { now: wallSeconds(), from: networkOf(from) })
         if ('json' in result) return result
         return 'fault' in result ? { status: 400, problem: result.fault } : { status: 503, problem: result.failure }
       } catch (error) {

@@ -1,6 +1,8 @@
 /**
  * Runs tools on a thread of their own, one at a time and each within a time limit. A tool that takes longer, or more memory
  * than the thread may have, ends the thread, and a fresh one takes the next. It starts with the first call.
+ *
+ * One network has a quarter of the places at most: whoever fills his with work that never ends keeps nobody else from the bench.
  */
 import { Worker } from 'node:worker_threads'
 import { threadArguments } from '../stripped.ts'
@@ -15,7 +17,13 @@ export type BenchResult =
   | { readonly fault: string }
   | { readonly failure: 'overloaded' | 'timeout' | 'too_large' }
 
-type Job = { readonly tool: string; readonly input: Input; readonly done: (result: BenchResult) => void }
+type Job = {
+  readonly tool: string
+  readonly input: Input
+  /** The network that it came from. */
+  readonly from: string
+  readonly done: (result: BenchResult) => void
+}
 /** The job on the thread, and what ends it. */
 type Under = Job & { readonly id: number; readonly timer: NodeJS.Timeout; ended: 'timeout' | 'too_large' }
 
@@ -36,9 +44,11 @@ export class Bench {
     this.#waitingMax = waitingMax
   }
 
-  run(tool: string, input: Input, done: (result: BenchResult) => void): void {
-    if (this.#waiting.length >= this.#waitingMax || this.#closed) return done({ failure: 'overloaded' })
-    this.#waiting.push({ tool, input, done })
+  run(job: Job): void {
+    const own = this.#waiting.filter(({ from }) => from === job.from).length
+    const isFull = this.#waiting.length >= this.#waitingMax || own >= this.#waitingMax / 4
+    if (isFull || this.#closed) return job.done({ failure: 'overloaded' })
+    this.#waiting.push(job)
     this.#go()
   }
 

@@ -40,11 +40,15 @@ export class OwnTools {
     this.#bench = new Bench({ limitMs, waitingMax })
   }
 
-  /** The input has passed `inputFault`. `now`: Unix seconds when the call was accepted. */
-  async run(id: string, input: Input, now: number): Promise<OwnResult> {
+  /** The input has passed `inputFault`. `now`: Unix seconds when the call was accepted; `from`: the network that asks. */
+  async run(
+    id: string,
+    input: Input,
+    { now, from }: { readonly now: number; readonly from: string },
+  ): Promise<OwnResult> {
     const tool = ownToolById.get(id)!
     try {
-      if (tool.where === 'bench') return asResult(await this.#onBench(id, input))
+      if (tool.where === 'bench') return asResult(await this.#onBench(id, input, from))
       const output = await (tool.where === 'here' ? hereTools[id]!(input, now) : boardTools[id]!(input, this.#doors))
       return { json: JSON.stringify(output) }
     } catch (error) {
@@ -58,8 +62,8 @@ export class OwnTools {
     return this.#bench.close()
   }
 
-  #onBench(id: string, input: Input): Promise<BenchResult> {
-    return new Promise((resolve) => this.#bench.run(id, input, resolve))
+  #onBench(tool: string, input: Input, from: string): Promise<BenchResult> {
+    return new Promise((done) => this.#bench.run({ tool, input, from, done }))
   }
 }
 

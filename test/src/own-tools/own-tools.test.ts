@@ -38,7 +38,7 @@ async function call(name: string, input: Record<string, unknown>): Promise<Recor
   const tool = ownToolById.get(`broadside:${name}`)!
   const fault = inputFault(tool, input)
   if (fault !== undefined) return { fault }
-  const result = await tools.run(tool.id, input, now)
+  const result = await tools.run(tool.id, input, { now, from: '' })
   if (!('json' in result)) return { ...result }
   const output = JSON.parse(result.json) as Record<string, unknown>
   expect(compile(tool.output)(output)).toBe(true)
@@ -266,6 +266,15 @@ test('sign-bytes gives the bytes of the worked example, and refuses what no comm
     '{"operation":"post","ttl":1.5}',
   ])
     expect(await call('sign-bytes', { command: bad })).toHaveProperty('fault')
+})
+
+test('who fills the bench leaves places for others', async () => {
+  const ask = (from: string) => tools.run('broadside:diff', { before: 'a', after: 'b' }, { now, from })
+  const many = Array.from({ length: 30 }, () => ask('198.51.100.1'))
+  const other = ask('192.0.2.1')
+  const refused = (await Promise.all(many)).filter((each) => 'failure' in each)
+  expect(refused).toEqual(Array.from({ length: 13 }, () => ({ failure: 'overloaded' })))
+  expect(await other).toHaveProperty('json')
 })
 
 test('search shows beginnings, marked as untrusted, and passes on why not', async () => {

@@ -203,6 +203,17 @@ test('the house stands on packages that package.json names', () => {
   expect(wrong).toEqual([])
 })
 
+test('every test that the list of the log’s invariants names exists', () => {
+  const cited = [...read('test/slow/big-log.test.ts').matchAll(/^ \* {3}- (\S+) "(.+)"$/gm)]
+  expect(cited.length).toBeGreaterThan(50)
+  const missing = cited.filter(([, file, title]) => {
+    const source = exists(`test/${file}`) ? read(`test/${file}`) : ''
+    const start = title!.replace(/…$/, '')
+    return !['`', "'"].some((quote) => source.includes(`${quote}${start}`))
+  })
+  expect(missing.map(([line]) => line)).toEqual([])
+})
+
 test('the top level holds what the plan of the house names', () => {
   const known = new Set([
     'package.json',

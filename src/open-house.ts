@@ -61,15 +61,15 @@ export async function openHouse(
       news.delegates.refresh()
     },
     mark,
-    onPublished: ({ head }) => {
-      news.noteHead(head)
+    onPublished: ({ head, change }) => {
+      news.noteHead(head, change)
       onHead(head)
       postroom()?.published()
     },
     onFatal: (thread, words) => stopForGood({ ...words, thread }),
   })
   const { published, handles, people } = started.facts
-  news.noteHead(published.head)
+  news.noteHead(published.head, published.change)
   news.change = Math.max(news.change, published.change)
   for (const [id, handle] of handles) news.handles.set(id, handle)
   news.notePeople(people)

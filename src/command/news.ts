@@ -30,6 +30,7 @@ export class News {
   readonly #roomChange = new Map<string, number>()
   /** Number of the newest public change. */
   change = 0
+  #covered = 0
   /** Newest signed head. */
   head: Head = { size: 0, checkpoint: '' }
 
@@ -79,8 +80,18 @@ export class News {
     return this.#suspended.has(identity)
   }
 
-  noteHead(head: Head): void {
+  /** `change`: the newest one that the head covers. */
+  noteHead(head: Head, change: number): void {
     if (head.size >= this.head.size) this.head = head
+    this.#covered = Math.max(this.#covered, change)
+  }
+
+  /**
+   * The change that an answer made now is good for. Changes are told by those who made them, heads by the log, at a pace of its
+   * own: an answer that was made between the two shows a head from before the change.
+   */
+  get settled(): number {
+    return Math.min(this.change, this.#covered)
   }
 
   /** Newest change that an answer about this room (undefined: about the whole board) depends on. */

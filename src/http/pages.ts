@@ -162,7 +162,7 @@ class PageServer {
   }
 
   #make(page: Page, request: PageRequest, name: string, isPacked: boolean): Promise<Made> {
-    const { change } = this.#options.news
+    const change = this.#options.news.settled
     const running = this.#underWay.get(name)
     if (running !== undefined && running.change >= change) return running.made
     const made = this.#render(page, request, name, isPacked, change)

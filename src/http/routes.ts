@@ -199,7 +199,7 @@ export class Routes implements Doors {
     if (ready !== undefined) return this.#sendReady(exchange, ready)
     const request = queryRequest(operation, exchange.query, parameter)
     if ('code' in request) return this.send(exchange, refused(request))
-    const { change } = news
+    const change = news.settled
     this.#options.front.read(request, (answer) => {
       if (answer === undefined || !answer.ok)
         return this.send(exchange, readReply(answer && inWordsOf(operation, request, answer)))

@@ -1,0 +1,70 @@
+/** A thread that the first question starts: whoever asks while it is being made ready waits in line, and nobody for ever. */
+import type { MessagePort } from 'node:worker_threads'
+import { afterEach, expect, test } from 'vitest'
+import { Link } from '../../actors/kernel/link.ts'
+import type { Supervised } from '../../actors/kernel/supervisor.ts'
+import { LateThread } from '../../src/late-thread.ts'
+
+const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
+  new Link({ port, openMax: 10, patienceMs: 5_000, now: () => 0, ...(onAsk === undefined ? {} : { onAsk }) })
+
+let ends: (() => void)[] = []
+afterEach(() => {
+  for (const end of ends) end()
+  ends = []
+})
+
+/** A late thread whose far end is here and answers what it is asked; it is ready when `ready` says so. */
+function late(prepare: () => Promise<void>) {
+  const heard: unknown[] = []
+  const thread = new LateThread({
+    name: 'late',
+    file: new URL('file:///late.ts'),
+    data: (front) => front,
+    link: (port) => linkOf(port),
+    prepare,
+    waitingMax: 3,
+    supervise: ({ birth }) => {
+      const far: Link = linkOf(birth().data as MessagePort, (body, id) => {
+        heard.push(body)
+        far.answer(id, body)
+      })
+      ends.push(() => far.close())
+      return { name: 'late', start: () => Promise.resolve({}), stop: () => Promise.resolve() } as unknown as Supervised
+    },
+  })
+  ends.push(() => thread.close())
+  const ask = (body: number) => new Promise<number | undefined>((resolve) => thread.ask<number>(body, resolve))
+  return { thread, heard, ask }
+}
+
+test('asks of before its start are answered in their order, and those that find no room at once', async () => {
+  const gate = Promise.withResolvers<void>()
+  const { heard, ask } = late(() => gate.promise)
+  const early = [1, 2, 3].map(ask)
+  expect(await ask(4)).toBeUndefined()
+  expect(heard).toEqual([])
+  gate.resolve()
+  expect(await Promise.all(early)).toEqual([1, 2, 3])
+  expect(await ask(5)).toBe(5)
+  expect(heard).toEqual([1, 2, 3, 5])
+})
+
+test('what cannot be made ready answers nobody, and the next ask tries again', async () => {
+  let tries = 0
+  const { ask } = late(async () => {
+    if (++tries === 1) throw new Error('a file is missing')
+  })
+  expect(await Promise.all([ask(1), ask(2)])).toEqual([undefined, undefined])
+  expect(await ask(3)).toBe(3)
+})
+
+test('a board that stops meanwhile starts nothing, and whoever waits hears so', async () => {
+  const gate = Promise.withResolvers<void>()
+  const { thread, heard, ask } = late(() => gate.promise)
+  const early = ask(1)
+  await thread.stop(0)
+  gate.resolve()
+  expect([await early, await ask(2), heard]).toEqual([undefined, undefined, []])
+  expect(thread.running).toBeUndefined()
+})

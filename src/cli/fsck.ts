@@ -12,7 +12,7 @@ export const fsckCommand: Command = {
     'Recomputes every entry, root and checkpoint of a stopped board from its files, and says what differs and where.',
   usage: 'fsck [--data DIR] [--signatures] [--repair]',
   optionHelp: [
-    ['--data DIR', 'the board’s directory (default ./data)'],
+    ['--data DIR', 'the board’s directory (default DATA_DIR or ./data)'],
     ['--signatures', 'check every author’s signature too (60 microseconds each)'],
     [
       '--repair',
@@ -23,19 +23,23 @@ export const fsckCommand: Command = {
   options: { data: { type: 'string' }, signatures: { type: 'boolean' }, repair: { type: 'boolean' } },
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
-    const [{ checkBoard }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
+    const [{ readConfig }, { checkBoard }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
+      import('../config.ts'),
       import('../fsck.ts'),
       import('../board-directory.ts'),
       import('../../storage/lock.ts'),
       import('../verify/choose.ts'),
     ])
-    const path = args.text('data') ?? './data'
     const backend = args.flag('signatures') ? chooseBackend() : undefined
     const progress = new Progress({ terminal, unit: 'log frames' })
     let shown = 0
     const repaired: string[] = []
+    let path = args.text('data') ?? ''
     const lock = await Promise.resolve()
-      .then(() => readFacts(path))
+      .then(() => {
+        if (path === '') path = readConfig().dataDirectory
+        return readFacts(path)
+      })
       .then(() => lockDirectory(path))
       .catch((error: Error) => {
         throw new CommandFailed(error.message)

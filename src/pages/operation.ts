@@ -54,13 +54,13 @@ function fieldsTable(operation: Operation): Html {
   const { required, optional, narrowed } = operation
   const row = (name: FieldName, isNeeded: boolean) => {
     const { meaning, rule } = narrowed?.[name] ?? fields[name]
-    return html`<tr><th scope="row"><code>${name}</code></th><td>${isNeeded ? 'needed' : 'optional'}</td><td>${meaning}</td><td>${rule}</td></tr>`
+    return html`<tr><th scope="row"><code>${name}</code><br><small>${isNeeded ? 'needed' : 'optional'}</small></th><td>${meaning}</td><td>${rule}</td></tr>`
   }
   const signed = isSigned(operation)
     ? html`<p>It must be signed: <code>public_key</code>, <code>timestamp</code>, <code>nonce</code> and <code>signature</code> come with it, see <a href="/docs/signing">signing</a>.</p>`
     : html`<p>It may come unsigned for public things; signed, it sees what its signer may see.</p>`
   if (required.length + optional.length === 0) return html`<p>It takes no fields of its own.</p>${signed}`
-  return html`<section class="scroll" tabindex="0" aria-label="fields"><table><thead><tr><th scope="col">field</th><th scope="col">needed</th><th scope="col">means</th><th scope="col">must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></section>${signed}`
+  return html`<section class="scroll" tabindex="0" aria-label="fields"><table><thead><tr><th scope="col">field</th><th scope="col">means</th><th scope="col">must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></section>${signed}`
 }
 
 /** The command, and the code that sends it: a test runs each as it stands here. */

@@ -67,6 +67,8 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(thread.map(({ text }) => text)).toEqual([posted!.text, 'A reply to myself'])
 
     await page.reload()
+    await button(page, 'take back').first().waitFor()
+    expect(await page.getByPlaceholder('Reason, public').first().isVisible()).toBe(false)
     await button(page, 'take back').first().click()
     await page.getByPlaceholder('Reason, public').first().fill('second thoughts')
     await button(page, 'Destroy the text').first().click()

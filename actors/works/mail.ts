@@ -33,6 +33,8 @@ type Packed = readonly [
   takenBack: readonly number[],
 ]
 
+const factsMax = 256
+
 const asking: Readonly<Record<string, Ask['kind']>> = { 'work.create': 'create', 'work.edit': 'edit' }
 const answering: Readonly<Record<string, Ask['kind']>> = {
   'work.open': 'create',
@@ -43,7 +45,10 @@ const answering: Readonly<Record<string, Ask['kind']>> = {
 export class Mail implements Part {
   readonly acts: Part['acts'] = {
     'mail.sent': ({ facts }) => {
-      for (const seq of (facts as SentArgs).seqs) this.#told.delete(seq)
+      for (const seq of (facts as SentArgs).seqs) {
+        this.#told.delete(seq)
+        this.#facts.delete(seq)
+      }
     },
   }
   readonly #core: Core
@@ -52,6 +57,8 @@ export class Mail implements Part {
   /** By the number of the record, in order. */
   readonly #asks = new Map<number, Ask>()
   readonly #told = new Map<number, Told>()
+  /** What the newest of these records say: they are carried a moment after they were made, and need not be read again. */
+  readonly #facts = new Map<number, StepFacts>()
   /** Work -> who works on it, or did last, while it is not settled. */
   readonly #workers = new Map<string, string>()
   /** Work -> records whose signed commands carry texts of its request. */
@@ -76,6 +83,11 @@ export class Mail implements Part {
     return behind(this.#told, after, max)
   }
 
+  /** What the record says; undefined: it is to be read. */
+  factsOf(seq: number): StepFacts | undefined {
+    return this.#facts.get(seq)
+  }
+
   isOpen(seq: number): boolean {
     return this.#told.has(seq)
   }
@@ -93,7 +105,10 @@ export class Mail implements Part {
     if (kind !== undefined) this.#ask({ work, kind, seq: place.seq })
     this.#answer(act, work)
     const steps = stepsOf(act)
-    if (steps.length > 0) this.#tell(work, steps.length, place.seq)
+    if (steps.length === 0) return
+    this.#tell(work, steps.length, place.seq)
+    this.#facts.set(place.seq, act.facts as StepFacts)
+    if (this.#facts.size > factsMax) this.#facts.delete(this.#facts.keys().next().value!)
   }
 
   pack(): Packed {

@@ -111,8 +111,8 @@ function askJson({ state, frame }: ReadContext, ask: Ask): AskJson {
 }
 
 function toldJson({ state, frame }: ReadContext, { work: id, seq, first, worker }: Told): ToldJson {
-  const act = fromFrame(frame(0, seq)) as Act
-  const { steps } = act.facts as StepFacts
+  const facts = state.mail.factsOf(seq) ?? ((fromFrame(frame(0, seq)) as Act).facts as StepFacts)
+  const { steps } = facts
   const work = state.market.find(id)!
   const tell: TellArgs = {
     work: id,
@@ -127,7 +127,7 @@ function toldJson({ state, frame }: ReadContext, { work: id, seq, first, worker 
     sha256: work.result?.sha256 ?? '',
     states: steps.map(({ state: each, at }) => [each, at]),
   }
-  const { begun } = act.facts as Partial<OpenFacts>
+  const { begun } = facts as Partial<OpenFacts>
   const notices = steps.map(({ transition, at, fence, set, postings }, index) => ({
     number: first + index,
     transition,

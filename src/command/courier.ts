@@ -57,8 +57,8 @@ type Given = (accepted: Accepted, head: Head | undefined) => void
 const recentMax = 10_000
 
 /** How long notices gather, and how many of them at most. */
-const gatherMs = 20
-const gatheredMax = 64
+const gatherMs = 50
+const gatheredMax = 128
 
 export class Courier {
   readonly #options: CourierOptions

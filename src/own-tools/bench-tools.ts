@@ -1,7 +1,10 @@
 /**
  * Own tools that a hostile input can make slow: patterns of a JSON Schema, the worst case of a diff, nested Markdown. They run
- * on the bench thread alone (src/threads/tool-bench.ts), which is ended when one takes too long. Libraries load on first use.
+ * on the bench thread alone (src/threads/tool-bench.ts), which is ended when one takes too long. Libraries are loaded with the thread.
  */
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { structuredPatch } from 'diff'
+import MarkdownIt from 'markdown-it'
 import { readJson } from './json-text.ts'
 import { BadInput, type Input, type Output } from './own-tool.ts'
 
@@ -13,7 +16,6 @@ export const benchTools: Readonly<Record<string, (input: Input) => Promise<Outpu
 }
 
 async function diff({ before, after, context = 3 }: Input): Promise<Output> {
-  const { structuredPatch } = await import('diff')
   const { hunks } = structuredPatch('', '', String(before), String(after), '', '', { context: Number(context) })
   const lines = hunks.flatMap((hunk) => [
     `@@ -${range(hunk.oldStart, hunk.oldLines)} +${range(hunk.newStart, hunk.newLines)} @@`,
@@ -40,7 +42,6 @@ async function jsonSchema(input: Input): Promise<Output> {
   const value = input.json === undefined ? input.value : readJson(String(input.json), 'json')
   if (typeof schema !== 'boolean' && (typeof schema !== 'object' || schema === null || Array.isArray(schema)))
     throw new BadInput('a schema is an object, or true or false')
-  const { Ajv2020 } = await import('ajv/dist/2020.js')
   // A validator of its own for each schema: one must not see what another has named.
   const ajv = new Ajv2020({
     strict: false,
@@ -70,7 +71,6 @@ async function jsonSchema(input: Input): Promise<Output> {
 }
 
 async function markdown({ text }: Input): Promise<Output> {
-  const { default: MarkdownIt } = await import('markdown-it')
   const parser = new MarkdownIt('default', { html: false, linkify: false, typographer: false, maxNesting: 50 })
   // A picture would be fetched by whoever looks; its text stays, as a link.
   parser.disable('image')

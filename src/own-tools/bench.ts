@@ -9,6 +9,8 @@ import { threadArguments } from '../stripped.ts'
 import type { Input, Output } from './own-tool.ts'
 
 export type BenchAsk = { readonly id: number; readonly tool: string; readonly input: Input }
+/** The thread has loaded what it needs: from now on its time is the input's. */
+export type BenchReady = 'ready'
 export type BenchAnswer = { readonly id: number } & ({ readonly output: Output } | { readonly fault: string })
 
 /** `fault`: what is wrong with the input; `overloaded`: too many wait; the others: it was ended. */
@@ -25,7 +27,7 @@ type Job = {
   readonly done: (result: BenchResult) => void
 }
 /** The job on the thread, and what ends it. */
-type Under = Job & { readonly id: number; readonly timer: NodeJS.Timeout; ended: 'timeout' | 'too_large' }
+type Under = Job & { readonly id: number; timer?: NodeJS.Timeout; ended: 'timeout' | 'too_large' }
 
 const entry = new URL('../threads/tool-bench.ts', import.meta.url)
 const memory = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
@@ -35,6 +37,7 @@ export class Bench {
   readonly #waitingMax: number
   readonly #waiting: Job[] = []
   #worker: Worker | undefined
+  #isReady = false
   #under: Under | undefined
   #next = 0
   #closed = false
@@ -60,11 +63,16 @@ export class Bench {
   #go(): void {
     const job = this.#under === undefined ? this.#waiting.shift() : undefined
     if (job === undefined) return
-    const worker = this.#worker ?? this.#start()
-    const id = ++this.#next
-    const under: Under = { ...job, id, ended: 'too_large', timer: setTimeout(() => this.#end(under), this.#limitMs) }
-    this.#under = under
-    worker.postMessage({ id, tool: job.tool, input: job.input } satisfies BenchAsk)
+    this.#under = { ...job, id: ++this.#next, ended: 'too_large' }
+    if (this.#isReady) this.#hand()
+    else this.#worker ??= this.#start()
+  }
+
+  /** Gives the job to the thread, which is ready: its time begins. */
+  #hand(): void {
+    const under = this.#under!
+    under.timer = setTimeout(() => this.#end(under), this.#limitMs)
+    this.#worker!.postMessage({ id: under.id, tool: under.tool, input: under.input } satisfies BenchAsk)
   }
 
   #end(under: Under): void {
@@ -83,18 +91,22 @@ export class Bench {
 
   #start(): Worker {
     const worker = new Worker(entry, { execArgv: threadArguments(entry), resourceLimits: memory })
-    worker.on('message', (answer: BenchAnswer) => {
+    worker.on('message', (answer: BenchAnswer | BenchReady) => {
+      if (answer === 'ready') {
+        this.#isReady = true
+        return this.#hand()
+      }
       if (answer.id !== this.#under?.id) return
       this.#finish('output' in answer ? { output: answer.output } : { fault: answer.fault })
     })
     // What an input broke is told by the end of the thread, which follows.
     worker.on('error', () => {})
     worker.on('exit', () => {
-      if (this.#worker === worker) this.#worker = undefined
+      this.#worker = undefined
+      this.#isReady = false
       this.#finish({ failure: this.#under?.ended ?? 'too_large' })
     })
     worker.unref()
-    this.#worker = worker
     return worker
   }
 }

@@ -1,11 +1,12 @@
 /** The thread on which own tools run that an input could make slow. It holds nothing: it may be ended at any moment. */
 import { parentPort } from 'node:worker_threads'
-import type { BenchAnswer, BenchAsk } from '../own-tools/bench.ts'
+import type { BenchAnswer, BenchAsk, BenchReady } from '../own-tools/bench.ts'
 import { benchTools } from '../own-tools/bench-tools.ts'
 import { BadInput } from '../own-tools/own-tool.ts'
 
 const port = parentPort!
 
+port.postMessage('ready' satisfies BenchReady)
 port.on('message', ({ id, tool, input }: BenchAsk) => {
   const run = async () => benchTools[tool]!(input)
   run().then(

@@ -63,7 +63,7 @@ test('who called it and has had a work accepted is paid, once; others are not', 
   const before = await Promise.all([paid, idle].map(available))
   for (const signer of [idle, young, paid]) expect((await review(signer)).status).toBe(200)
   await vi.waitFor(async () => expect(await available(paid)).toBe(before[0]! + 100), { timeout: 20_000 })
-  expect(await left()).toBe(4)
+  await vi.waitFor(async () => expect(await left()).toBe(4), { timeout: 20_000 })
   expect((await review(paid)).status).toBe(200)
   const second = await worker('another worker')
   await call(second)
@@ -72,5 +72,5 @@ test('who called it and has had a work accepted is paid, once; others are not', 
   await vi.waitFor(async () => expect(await available(second)).toBe(had + 100), { timeout: 20_000 })
   // What came before it was decided before it.
   expect(await Promise.all([paid, idle].map(available))).toEqual([before[0]! + 100, before[1]!])
-  expect(await left()).toBe(3)
+  await vi.waitFor(async () => expect(await left()).toBe(3), { timeout: 20_000 })
 })

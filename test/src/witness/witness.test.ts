@@ -126,7 +126,7 @@ describe('a log that offers its heads', () => {
       kept,
       onPublished: () => {},
       now: () => 1_790_000_000,
-      timeoutMs: 1_000,
+      timeoutMs: 2_500,
       paceMs: 1,
     })
     return { round, rollbacks }

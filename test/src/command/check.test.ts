@@ -130,6 +130,6 @@ test('the word that is meant is found through case, separators and a slip, and n
     expect(nearest(name.replaceAll('.', '_'), names)).toBe(name)
   }
   expect(nearest('threads.get', names)).toBe('thread.get')
-  expect(nearest('tools.call', names)).toBeUndefined()
+  expect(nearest('weather.forecast', names)).toBeUndefined()
   expect(nearest('x'.repeat(2_000_000), names)).toBeUndefined()
 })

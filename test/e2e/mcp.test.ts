@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { request } from 'node:http'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { listedTools } from '../../src/mcp/tool-list.ts'
@@ -76,6 +77,21 @@ describe('the protocol, 2026-07-28', () => {
     expect([answer.status, answer.error.code]).toEqual([status, code])
   })
 
+  /** Status for a body of so many bytes, of which none is sent: who sends on may find the connection closed first. */
+  const announced = (bytes: number, headers: Record<string, string>): Promise<number> =>
+    new Promise((done, failed) => {
+      const asked = request(
+        `${board}/mcp`,
+        { method: 'POST', headers: { ...headers, 'content-length': bytes } },
+        (answer) => {
+          done(answer.statusCode!)
+          asked.destroy()
+        },
+      )
+      asked.on('error', failed)
+      asked.flushHeaders()
+    })
+
   test('what is no request of the protocol is refused by the statuses of its table', async () => {
     const send = async (init: RequestInit): Promise<number> => (await fetch(`${board}/mcp`, init)).status
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
@@ -87,7 +103,7 @@ describe('the protocol, 2026-07-28', () => {
     expect(await send({ method: 'POST', headers, body: `\ufeff${whoami}` })).toBe(400)
     expect(await send({ method: 'POST', headers, body: 'nonsense' })).toBe(400)
     expect(await send({ method: 'POST', headers: { ...headers, 'content-type': 'text/plain' }, body: '{}' })).toBe(415)
-    expect(await send({ method: 'POST', headers, body: `{"x":"${'x'.repeat(2 ** 21)}"}` })).toBe(413)
+    expect(await announced(2 ** 21 + 9, headers)).toBe(413)
     expect(await send({ method: 'DELETE' })).toBe(405)
     expect(await send({ headers: { accept: 'text/event-stream' } })).toBe(405)
     const words = await fetch(`${board}/mcp`)
@@ -101,7 +117,6 @@ describe('the protocol, 2026-07-28', () => {
     expect((await list({ origin: board })).status).toBe(200)
     const named = await list({ origin: 'https://client.example' })
     expect([named.status, named.headers.get('access-control-allow-origin')]).toEqual([200, 'https://client.example'])
-    const { request } = await import('node:http')
     const status = await new Promise((resolve, reject) => {
       const sent = request(`${board}/mcp`, { method: 'POST', headers: { host: 'evil.example' } }, (answer) => {
         answer.resume()
@@ -295,7 +310,6 @@ test('both HTTP engines give the same answers', async () => {
     ['/mcp', { method: 'POST', headers: json, body: whoami }],
     ['/mcp', { method: 'POST', headers: { ...json, authorization: 'Bearer x.y.z' }, body: whoami }],
     ['/mcp', { method: 'POST', headers: { 'content-type': 'text/plain' }, body: whoami }],
-    ['/mcp', { method: 'POST', headers: json, body: `"${'x'.repeat(2 ** 21)}"` }],
     ['/.well-known/mcp/server.json', {}],
     ['/.well-known/oauth-protected-resource/mcp', {}],
     ['/.well-known/oauth-authorization-server', {}],

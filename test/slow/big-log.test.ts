@@ -4,13 +4,13 @@
  *
  * I1 roots equal a recompute from the bundles
  *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint give its root…"
- *   - e2e/mirror.test.ts "a log that serves other entries than it signed is found out…"
+ *   - slow/mirror.test.ts "a log that serves other entries than it signed is found out…"
  *   - slow/big-log.test.ts "a mirror of it is verified…"
  * I2 sizes never shrink, one size has one body
- *   - e2e/heads.test.ts "over restarts and kills heads never shrink…"
+ *   - slow/heads.test.ts "over restarts and kills heads never shrink…"
  *   - slow/kill-under-load.test.ts "with %s, after each kill…"
  * I3 no two bodies of one size, over kills and two processes
- *   - e2e/heads.test.ts "over restarts and kills…"
+ *   - slow/heads.test.ts "over restarts and kills…"
  *   - slow/log-faults.test.ts "%s with %s: every published head is of the one log…"
  *   - storage/lock.test.ts "a second process is refused…"
  * I4 consistency between all heads
@@ -27,8 +27,8 @@
  *   - slow/syscalls.test.ts "after the third sync of %s failed (EIO)…"
  * I7 one leaf for each event, a retry has the same
  *   - e2e/log.test.ts "each of 1,000 posts…"
- *   - e2e/retries.test.ts "the same bytes again give the same outcome…"
- *   - e2e/log-rotation.test.ts "the same bytes again…"
+ *   - slow/retries.test.ts "the same bytes again give the same outcome…"
+ *   - slow/log-rotation.test.ts "the same bytes again…"
  * I8 private rooms leave no trace
  *   - e2e/private-rooms.test.ts "nothing of it is in an answer…"
  *   - e2e/private-rooms.test.ts "a private id or room is answered like an unknown one…"
@@ -39,7 +39,7 @@
  * I10 tiles never change, nothing beyond the size
  *   - e2e/tiles.test.ts "the partial tiles and bundles of every size…"
  *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint…"
- *   - e2e/log-rotation.test.ts "every tile, bundle and proof of the closed log…"
+ *   - slow/log-rotation.test.ts "every tile, bundle and proof of the closed log…"
  * I11 upper tiles are roots of the lower, bundles hash to tiles
  *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint…"
  *   - slow/big-log.test.ts "Go's tile reader…"
@@ -71,10 +71,10 @@
  * I18 an old copy does not sign
  *   - slow/mark.test.ts "an old copy of the data directory does not sign…"
  *   - slow/witnesses.test.ts "an old copy does not sign…"
- *   - e2e/log-rotation.test.ts "a running board is not rotated, and an old copy…"
+ *   - slow/log-rotation.test.ts "a running board is not rotated, and an old copy…"
  * I19 clocks set back
- *   - e2e/clock-jumps.test.ts "%s while it runs: order and stamps hold…"
- *   - e2e/clock-jumps.test.ts "restarted after %s at another time…"
+ *   - slow/clock-jumps.test.ts "%s while it runs: order and stamps hold…"
+ *   - slow/clock-jumps.test.ts "restarted after %s at another time…"
  * I20 all readers have one head, few are offered
  *   - slow/witnesses.test.ts "each new head goes through the witness…"
  *   - src/witness/witness.test.ts "offers of the heads that come meanwhile…"

@@ -60,6 +60,8 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
       ledger.unknown.delete(signed.eventId)
       ledger.take(signed, answer)
       if (answer.status === 200) continue
+      // A shard that the full disk ended is up again a moment before it knows which keys act for whom.
+      if (reserve === '0' && answer.code === 'overloaded') continue
       expect(answer).toMatchObject({ status: 429, code: 'storage_full' })
       expect(answer.headers['retry-after']).toMatch(/^[1-9][0-9]*$/)
       refused += 1

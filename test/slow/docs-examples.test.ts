@@ -25,7 +25,10 @@ let folder = ''
 let count = 0
 
 beforeAll(async () => {
-  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id, SHARDS: '2', BROADSIDE_LOOPBACK: '1' } })
+  board = await startBoard({
+    directory: boardDirectory(),
+    env: { OPERATORS: operator.id, SHARDS: '2', BROADSIDE_LOOPBACK: '1' },
+  })
   client = await Client.of(board)
   world = new World(client, operator)
   await world.post()

@@ -5,7 +5,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, type EventJson, person } from '../support/client.ts'
 import { drain, subject, updates } from '../support/poller.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const ida = person('inbox ida')
 const [ada, ben, cleo, eve, fay] = ['ada', 'ben', 'cleo', 'eve', 'fay'].map((name) => person(`talk ${name}`)) as [

@@ -10,7 +10,7 @@ import { type Arrived, status } from '../support/hook-target.ts'
 import { HookedBoard } from '../support/hooked-board.ts'
 import { OauthClient } from '../support/oauth-client.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 type Answer = {
   readonly http: number

@@ -9,7 +9,7 @@ import { Client } from '../support/client.ts'
 import { call, OauthClient, redirectUri, type Tokens } from '../support/oauth-client.ts'
 import { answer, begin, type Interaction } from '../support/sign-in.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const directory = boardDirectory()
 let board: Awaited<ReturnType<typeof startBoard>>

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
+import { greeted } from '../support/greeted.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const [owner, member, outsider] = [person('owner'), person('member'), person('outsider')]
 const room = 'canary-room'
@@ -38,7 +39,7 @@ async function readPublic(): Promise<Record<string, string>> {
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory() })
   client = await Client.of(board)
-  await client.post(outsider, { room: 'open', text: 'seen by all' })
+  await greeted(client, outsider, 'open')
   before = await readPublic()
   const made = await client.command(owner, {
     operation: 'room.create',

@@ -7,7 +7,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { type Answer, Client, type EventJson, type Fields, person } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 type Marked = EventJson & {
   readonly hidden_by?: string

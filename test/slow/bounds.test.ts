@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, walkPages } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [ada, ben, eve] = [person('ada'), person('ben'), person('eve')]
 let client: Client

@@ -7,7 +7,7 @@ import { type Answer, Client, now, person, type Signed } from '../support/client
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const library = 'faketime/libfaketimeMT.so.1'
 const missing = missingLibrary(library)

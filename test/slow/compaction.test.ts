@@ -8,7 +8,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, person } from '../support/client.ts'
 import { logKeyOf } from '../support/judge.ts'
 
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [ada, ben] = [person('ada'), person('ben')]
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')

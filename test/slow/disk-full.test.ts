@@ -8,7 +8,7 @@ import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const ada = person('ada')
 const missing = missingProgram('mount') ?? (process.getuid?.() === 0 ? undefined : 'mounting a small disk needs root')

@@ -15,7 +15,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, person, seedOf } from '../support/client.ts'
 import { setups, World } from '../support/operation-setups.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const operator = person('the operator')
 let board: Board

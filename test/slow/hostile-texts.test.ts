@@ -7,7 +7,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
 import { logKeyOf, takeExport } from '../support/judge.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const corpus = resolve(import.meta.dirname, '../../../shared/data/board/board-corpus.jsonl.gz')
 const absent = !existsSync(corpus)

@@ -9,7 +9,7 @@ import { Bounty } from '../support/bounty.ts'
 import { Client, person } from '../support/client.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const op = person('operator')

@@ -4,7 +4,7 @@ import { boardDirectory, refusedBoard, startBoard } from '../support/board-proce
 import { Client, person } from '../support/client.ts'
 import { greeted } from '../support/greeted.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('ada')
 let directory: string

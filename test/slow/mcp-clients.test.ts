@@ -21,7 +21,7 @@ import { Client } from '../support/client.ts'
 import { OauthClient } from '../support/oauth-client.ts'
 import { signIn } from '../support/sign-in.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 let address: string
 let client: Client

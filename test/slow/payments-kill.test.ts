@@ -6,7 +6,7 @@ import { X402Seller } from '../peers/x402-seller.ts'
 import { person } from '../support/client.ts'
 import { called, PayerBoard } from '../support/payer-board.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm')
 /** Moments between two steps that nobody outside can see, in milliseconds after the one before. */

@@ -10,7 +10,7 @@ import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { person } from '../support/client.ts'
 import { called, keyFileOf, PayerBoard } from '../support/payer-board.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm')
 const payer = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'

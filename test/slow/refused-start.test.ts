@@ -6,7 +6,7 @@ import { boardDirectory, refusedBoard, startBoard } from '../support/board-proce
 import { Client, person } from '../support/client.ts'
 import { flipByte } from '../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 /** A stopped board with a few posts. */
 const made = boardDirectory()

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person, walkPages } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [ada, ben, eve, operator] = ['ada', 'ben', 'eve', 'operator'].map((name) => person(`search ${name}`)) as [
   Signer,

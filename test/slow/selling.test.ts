@@ -6,7 +6,7 @@ import { X402Seller } from '../peers/x402-seller.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { json, ToolServer } from '../support/tool-server.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const missing = missingPackage('@x402/core') ?? missingPackage('mppx')
 const payTo = `0x${'44'.repeat(20)}`

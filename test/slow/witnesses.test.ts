@@ -8,7 +8,7 @@ import { type Board, boardDirectory, refusedBoard, startBoard } from '../support
 import { Client, person } from '../support/client.ts'
 import { greeted } from '../support/greeted.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('ada')
 let folder: string

@@ -12,7 +12,7 @@ import { createNoteKey } from '../../../storage/note-signer.ts'
 import { findProgram, missingProgram, skipNote, skipWithout } from '../../peers/peers.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 30_000 })
+vi.setConfig({ testTimeout: 60_000 })
 
 const missing = missingProgram('sigsum-witness')
 

@@ -12,7 +12,7 @@ import { createNoteKey } from '../../../storage/note-signer.ts'
 import { parsePolicy } from '../../../storage/tlog-policy.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 20_000 })
+vi.setConfig({ testTimeout: 60_000 })
 
 const origin = 'board.example/log/2026a'
 const logKey = createNoteKey(origin, Buffer.alloc(32, 0x11))

@@ -1,5 +1,6 @@
 /** A call of somebody else's HTTP tool: the request that is sent, and the answer as it is handed on. */
 import { isUtf8 } from 'node:buffer'
+import { marksOf } from '../format/json-marks.ts'
 import type { Answered, OutgoingRequest } from '../outgoing/request.ts'
 
 export const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -71,15 +72,7 @@ export function outputOf({ headers, body }: Pick<Answered, 'headers' | 'body'>):
 
 /** Undefined: no JSON, or none that can be handed on as such. */
 function parsed(text: string): unknown {
-  let depth = 0
-  let deepest = 0
-  // Brackets inside of strings count too: a text of many is handed on as text, which loses nothing.
-  for (let at = 0; at < text.length && deepest <= depthMax; at++) {
-    const char = text.charCodeAt(at)
-    if (char === 0x7b || char === 0x5b) deepest = Math.max(deepest, ++depth)
-    else if (char === 0x7d || char === 0x5d) depth--
-  }
-  if (deepest > depthMax) return undefined
+  if (marksOf(text).depth > depthMax) return undefined
   try {
     return JSON.parse(text) as unknown
   } catch {

@@ -6,6 +6,7 @@
  * protocol is loaded by the first request.
  */
 import type { Throttle } from '../command/throttle.ts'
+import { marksOf } from '../format/json-marks.ts'
 import { sizes } from '../limits.ts'
 import type { Authenticate } from '../mcp/caller.ts'
 import type { Passed, Refused } from '../mcp/gate.ts'
@@ -29,6 +30,8 @@ export type McpDoorOptions = {
 }
 
 const loopback: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
+/** Levels of a message: those of `data`, of what carries it, and room for clients that say more of themselves. */
+const nestingMax = 64
 const methods = 'GET, POST, OPTIONS'
 const words = `This is an MCP endpoint. Give its address to an MCP client (Streamable HTTP); reading needs nothing, writing
 a sign-in with your key, which the client starts by itself. /for-agents says more.
@@ -86,13 +89,9 @@ async function serve(
 ): Promise<void> {
   const aborter = new AbortController()
   exchange.onAbort(() => aborter.abort())
-  const message = parsed(body)
   // What is judged here and what is carried out must be the same message, and one: nobody else reads the body.
-  if (message === undefined || Array.isArray(message)) {
-    const [code, why] =
-      message === undefined ? [-32700, 'the body is not JSON'] : [-32600, 'send one message, no batch']
-    return answer(exchange, 400, cors, rpcError(code, why))
-  }
+  const message = messageIn(body)
+  if (message instanceof NoMessage) return answer(exchange, 400, cors, rpcError(message.code, message.why))
   // It knows every tool, and they are made from the declarations when it is loaded.
   const { pass } = await import('../mcp/gate.ts')
   const metadataUrl = `${own}/.well-known/oauth-protected-resource/mcp`
@@ -114,12 +113,25 @@ async function serve(
   await sendResponse(exchange, response, [...plain, ...cors])
 }
 
-/** Undefined where it is no JSON. */
-function parsed(body: Buffer): unknown {
+class NoMessage {
+  readonly code: number
+  readonly why: string
+
+  constructor(code: number, why: string) {
+    this.code = code
+    this.why = why
+  }
+}
+
+function messageIn(body: Buffer): unknown {
+  const text = body.toString('utf8')
+  if (marksOf(text).depth > nestingMax)
+    return new NoMessage(-32700, `the body nests deeper than ${nestingMax}: nothing here is that deep`)
   try {
-    return JSON.parse(body.toString('utf8'))
+    const message: unknown = JSON.parse(text)
+    return Array.isArray(message) ? new NoMessage(-32600, 'send one message, no batch') : message
   } catch {
-    return undefined
+    return new NoMessage(-32700, 'the body is not JSON')
   }
 }
 

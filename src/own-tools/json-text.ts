@@ -2,6 +2,7 @@
  * JSON as strangers write it, read without surprises: no key twice, no deep nesting, numbers as they come (RFC 8259, I-JSON).
  * The stricter reader of commands (src/format/strict-json.ts) takes no fractions, which other people's JSON has.
  */
+import { marksOf } from '../format/json-marks.ts'
 import { BadInput } from './own-tool.ts'
 
 const depthMax = 128
@@ -18,25 +19,6 @@ export function readJson(text: string, name: string): unknown {
   }
   if (keysIn(value) !== marks.members) throw new BadInput(`${name} has a key twice in one object`)
   return value
-}
-
-/** How deep a JSON text nests and how many members its objects have; of anything else, numbers without a meaning. */
-function marksOf(text: string): { depth: number; members: number } {
-  let depth = 0
-  let deepest = 0
-  let members = 0
-  let inString = false
-  for (let at = 0; at < text.length; at++) {
-    const char = text.charCodeAt(at)
-    if (inString) {
-      if (char === 0x5c) at++
-      else if (char === 0x22) inString = false
-    } else if (char === 0x22) inString = true
-    else if (char === 0x7b || char === 0x5b) deepest = Math.max(deepest, ++depth)
-    else if (char === 0x7d || char === 0x5d) depth--
-    else if (char === 0x3a) members++
-  }
-  return { depth: deepest, members }
 }
 
 function keysIn(value: unknown): number {

@@ -110,6 +110,25 @@ describe('the protocol, 2026-07-28', () => {
     expect([words.status, words.headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8'])
   })
 
+  test('what nests deeper than anything here is no message; a bracket in a text is none', async () => {
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+    const inParams = (text: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":${text}}}`
+    const unread = {
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32700, message: expect.stringContaining('deeper than 64') },
+    }
+    for (const body of [deep(65), deep(1_000_000), inParams(deep(63)), inParams(deep(20_000))]) {
+      const answer = await fetch(`${board}/mcp`, { method: 'POST', headers, body })
+      expect([answer.status, await answer.json()]).toEqual([400, unread])
+    }
+    const invalid = { isError: true, structuredContent: { error: { code: 'invalid_field' } } }
+    expect((await call(board, 'thread_get', { event_id: '['.repeat(500) })).result).toMatchObject(invalid)
+    const data = JSON.parse(`{"a":${deep(58)}}`) as object
+    expect((await call(board, 'updates_get', { data }, token)).result).toMatchObject(invalid)
+  })
+
   test('Origin and Host: this board, this machine and those the operator names', async () => {
     const list = (headers: Record<string, string>) => rpc(board, 'tools/list', {}, { headers })
     expect((await list({ origin: 'https://evil.example' })).status).toBe(403)
@@ -306,6 +325,7 @@ test('both HTTP engines give the same answers', async () => {
     ['/mcp', { method: 'POST', headers: json, body: 'nonsense' }],
     ['/mcp', { method: 'POST', headers: json, body: '[]' }],
     ['/mcp', { method: 'POST', headers: json, body: '5' }],
+    ['/mcp', { method: 'POST', headers: json, body: '['.repeat(70) }],
     ['/mcp', { method: 'POST', headers: { ...json, origin: 'https://evil.example' }, body: whoami }],
     ['/mcp', { method: 'POST', headers: json, body: whoami }],
     ['/mcp', { method: 'POST', headers: { ...json, authorization: 'Bearer x.y.z' }, body: whoami }],

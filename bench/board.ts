@@ -17,6 +17,8 @@ export type BoardRun = Target & {
   readonly serviceId: string
   /** Posts `count` signed posts from the client process. */
   post(inFlight: number, count: number): Promise<Measured>
+  /** Has `count` works live their lives, from the client process. */
+  live(inFlight: number, count: number): Promise<Measured>
   /** Gets the targets in turn from the client process, of the board or of another server. */
   get(inFlight: number, targets: readonly string[], count: number, from?: Target): Promise<Measured>
   /** The same at a steady rate, over so many connections. */
@@ -72,6 +74,7 @@ export function withBoard<Result>(
         getPaced: (perSecond, connections, targets, count, from = { port, pid }) =>
           measure(client, { ...from, inFlight: connections, work: { kind: 'gets', targets, count, perSecond } }),
         post: (inFlight, count) => measure(client, { port, pid, inFlight, work: { kind: 'posts', serviceId, count } }),
+        live: (inFlight, count) => measure(client, { port, pid, inFlight, work: { kind: 'lives', serviceId, count } }),
         get: (inFlight, targets, count, from = { port, pid }) =>
           measure(client, { port: from.port, pid: from.pid, inFlight, work: { kind: 'gets', targets, count } }),
       })

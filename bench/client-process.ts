@@ -2,8 +2,9 @@
  * The process that the load comes from: signs its commands before the clock starts, sends them, and says how long the
  * answers took and what both processes spent meanwhile.
  */
-import { type Outcome, requestBytes, sendAll, sendPaced } from './lane.ts'
+import { type Outcome, requestBytes, sendAll, sendChains, sendPaced } from './lane.ts'
 import { processTime, threadTimes } from './machine.ts'
+import { signLives } from './sign-lives.ts'
 import { remember, signPosts } from './sign-posts.ts'
 
 export type Load = {
@@ -13,6 +14,8 @@ export type Load = {
   readonly inFlight: number
   readonly work:
     | { readonly kind: 'posts'; readonly serviceId: string; readonly count: number }
+    /** `count` works, each from its request to its acceptance. */
+    | { readonly kind: 'lives'; readonly serviceId: string; readonly count: number }
     /** `count` GETs, the targets in turn; with `perSecond` at that rate, else `inFlight` at a time. */
     | {
         readonly kind: 'gets'
@@ -48,6 +51,10 @@ async function run({ port, pid, inFlight, work }: Load): Promise<Measured> {
     const measured = await observed(pid, eventIds, () => sendAll(port, inFlight, requests))
     remember(posts)
     return measured
+  }
+  if (work.kind === 'lives') {
+    const lives = signLives(work.serviceId, work.count)
+    return observed(pid, [], () => sendChains(port, inFlight, lives))
   }
   const ready = work.targets.map((target) => requestBytes(target))
   const requests = Array.from({ length: work.count }, (_, n) => ready[n % ready.length]!)

@@ -82,14 +82,33 @@ class Lane {
 }
 
 /** Sends all requests in order, `inFlight` at a time, over as many connections. Rejects when a connection fails. */
-export async function sendAll(port: number, inFlight: number, requests: readonly Buffer[]): Promise<Outcome> {
+export function sendAll(port: number, inFlight: number, requests: readonly Buffer[]): Promise<Outcome> {
+  return sendChains(
+    port,
+    inFlight,
+    requests.map((request) => [request]),
+  )
+}
+
+/** The same with chains of requests: each of a chain is sent behind the answer to the one before. */
+export async function sendChains(
+  port: number,
+  inFlight: number,
+  chains: readonly (readonly Buffer[])[],
+): Promise<Outcome> {
   let next = 0
-  let open = Math.min(inFlight, requests.length)
+  let open = Math.min(inFlight, chains.length)
   let bodyBytes = 0
   let done = 0
-  const latencies = new Float64Array(requests.length)
+  const latencies = new Float64Array(chains.reduce((sum, { length }) => sum + length, 0))
   const statuses: Record<number, number> = {}
   const lanes: Lane[] = []
+  const rest = new Map<Lane, Iterator<Buffer>>()
+  const begin = (lane: Lane): void => {
+    const chain = chains[next++]!.values()
+    rest.set(lane, chain)
+    lane.send(chain.next().value!)
+  }
   let seconds = 0
   try {
     await new Promise<void>((resolve, reject) => {
@@ -97,13 +116,15 @@ export async function sendAll(port: number, inFlight: number, requests: readonly
         latencies[done++] = performance.now() - lane.sentAt
         statuses[status] = (statuses[status] ?? 0) + 1
         bodyBytes += bytes
-        if (next < requests.length) lane.send(requests[next++]!)
+        const { value } = rest.get(lane)!.next()
+        if (value !== undefined) lane.send(value)
+        else if (next < chains.length) begin(lane)
         else if (--open === 0) resolve()
       }
       for (let i = 0; i < open; i++) lanes.push(new Lane(port, answered, reject))
       Promise.all(lanes.map((lane) => lane.connected())).then(() => {
         seconds = performance.now()
-        for (const lane of lanes) lane.send(requests[next++]!)
+        for (const lane of lanes) begin(lane)
       }, reject)
     })
     seconds = (performance.now() - seconds) / 1000

@@ -4,19 +4,17 @@
  *
  * The first is the real path: HTTP, signatures, a read of how its room takes the signer, the market, the log, the room. Works with
  * real credits are asked for, claimed, delivered, submitted and accepted: four transitions, and a post for the result, each command
- * behind the answer to the one before. The client is in this process, on the same cores. The second is the state alone, which is
- * where a list is answered from.
+ * behind the answer to the one before. The client runs on the same cores, and has signed everything before the clock starts. The
+ * second is the state alone, which is where a list is answered from.
  */
 import { createHash } from 'node:crypto'
-import { Agent, request } from 'node:http'
 import { availableParallelism } from 'node:os'
 import { Listing } from '../actors/market/listing.ts'
 import { untouched, type Work, type WorkState } from '../actors/market/work.ts'
-import { opensslSigner, type Signer } from '../src/cli/sign.ts'
-import { type FieldValue, signingBytes } from '../src/format/signing.ts'
+import { signCommand } from '../src/cli/sign.ts'
 import { type BoardRun, withBoard } from './board.ts'
-import { threadTimes } from './machine.ts'
 import type { Bench, Row, Table } from './report.ts'
+import { person, requester, transitionsOfLife } from './sign-lives.ts'
 
 export const works: Bench = {
   name: 'works',
@@ -28,18 +26,17 @@ export const works: Bench = {
 }
 
 const operator = person('operator')
-const [requester, reward] = [person('requester'), 10]
 
-/** [in flight, cycles of each]. The first is a warm-up: before it the numbers are those of code that was not compiled yet. */
+/** [in flight, works]. The first is a warm-up: before it the numbers are those of code that was not compiled yet. */
 const thorough = [
-  [32, 40],
-  [1, 200],
-  [32, 60],
-  [128, 25],
+  [128, 2_000],
+  [1, 100],
+  [32, 1_500],
+  [128, 3_000],
 ] as const
 const quick = [
-  [32, 10],
-  [32, 12],
+  [32, 300],
+  [32, 400],
 ] as const
 
 type Cost = { readonly rates: Row; readonly threads: Row }
@@ -47,12 +44,9 @@ type Cost = { readonly rates: Row; readonly threads: Row }
 async function transitionTables(isQuick: boolean): Promise<Table[]> {
   return withBoard(
     async (board) => {
-      const client = new Sender(board)
-      await client.send(operator, { operation: 'credit.grant', target: requester.id, amount: 1_000_000 })
+      await grant(board)
       const costs: Cost[] = []
-      for (const [inFlight, cycles] of isQuick ? quick : thorough)
-        costs.push(await cost(board, client, inFlight, cycles))
-      client.close()
+      for (const [inFlight, count] of isQuick ? quick : thorough) costs.push(await cost(board, inFlight, count))
       const [, ...measured] = costs
       const note =
         'by processor time: what as many cores would take if nothing else ran here and no sync was waited for, board and client together'
@@ -72,101 +66,40 @@ async function transitionTables(isQuick: boolean): Promise<Table[]> {
   )
 }
 
-async function cost(board: BoardRun, client: Sender, inFlight: number, cycles: number): Promise<Cost> {
-  const workers = Array.from({ length: inFlight }, (_, n) => person(`worker ${n}`))
-  const before = new Map(threadTimes(board.pid).map(({ id, cpuUs }) => [id, cpuUs]))
-  const clientBefore = process.cpuUsage()
-  const start = performance.now()
-  await Promise.all(
-    workers.map(async (worker) => {
-      for (let n = 0; n < cycles; n++) await client.cycle(worker)
-    }),
-  )
-  const seconds = (performance.now() - start) / 1_000
-  const transitions = inFlight * cycles * 4
-  const { user, system } = process.cpuUsage(clientBefore)
-  const threads: Record<string, number> = {}
+/** Credits for whoever asks for the works. */
+async function grant({ port, serviceId }: BoardRun): Promise<void> {
+  const fields = { operation: 'credit.grant', target: requester.id, amount: 1_000_000 }
+  const nowSeconds = Math.floor(Date.now() / 1_000)
+  const { body } = signCommand(fields, { signer: operator, serviceId, nowSeconds })
+  const answer = await fetch(`http://127.0.0.1:${port}/v1/command`, { method: 'POST', body })
+  if (!answer.ok) throw new Error(`no credits: ${await answer.text()}`)
+}
+
+async function cost(board: BoardRun, inFlight: number, count: number): Promise<Cost> {
+  const { seconds, p50Ms, p99Ms, clientUs, threads } = await board.live(inFlight, count)
+  const transitions = count * transitionsOfLife
+  const byName: Record<string, number> = {}
   let boardUs = 0
-  for (const { id, cpuUs } of threadTimes(board.pid)) {
+  for (const { id, cpuUs } of threads) {
     const name = board.threadNames.get(id) ?? 'other'
-    const us = (cpuUs - (before.get(id) ?? 0)) / transitions
-    threads[name] = (threads[name] ?? 0) + us
-    boardUs += us
+    byName[name] = (byName[name] ?? 0) + cpuUs / transitions
+    boardUs += cpuUs / transitions
   }
-  const clientUs = (user + system) / transitions
+  const client = clientUs / transitions
   return {
     rates: {
       'in flight': inFlight,
       'transitions/s': Math.round(transitions / seconds),
-      'ms each, mean': Math.round((seconds * 1_000 * inFlight * 10) / transitions) / 10,
-      'by processor time': Math.round((availableParallelism() * 1e6) / (boardUs + clientUs)),
+      'p50 ms': Math.round(p50Ms * 10) / 10,
+      'p99 ms': Math.round(p99Ms * 10) / 10,
+      'by processor time': Math.round((availableParallelism() * 1e6) / (boardUs + client)),
     },
     threads: {
       'in flight': inFlight,
-      ...Object.fromEntries(Object.entries(threads).map(([name, us]) => [name, Math.round(us)])),
+      ...Object.fromEntries(Object.entries(byName).map(([name, us]) => [name, Math.round(us)])),
       board: Math.round(boardUs),
-      client: Math.round(clientUs),
+      client: Math.round(client),
     },
-  }
-}
-
-function person(name: string): Signer {
-  return opensslSigner(createHash('sha256').update(`bench works ${name}`).digest())
-}
-
-class Sender {
-  readonly #board: BoardRun
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 })
-  #nonce = 0
-  #cycles = 0
-
-  constructor(board: BoardRun) {
-    this.#board = board
-  }
-
-  /** The life of one work that is paid for: four transitions. */
-  async cycle(worker: Signer): Promise<void> {
-    const said = `${++this.#cycles}`
-    const data = '{"schema":1,"title":"bench"}'
-    const work = { operation: 'work.create', room: 'bench', text: `work ${said}`, amount: reward, data }
-    const { data: made } = (await this.send(requester, work)) as { data: { work: { id: string } } }
-    const { id } = made.work
-    await this.send(worker, { operation: 'work.claim', event_id: id, ttl: 7_200 })
-    const result = { operation: 'post', room: 'bench', text: `result ${said}`, kind: 'result', reply_to: id }
-    const { data: post } = (await this.send(worker, result)) as { data: { event_id: string } }
-    await this.send(worker, { operation: 'work.submit', event_id: id, target: post.event_id, amount: 1 })
-    const hash = createHash('sha256').update(`result ${said}`).digest('hex')
-    const accepted = JSON.stringify({ schema: 1, result_sha256: hash })
-    await this.send(requester, { operation: 'work.accept', event_id: id, data: accepted })
-  }
-
-  send(
-    signer: Signer,
-    fields: Readonly<Record<string, FieldValue>> & { readonly operation: string },
-  ): Promise<unknown> {
-    const { serviceId, port } = this.#board
-    const nonce = `works ${++this.#nonce} ${process.pid}`
-    const command = { ...fields, public_key: signer.publicKey, timestamp: Math.floor(Date.now() / 1_000), nonce }
-    const signature = signer.sign(signingBytes(serviceId, command)).toString('base64url')
-    const body = JSON.stringify({ ...command, signature })
-    return new Promise((resolve, reject) => {
-      const headers = { 'content-length': Buffer.byteLength(body) }
-      const sent = request({ port, path: '/v1/command', method: 'POST', agent: this.#agent, headers }, (answer) => {
-        let text = ''
-        answer.on('data', (chunk: Buffer) => {
-          text += chunk
-        })
-        answer.on('end', () =>
-          answer.statusCode === 200 ? resolve(JSON.parse(text)) : reject(new Error(`${fields.operation}: ${text}`)),
-        )
-      })
-      sent.on('error', reject)
-      sent.end(body)
-    })
-  }
-
-  close(): void {
-    this.#agent.destroy()
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Whether the board pays what a tool asks, and which of its offers: only for a tool that the operator marked, only to a payee
  * that he named, never more than he said, than the listing says, than the caller says. The cheapest offer that fits is taken.
+ * Operator and listing speak of what the payee asks; the caller of what he is charged, the network's fee included.
  */
 import type { Demand, Offer } from '../payments/payment.ts'
 import { priceOf } from '../payments/price.ts'
@@ -22,10 +23,10 @@ export function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): 
   const [cheapest] = offers.filter(({ payee }) => known.has(payee.toLowerCase())).sort((a, b) => a.micros - b.micros)
   if (cheapest === undefined)
     return 'payee_changed: it asks to pay somebody whom the operator of this board has not named'
-  const asked = priceOf(cheapest.micros)
-  if (cheapest.micros > mark.micros || (listed !== undefined && cheapest.micros > listed))
-    return `price_changed: it asks ${asked} dollars, and ${priceOf(Math.min(mark.micros, listed ?? mark.micros))} were agreed`
+  const asked = cheapest.micros - cheapest.feeMicros
+  const agreed = Math.min(mark.micros, listed ?? mark.micros)
+  if (asked > agreed) return `price_changed: it asks ${priceOf(asked)} dollars, and ${priceOf(agreed)} were agreed`
   if (most !== undefined && cheapest.micros > most)
-    return `over_max_price: it asks ${asked} dollars, and max_price is ${priceOf(most)}`
+    return `over_max_price: it costs ${priceOf(cheapest.micros)} dollars, and max_price is ${priceOf(most)}`
   return cheapest
 }

@@ -60,14 +60,27 @@ export class Unsettled {
   }
 
   async #follow(relay: Relay, call: Relayed, payment: PayFacts): Promise<unknown> {
-    const { wallSeconds, pause, payer } = this.#options
+    const { wallSeconds, pause } = this.#options
     for (let attempt = 0; wallSeconds() < payment.validUntil && !this.#closed; attempt++) {
       if ((await relay.resend(call, payment)) !== undefined) return undefined
       await pause(pauses[Math.min(attempt, pauses.length - 1)]!)
     }
     while (wallSeconds() < payment.validUntil + graceSeconds && !this.#closed) await pause(1_000)
-    if (this.#closed) return undefined
-    return relay.giveUp(call, (await payer.wasMade(payment)) === false)
+    const made = await this.#wasMade(payment)
+    return this.#closed ? undefined : relay.giveUp(call, made === false)
+  }
+
+  /** A node that does not answer now may do so in a minute. */
+  async #wasMade(payment: PayFacts): Promise<boolean | undefined> {
+    const { pause, payer } = this.#options
+    if (!payer.canAsk(payment.network)) return undefined
+    for (const ms of pauses) {
+      if (this.#closed) return undefined
+      const made = await payer.wasMade(payment)
+      if (made !== undefined) return made
+      await pause(ms)
+    }
+    return payer.wasMade(payment)
   }
 
   #settle(work: Promise<unknown>, { id }: Relayed): void {

@@ -151,7 +151,7 @@ export const toolsRelay: Operation = {
     {
       schema: Type.Literal(1),
       relay: Type.Boolean({ description: 'false: the wallet pays for it no longer' }),
-      max_price: Type.Optional(price('dollars for one call at most; needed to relay')),
+      max_price: Type.Optional(price('dollars that its payee may ask for one call; needed to relay')),
       payees: Type.Optional(
         Type.Array(Type.String({ pattern: '^[A-Za-z0-9:_-]{1,128}$', maxLength: 128 }), {
           maxItems: 8,

@@ -13,8 +13,10 @@ export type Offer = {
   readonly network: string
   /** Address that is paid. */
   readonly payee: string
-  /** Millionths of a dollar, whatever is paid beside the price included. */
+  /** Millionths of a dollar, the network's fee at its most included. */
   readonly micros: number
+  /** How much of that is the fee: the payee asks the rest. */
+  readonly feeMicros: number
   /** Makes the payment. Called at most once for a call. */
   readonly sign: (now: number) => Promise<Payment>
 }
@@ -24,7 +26,10 @@ export type Payment = {
   readonly header: readonly [name: string, value: string]
   /** Unix seconds after which nobody can take the money any more. */
   readonly validUntil: number
-  /** What names it on its network. */
+  /**
+   * What names it on its network: `from`, `nonce`, `asset` of an EIP-3009 authorization; `hash` of a transaction; `asset`, `from`,
+   * `to`, `memo` of a transfer whose transaction gets its hash when the seller has signed too.
+   */
   readonly reference: Readonly<Record<string, string>>
 }
 
@@ -51,9 +56,13 @@ export interface Payer {
   demandOf(answer: Answered, id: string): Demand
   /** Undefined: the answer names no payment that was taken. `network`: where it was to be taken. */
   receiptOf(answer: Answered, network: string): PaymentReceipt | undefined
-  /** Whether the network knows that this payment was made; undefined: it cannot be asked. */
-  wasMade(payment: {
-    readonly network: string
-    readonly reference: Readonly<Record<string, string>>
-  }): Promise<boolean | undefined>
+  /** Whether there is a node of this network to ask. */
+  canAsk(network: string): boolean
+  /**
+   * Whether the network knows that this payment was made; undefined: nobody who could tell has answered. No is said only by a
+   * node of that very network whose newest block is from after the payment's time.
+   */
+  wasMade(
+    payment: Pick<Payment, 'reference' | 'validUntil'> & { readonly network: string },
+  ): Promise<boolean | undefined>
 }

@@ -6,7 +6,7 @@
  *   [chain id, max priority fee, max fee, gas, [[to, value, data]], access list, nonce key, nonce, valid before, valid after,
  *    fee token, fee payer, authorizations, signature]
  * signed over the keccak-256 of 0x76 and the same without signature. Where the seller pays the fee, `fee payer` is 0x00 and the
- * fee token stays open.
+ * fee token stays open; the seller's signature takes their places and makes the hash, so the transfer is known by its memo.
  */
 
 import { type Challenge, credential } from './challenge.ts'
@@ -56,6 +56,7 @@ export function tempoOffer(
     network: `eip155:${chainId}`,
     payee: recipient,
     micros: Number(amount) + fee,
+    feeMicros: fee,
     sign: async (now) =>
       amount === 0n ? proof(challenge, charge, wallet, now) : transfer(challenge, charge, wallet, now, expires),
   }
@@ -104,15 +105,18 @@ function transfer(
   expires: number | undefined,
 ): Payment {
   const validUntil = Math.min(now + lifeSeconds, Math.floor(expires ?? Number.POSITIVE_INFINITY))
-  const transaction = signedTransfer(challenge, charge, wallet, validUntil)
+  const memo = attribution(challenge, wallet.keccak)
+  const transaction = signedTransfer(memo, charge, wallet, validUntil)
   const payload = { type: 'transaction', signature: `0x${transaction.toString('hex')}` }
-  const reference = { hash: `0x${wallet.keccak(transaction).toString('hex')}` }
+  const { currency: asset, recipient: to, isSponsored } = charge
+  const reference: Payment['reference'] = isSponsored
+    ? { asset, from: wallet.address, to, memo: `0x${memo.toString('hex')}` }
+    : { hash: `0x${wallet.keccak(transaction).toString('hex')}` }
   return { header: credential(challenge, payload, source(wallet, charge.chainId)), validUntil, reference }
 }
 
-function signedTransfer(challenge: Challenge, charge: Charge, wallet: Wallet, validBefore: number): Buffer {
+function signedTransfer(memo: Buffer, charge: Charge, wallet: Wallet, validBefore: number): Buffer {
   const { chainId, amount, currency, recipient, isSponsored } = charge
-  const memo = attribution(challenge, wallet.keccak)
   const data = Buffer.concat([Buffer.from(transferWithMemo, 'hex'), address(recipient), word(amount), memo])
   const fields: Rlp[] = [
     number(BigInt(chainId)),

@@ -52,7 +52,7 @@ export function x402Offers(demand: X402Demand, wallet: Wallet, id: string): Offe
     if (terms === undefined) return []
     const { network, payee, micros } = terms
     const sign = async (now: number) => payment(demand, accepted, terms, wallet, id, now)
-    return [{ protocol: 'x402' as const, network, payee, micros, sign }]
+    return [{ protocol: 'x402' as const, network, payee, micros, feeMicros: 0, sign }]
   })
 }
 

@@ -1,11 +1,11 @@
 /**
  * A seller that is none of ours: @x402/express with the real facilitator scheme of @x402/evm over a chain that is a map in
- * memory. What was settled can be looked at, and any answer on its way can be dropped.
+ * memory.
  */
 import { randomBytes } from 'node:crypto'
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { loadPeer } from './npm-peers.ts'
+import { Seller, type Settled } from './seller.ts'
 
 type Handler = (request: never, response: { json(value: unknown): void }) => void
 type App = RequestListener & { use(handler: unknown): void; get(path: string, handler: Handler): void }
@@ -23,22 +23,11 @@ const network = 'eip155:84532'
 const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 const word = (hex: string) => `0x${hex.replace(/^0x/, '').toLowerCase().padStart(64, '0')}`
 
-export type Settled = { readonly from: string; readonly to: string; readonly value: bigint; readonly nonce: string }
-
-export class X402Seller {
-  /** Transfers that the chain has made, in order. */
+export class X402Seller extends Seller {
   readonly settled: Settled[] = []
-  /** Requests that reached the tool, by whether they carried a payment. */
-  readonly requests: { readonly paid: boolean; readonly header: string }[] = []
-  /** What happens to the next answers to paid requests. */
-  drop: 'before' | 'after' | undefined
-  /** Called when a request has come, and when its answer is made; the answer waits for it. */
-  when: (step: 'asked' | 'paid' | 'answered' | 'delivered') => unknown = () => {}
-  price = '$0.0025'
-  payTo = `0x${'11'.repeat(20)}`
+  protected readonly header = 'payment-signature'
   facilitator!: Facilitator
-  #server: Server | undefined
-  port = 0
+  #app!: RequestListener
 
   static async open(): Promise<X402Seller> {
     const seller = new X402Seller()
@@ -62,7 +51,7 @@ export class X402Seller {
     const middleware = () => {
       const server = new x402ResourceServer(client)
       server.register(network, new ExactEvmScheme())
-      const accepts = { scheme: 'exact', price: seller.price, network, payTo: seller.payTo }
+      const accepts = { scheme: 'exact', price: `$${seller.price}`, network, payTo: seller.payTo }
       return paymentMiddleware({ 'GET /weather': { accepts, description: 'Weather' } }, server)
     }
     let made = { key: '', use: middleware() }
@@ -72,36 +61,16 @@ export class X402Seller {
       return made.use(request, response, next)
     })
     app.get('/weather', (_request, response) => response.json({ weather: 'fair' }))
-    seller.#server = createServer(async (request, response) => {
-      const header = String(request.headers['payment-signature'] ?? '')
-      seller.requests.push({ paid: header !== '', header })
-      await seller.when(header === '' ? 'asked' : 'paid')
-      response.once('finish', () => void seller.when(header === '' ? 'answered' : 'delivered'))
-      const drop = header === '' ? undefined : seller.drop
-      seller.drop = header === '' ? seller.drop : undefined
-      if (drop === 'before') request.socket.resetAndDestroy()
-      else {
-        // It is done, and the answer does not arrive.
-        if (drop === 'after') response.end = () => response.destroy()
-        app(request, response)
-      }
-    })
-    await new Promise<void>((ready) => seller.#server!.listen(0, '127.0.0.1', ready))
-    seller.port = (seller.#server.address() as AddressInfo).port
-    return seller
+    seller.#app = app
+    return seller.listen()
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${this.port}/weather`
+  transferIn({ transaction = '' }: { transaction?: string }): Settled | undefined {
+    return this.#byHash.get(transaction)
   }
 
-  get paidRequests(): readonly string[] {
-    return this.requests.filter(({ paid }) => paid).map(({ header }) => header)
-  }
-
-  close(): void {
-    this.#server?.close()
-    this.#server?.closeAllConnections()
+  protected answer(request: IncomingMessage, response: ServerResponse): void {
+    this.#app(request, response)
   }
 
   async #facilitator(): Promise<Facilitator> {

@@ -1,47 +1,67 @@
-/** The board pays for a call: a real seller of x402 on loopback, whose answers get lost, whose price and payee change. */
+/** The board pays for a call: real sellers of x402 and MPP on loopback, whose answers get lost, whose price and payee change. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readArguments } from '../../src/cli/command-line.ts'
 import { toolsCommand } from '../../src/cli/tools.ts'
 import { relayTool } from '../../src/cli/tools-relay.ts'
+import { MppSeller } from '../peers/mpp-seller.ts'
 import { missingPackage } from '../peers/npm-peers.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
+import type { Seller } from '../peers/seller.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { person } from '../support/client.ts'
-import { called, keyFileOf, PayerBoard } from '../support/payer-board.ts'
+import { called, keyFileOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm')
-const payer = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
+const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm') ?? missingPackage('mppx')
 const payees = [`0x${'11'.repeat(20)}`]
 
-describe.skipIf(skipWithout(missing))(`a seller of x402${skipNote(missing)}`, () => {
-  let seller: X402Seller
+/** `fee`: millionths that the network takes at most. */
+const kinds = [
+  { kind: 'x402', open: () => X402Seller.open(), network: 'eip155:84532', fee: 0 },
+  { kind: 'MPP', open: () => MppSeller.open({ buyer: payerAddress }), network: 'eip155:42431', fee: 7_500 },
+  {
+    kind: 'MPP, paying the fee',
+    open: () => MppSeller.open({ buyer: payerAddress, isSponsored: true }),
+    network: 'eip155:42431',
+    fee: 0,
+  },
+]
+const dollars = (micros: number) => String(micros / 1_000_000)
+
+describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(missing)}`, ({ open, network, fee }) => {
+  let seller: Seller
   let board: PayerBoard
   let keyFile: string
+  const charged = 2_500 + fee
   beforeAll(async () => {
-    seller = await X402Seller.open()
-    board = await PayerBoard.open()
+    ;[seller, board] = await Promise.all([open(), PayerBoard.open()])
     keyFile = keyFileOf(board.operator)
   })
-  afterAll(() => {
+  afterAll(async () => {
     seller.close()
     board.client.close()
+    await board.board.kill()
   })
 
-  test('is paid once, and the caller gets the result and the receipt', async () => {
+  test('is paid once, and the caller gets the result and a receipt of what the chain has made', async () => {
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
     const found = called(await board.call(person('who calls'), tool))
     expect(found).toMatchObject({
       status: 200,
       output: { weather: 'fair' },
-      price: '0.0025',
+      price: dollars(charged),
       paid_by: 'allowance',
-      allowance: { left: 19, price_left: '0.0475' },
-      receipt: { protocol: 'x402', network: 'eip155:84532', transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
+      allowance: { left: 19, price_left: dollars(50_000 - charged) },
+      receipt: { network },
     })
-    expect(seller.settled).toEqual([{ from: payer, to: payees[0], value: 2_500n, nonce: expect.any(String) }])
+    expect(seller.settled).toHaveLength(1)
+    const { from, ...transfer } = seller.transferIn(found.receipt)!
+    expect([from.toLowerCase(), transfer]).toEqual([
+      payerAddress.toLowerCase(),
+      { to: payees[0], value: 2_500n, nonce: seller.settled[0]!.nonce },
+    ])
     expect(called(await board.call(board.operator, tool))).toMatchObject({
       paid_by: 'wallet',
       allowance: { price_left: '0.05' },
@@ -73,39 +93,49 @@ describe.skipIf(skipWithout(missing))(`a seller of x402${skipNote(missing)}`, ()
       const sent = seller.paidRequests.slice(requests)
       expect(new Set(sent).size).toBe(1)
       await vi.waitFor(() => expect(seller.settled.length - settled).toBe(1), { timeout: 20_000 })
-      if (drop === 'before')
-        expect(found).toMatchObject({ status: 200, output: { weather: 'fair' }, receipt: { protocol: 'x402' } })
-      else
-        expect([found.status, found.failure === 'unknown' || found.payment_needed !== undefined]).toEqual([
-          found.status,
-          true,
-        ])
-      expect(found.allowance.price_left).toBe('0.0475')
+      if (drop === 'before') {
+        expect(found).toMatchObject({ status: 200, output: { weather: 'fair' } })
+        expect(seller.transferIn(found.receipt)).toEqual(seller.settled.at(-1))
+      } else expect(found.failure === 'unknown' || found.payment_needed !== undefined).toBe(true)
+      expect(found.allowance.price_left).toBe(dollars(50_000 - charged))
     },
   )
 
   test('that asks more, or for somebody else, is not paid', async () => {
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
     const before = seller.settled.length
-    seller.price = '$0.0026'
+    seller.price = '0.0026'
     const dear = called(await board.call(person('who calls dear'), tool))
     expect(dear).toMatchObject({ status: 402, allowance: { left: 20, price_left: '0.05' } })
     expect(dear.payment_needed?.why).toMatch(/^price_changed: .*0\.0026/)
-    seller.price = '$0.0025'
+    seller.price = '0.0025'
     seller.payTo = `0x${'33'.repeat(20)}`
     const other = called(await board.call(person('who calls other'), tool))
     expect(other.payment_needed?.why).toMatch(/^payee_changed: /)
     seller.payTo = payees[0]!
-    const cheap = called(await board.call(person('who is careful'), tool, { max_price: '0.001' }))
-    expect(cheap.payment_needed?.why).toMatch(/^over_max_price: /)
+    for (const max_price of ['0.001', dollars(charged - 1)]) {
+      const cheap = called(await board.call(person(`who is careful: ${max_price}`), tool, { max_price }))
+      expect(cheap.payment_needed?.why).toMatch(/^over_max_price: /)
+    }
     const unmarked = await board.tool(seller.url, { price: '0.0025' })
     expect(called(await board.call(person('x'), unmarked)).payment_needed?.why).toMatch(/^not_relayed: /)
     expect(seller.settled.length).toBe(before)
   })
 
+  test('that asks again for what it was paid for is not paid again, and the money counts as gone', async () => {
+    const tool = await board.tool(seller.url, { price: '0.0025', payees })
+    const [sent, settled] = [seller.paidRequests.length, seller.settled.length]
+    seller.isBlind = true
+    const found = called(await board.call(person('who is asked twice'), tool))
+    seller.isBlind = false
+    expect(found).toMatchObject({ status: 402, allowance: { left: 20, price_left: dollars(50_000 - charged) } })
+    expect(found.payment_needed?.why).toMatch(/^payment_refused: /)
+    expect([seller.paidRequests.length - sent, seller.settled.length - settled]).toEqual([1, 0])
+  })
+
   test('is paid from each caller’s own money, and from no more than the wallet gives in a day', async () => {
     const tool = await board.tool(seller.url, { price: '0.04', payees })
-    seller.price = '$0.04'
+    seller.price = '0.04'
     const one = person('who spends')
     expect(called(await board.call(one, tool)).status).toBe(200)
     const spent = await board.call(one, tool)
@@ -120,6 +150,5 @@ describe.skipIf(skipWithout(missing))(`a seller of x402${skipNote(missing)}`, ()
     // 0.2 dollars a day, some of it spent above; and of one address three times what one identity has.
     expect(seller.settled.length - before).toBeLessThanOrEqual(3)
     expect(whys.some((why) => why === 'allowance_exhausted' || why?.startsWith('wallet_cap: '))).toBe(true)
-    seller.price = '$0.0025'
   })
 })

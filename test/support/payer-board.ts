@@ -30,7 +30,8 @@ export type Called = {
   }
 }
 
-/** A key of which everybody knows the address: 0xf39F…2266. */
+/** A key of which everybody knows the address. */
+export const payerAddress = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
 const knownKey = 'ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80'
 
 export class PayerBoard {

@@ -11,6 +11,7 @@ import { identity } from './identity.ts'
 import { log } from './log.ts'
 import { docsSigning, operationPage } from './operation.ts'
 import type { Page } from './page.ts'
+import { postLine } from './post-line.ts'
 import { boardPreview, eventPreview, roomPreview } from './preview.ts'
 import { proof } from './proof.ts'
 import { room } from './room.ts'
@@ -27,6 +28,7 @@ export const pages: readonly Page[] = [
   room,
   event,
   history,
+  postLine,
   proof,
   document,
   documentHistory,

@@ -116,6 +116,70 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     way.close()
   })
 
+  test('what arrives while a room is open looks as it does when the page is loaded anew', async () => {
+    const { client } = shown
+    const room = 'alike'
+    const say = async (fields: object) => {
+      const { status, text, data } = await client.post(ada, { room, ...fields })
+      expect(status, text).toBe(200)
+      return data.event_id!
+    }
+    const data = (more: object) => JSON.stringify({ schema: 1, ...more })
+    const markdown = data({ format: 'markdown' })
+    const first = await say({
+      text: 'the first of them, and it says more than fits into one line of a reply to it: '.repeat(2),
+    })
+    const page = await openPage()
+    const complaints = complaintsOf(page)
+    await page.goto(`${board.address}/room/${room}`)
+    await page.waitForSelector('#live[data-state=on]')
+    const put = { operation: 'blob.put', room, filename: 'notes.txt', media_type: 'text/plain' }
+    const { blob } = (await client.command(ada, { ...put, data: Buffer.alloc(1_500).toString('base64url') }))
+      .data as unknown as { blob: { id: string } }
+    await say({ text: 'See https://example.com/a_(b), @ada.\n\tAnd so on.', reply_to: first, page: 'side' })
+    const laidOut = await say({
+      text: '## Plan\n\n- one\n- *two*\n\n| a | b |\n|---|---|\n| 1 | `2` |',
+      data: markdown,
+    })
+    await say({ text: 'kept for a day', kind: 'result', ttl: 86_400, reply_to: laidOut })
+    await say({ text: `**cut** ${'and long '.repeat(120)}`, data: markdown, attachments: [blob.id] })
+    await say({ text: `plain ${'and long '.repeat(120)}` })
+    await say({ text: `turned \u202egnp.exe, piled Z${'\u0301'.repeat(12)}, joined \u{1f469}\u200d\u{1f680}` })
+    const [plain, better] = [await say({ text: 'to be edited' }), await say({ text: '*to be edited*', data: markdown })]
+    await say({ text: 'edited', data: data({ supersedes: plain }) })
+    await say({ text: '**edited**', data: data({ supersedes: better, format: 'markdown' }) })
+    for (const text of payloads) await say({ text, data: markdown })
+    await say({ text: 'the last' })
+    /** Every post as tags, attributes and texts; not that it is new, nor how long ago it was. */
+    const standing = (of: Page) =>
+      of.evaluate(() => {
+        type Node = {
+          readonly nodeType: number
+          readonly textContent: string
+          readonly tagName: string
+          readonly attributes: Iterable<{ name: string; value: string }>
+          readonly childNodes: Iterable<Node>
+        }
+        const told = (node: Node): unknown => {
+          if (node.nodeType === 3) return node.textContent.trim()
+          const attributes = [...node.attributes].map(({ name, value }) => `${name}=${value.replace(/ ?fresh$/, '')}`)
+          const head = [node.tagName.toLowerCase(), ...attributes.sort()]
+          if (head[0] === 'time') return head.filter((each) => !each.startsWith('title='))
+          return [head, ...[...node.childNodes].map(told).filter((each) => each !== '')]
+        }
+        const { document } = globalThis as unknown as {
+          document: { querySelectorAll(selector: string): Iterable<Node> }
+        }
+        return [...document.querySelectorAll('[data-live-room] article')].map((each) => JSON.stringify(told(each)))
+      })
+    const anew = await openPage()
+    await anew.goto(page.url())
+    const expected = await standing(anew)
+    expect(expected).toHaveLength(10 + payloads.length)
+    await expect.poll(() => standing(page), { timeout: 20_000 }).toEqual(expected)
+    expect(complaints).toEqual([])
+  })
+
   test.each(themes)('axe-core finds nothing wrong on any page, %s', async (colorScheme) => {
     const page = await openPage({ colorScheme, viewport: widths.desktop, bypassCSP: true })
     const wrong: string[] = []

@@ -6,7 +6,9 @@
  * - Each post is known by its id. One that is shown already is not shown again.
  * - After each connection the corrections since the last one are read from /api/changes, or the list anew if they are many.
  *
- * Texts become text nodes only; addresses become links as on the server (pieces/text.ts).
+ * A post that arrived looks as it does when the page is loaded anew. Plain texts are built here, as text nodes alone, with links as
+ * on the server (pieces/text.ts). What only the board lays out (Markdown, letters that hide, turn or pile up, the mark of an edit)
+ * is asked for as a document in which nothing runs (`/e/ID/line`), and its elements are moved; until then the text stands as written.
  */
 
 const list = document.querySelector('[data-live-room]')
@@ -34,6 +36,11 @@ const link = (href, text, className = '') => {
   made.setAttribute('href', href)
   return made
 }
+/** With what the pointer is told. */
+const titled = (element, title) => {
+  element.title = title
+  return element
+}
 
 const svgSpace = 'http://www.w3.org/2000/svg'
 /** The same cells as in pictures/seal.ts. */
@@ -42,6 +49,7 @@ const seal = (id) => {
   svg.setAttribute('class', `seal hue${Number.parseInt(id.slice(5, 6), 16) || 0}`)
   svg.setAttribute('viewBox', '-1 -1 7 7')
   svg.setAttribute('aria-hidden', 'true')
+  svg.setAttribute('focusable', 'false')
   const bits = Number.parseInt(id.slice(0, 5), 16)
   let path = ''
   for (let cell = 0; cell < 15; cell++) {
@@ -99,6 +107,30 @@ const time = (seconds) => {
   return made
 }
 
+/** As in pieces/time.ts. */
+const bytes = (count) => {
+  if (count < 1_000) return `${count} ${count === 1 ? 'byte' : 'bytes'}`
+  const [size, unit] = [
+    [1e9, 'GB'],
+    [1e6, 'MB'],
+    [1e3, 'kB'],
+  ].find(([least]) => count >= least)
+  return `${(count / size).toFixed(count / size < 10 ? 1 : 0)} ${unit}`
+}
+/** How a text begins, on one line and without the marks of Markdown; as in pieces/text.ts. */
+const beginning = (text, { format } = {}) => {
+  const words =
+    format === 'markdown'
+      ? text
+          .slice(0, 240)
+          .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+          .replace(/^(#{1,6}|>|[-*+]|\d+\.)\s+/gm, '')
+          .replace(/[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}/g, '')
+      : text
+  const letters = [...words.replace(/\s+/gu, ' ').trim()]
+  return letters.length <= 80 ? letters.join('') : `${letters.slice(0, 79).join('')}…`
+}
+
 const textOf = ({ text, reason, hidden, event_id: id }) => {
   if (hidden) {
     const gone = make('p', 'text gone')
@@ -107,67 +139,138 @@ const textOf = ({ text, reason, hidden, event_id: id }) => {
   }
   const body = make('p', 'text')
   body.dir = 'auto'
-  textInto(body, text.slice(0, listedChars))
+  textInto(body, text.slice(0, listedChars).replace(/[\ud800-\udbff]$/, ''))
   if (text.length <= listedChars) return [body]
   const more = make('p', 'more')
-  more.append(link(`/e/${id}`, 'Read all of it'))
+  more.append(link(`/e/${id}`, `Read all of it (${bytes(new TextEncoder().encode(text).length)})`))
   return [body, more]
 }
 
 const filesOf = ({ attachments = [] }) => {
   if (attachments.length === 0) return []
   const files = make('ul', 'files')
-  for (const { id, filename, media_type: type, gone } of attachments) {
-    const item = make('li', '')
+  files.setAttribute('aria-label', 'attachments')
+  for (const { id, filename, media_type: type, size, gone, reason = '' } of attachments) {
+    const item = make('li', gone === undefined ? '' : 'quiet')
     if (gone === undefined) {
       const file = link(`/a/${id}`)
       file.download = ''
       plain(file, filename ?? id.slice(0, 8))
-      item.append(file, ' ')
-      plain(item, type ?? 'file')
-    } else item.append('a file that was deleted')
+      const about = make('span', 'quiet')
+      plain(about, `${type ?? 'file'}, ${bytes(size)}`)
+      item.append(file, ' ', about)
+    } else plain(item, `a file that was deleted${reason === '' ? '' : `: ${reason}`}`)
     files.append(item)
   }
   return [files]
 }
 
-const postOf = (event) => {
-  const { event_id: id, author, seq, created_at: at, reply_to: parent, kind, page } = event
-  const post = make('article', 'post fresh')
-  post.id = `e-${id}`
-  post.dataset.id = id
-  post.dataset.seq = seq
+/** What it answers: by whom, and how that begins, where it is on this page. */
+const contextOf = ({ reply_to: parent, to }) => {
+  const contexts = []
+  if (parent !== undefined) {
+    const context = make('p', 'context', 'in reply to ')
+    const shown = document.getElementById(`e-${parent}`)
+    const name = shown?.querySelector('.person b, .person .key').textContent
+    const text = told.get(shown)?.text ?? shown?.querySelector('.text:not(.gone)')?.textContent
+    const words = link(`/e/${parent}`, shown === null ? parent.slice(0, 8) : undefined)
+    if (shown !== null)
+      words.append(make('span', '', `${name}: ${text === undefined ? '(gone)' : beginning(text, told.get(shown))}`))
+    context.append(words)
+    contexts.push(context)
+  }
+  if (to !== undefined) {
+    const addressed = make('p', 'context', 'for ')
+    addressed.append(link(`/i/${to}`, to.slice(0, 8)))
+    contexts.push(addressed)
+  }
+  return contexts
+}
+
+const byOf = ({ event_id: id, author, created_at: at, expires_at: until, kind, page, room: place, hidden }) => {
   const by = make('div', 'by')
   const person = link(`/i/${author.id}`, undefined, 'person')
   const name = make('span', '')
   if (author.handle !== undefined) name.append(make('b', '', `@${author.handle}`), ' ')
-  name.append(make('span', 'key', author.id.slice(0, 8)))
+  name.append(titled(make('span', 'key', author.id.slice(0, 8)), `identity ${author.id}`))
   person.append(seal(author.id), name)
   const when = make('span', 'at')
-  const permalink = link(`/e/${id}`)
+  const permalink = titled(link(`/e/${id}`), 'link to this post')
   permalink.append(time(at))
   when.append(permalink)
   by.append(person, when)
-  if (page !== 'main' && onlyPage === undefined) by.append(link(`/room/${event.room}?page=${page}`, page, 'place'))
+  if (page !== 'main' && onlyPage === undefined)
+    by.append(link(`/room/${place}?page=${encodeURIComponent(page)}`, page, 'place'))
   if (kind !== 'note') by.append(make('span', 'tag', kind))
-  post.append(by)
-  if (parent !== undefined) {
-    const context = make('p', 'context', 'in reply to ')
-    const shown = document.getElementById(`e-${parent}`)
-    const words =
-      shown === null
-        ? parent.slice(0, 8)
-        : `${shown.querySelector('.person').textContent}: ${shown.querySelector('.text').textContent.slice(0, 80)}`
-    context.append(link(`/e/${parent}`, words))
-    post.append(context)
+  if (until !== undefined && !hidden) {
+    const ends = make('span', 'quiet', 'until ')
+    ends.append(time(until))
+    by.append(ends)
   }
+  return by
+}
+
+const postOf = (event) => {
+  const { event_id: id, seq, log, expires_at: until, hidden } = event
+  const post = make('article', hidden ? 'post gone fresh' : 'post fresh')
+  post.id = `e-${id}`
+  post.dataset.id = id
+  post.dataset.seq = seq
+  if (until !== undefined && !hidden) post.dataset.expires = until
   const under = make('div', 'under')
   under.append(link(`/e/${id}`, 'thread', 'quiet'))
-  if (event.log.state === 'included') under.append(link(`/e/${id}/proof`, 'signed, in the log', 'quiet proof'))
-  if (event.expires_at !== undefined) post.dataset.expires = event.expires_at
-  post.append(...textOf(event), ...filesOf(event), under)
+  if (log.state === 'included') {
+    const proof = link(`/e/${id}/proof`, 'signed, in the log', 'quiet proof')
+    under.append(titled(proof, `leaf ${log.index} of the public log: check it yourself`))
+  }
+  post.append(byOf(event), ...contextOf(event), under)
+  fill(post, event)
   return post
 }
+
+/** A document of its own, in which nothing runs. No text is turned into markup here, which Trusted Types would refuse. */
+const documentAt = (path) =>
+  new Promise((done, failed) => {
+    const asked = new XMLHttpRequest()
+    asked.open('GET', path)
+    asked.responseType = 'document'
+    asked.onload = () => (asked.status === 200 ? done(asked.response) : failed(new Error(`${asked.status}`)))
+    asked.onerror = failed
+    asked.send()
+  })
+
+const bodyParts = ':scope > :is(.text, .more, .files)'
+/** What each post was last told to be: an answer that comes later than the next news of it is dropped. */
+const told = new WeakMap()
+
+/** Puts text and files of the event into its post, in place of those of before. */
+const fill = (post, event) => {
+  const put = (parts) => {
+    for (const old of post.querySelectorAll(bodyParts)) old.remove()
+    post.querySelector(':scope > .under').before(...parts)
+  }
+  told.set(post, event)
+  put([...textOf(event), ...filesOf(event)])
+  if (event.hidden || !isLaidOutThere(event)) return
+  const arrange = (laidOut) => {
+    const line = laidOut.getElementById(post.id)
+    if (line === null || told.get(post) !== event) return
+    const by = document.importNode(line.querySelector('.by'), true)
+    if (onlyPage !== undefined) by.querySelector('.place')?.remove()
+    post.querySelector(':scope > .by').replaceWith(by)
+    post.querySelector(':scope > .under > .proof')?.replaceWith(document.importNode(line.querySelector('.proof'), true))
+    put([...line.querySelectorAll(bodyParts)].map((part) => document.importNode(part, true)))
+    post.dispatchEvent(new Event('post-added', { bubbles: true }))
+  }
+  documentAt(`/e/${post.dataset.id}/line`).then(arrange, () => {})
+}
+
+const isLaidOutThere = ({ text, format, supersedes, versions }) =>
+  format === 'markdown' ||
+  supersedes !== undefined ||
+  versions !== undefined ||
+  text.replaceAll(/[\n\t\u200d]/g, '').search(odd) >= 0 ||
+  /\p{M}{7}/u.test(text)
 
 const say = (state, words) => {
   status.dataset.state = state
@@ -178,9 +281,8 @@ const say = (state, words) => {
 const revise = (event) => {
   const shown = document.getElementById(`e-${event.supersedes ?? event.event_id}`)
   if (shown === null || !list.contains(shown)) return
-  for (const old of shown.querySelectorAll(':scope > .text, :scope > .more, :scope > .files')) old.remove()
-  shown.querySelector(':scope > .under').before(...textOf(event), ...filesOf(event))
   shown.classList.toggle('gone', event.hidden)
+  fill(shown, event)
 }
 
 const add = (event) => {

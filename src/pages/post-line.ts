@@ -1,0 +1,23 @@
+/**
+ * `/e/{event_id}/line`: one post as lists show it, and nothing around it. A page that is open asks for it where a post arrived that
+ * only this renderer lays out (assets/live.js); kept like every page, so that it is made once for all who read along.
+ */
+import type { EventView } from '../views/event.ts'
+import { html } from './html.ts'
+import type { Page } from './page.ts'
+import { postHtml } from './pieces/post.ts'
+
+export const postLine: Page = {
+  path: '/e/{event_id}/line',
+  about: 'One post as lists show it, for pages that are open.',
+  async show(ask, { parameters }) {
+    const { event } = await ask.read<{ event: EventView }>('event.get', { event_id: parameters.event_id! })
+    const post = await postHtml(event, { isListed: true, withPage: true })
+    const body = html`<!DOCTYPE html>
+<html lang="en"><meta name="robots" content="noindex"><title>A post</title>
+${post}
+</html>
+`
+    return { kind: 'bytes', type: 'text/html; charset=utf-8', body: Buffer.from(body.text) }
+  },
+}

@@ -26,6 +26,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['updates', async () => (await import('./updates.bench.ts')).updates],
   ['webhooks', async () => (await import('./webhooks.bench.ts')).webhooks],
   ['works', async () => (await import('./works.bench.ts')).works],
+  ['work-lists', async () => (await import('./work-lists.bench.ts')).workLists],
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 

@@ -1,16 +1,12 @@
 /**
  * How many transitions of works a second does a board take, each signed, decided, synced and in the signed log before it is answered,
- * with its room told? And what does one page of a hundred thousand works cost?
+ * with its room told?
  *
- * The first is the real path: HTTP, signatures, a read of how its room takes the signer, the market, the log, the room. Works with
+ * The real path: HTTP, signatures, a read of how its room takes the signer, the market, the log, the room. Works with
  * real credits are asked for, claimed, delivered, submitted and accepted: four transitions, and a post for the result, each command
- * behind the answer to the one before. The client runs on the same cores, and has signed everything before the clock starts. The
- * second is the state alone, which is where a list is answered from.
+ * behind the answer to the one before. The client runs on the same cores, and has signed everything before the clock starts.
  */
-import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { Listing } from '../actors/market/listing.ts'
-import { untouched, type Work, type WorkState } from '../actors/market/work.ts'
 import { signCommand } from '../src/cli/sign.ts'
 import { type BoardRun, withBoard } from './board.ts'
 import type { Bench, Row, Table } from './report.ts'
@@ -18,11 +14,8 @@ import { person, requester, transitionsOfLife } from './sign-lives.ts'
 
 export const works: Bench = {
   name: 'works',
-  question: 'How many durable transitions of works a second, and what does a page of 100,000 works cost?',
-  run: async ({ isQuick }) => [
-    ...(await transitionTables(isQuick)),
-    { title: 'first page of 50 from 100,000 works (goal: 5 ms)', rows: listRows() },
-  ],
+  question: 'How many durable transitions of works a second?',
+  run: ({ isQuick }) => transitionTables(isQuick),
 }
 
 const operator = person('operator')
@@ -100,56 +93,5 @@ async function cost(board: BoardRun, inFlight: number, count: number): Promise<C
       board: Math.round(boardUs),
       client: Math.round(client),
     },
-  }
-}
-
-const count = 100_000
-const states: readonly WorkState[] = ['open', 'claimed', 'submitted', 'accepted', 'accepted', 'expired']
-
-function listRows(): Row[] {
-  const listing = new Listing()
-  for (let n = 0; n < count; n++) listing.add(workOf(n))
-  const base = { simulated: false, isPublic: true, limit: 50 } as const
-  const time = (query: object): number => {
-    const start = performance.now()
-    for (let n = 0; n < 50; n++) listing.find({ ...base, sort: 'new', ...query }, [], (work) => work)
-    return Math.round(((performance.now() - start) / 50) * 1_000) / 1_000
-  }
-  const asked: readonly (readonly [string, object])[] = [
-    ['newest', {}],
-    ['open', { state: 'open' }],
-    ['open, highest reward', { state: 'open', sort: 'reward' }],
-    ['nearest deadline', { sort: 'deadline' }],
-    ['of a room', { room: 'room-7' }],
-    ['of a tag that few have', { capability: 'rare' }],
-  ]
-  return asked.map(([list, query]) => ({ list, 'ms, mean of 50': time(query) }))
-}
-
-function workOf(n: number): Work {
-  const id = createHash('sha256').update(`work ${n}`).digest('hex').slice(0, 32)
-  const at = 1_790_000_000 + Math.floor(n / 10)
-  return {
-    ...untouched(id, '0'.repeat(32), 1 + (n % 997), 0, id),
-    id,
-    room: `room-${n % 20}`,
-    is_public: true,
-    title: `work ${n}`,
-    capabilities: n % 10_000 === 0 ? ['rare'] : ['qa'],
-    simulated: false,
-    eligibility: 'open',
-    requester: String(n % 500),
-    requester_key: '',
-    reviewer: String(n % 500),
-    reviewer_key: '',
-    terms: {} as Work['terms'],
-    created_at: at,
-    deadline: at + 604_800,
-    held_at: at,
-    state: states[n % states.length]!,
-    updated_at: at,
-    steps: 1,
-    shard: 0,
-    places: [1],
   }
 }

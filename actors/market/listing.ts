@@ -1,14 +1,19 @@
 /**
- * Lists of works, held sorted: all of them and those of each stored state, by three orders; those of each room by the newest; those
- * of each identity. A list of a hundred thousand works is never walked for one page: a walk looks at a bounded number.
+ * Lists of works. All stand sorted, by three orders; the works of each identity in a set; and what lists ask for in columns.
+ *
+ * A page walks the order, where most lists are full after a few; what is rarer than that is looked up in the columns, whatever was
+ * asked, and put in order from the front on. A list of a hundred thousand works is never walked for one page.
  */
+import { Columns, type Wanted } from './columns.ts'
+import { smallestFirst } from './heap.ts'
 import { Sorted } from './sorted.ts'
-import { partiesOf, type Work, type WorkState } from './work.ts'
+import { inFlight, partiesOf, type Work, type WorkState } from './work.ts'
 
 export type WorkSort = 'new' | 'reward' | 'deadline'
 
 export type WorksQuery = {
   readonly room?: string
+  /** As it is shown. */
   readonly state?: WorkState
   /** Words of the title, or a tag; lower case. */
   readonly words?: string
@@ -16,14 +21,21 @@ export type WorksQuery = {
   readonly party?: string
   readonly capability?: string
   readonly minReward?: number
-  /** Only what this accepts, asked of a work as it stands now. */
-  readonly accept?: (work: Work) => boolean
+  /** Only open works that this identity may claim. */
+  readonly claimant?: Claimant
   readonly simulated: boolean
   readonly isPublic: boolean
   readonly sort: WorkSort
   readonly limit: number
   /** Key of the last work of the page before. */
   readonly from?: readonly (number | string)[]
+}
+
+export type Claimant = {
+  readonly id: string
+  readonly isNewcomer: boolean
+  /** Asked of a work as it stands now. */
+  readonly may: (work: Work) => boolean
 }
 
 export type WorksPage = {
@@ -33,8 +45,19 @@ export type WorksPage = {
   readonly next: readonly (number | string)[] | undefined
 }
 
-/** Works looked at for one page: a rare one ends a page early, and the page says how to go on. */
-const scanMax = 20_000
+/** How works stand now. */
+export type AsOfNow = {
+  /** Those that time has changed since they were stored. */
+  readonly due: () => readonly Work[]
+  readonly settle: (work: Work) => Work
+  /** What is shown as the state of a work that was settled. */
+  readonly stateOf: (work: Work) => WorkState
+}
+
+/** Works walked before the columns are asked. */
+const walkedMax = 1_000
+/** Works looked at for one page: where columns cannot tell a page ends early, and says how to go on. */
+const lookedMax = 3_000
 
 /** By what a work stands in a list; the smaller key first. */
 const keys: Readonly<Record<WorkSort, (work: Work) => readonly (number | string)[]>> = {
@@ -44,6 +67,44 @@ const keys: Readonly<Record<WorkSort, (work: Work) => readonly (number | string)
 }
 const sorts: readonly WorkSort[] = ['new', 'reward', 'deadline']
 
+type RowOrder = (a: number, b: number) => boolean
+
+/** The same of two rows. */
+const rowsBefore: Readonly<Record<WorkSort, (columns: Columns) => RowOrder>> = {
+  new: (columns) => {
+    const [{ created }, idBefore] = [columns, idsBefore(columns)]
+    return (a, b) => (created[a] === created[b] ? idBefore(a, b) : created[a]! > created[b]!)
+  },
+  reward: (columns) => {
+    const [{ amount }, isNewer] = [columns, rowsBefore.new(columns)]
+    return (a, b) => (amount[a] === amount[b] ? isNewer(a, b) : amount[a]! > amount[b]!)
+  },
+  deadline: (columns) => {
+    const [{ deadline }, idBefore] = [columns, idsBefore(columns)]
+    return (a, b) => (deadline[a] === deadline[b] ? idBefore(a, b) : deadline[a]! < deadline[b]!)
+  },
+}
+
+function idsBefore({ id, works }: Columns): RowOrder {
+  return (a, b) => (id[a] === id[b] ? works[a]!.id < works[b]!.id : id[a]! < id[b]!)
+}
+
+/** The first part of the key of a row. */
+const rowKey: Readonly<Record<WorkSort, (columns: Columns) => (row: number) => number>> = {
+  new:
+    ({ created }) =>
+    (row) =>
+      -created[row]!,
+  reward:
+    ({ amount }) =>
+    (row) =>
+      -amount[row]!,
+  deadline:
+    ({ deadline }) =>
+    (row) =>
+      deadline[row]!,
+}
+
 function compare(a: readonly (number | string)[], b: readonly (number | string)[]): number {
   for (const [n, each] of a.entries()) {
     if (each !== b[n]) return each < b[n]! ? -1 : 1
@@ -52,60 +113,51 @@ function compare(a: readonly (number | string)[], b: readonly (number | string)[
 }
 
 export class Listing {
-  readonly #all = tripled()
-  readonly #byState = new Map<WorkState, Readonly<Record<WorkSort, Sorted<Work>>>>()
-  readonly #byRoom = new Map<string, Sorted<Work>>()
+  readonly #orders: Readonly<Record<WorkSort, Sorted<Work>>> = {
+    new: sortedBy('new'),
+    reward: sortedBy('reward'),
+    deadline: sortedBy('deadline'),
+  }
+  readonly #columns = new Columns()
+  /** Also whoever was the worker of a work once: its list looks at the work again. */
   readonly #byParty = new Map<string, Set<Work>>()
+  readonly #counts = new Map<WorkState, number>()
 
-  get count(): number {
-    return this.#all.new.length
-  }
-
+  /** By the state that is stored. */
   countOf(state: WorkState): number {
-    return this.#byState.get(state)?.new.length ?? 0
+    return this.#counts.get(state) ?? 0
   }
 
-  /** A new one, or one that was taken out to be changed. */
   add(work: Work): void {
-    for (const sort of sorts) {
-      this.#all[sort].add(work)
-      this.#ofState(work.state)[sort].add(work)
-    }
-    get(this.#byRoom, work.room, () => sortedBy('new')).add(work)
-    for (const party of partiesOf(work)) get(this.#byParty, party, () => new Set()).add(work)
+    for (const sort of sorts) this.#orders[sort].add(work)
+    this.#columns.add(work)
+    this.#count(work, 1)
+    for (const party of partiesOf(work)) this.#noteParty(party, work)
   }
 
-  /** Changes a work and keeps its places. Whoever was its worker finds it under his name for ever. */
-  change(work: Work, change: () => void): void {
-    const { state, amount } = work
-    const lists = this.#ofState(state)
-    for (const sort of sorts) lists[sort].remove(work)
-    this.#all.reward.remove(work)
-    change()
-    this.#all.reward.add(work)
-    for (const sort of sorts) this.#ofState(work.state)[sort].add(work)
-    if (work.worker !== '') get(this.#byParty, work.worker, () => new Set()).add(work)
-    if (amount > work.amount) throw new Error(`the reward of work ${work.id} went down`)
+  /** Changes a work and keeps its places. */
+  change(work: Work, now: Partial<Work>): void {
+    const isRaised = now.amount !== undefined && now.amount !== work.amount
+    if (isRaised) this.#orders.reward.remove(work)
+    this.#count(work, -1)
+    Object.assign(work, now)
+    this.#count(work, 1)
+    this.#columns.set(work)
+    if (isRaised) this.#orders.reward.add(work)
+    if (work.worker !== '') this.#noteParty(work.worker, work)
   }
 
-  ofParty(identity: string): ReadonlySet<Work> {
-    return this.#byParty.get(identity) ?? noWorks
-  }
-
-  /** `due`: works that time has changed since they were stored; `settle` gives a work as it stands now. */
-  find(query: WorksQuery, due: readonly Work[], settle: (work: Work) => Work): WorksPage {
-    const { sort, limit, from } = query
-    const keyOf = keys[sort]
-    const behind = (work: Work): boolean => from === undefined || compare(keyOf(work), from) > 0
-    const matches = matcherOf(query)
+  find(query: WorksQuery, now: AsOfNow): WorksPage {
+    const { limit, sort, state, claimant } = query
+    if (claimant !== undefined && state !== undefined && state !== 'open') return { works: [], next: undefined }
     const works: Work[] = []
     let last: Work | undefined
     let looked = 0
-    for (const stored of this.#candidates(query, due, behind)) {
-      if (looked++ === scanMax) return { works, next: keyOf(last!) }
-      const work = settle(stored)
-      if (matches(work)) {
-        if (works.length === limit) return { works, next: keyOf(works.at(-1)!) }
+    for (const stored of this.#candidates(query, now)) {
+      if (looked++ === lookedMax) return { works, next: keys[sort](last!) }
+      const work = now.settle(stored)
+      if (isWanted(query, work, now.stateOf)) {
+        if (works.length === limit) return { works, next: keys[sort](works.at(-1)!) }
         works.push(work)
       }
       last = stored
@@ -113,70 +165,95 @@ export class Listing {
     return { works, next: undefined }
   }
 
-  /** In order, from behind the cursor on. */
-  #candidates(query: WorksQuery, due: readonly Work[], behind: (work: Work) => boolean): Iterable<Work> {
-    const { sort, party, room, state } = query
+  /** In order, from behind the cursor on: all that may be wanted, and some that are not. */
+  *#candidates(query: WorksQuery, { due }: AsOfNow): Generator<Work, void, void> {
+    const { sort, party } = query
     const keyOf = keys[sort]
+    let { from } = query
+    const isBehind = (work: Work): boolean => from === undefined || compare(keyOf(work), from) > 0
     const sorted = (works: Iterable<Work>): Work[] =>
-      [...works].filter(behind).sort((a, b) => compare(keyOf(a), keyOf(b)))
-    if (party !== undefined) return sorted(this.ofParty(party))
-    const after = (work: Work): number => (behind(work) ? 1 : -1)
-    if (room !== undefined && sort === 'new' && state === undefined) return this.#byRoom.get(room)?.walk(after) ?? []
-    if (state === undefined) return this.#all[sort].walk(after)
-    // What time has moved into this state is stored under another.
-    const moved = sorted(due.filter((work) => work.state !== state))
-    return merged(this.#ofState(state)[sort].walk(after), moved, (a, b) => compare(keyOf(a), keyOf(b)))
+      [...works].filter(isBehind).sort((a, b) => compare(keyOf(a), keyOf(b)))
+    const own = party === undefined ? undefined : (this.#byParty.get(party) ?? noWorks)
+    if (own !== undefined && own.size <= walkedMax) return yield* sorted(own)
+    let walked = 0
+    for (const work of this.#orders[sort].walk((each) => (isBehind(each) ? 1 : -1))) {
+      if (walked++ === walkedMax) break
+      yield work
+      from = keyOf(work)
+    }
+    if (walked <= walkedMax) return
+    const { works } = this.#columns
+    const rows = this.#columns.find(wantedOf(query), this.#rowBehind(sort, from!))
+    const ordered = smallestFirst(rows, rowsBefore[sort](this.#columns))
+    // What time has moved into a state that is asked for is stored under another.
+    const stored = storedAs(query)
+    const moved = stored === undefined ? [] : sorted(due().filter((work) => !stored.has(work.state)))
+    let place = 0
+    for (const row of ordered) {
+      const work = works[row]!
+      while (place < moved.length && compare(keyOf(moved[place]!), keyOf(work)) < 0) yield moved[place++]!
+      yield work
+    }
+    yield* moved.slice(place)
   }
 
-  #ofState(state: WorkState): Readonly<Record<WorkSort, Sorted<Work>>> {
-    return get(this.#byState, state, tripled)
+  /** Of a row: it stands behind this place. */
+  #rowBehind(sort: WorkSort, from: readonly (number | string)[]): (row: number) => boolean {
+    const keyOf = rowKey[sort](this.#columns)
+    const { works } = this.#columns
+    const first = from[0] as number
+    return (row) => {
+      const key = keyOf(row)
+      return key === first ? compare(keys[sort](works[row]!), from) > 0 : key > first
+    }
+  }
+
+  #count({ state }: Work, more: 1 | -1): void {
+    this.#counts.set(state, this.countOf(state) + more)
+  }
+
+  #noteParty(party: string, work: Work): void {
+    const own = this.#byParty.get(party)
+    if (own === undefined) this.#byParty.set(party, new Set([work]))
+    else own.add(work)
   }
 }
 
-function matcherOf(query: WorksQuery): (work: Work) => boolean {
-  const { room, state, words, party, capability, minReward, accept, simulated, isPublic } = query
-  return (work) =>
+/** States under which what is asked for is stored, as long as time has not moved it; undefined: any. */
+function storedAs({ state, claimant }: WorksQuery): ReadonlySet<WorkState> | undefined {
+  if (claimant !== undefined) return new Set(['open'])
+  if (state === undefined) return undefined
+  return state === 'recovery_required' ? inFlight : new Set([state])
+}
+
+function wantedOf(query: WorksQuery): Wanted {
+  const { claimant } = query
+  const states = storedAs(query)
+  return {
+    ...query,
+    ...(states === undefined ? {} : { states }),
+    ...(claimant === undefined ? {} : { outsider: claimant.id, newcomer: claimant.isNewcomer }),
+  }
+}
+
+function isWanted(query: WorksQuery, work: Work, stateOf: AsOfNow['stateOf']): boolean {
+  const { room, state, words, party, capability, minReward, claimant, simulated, isPublic } = query
+  return (
     work.is_public === isPublic &&
     (simulated || !work.simulated) &&
     (room === undefined || work.room === room) &&
-    (state === undefined || work.state === state) &&
+    (state === undefined || stateOf(work) === state) &&
     (party === undefined || partiesOf(work).includes(party)) &&
     (capability === undefined || work.capabilities.includes(capability)) &&
     (minReward === undefined || work.amount >= minReward) &&
     (words === undefined || work.title.toLowerCase().includes(words) || work.capabilities.includes(words)) &&
-    (accept?.(work) ?? true)
-}
-
-/** Two sorted sequences as one. */
-function* merged(
-  a: Iterable<Work>,
-  b: readonly Work[],
-  order: (a: Work, b: Work) => number,
-): Generator<Work, void, void> {
-  let place = 0
-  for (const item of a) {
-    while (place < b.length && order(b[place]!, item) < 0) yield b[place++]!
-    yield item
-  }
-  yield* b.slice(place)
-}
-
-function tripled(): Readonly<Record<WorkSort, Sorted<Work>>> {
-  return { new: sortedBy('new'), reward: sortedBy('reward'), deadline: sortedBy('deadline') }
+    (claimant?.may(work) ?? true)
+  )
 }
 
 function sortedBy(sort: WorkSort): Sorted<Work> {
   const keyOf = keys[sort]
   return new Sorted((a, b) => compare(keyOf(a), keyOf(b)))
-}
-
-function get<Key, Value>(table: Map<Key, Value>, key: Key, make: () => Value): Value {
-  let value = table.get(key)
-  if (value === undefined) {
-    value = make()
-    table.set(key, value)
-  }
-  return value
 }
 
 const noWorks: ReadonlySet<Work> = new Set()

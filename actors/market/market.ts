@@ -21,7 +21,7 @@
  */
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
-import { after, type Epoch, nextDue, settled } from './clock.ts'
+import { after, type Epoch, isUnconfirmed, nextDue, settled, stateOf } from './clock.ts'
 import { Ledger } from './ledger.ts'
 import type {
   CreditFacts,
@@ -38,7 +38,7 @@ import type {
 import { Listing, type WorksPage, type WorksQuery } from './listing.ts'
 import { Records } from './records.ts'
 import { Sorted } from './sorted.ts'
-import { finalStates, type Work, workKeys, workStates } from './work.ts'
+import { finalStates, type Work, type WorkState, workKeys, workStates } from './work.ts'
 
 /** Operations whose acts are nothing but steps. */
 const stepping = [
@@ -123,6 +123,8 @@ export class Market implements Part {
   readonly #editing = new Set<Work>()
   readonly #due = new Sorted<Due>((a, b) => a.at - b.at || (a.work.id < b.work.id ? -1 : a.work.id > b.work.id ? 1 : 0))
   readonly #dueOf = new Map<Work, Due>()
+  /** Those in flight when a backup was restored, of which nobody has said since that they still stand. */
+  readonly #unconfirmed = new Set<Work>()
   readonly given: Given = { welcomed: new Set(), networks: new Map(), day: 0, rewarded: new Map() }
   epoch: Epoch = { generation: '', at: 0 }
   /** Postings in the public log so far. */
@@ -209,16 +211,22 @@ export class Market implements Part {
   /** Works by the state that they are in at `now`; those that there are none of are left out. */
   counts(now: number): Readonly<Record<string, number>> {
     const counts = new Map(workStates.map((state) => [state, this.listing.countOf(state)]))
-    for (const stored of this.due(now)) {
-      const { work } = this.settled(stored, now)
-      counts.set(stored.state, counts.get(stored.state)! - 1)
-      counts.set(work.state, counts.get(work.state)! + 1)
+    const move = (from: WorkState, to: WorkState): void => {
+      counts.set(from, counts.get(from)! - 1)
+      counts.set(to, counts.get(to)! + 1)
     }
+    for (const work of this.#unconfirmed) move(work.state, 'recovery_required')
+    for (const stored of this.due(now))
+      move(stateOf(stored, this.epoch), stateOf(this.settled(stored, now).work, this.epoch))
     return Object.fromEntries([...counts].filter(([, count]) => count > 0))
   }
 
   list(query: WorksQuery, now: number): WorksPage {
-    return this.listing.find(query, [...this.due(now)], (work) => this.settled(work, now).work)
+    return this.listing.find(query, {
+      due: () => [...this.due(now)],
+      settle: (work) => this.settled(work, now).work,
+      stateOf: (work) => stateOf(work, this.epoch),
+    })
   }
 
   pack(): unknown {
@@ -309,7 +317,7 @@ export class Market implements Part {
     for (const step of steps) {
       this.records.note(work, step)
       this.#unindex(work)
-      this.listing.change(work, () => Object.assign(work, after(work, step)))
+      this.listing.change(work, after(work, step))
       this.#index(work)
       work.places.push(place.seq)
       this.#move(step.postings, place.seq)
@@ -359,6 +367,8 @@ export class Market implements Part {
   }
 
   #schedule(work: Work): void {
+    if (isUnconfirmed(work, this.epoch)) this.#unconfirmed.add(work)
+    else this.#unconfirmed.delete(work)
     const before = this.#dueOf.get(work)
     if (before !== undefined) this.#due.remove(before)
     const at = nextDue(work, this.epoch)

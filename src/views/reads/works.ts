@@ -5,7 +5,8 @@
 
 import { stateOf } from '../../../actors/market/clock.ts'
 import type { Posting, ReserveFacts, StepFacts } from '../../../actors/market/letters.ts'
-import type { WorkSort } from '../../../actors/market/listing.ts'
+import type { Claimant, WorkSort } from '../../../actors/market/listing.ts'
+import type { Market } from '../../../actors/market/market.ts'
 import { type TransitionName, transitionNamed } from '../../../actors/market/table.ts'
 import type { Work, WorkState } from '../../../actors/market/work.ts'
 import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
@@ -83,7 +84,7 @@ function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
       ...named('party', given<string>('target')),
       ...named('capability', given<string>('capability')),
       ...named('minReward', given<number>('min_reward')),
-      ...named('accept', eligible === undefined ? undefined : (work: Work) => market.isEligible(work, eligible, now)),
+      ...named('claimant', eligible === undefined ? undefined : claimant(market, eligible, now)),
       ...named('from', from === undefined ? undefined : (JSON.parse(from as string) as (number | string)[])),
       simulated: args.room !== undefined || args.target !== undefined,
       isPublic: context.visibility === 'public',
@@ -98,6 +99,10 @@ function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
       ? { has_more: false }
       : { next_cursor: context.cursors.seal(name, JSON.stringify(found.next)), has_more: true }
   return ok({ works, ...more }, untilOf(context))
+}
+
+function claimant(market: Market, id: string, now: number): Claimant {
+  return { id, isNewcomer: market.isNewcomer(id), may: (work) => market.isEligible(work, id, now) }
 }
 
 function named<Name extends string, Value>(name: Name, value: Value | undefined): { [Key in Name]?: Value } {

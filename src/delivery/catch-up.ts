@@ -4,7 +4,8 @@
  */
 import type { SignalsPage, SignalsRequest } from '../views/hooks/signals.ts'
 import { type HookRun, queueLow } from './hook-run.ts'
-import { kindsFor, lookFor } from './interest.ts'
+import { lookFor, wantedBy } from './interest.ts'
+import { pendingOf } from './pending.ts'
 
 export type CatchUpOptions = {
   readonly scan: (source: number, request: SignalsRequest) => Promise<SignalsPage>
@@ -62,7 +63,7 @@ export class CatchUp {
   #next(): { group: Group; runs: HookRun[] } | undefined {
     for (const [name, group] of this.#groups) {
       const runs = [...group.runs].filter(
-        ({ queue, course, behind }) => behind.has(group.source) && queue.length <= queueLow && !course.suspended,
+        ({ queue, course, behind }) => behind.includes(group.source) && queue.length <= queueLow && !course.suspended,
       )
       if (runs.length === 0) {
         if (group.runs.size === 0) this.#groups.delete(name)
@@ -80,9 +81,10 @@ export class CatchUp {
     const page = await this.#options.scan(source, { ...look, from })
     const full = new Set<HookRun>()
     for (const signal of page.signals) {
+      const change = pendingOf(source, signal)
       for (const run of runs) {
         if (full.has(run) || run.removed) continue
-        if (!run.offer(source, signal, kindsFor(run.view, signal))) full.add(run)
+        if (!run.offer(wantedBy(run.view, change))) full.add(run)
       }
     }
     for (const run of runs) {

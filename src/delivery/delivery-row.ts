@@ -1,5 +1,5 @@
 /** What the owner of a webhook is shown of one delivery, made from an attempt and what came of it. */
-import type { Pending } from './hook-run.ts'
+import type { Pending } from './pending.ts'
 import type { Sent } from './sender.ts'
 import type { DeliveryRow } from './store.ts'
 

@@ -8,17 +8,21 @@
  * its target was away, the rest is read from the journals again. At least once, in order, the same id each time.
  */
 import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
+import type { HookKind } from '../views/hooks/kind-names.ts'
 import type { Signal } from '../views/hooks/signals.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
+import { Books } from './books.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Made, rowOf } from './delivery-row.ts'
-import { HookRun, type Pending, queueLow } from './hook-run.ts'
-import { Interest, kindsFor } from './interest.ts'
+import { HookRun, queueLow } from './hook-run.ts'
+import { Interest, wantedBy } from './interest.ts'
 import { Lanes } from './lanes.ts'
+import { noSignal, type Pending, pendingOf } from './pending.ts'
 import { afterAttempt, statusOf, woken } from './retry.ts'
-import type { Sender } from './sender.ts'
+import type { Sender, Sent } from './sender.ts'
 import { Sources } from './sources.ts'
-import type { DeliveryRow, DeliveryStore, Place } from './store.ts'
+import type { DeliveryStore, Place } from './store.ts'
+import { Waits } from './waits.ts'
 
 export type EngineOptions = {
   readonly store: DeliveryStore
@@ -44,51 +48,36 @@ export type EngineOptions = {
   readonly report: (event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-const commitEveryMs = 200
-/** When only the tails have moved: idle hooks lose nothing by an older place but a few looks. */
-const tailsEveryMs = 2_000
 const sweepEveryMs = 500
 const againMs = 500
 /** Suspended for so long and never woken, a webhook makes room for others. */
 const forgottenMs = 30 * 86_400_000
-/** Deliveries to be listed that may wait for a disk which is full. */
-const unwrittenMax = 1_000
 /** An answer that takes longer keeps others waiting: its host is treated as one that fails. */
 const slowMs = 2_000
-const unseen: Signal = {
-  position: 0,
-  at: 0,
-  kinds: [],
-  room: '',
-  page: '',
-  kind: '',
-  subject: 'head',
-  item: 0,
-  state: '',
-  to: [],
-  handles: [],
-}
+
+/** Says whether the target answered as it should. */
+type Done = (isGood: boolean) => void
 
 export class Engine {
   readonly #options: EngineOptions
   readonly #runs = new Map<string, HookRun>()
+  readonly #byOwner = new Map<string, Set<HookRun>>()
   readonly #interest = new Interest()
   readonly #lanes: Lanes<HookRun>
   readonly #catchUp: CatchUp
   readonly #places: Map<string, Place>
   readonly #sources: Sources
-  readonly #dirty = new Set<HookRun>()
-  readonly #removed = new Set<string>()
-  /** Owners whose hooks are being asked for, and how often. */
-  readonly #held = new Map<string, number>()
-  #deliveries: { hook: string; row: DeliveryRow }[] = []
-  #committedAt = 0
-  readonly #timers: NodeJS.Timeout[]
+  readonly #books: Books
+  /** Those that failed, until they are tried again. */
+  readonly #waits: Waits<HookRun>
+  /** Owners whose hooks are being asked for. */
+  readonly #held = new Set<string>()
+  readonly #sweeps: NodeJS.Timeout
   #closed = false
 
   constructor(options: EngineOptions) {
     this.#options = options
-    const { store, now, slots, perHost } = options
+    const { store, now, slots, perHost, wallMs, report } = options
     const kept = store.tails()
     // What was restored from an older copy knows less than these places.
     this.#sources = new Sources({
@@ -101,13 +90,15 @@ export class Engine {
       },
     })
     this.#places = store.places()
-    this.#lanes = new Lanes({ slots, perHost, run: (run) => this.#deliver(run) })
+    this.#lanes = new Lanes({ slots, perHost, run: (run, done) => this.#deliver(run, done) })
     this.#catchUp = new CatchUp({
       scan: (source, request) => this.#sources.page(source, request),
       tail: (source) => this.#tails[source]!,
       changed: (run) => this.#queued(run),
     })
-    this.#timers = [setInterval(() => this.#commit(), commitEveryMs), setInterval(() => this.#sweep(), sweepEveryMs)]
+    this.#books = new Books({ store, tails: () => this.#tails, wallMs, report })
+    this.#waits = new Waits({ due: (run) => run.course.notBefore, now: wallMs, come: (run) => this.#ready(run) })
+    this.#sweeps = setInterval(() => this.#sweep(), sweepEveryMs)
   }
 
   get #tails(): readonly number[] {
@@ -126,32 +117,32 @@ export class Engine {
     const run = new HookRun(view, this.#places.get(view.hook), this.#tails)
     this.#places.delete(view.hook)
     this.#runs.set(view.hook, run)
-    this.#removed.delete(view.hook)
+    const owned = this.#byOwner.get(view.owner)
+    if (owned === undefined) this.#byOwner.set(view.owner, new Set([run]))
+    else owned.add(run)
     this.#interest.add(run)
-    this.#dirty.add(run)
-    if (run.behind.size > 0) this.#catchUp.add(run)
+    this.#books.added(run)
+    if (run.behind.length > 0) this.#catchUp.add(run)
     if (run.redelivery !== undefined) this.#ready(run)
   }
 
   /** The hooks of an owner are others now: until it is known which, nothing of his is sent. */
   hold(owner: string): void {
-    this.#held.set(owner, (this.#held.get(owner) ?? 0) + 1)
+    this.#held.add(owner)
   }
 
   /** All hooks of an owner, as they stand now. */
   own(owner: string, views: readonly HookView[]): void {
-    const held = this.#held.get(owner) ?? 0
-    if (held > 1) this.#held.set(owner, held - 1)
-    else this.#held.delete(owner)
+    this.#held.delete(owner)
     const ids = new Set(views.map(({ hook }) => hook))
-    for (const run of this.#runs.values()) if (run.view.owner === owner && !ids.has(run.id)) this.#remove(run)
+    for (const run of this.#byOwner.get(owner) ?? []) if (!ids.has(run.id)) this.#remove(run)
     for (const view of views) this.put(view)
     this.standing(owner)
   }
 
   /** Every hook there is has been put: what the store has of others is forgotten. */
   complete(): void {
-    for (const id of this.#places.keys()) this.#removed.add(id)
+    for (const id of this.#places.keys()) this.#books.removed(id)
     this.#places.clear()
     for (let source = 0; source < this.#tails.length; source++) this.news(source)
   }
@@ -176,33 +167,34 @@ export class Engine {
 
   /** Somebody may read again, or no more. */
   standing(owner: string): void {
-    for (const run of this.#runs.values()) if (run.view.owner === owner) this.#ready(run)
+    for (const run of this.#byOwner.get(owner) ?? []) this.#ready(run)
   }
 
   /** Keeps what is known by now. */
   close(): void {
     this.#closed = true
     this.#sources.close()
-    for (const timer of this.#timers) clearInterval(timer)
-    for (const run of this.#runs.values()) clearTimeout(run.timer)
-    this.#commit(true)
+    clearInterval(this.#sweeps)
+    this.#waits.close()
+    this.#books.close()
   }
 
   /** What was recorded and is not in the store yet is written first. */
   flush(): void {
-    this.#commit(true)
+    this.#books.commit()
   }
 
   #backlog({ queue, behind }: HookRun) {
-    return { waiting: queue.length, more: behind.size > 0 }
+    return { waiting: queue.length, more: behind.length > 0 }
   }
 
   #route(source: number, signal: Signal): void {
+    const change = pendingOf(source, signal)
     for (const run of this.#interest.of(signal)) {
-      if (run.behind.has(source)) continue
-      const kinds = kindsFor(run.view, signal)
-      if (kinds.length === 0) continue
-      if (!run.offer(source, signal, kinds)) this.#catchUp.add(run)
+      if (run.behind.length > 0 && run.behind.includes(source)) continue
+      const wanted = wantedBy(run.view, change)
+      if (wanted.length === 0) continue
+      if (!run.offer(wanted)) this.#catchUp.add(run)
       this.#queued(run)
     }
   }
@@ -215,14 +207,14 @@ export class Engine {
       if (run.headSize >= size || now < run.headNotBefore) continue
       if (run.queue.some(({ kind }) => kind === 'log.checkpoint')) continue
       run.headNotBefore = now + this.#options.headEveryMs
-      const signal = { ...unseen, position: this.#tails[0]!, at: Math.floor(now / 1000), item: size }
-      run.queue.push({ source: 0, signal, kind: 'log.checkpoint', nth: 0 })
+      const signal = { ...noSignal, position: this.#tails[0]!, at: Math.floor(now / 1000), item: size }
+      run.queue.push({ source: 0, signal, kind: 'log.checkpoint', nth: 0, named: undefined })
       this.#queued(run)
     }
   }
 
   #queued(run: HookRun): void {
-    this.#dirty.add(run)
+    this.#books.moved(run)
     this.#ready(run)
   }
 
@@ -233,38 +225,38 @@ export class Engine {
     if (this.#options.isSuspended(owner)) return
     const redelivers = run.redelivery !== undefined
     if (!redelivers && (run.course.suspended || run.queue.length === 0)) return
-    const wait = redelivers ? 0 : run.course.notBefore - this.#options.wallMs()
-    clearTimeout(run.timer)
-    if (wait > 0) {
-      run.timer = setTimeout(() => this.#ready(run), wait)
-      return
-    }
+    this.#waits.remove(run)
+    if (!redelivers && run.course.notBefore > this.#options.wallMs()) return this.#waits.add(run)
     run.flying = true
-    this.#lanes.add(new URL(run.view.url).host, run)
+    this.#lanes.add(run.host, run)
   }
 
-  /** True: the target answered as it should, and soon. */
-  async #deliver(run: HookRun): Promise<boolean> {
-    if (run.removed || this.#closed) return true
-    if (this.#held.has(run.view.owner)) {
+  #deliver(run: HookRun, done: Done): void {
+    const { owner } = run.view
+    if (run.removed || this.#closed) return done(true)
+    if (this.#held.has(owner) || this.#options.isSuspended(owner)) {
       run.flying = false
-      return true
+      return done(true)
     }
     const begun = this.#options.wallMs()
+    const over: Done = (isGood) => {
+      run.flying = false
+      if (!run.removed) this.#ready(run)
+      done(isGood && this.#options.wallMs() - begun < slowMs)
+    }
     const redelivery = run.redelivery
     const first = run.queue[0]
-    let isGood = true
-    if (redelivery !== undefined) isGood = await this.#redeliver(run, redelivery)
-    else if (first !== undefined) isGood = await this.#attempt(run, first)
-    run.flying = false
-    if (!run.removed) this.#ready(run)
-    return isGood && this.#options.wallMs() - begun < slowMs
+    if (redelivery !== undefined) this.#redeliver(run, redelivery, over)
+    else if (first === undefined) over(true)
+    else
+      this.#options.sender.send(run, first, run.marks(this.#tails, 1), (sent) =>
+        over(run.removed || run.queue[0] !== first || this.#attempted(run, first, sent)),
+      )
   }
 
-  async #attempt(run: HookRun, pending: Pending): Promise<boolean> {
-    const { sender, wallMs, chance, scale } = this.#options
-    const sent = await sender.send(run.view, pending, run.marks(this.#tails, 1))
-    if (run.removed || run.queue[0] !== pending) return true
+  /** Takes note of what came of an attempt; true: the target answered as it should. */
+  #attempted(run: HookRun, pending: Pending, sent: Sent): boolean {
+    const { wallMs, chance, scale } = this.#options
     if (sent.kind === 'later') {
       run.course = { ...run.course, notBefore: wallMs() + againMs }
       return true
@@ -279,21 +271,21 @@ export class Engine {
     run.course = step.course
     if (sent.outcome.kind === 'delivered' && pending.kind === 'log.checkpoint') run.headSize = sent.item
     if (step.settled) this.#settled(run)
-    else this.#dirty.add(run)
+    else this.#books.moved(run)
     return sent.outcome.kind !== 'failed'
   }
 
   #settled(run: HookRun): void {
     run.queue.shift()
-    this.#dirty.add(run)
+    this.#books.moved(run)
     // Once when there is room, once when there is nothing left: not for every delivery.
-    if (run.behind.size > 0 && (run.queue.length === queueLow || run.queue.length === 0)) this.#catchUp.wake()
+    if (run.behind.length > 0 && (run.queue.length === queueLow || run.queue.length === 0)) this.#catchUp.wake()
   }
 
   /** Its owner may not read there any more: a subscription ends, a webhook stands still and says why. */
   #barred(run: HookRun): boolean {
     if (run.view.form === 'mcp') {
-      void this.#options.sender.terminated(run.view)
+      this.#options.sender.terminated(run.view)
       this.#remove(run)
       this.#options.end(run.view)
       return true
@@ -302,62 +294,61 @@ export class Engine {
     if (run.view.kinds.some((kind) => kind !== 'room.post' && kind !== 'document.written')) this.#settled(run)
     else
       run.course = { ...run.course, suspended: true, lastError: 'access_revoked', failedSince: this.#options.wallMs() }
-    this.#dirty.add(run)
+    this.#books.moved(run)
     return true
   }
 
   /** Sends once more what was sent before; one attempt, whatever comes of it. */
-  async #redeliver(run: HookRun, { number, event }: { number: number; event: string }): Promise<boolean> {
+  #redeliver(run: HookRun, { number, event }: { number: number; event: string }, over: Done): void {
     this.flush()
     const row = this.#options.store.delivery(run.id, event)
-    let isGood = true
-    if (row !== undefined) {
-      const signal = { ...unseen, ...row, state: row.work }
-      const pending = { source: row.source, signal, kind: row.kind as Pending['kind'], nth: 0 }
-      const sent = await this.#options.sender.send(run.view, pending, run.marks(this.#tails))
-      if (sent.kind === 'later') {
-        await new Promise((resolve) => setTimeout(resolve, againMs))
-        return true
-      }
-      if (sent.kind === 'sent') {
-        this.#note(run, { pending, sent, settled: true, attempts: row.attempts + 1, before: row })
-        isGood = sent.outcome.kind !== 'failed'
-      }
+    const redone = (isGood: boolean) => {
+      run.redone = number
+      this.#books.moved(run)
+      over(isGood)
     }
-    run.redone = number
-    this.#dirty.add(run)
-    return isGood
+    if (row === undefined) return redone(true)
+    const signal = { ...noSignal, ...row, state: row.work }
+    const pending: Pending = { source: row.source, signal, kind: row.kind as HookKind, nth: 0, named: undefined }
+    this.#options.sender.send(run, pending, run.marks(this.#tails), (sent) => {
+      if (sent.kind === 'later') return void setTimeout(over, againMs, true)
+      if (sent.kind === 'sent')
+        this.#note(run, { pending, sent, settled: true, attempts: row.attempts + 1, before: row })
+      redone(sent.kind !== 'sent' || sent.outcome.kind !== 'failed')
+    })
   }
 
   /** Deliveries are listed for the owners of plain webhooks alone. */
   #note(run: HookRun, made: Omit<Made, 'now'>): void {
-    if (run.view.form === 'webhook')
-      this.#deliveries.push({ hook: run.id, row: rowOf({ ...made, now: this.#options.wallMs() }) })
+    if (run.view.form === 'webhook') this.#books.delivered(run.id, rowOf({ ...made, now: this.#options.wallMs() }))
   }
 
   #changed(run: HookRun, view: HookView): void {
     const isWoken = view.wakes > run.view.wakes
     // What it is told of never changes: its id follows from that.
     run.view = view
+    run.letterhead = undefined
     if (!isWoken) return
     run.course = woken(run.course)
-    this.#dirty.add(run)
-    if (run.behind.size > 0) this.#catchUp.add(run)
+    this.#books.moved(run)
+    if (run.behind.length > 0) this.#catchUp.add(run)
     this.#ready(run)
   }
 
   #remove(run: HookRun): void {
     this.#drop(run)
-    this.#removed.add(run.id)
+    this.#books.removed(run.id)
   }
 
   #drop(run: HookRun): void {
     run.removed = true
-    clearTimeout(run.timer)
     this.#runs.delete(run.id)
+    const owned = this.#byOwner.get(run.view.owner)
+    if (owned?.delete(run) === true && owned.size === 0) this.#byOwner.delete(run.view.owner)
+    this.#waits.remove(run)
     this.#interest.remove(run)
     this.#catchUp.remove(run)
-    this.#dirty.delete(run)
+    this.#books.dropped(run)
   }
 
   /** Ends those whose time has run out, and tells of heads that have waited. */
@@ -372,27 +363,5 @@ export class Engine {
       this.#options.end(run.view)
     }
     this.#heads()
-  }
-
-  #commit(force = false): void {
-    const now = this.#options.wallMs()
-    const isDirty = this.#dirty.size + this.#removed.size + this.#deliveries.length > 0
-    const isDue = this.#sources.moved && (force || now - this.#committedAt >= tailsEveryMs)
-    if (!isDirty && !isDue) return
-    const places = new Map([...this.#dirty].map((run) => [run.id, run.place(this.#tails)]))
-    const removed = [...this.#removed]
-    try {
-      this.#options.store.commit({ tails: this.#tails, places, removed, deliveries: this.#deliveries })
-    } catch (error) {
-      // A full disk: deliveries go on, and after a kill some of them are made again.
-      this.#deliveries = this.#deliveries.slice(-unwrittenMax)
-      this.#committedAt = now
-      return this.#options.report('delivery.not_kept', { problem: (error as Error).message })
-    }
-    this.#dirty.clear()
-    this.#removed.clear()
-    this.#deliveries = []
-    this.#sources.moved = false
-    this.#committedAt = now
   }
 }

@@ -5,19 +5,11 @@
  * falls behind, remembers from where, and is caught up when there is room again. So it holds no more than a few signals, which
  * it shares with all others, however much happens and however long its target is away.
  */
-import type { HookKind } from '../views/hooks/kind-names.ts'
-import type { Signal } from '../views/hooks/signals.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
+import type { Letterhead } from './letterhead.ts'
+import type { Pending } from './pending.ts'
 import { type Course, freshCourse } from './retry.ts'
 import type { Place } from './store.ts'
-
-/** One delivery to be made: `nth` of those that one change is told as. */
-export type Pending = {
-  readonly source: number
-  readonly signal: Signal
-  readonly kind: HookKind
-  readonly nth: number
-}
 
 /** Signals that wait in memory for one hook. */
 export const queueMax = 64
@@ -30,7 +22,7 @@ export class HookRun {
   /** Of each source: everything before it is in the queue, done, or of no interest. */
   readonly heard: number[]
   /** Sources in which it does not follow. */
-  readonly behind: Set<number>
+  behind: readonly number[]
   course: Course
   redone: number
   headSize: number
@@ -39,9 +31,11 @@ export class HookRun {
   /** Something of it is being sent. */
   flying = false
   removed = false
-  timer: NodeJS.Timeout | undefined
-  /** On resuming, of each source: kinds of the first change that are done already. */
-  readonly #taken: readonly { readonly position: number; readonly count: number }[]
+  /** Made for its first delivery, and again when it is another. */
+  letterhead: Letterhead | undefined
+  #host: string | undefined
+  /** On resuming, of each source in which it is inside a change: kinds of that change that are done already. */
+  readonly #taken: ReadonlyMap<number, { readonly position: number; readonly count: number }> | undefined
 
   /** `place`: where an earlier run has left it; `tails`: where the sources are followed from. */
   constructor(view: HookView, place: Place | undefined, tails: readonly number[]) {
@@ -50,14 +44,21 @@ export class HookRun {
     const isAtTails = kept?.idle === true
     const marks = kept?.marks ?? view.marks
     this.heard = tails.map((tail, source) => (isAtTails ? tail : Math.min(marks[source] ?? tail, tail)))
-    this.behind = new Set(isAtTails ? [] : tails.map((_, source) => source))
+    this.behind = isAtTails ? nowhere : tails.map((_, source) => source)
     this.course = kept?.course ?? freshCourse
     this.redone = kept?.redone ?? 0
     this.headSize = kept?.headSize ?? 0
-    this.#taken = tails.map((_, source) => ({
-      position: marks[source] ?? 0,
-      count: isAtTails ? 0 : (kept?.taken[source] ?? 0),
-    }))
+    const taken = isAtTails ? [] : (kept?.taken ?? [])
+    const inside = taken.flatMap((count, source) =>
+      count === 0 ? [] : [[source, { position: marks[source] ?? 0, count }] as const],
+    )
+    this.#taken = inside.length === 0 ? undefined : new Map(inside)
+  }
+
+  /** Where it leads: those who share it take turns. */
+  get host(): string {
+    this.#host ??= new URL(this.view.url).host
+    return this.#host
   }
 
   get id(): string {
@@ -65,51 +66,59 @@ export class HookRun {
   }
 
   get isIdle(): boolean {
-    return this.queue.length === 0 && this.behind.size === 0
+    return this.queue.length === 0 && this.behind.length === 0
   }
 
   get redelivery(): { readonly number: number; readonly event: string } | undefined {
     return this.view.redeliveries.find(({ number }) => number > this.redone)
   }
 
-  /** Takes what happened into its queue; false: there is no room, and it has fallen behind from there on. */
-  offer(source: number, signal: Signal, kinds: readonly HookKind[]): boolean {
-    if (signal.position < this.heard[source]! || kinds.length === 0) return true
-    if (this.queue.length + kinds.length > queueMax) {
-      this.behind.add(source)
-      this.heard[source] = signal.position
+  /** Takes what it asked for of one change into its queue; false: no room, and it has fallen behind from there on. */
+  offer(wanted: readonly Pending[]): boolean {
+    const first = wanted[0]
+    if (first === undefined) return true
+    const { source } = first
+    const { position } = first.signal
+    if (position < this.heard[source]!) return true
+    if (this.queue.length + wanted.length > queueMax) {
+      if (!this.behind.includes(source)) this.behind = [...this.behind, source]
+      this.heard[source] = position
       return false
     }
-    const taken = this.#taken[source]!
-    const done = taken.position === signal.position ? taken.count : 0
-    kinds.forEach((kind, nth) => {
-      if (nth >= done) this.queue.push({ source, signal, kind, nth })
-    })
-    this.heard[source] = signal.position + 1
+    const taken = this.#taken?.get(source)
+    const done = taken?.position === position ? taken.count : 0
+    for (const each of wanted) if (each.nth >= done) this.queue.push(each)
+    this.heard[source] = position + 1
     return true
   }
 
   /** Caught up so far; true: it follows the source again. */
   caughtUp(source: number, next: number, tail: number): boolean {
     this.heard[source] = Math.max(this.heard[source]!, next)
-    return this.heard[source]! >= tail && this.behind.delete(source)
+    if (this.heard[source]! < tail || !this.behind.includes(source)) return false
+    this.behind = this.behind.length === 1 ? nowhere : this.behind.filter((each) => each !== source)
+    return true
   }
 
   /** Next place of each source when `from` entries of the queue are done. */
   marks(tails: readonly number[], from = 0): number[] {
-    return tails.map((tail, source) => {
-      const waiting = this.queue.find((each, n) => n >= from && each.source === source)
-      if (waiting !== undefined) return waiting.signal.position
-      return this.behind.has(source) ? this.heard[source]! : Math.max(tail, this.heard[source]!)
-    })
+    const { heard, behind, queue } = this
+    const marks = tails.map((tail, source) =>
+      behind.length > 0 && behind.includes(source) ? heard[source]! : Math.max(tail, heard[source]!),
+    )
+    for (let n = queue.length - 1; n >= from; n--) {
+      const { source, signal } = queue[n]!
+      marks[source] = signal.position
+    }
+    return marks
   }
 
   /** Kinds that are done of the change that its place in a source names. */
   #takenOf(source: number): number {
     const waiting = this.queue.find((each) => each.source === source)
     if (waiting !== undefined) return waiting.nth
-    const { position, count } = this.#taken[source]!
-    return this.heard[source]! <= position ? count : 0
+    const taken = this.#taken?.get(source)
+    return taken !== undefined && this.heard[source]! <= taken.position ? taken.count : 0
   }
 
   place(tails: readonly number[]): Place {
@@ -124,3 +133,5 @@ export class HookRun {
     }
   }
 }
+
+const nowhere: readonly number[] = []

@@ -3,6 +3,7 @@ import { type HookKind, isHookKind } from '../views/hooks/kind-names.ts'
 import type { Signal, SignalsRequest } from '../views/hooks/signals.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
 import type { HookRun } from './hook-run.ts'
+import type { Pending } from './pending.ts'
 
 const personal: ReadonlySet<string> = new Set<HookKind>(['reply', 'mention', 'inbox.item', 'receiver.item'])
 const everywhere: ReadonlySet<string> = new Set<HookKind>(['work.open', 'work.update', 'document.written'])
@@ -38,7 +39,10 @@ export class Interest {
 
   /** Hooks that may want it, each once. */
   of(signal: Signal): Iterable<HookRun> {
-    const found = new Set<HookRun>(this.#byRoom.get(signal.room))
+    const ofRoom = this.#byRoom.get(signal.room)
+    const isOfRoomAlone = signal.to.length === 0 && !everywhere.has(signal.kinds[0] ?? '')
+    if (isOfRoomAlone) return ofRoom ?? []
+    const found = new Set<HookRun>(ofRoom)
     for (const owner of signal.to) for (const run of this.#byOwner.get(owner) ?? []) found.add(run)
     if (everywhere.has(signal.kinds[0] ?? '')) for (const run of this.#everywhere) found.add(run)
     return found
@@ -56,10 +60,15 @@ function drop(index: Map<string, Set<HookRun>>, name: string, run: HookRun): voi
   if (runs?.delete(run) === true && runs.size === 0) index.delete(name)
 }
 
-/** What a hook hears a signal as, in order. What only the texts can tell is judged when it is built. */
-export function kindsFor({ kinds, filter, owner }: HookView, signal: Signal): HookKind[] {
-  return signal.kinds.filter((kind) => kinds.includes(kind) && fits(kind, filter, owner, signal))
+/** What a hook hears of a change, in order. What only the texts can tell is judged when it is built. */
+export function wantedBy({ kinds, filter, owner }: HookView, change: readonly Pending[]): readonly Pending[] {
+  const isWanted = ({ kind, signal }: Pending) => kinds.includes(kind) && fits(kind, filter, owner, signal)
+  // Most changes are told as one kind.
+  if (change.length === 1) return isWanted(change[0]!) ? change : none
+  return change.filter(isWanted)
 }
+
+const none: readonly Pending[] = []
 
 function fits(kind: HookKind, filter: HookView['filter'], owner: string, signal: Signal): boolean {
   const is = (name: string, value: string) => filter[name] === undefined || filter[name] === value

@@ -9,8 +9,8 @@ export type LanesOptions<Item> = {
   readonly slots: number
   /** To one host at a time. */
   readonly perHost: number
-  /** Sends one; says whether its host answered as it should, and soon. */
-  readonly run: (item: Item) => Promise<boolean>
+  /** Sends one; says in the end whether its host answered as it should, and soon. */
+  readonly run: (item: Item, done: (answered: boolean) => void) => void
 }
 
 type Lane<Item> = {
@@ -36,6 +36,7 @@ export class Lanes<Item> {
   #doubtful: Lane<Item>[] = []
   #flying = 0
   #doubtfulFlying = 0
+  #pumping = false
 
   constructor(options: LanesOptions<Item>) {
     this.#options = options
@@ -68,15 +69,19 @@ export class Lanes<Item> {
   }
 
   #pump(): void {
+    // What ends at once comes back here: the loop that runs takes it along.
+    if (this.#pumping) return
+    this.#pumping = true
     const { slots } = this.#options
     while (this.#flying < slots) {
       const lane = this.#sound.shift() ?? (this.#doubtfulFlying < slots >> 1 ? this.#doubtful.shift() : undefined)
-      if (lane === undefined) return
+      if (lane === undefined) break
       lane.queued = false
       const item = lane.waiting.shift()!
       this.#send(lane, item)
       this.#queue(lane)
     }
+    this.#pumping = false
   }
 
   #send(lane: Lane<Item>, item: Item): void {
@@ -84,7 +89,7 @@ export class Lanes<Item> {
     lane.flying++
     this.#flying++
     if (doubtful) this.#doubtfulFlying++
-    void this.#options.run(item).then((answered) => {
+    this.#options.run(item, (answered) => {
       lane.flying--
       this.#flying--
       if (doubtful) this.#doubtfulFlying--

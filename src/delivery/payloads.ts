@@ -4,6 +4,8 @@
  */
 import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
 import type { Payload, PayloadRequest } from '../views/hooks/payload-request.ts'
+import type { HookView } from '../views/reads/webhooks.ts'
+import type { Pending } from './pending.ts'
 
 export type PayloadsOptions = {
   readonly address: string
@@ -13,36 +15,40 @@ export type PayloadsOptions = {
   readonly fault: (problem: string) => void
 }
 
-type Wanted = { readonly request: PayloadRequest; readonly give: ((payload: Payload | undefined) => void)[] }
+/** undefined: no answer came. */
+export type Give = (payload: Payload | undefined) => void
+type Wanted = { readonly request: PayloadRequest; readonly give: Give[] }
 
 /** Payloads of one letter: the feed answers others between two of them. */
 const togetherMax = 64
 
 export class Payloads {
   readonly #options: PayloadsOptions
-  /** By source, then by what is asked. */
-  readonly #wanted = new Map<number, Map<string, Wanted>>()
+  /** By source, then by what is asked: what is the same for all, or that for whom. */
+  readonly #wanted = new Map<number, Map<Pending | string, Wanted>>()
   #scheduled = false
 
   constructor(options: PayloadsOptions) {
     this.#options = options
   }
 
-  get(source: number, request: PayloadRequest): Promise<Payload | undefined> {
-    const { kind, subject, item, at, state, reader, filter } = request
+  get(pending: Pending, { owner: reader, filter }: HookView, give: Give): void {
+    const { source, kind, signal } = pending
     // The feed shows a post of a room to everybody alike.
     const isForAll = source === 0 && kind === 'room.post'
-    const name = `${kind} ${subject} ${item} ${at} ${state} ${isForAll ? '' : `${reader} ${JSON.stringify(filter)}`}`
-    return new Promise((resolve) => {
-      const wanted = this.#wanted.get(source) ?? new Map<string, Wanted>()
-      this.#wanted.set(source, wanted)
-      const known = wanted.get(name)
-      if (known !== undefined) known.give.push(resolve)
-      else wanted.set(name, { request, give: [resolve] })
-      if (this.#scheduled) return
-      this.#scheduled = true
-      setImmediate(() => this.#ask())
-    })
+    const wanted = this.#wanted.get(source) ?? new Map<Pending | string, Wanted>()
+    this.#wanted.set(source, wanted)
+    const { subject, item, at, state } = signal
+    const name = isForAll ? pending : `${kind} ${subject} ${item} ${at} ${state} ${reader} ${JSON.stringify(filter)}`
+    const known = wanted.get(name)
+    if (known !== undefined) known.give.push(give)
+    else {
+      const request = { kind, subject, item, at, state, reader, filter, handle: '', blocked: [] }
+      wanted.set(name, { request, give: [give] })
+    }
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.#ask())
   }
 
   #ask(): void {
@@ -63,7 +69,7 @@ export class Payloads {
     wanted.forEach(({ give }, n) => {
       const payload = found?.[n]
       if (payload !== undefined && 'fault' in payload) this.#options.fault(payload.fault)
-      for (const resolve of give) resolve(payload)
+      for (const each of give) each(payload)
     })
   }
 }

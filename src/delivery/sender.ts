@@ -5,22 +5,25 @@
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { CursorSealer } from '../format/cursor.ts'
-import type { NotAnswered, Outgoing } from '../outgoing/request.ts'
-import type { Payload, PayloadRequest } from '../views/hooks/payload-request.ts'
+import type { Posted, Poster, PostTarget } from '../outgoing/poster.ts'
+import type { Failure } from '../outgoing/request.ts'
+import type { Payload } from '../views/hooks/payload-request.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
-import type { Pending } from './hook-run.ts'
 import { eventId } from './identity.ts'
+import { Letterhead } from './letterhead.ts'
 import { eventErrors } from './mcp-errors.ts'
+import type { Give } from './payloads.ts'
+import type { Named, Pending } from './pending.ts'
 import type { Outcome, Trouble } from './retry.ts'
-import { openSecret, sealPlace } from './seals.ts'
-import { signedHeaders } from './signature.ts'
+import { sealPlace } from './seals.ts'
+import { SigningKey, secretKey, signatures } from './signature.ts'
 
 export type Head = { readonly size: number; readonly checkpoint: string }
 
 export type SenderOptions = {
-  readonly outgoing: Outgoing
-  /** undefined: no answer came. */
-  readonly payload: (source: number, request: PayloadRequest) => Promise<Payload | undefined>
+  readonly poster: Poster
+  /** Asks for what is told now. */
+  readonly payload: (pending: Pending, view: HookView, give: Give) => void
   readonly head: () => Promise<Head | undefined>
   readonly cursors: CursorSealer
   readonly generation: string
@@ -49,13 +52,17 @@ export type Sent =
 /** An address that is asked whether it wants what is sent there. */
 export type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
 
+/** Whoever a delivery is for. */
+export type Addressee = { readonly view: HookView; readonly removed: boolean; letterhead: Letterhead | undefined }
+
 export const bodyBytesMax = 262_144
 const connectMs = 3_000
 const totalMs = 10_000
 const challengeMs = 5_000
-const answerBytesMax = 16 * 1024
+/** Places that were sealed a moment ago: many hooks of one owner stand at the same. */
+const placesMax = 1_024
 
-const troubles: Readonly<Record<NotAnswered['failure'], Trouble>> = {
+const troubles: Readonly<Record<Failure, Trouble>> = {
   timeout: 'timeout',
   refused: 'connection_refused',
   tls: 'tls_error',
@@ -73,63 +80,108 @@ type Answer = {
   readonly retryAfterMs: number
   readonly body: Buffer
 }
+type Letter = {
+  readonly target: PostTarget | undefined
+  readonly keys: readonly SigningKey[]
+  readonly hook: string
+  /** `webhook-id`. */
+  readonly id: string
+  readonly body: string
+  readonly withinMs: number
+  readonly keepsBody?: boolean
+}
 
 export class Sender {
   readonly #options: SenderOptions
+  readonly #places = new Map<string, string>()
 
   constructor(options: SenderOptions) {
     this.#options = options
   }
 
   /** `marks`: where the hook stands when this is done. */
-  async send(view: HookView, pending: Pending, marks: readonly number[]): Promise<Sent> {
-    const built: Built = pending.kind === 'log.checkpoint' ? await this.#head() : await this.#build(view, pending)
-    if (built === undefined) return { kind: 'later' }
-    if ('skip' in built) return { kind: 'skipped' }
-    if ('barred' in built) return { kind: 'barred' }
-    const { serviceId, cursors, generation } = this.#options
-    const { signal, kind } = pending
-    const item = 'size' in built ? built.size : pending.signal.item
-    const event = eventId(serviceId, kind, { ...signal, item })
-    const timestamp = new Date(signal.at * 1000).toISOString()
-    const cursor = sealPlace(cursors, view.owner, generation, marks)
-    const body = Buffer.from(
-      `{"eventId":"${event}","name":"${kind}","timestamp":"${timestamp}","data":${built.data},"cursor":"${cursor}"}`,
+  send(to: Addressee, pending: Pending, marks: readonly number[], done: (sent: Sent) => void): void {
+    const built = (found: Built) => this.#built(to, pending, marks, found, done)
+    if (pending.kind === 'log.checkpoint') void this.#head().then(built)
+    else this.#options.payload(pending, to.view, built)
+  }
+
+  #built(to: Addressee, pending: Pending, marks: readonly number[], built: Built, done: (sent: Sent) => void): void {
+    if (built === undefined || to.removed) return done({ kind: 'later' })
+    if ('skip' in built) return done({ kind: 'skipped' })
+    if ('barred' in built) return done({ kind: 'barred' })
+    const { wallMs } = this.#options
+    const { view } = to
+    const isHead = 'size' in built
+    const item = isHead ? built.size : pending.signal.item
+    if (!isHead) pending.named ??= this.#name(pending, item)
+    const { event, opening } = pending.named ?? this.#name(pending, item)
+    const body = `${opening}${built.data},"cursor":"${this.#cursor(view.owner, marks)}"}`
+    // In bytes a text is at most three times as long.
+    if (body.length > bodyBytesMax / 3 && Buffer.byteLength(body) > bodyBytesMax) return done({ kind: 'skipped' })
+    to.letterhead ??= this.#letterhead(view)
+    const { letterhead } = to
+    const letter = { target: letterhead.target, keys: letterhead.keys(wallMs()), hook: view.hook, id: event, body }
+    this.#post({ ...letter, withinMs: totalMs }, (answer) =>
+      done({ kind: 'sent', event, status: answer.status, outcome: outcomeOf(answer), item }),
     )
-    if (body.length > bodyBytesMax) return { kind: 'skipped' }
-    const answer = await this.#post(view.url, view.hook, this.#secrets(view), event, body, totalMs)
-    return { kind: 'sent', event, status: answer.status, outcome: outcomeOf(answer), item }
   }
 
   /** Asks an address whether it wants this: it must send back what it was sent. `''`: it does. */
   async challenge({ url, hook, secret }: Challenged): Promise<Trouble | ''> {
     const challenge = randomBytes(24).toString('base64url')
-    const body = Buffer.from(JSON.stringify({ type: 'verification', challenge }))
+    const body = JSON.stringify({ type: 'verification', challenge })
     const id = `msg_verification_${randomBytes(12).toString('hex')}`
-    const { trouble, body: echo } = await this.#post(url, hook, [secret], id, body, challengeMs)
+    const keys = [new SigningKey(secretKey(secret)!)]
+    const letter = { target: this.#target(url), keys, hook, id, body, withinMs: challengeMs, keepsBody: true }
+    const { trouble, body: echo } = await new Promise<Answer>((resolve) => this.#post(letter, resolve))
     if (trouble !== '') return trouble
     return isEcho(echo, challenge) ? '' : 'challenge_failed'
   }
 
   /** Tells a subscriber, once and without waiting, that nothing more will come. */
-  async terminated(view: HookView): Promise<void> {
+  terminated(view: HookView): void {
+    const { wallMs } = this.#options
     const { code, message } = eventErrors.forbidden
     const error = { code, message, data: { reason: 'Access revoked' } }
-    const body = Buffer.from(JSON.stringify({ type: 'terminated', error }))
-    await this.#post(
-      view.url,
-      view.hook,
-      this.#secrets(view),
-      `msg_terminated_${randomBytes(12).toString('hex')}`,
-      body,
-      totalMs,
+    const letterhead = this.#letterhead(view)
+    this.#post(
+      {
+        target: letterhead.target,
+        keys: letterhead.keys(wallMs()),
+        hook: view.hook,
+        id: `msg_terminated_${randomBytes(12).toString('hex')}`,
+        body: JSON.stringify({ type: 'terminated', error }),
+        withinMs: totalMs,
+      },
+      () => {},
     )
   }
 
-  #build(view: HookView, { source, kind, signal }: Pending): Promise<Built> {
-    const { subject, item, at, state } = signal
-    const { owner: reader, filter } = view
-    return this.#options.payload(source, { kind, subject, item, at, state, reader, filter, handle: '', blocked: [] })
+  #letterhead(view: HookView): Letterhead {
+    return new Letterhead(this.#target(view.url), view, this.#options.cursors)
+  }
+
+  #target(url: string): PostTarget | undefined {
+    const target = this.#options.poster.target(url)
+    return typeof target === 'string' ? undefined : target
+  }
+
+  #name({ signal, kind }: Pending, item: number): Named {
+    const event = eventId(this.#options.serviceId, kind, { ...signal, item })
+    const timestamp = new Date(signal.at * 1000).toISOString()
+    return { event, opening: `{"eventId":"${event}","name":"${kind}","timestamp":"${timestamp}","data":` }
+  }
+
+  #cursor(owner: string, marks: readonly number[]): string {
+    const name = `${owner} ${marks.join(' ')}`
+    const known = this.#places.get(name)
+    if (known !== undefined) return known
+    const { cursors, generation } = this.#options
+    const sealed = sealPlace(cursors, owner, generation, marks)
+    if (this.#places.size >= placesMax) this.#places.clear()
+    this.#places.set(name, sealed)
+    return sealed
   }
 
   async #head(): Promise<Built> {
@@ -143,45 +195,28 @@ export class Sender {
     return { data: JSON.stringify(data), size }
   }
 
-  #secrets({ sealed, former, owner }: HookView): string[] {
-    const { cursors, wallMs } = this.#options
-    const isOverlap = former !== undefined && former.until * 1000 > wallMs()
-    return (isOverlap ? [sealed, former.sealed] : [sealed]).map((each) => openSecret(cursors, owner, each))
-  }
-
-  async #post(
-    url: string,
-    hook: string,
-    secrets: readonly string[],
-    id: string,
-    body: Buffer,
-    withinMs: number,
-  ): Promise<Answer> {
+  #post({ target, keys, hook, id, body, withinMs, keepsBody = false }: Letter, done: (answer: Answer) => void): void {
+    if (target === undefined) return done({ status: 0, trouble: troubles.blocked, retryAfterMs: 0, body: nothing })
     const timestamp = Math.floor(this.#options.wallMs() / 1000)
-    const answer = await this.#options.outgoing.request({
-      url,
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        ...signedHeaders(secrets, { id, timestamp, body }),
-        'x-mcp-subscription-id': hook,
-      },
-      body,
-      connectMs: Math.min(connectMs, withinMs),
-      totalMs: withinMs,
-      answerBytesMax,
-      keepAlive: true,
-    })
-    if (answer.ok) {
-      const { status, headers } = answer
-      const retryAfterMs = status < 300 ? 0 : retryAfterOf(headers['retry-after']?.[0], this.#options.wallMs())
-      return { status, trouble: troubleOf(status), retryAfterMs, body: answer.body }
-    }
-    // It took what was sent, and went on talking.
-    const isTaken = answer.failure === 'too_large' && answer.status !== undefined && troubleOf(answer.status) === ''
-    const trouble = isTaken ? '' : answer.status === undefined ? troubles[answer.failure] : troubleOf(answer.status)
-    return { status: answer.status ?? 0, trouble, retryAfterMs: 0, body: Buffer.alloc(0) }
+    const headers =
+      `content-type: application/json\r\nwebhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\n` +
+      `webhook-signature: ${signatures(keys, { id, timestamp, body })}\r\nx-mcp-subscription-id: ${hook}\r\n`
+    const post = { target, headers, body, connectMs: Math.min(connectMs, withinMs), totalMs: withinMs, keepsBody }
+    this.#options.poster.post(post, (posted) => done(answerOf(posted, this.#options.wallMs())))
   }
+}
+
+const nothing = Buffer.alloc(0)
+
+function answerOf(posted: Posted, now: number): Answer {
+  const { status } = posted
+  if (posted.ok) {
+    const retryAfterMs = status < 300 ? 0 : retryAfterOf(posted.retryAfter, now)
+    return { status, trouble: troubleOf(status), retryAfterMs, body: posted.body }
+  }
+  // A target that took what was sent and went on talking, or broke off, has taken it.
+  const trouble = status === 0 ? troubles[posted.failure] : troubleOf(status)
+  return { status, trouble, retryAfterMs: 0, body: nothing }
 }
 
 function outcomeOf({ status, trouble, retryAfterMs }: Answer): Outcome {

@@ -22,8 +22,6 @@ const againMs = 500
 export class Sources {
   /** Next place of each source: everything before was routed. */
   readonly tails: number[]
-  /** The tails have moved since somebody set this to false. */
-  moved = false
   readonly #options: SourcesOptions
   /** Sources that are being read, and those of which more was told meanwhile. */
   readonly #reading = new Set<number>()
@@ -63,10 +61,7 @@ export class Sources {
         const spoken = this.#options.isSpokenTo()
         const page = await this.page(source, { from: this.tails[source]!, spoken, room: '', personal: false })
         for (const signal of page.signals) this.#options.route(source, signal)
-        if (page.next > this.tails[source]!) {
-          this.tails[source] = page.next
-          this.moved = true
-        }
+        this.tails[source] = Math.max(this.tails[source]!, page.next)
         more = page.more
       }
       this.#options.onEnd(source)

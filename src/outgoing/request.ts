@@ -1,6 +1,6 @@
 /**
- * The only way out to the network for anything whose address somebody gave: calls of tools, probes, webhooks, metadata of
- * OAuth clients. One request, to a vetted target:
+ * The way out to the network for anything whose address somebody gave: calls of tools, probes, metadata of OAuth clients
+ * (deliveries, of which there are many, go by poster.ts). One request, to a vetted target:
  *
  *   url -> parseTarget -> name resolved once, every address vetted -> connection to one of those -> request -> bounded answer
  *
@@ -8,8 +8,7 @@
  *   nothing (DNS rebinding); SNI, Host and the certificate stay those of the name.
  * - A redirect is a failure, never followed. Nothing is decompressed. No cookies, no proxy, no upgrade.
  * - Time is bounded from the first name query on: `connectMs` to a usable connection, `totalMs` to the last byte.
- * - `keepAlive` pools connections by name and vetted addresses; a pooled connection that the other side had already closed
- *   is replaced by a fresh one, once. Without it every request has a connection of its own and is sent at most once.
+ * - Every request has a connection of its own and is sent at most once.
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
@@ -36,7 +35,6 @@ export type OutgoingRequest = {
   readonly connectMs?: number
   readonly totalMs?: number
   readonly answerBytesMax?: number
-  readonly keepAlive?: boolean
   readonly signal?: AbortSignal
 }
 
@@ -80,8 +78,7 @@ export const answerBytesMaxDefault = 1024 * 1024
 
 export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca }: OutgoingOptions): Outgoing {
   const trust = ca === undefined ? {} : { ca }
-  const pools = { http: new VettedHttpAgent(true), https: new VettedHttpsAgent(true, trust) }
-  const single = { http: new VettedHttpAgent(false), https: new VettedHttpsAgent(false, trust) }
+  const agents = { http: new VettedHttpAgent(), https: new VettedHttpsAgent(trust) }
 
   async function request(asked: OutgoingRequest): Promise<Answered | NotAnswered> {
     const target = parseTarget(asked.url, loopback)
@@ -89,13 +86,8 @@ export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca 
     const clock = new Budget(asked)
     try {
       const addresses = await clock.within(vettedAddresses(target, { loopback, resolve, signal: clock.signal }))
-      const agents = asked.keepAlive === true ? pools : single
       const headers = outgoingHeaders(asked.headers ?? {}, asked.body, userAgent)
-      for (let attempt = 0; ; attempt++) {
-        const answer = await new Exchange(target, addresses, asked, headers, clock, agents).run()
-        if (!answer.ok && answer.stale && attempt === 0) continue
-        return answer.ok ? answer : withoutStale(answer)
-      }
+      return await new Exchange(target, addresses, asked, headers, clock, agents).run()
     } catch (error) {
       if (error instanceof NoAddress) return { ok: false, failure: error.failure, reason: error.message, sent: false }
       if (error instanceof OutOfTime) return { ok: false, failure: 'timeout', reason: error.message, sent: false }
@@ -108,13 +100,10 @@ export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca 
   return {
     request,
     close() {
-      for (const agent of [pools.http, pools.https, single.http, single.https]) agent.destroy()
+      agents.http.destroy()
+      agents.https.destroy()
     },
   }
-}
-
-function withoutStale({ stale: _, ...answer }: NotAnswered & { stale: boolean }): NotAnswered {
-  return answer
 }
 
 /** `isStopped`: its maker has given it up. */
@@ -127,7 +116,7 @@ class OutOfTime extends Error {
   }
 }
 
-/** The time of one request, its name queries and its second connection included. */
+/** The time of one request, its name queries included. */
 class Budget {
   readonly #abort = new AbortController()
   readonly #total: NodeJS.Timeout
@@ -199,7 +188,7 @@ class Exchange {
     this.#agents = agents
   }
 
-  run(): Promise<Answered | (NotAnswered & { stale: boolean })> {
+  run(): Promise<Answered | NotAnswered> {
     const { url, host, port, secure } = this.#target
     const { method = 'GET', body, answerBytesMax = answerBytesMaxDefault } = this.#asked
     const { signal } = this.#clock
@@ -211,28 +200,27 @@ class Exchange {
         port,
         path: `${url.pathname}${url.search}`,
         headers: { host: url.host, ...this.#headers },
-        vetted: this.#addresses,
         lookup: this.#lookup,
         ...(secure && isIP(host) === 0 && { servername: host }),
       })
       let done = false
-      const finish = (answer: Answered | (NotAnswered & { stale: boolean })) => {
+      const finish = (answer: Answered | NotAnswered) => {
         if (done) return
         done = true
         signal.removeEventListener('abort', stop)
         if (!answer.ok) request.destroy()
         settle(answer)
       }
-      const fail = (failure: Failure, reason: string, more: { status?: number; stale?: boolean } = {}) =>
-        finish({ ok: false, failure, reason, sent: this.#phase === 'sent', stale: false, ...more })
+      const fail = (failure: Failure, reason: string, more: { status?: number } = {}) =>
+        finish({ ok: false, failure, reason, sent: this.#phase === 'sent', ...more })
       const stop = () => {
         const { isStopped, message } = signal.reason as OutOfTime
         // Nobody has waited long enough to call it a time-out.
         fail(isStopped && this.#phase === 'sent' ? 'unknown' : 'timeout', message)
       }
       signal.addEventListener('abort', stop, { once: true })
-      request.on('socket', (socket) => this.#follow(socket, request.reusedSocket, fail))
-      request.on('error', (error: NodeJS.ErrnoException) => this.#broken(error, request.reusedSocket, fail))
+      request.on('socket', (socket) => this.#follow(socket, fail))
+      request.on('error', (error: NodeJS.ErrnoException) => this.#broken(error, fail))
       request.on('upgrade', () => fail('unknown', 'it answered with another protocol'))
       request.on('response', (response) => read(response, answerBytesMax, finish, fail))
       if (signal.aborted) stop()
@@ -247,7 +235,7 @@ class Exchange {
     else callback(null, first!.address, first!.family)
   }
 
-  #follow(socket: Socket, reused: boolean, fail: Fail): void {
+  #follow(socket: Socket, fail: Fail): void {
     const ready = () => {
       // The last of several locks: a socket that reached anything else sends nothing more.
       if (!this.#addresses.some(({ address }) => address === socket.remoteAddress)) {
@@ -258,10 +246,6 @@ class Exchange {
       this.#clock.connected()
       this.#phase = 'sent'
     }
-    if (reused) {
-      ready()
-      return
-    }
     socket.once('connect', () => {
       if (this.#target.secure) this.#phase = 'tls'
       else ready()
@@ -269,15 +253,15 @@ class Exchange {
     if (this.#target.secure) socket.once('secureConnect', ready)
   }
 
-  #broken(error: NodeJS.ErrnoException, reused: boolean, fail: Fail): void {
+  #broken(error: NodeJS.ErrnoException, fail: Fail): void {
     if (this.#phase === 'connect') fail('refused', 'nobody accepts connections there')
     else if (this.#phase === 'tls') fail('tls', 'no TLS connection with a valid certificate of that name was possible')
     else if (error.code === 'HPE_HEADER_OVERFLOW') fail('too_large', 'the head of its answer is too large')
-    else fail('unknown', 'the connection broke before an answer', { stale: reused && error.code === 'ECONNRESET' })
+    else fail('unknown', 'the connection broke before an answer')
   }
 }
 
-type Fail = (failure: Failure, reason: string, more?: { status?: number; stale?: boolean }) => void
+type Fail = (failure: Failure, reason: string, more?: { status?: number }) => void
 
 function read(response: IncomingMessage, bytesMax: number, finish: (answer: Answered) => void, fail: Fail): void {
   const status = response.statusCode ?? 0

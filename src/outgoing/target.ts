@@ -62,7 +62,7 @@ export class NoAddress extends Error {
 
 /** Resolves a name once; the connection is made to what this returns and to nothing else. */
 export async function vettedAddresses(
-  target: Target,
+  target: Pick<Target, 'host' | 'secure'>,
   { loopback, resolve, signal }: { loopback: boolean; resolve: Resolve; signal: AbortSignal },
 ): Promise<Address[]> {
   const found = isIP(target.host) === 0 ? await resolve(target.host, signal) : [target.host]

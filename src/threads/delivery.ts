@@ -14,7 +14,7 @@ import { type Head, Sender } from '../delivery/sender.ts'
 import { DeliveryStore } from '../delivery/store.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside, rates, sizes } from '../limits.ts'
-import { createOutgoing } from '../outgoing/request.ts'
+import { Poster } from '../outgoing/poster.ts'
 import { release } from '../release.ts'
 import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
@@ -63,7 +63,8 @@ const challengesMax = 32
 runThread((data: DeliveryThread) => {
   const store = DeliveryStore.open(data.directory)
   const cursors = new CursorSealer(data.cursorKey)
-  const outgoing = createOutgoing({ loopback: data.loopback, userAgent: `Broadside/${release} (+${data.address})` })
+  const userAgent = `Broadside/${release} (+${data.address})`
+  const poster = new Poster({ loopback: data.loopback, userAgent, now: monotonicMs })
   const suspended = new Set(data.suspended)
   let headSize = data.headSize
   let challenges = 0
@@ -107,8 +108,8 @@ runThread((data: DeliveryThread) => {
     fault: (problem) => report('error', 'delivery.not_built', { problem }),
   })
   const sender = new Sender({
-    outgoing,
-    payload: (source, request) => payloads.get(source, request),
+    poster,
+    payload: (pending, view, give) => payloads.get(pending, view, give),
     head: () => ask<Head>(['head']),
     cursors,
     generation: data.generation,
@@ -157,16 +158,36 @@ runThread((data: DeliveryThread) => {
     store.verified(owner, url, now() + verifiedSeconds, now())
     return { ok: true }
   }
+  /** By owner: what is being asked for, and whether something has changed since it was. */
+  const asking = new Map<string, { isOld: boolean; readonly known: Promise<void> }>()
+  const changed = (engine: Engine, owner: string): Promise<void> => {
+    const under = asking.get(owner)
+    if (under !== undefined) {
+      under.isOld = true
+      return under.known
+    }
+    engine.hold(owner)
+    const ask = async () => {
+      let views: readonly HookView[]
+      do {
+        state.isOld = false
+        views = await askUntil<readonly HookView[]>(['own', owner])
+      } while (state.isOld)
+      asking.delete(owner)
+      engine.own(owner, views)
+    }
+    const state = { isOld: false, known: Promise.resolve().then(ask) }
+    asking.set(owner, state)
+    return state.known
+  }
   const answer = async (asked: EngineAsk): Promise<unknown> => {
     const engine = await loaded
     switch (asked[0]) {
       case 'verify':
         return verify(engine, asked[1])
-      case 'changed': {
-        engine.hold(asked[1])
-        engine.own(asked[1], await askUntil<readonly HookView[]>(['own', asked[1]]))
+      case 'changed':
+        await changed(engine, asked[1])
         return true
-      }
       case 'status':
         return asked[1].map((id): HookStatus | null => {
           const status = engine.status(id)
@@ -207,7 +228,7 @@ runThread((data: DeliveryThread) => {
     facts: {},
     stop: () => {
       engine?.close()
-      outgoing.close()
+      poster.close()
       front.close()
       store.close()
     },

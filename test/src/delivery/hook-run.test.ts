@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { HookRun, queueMax } from '../../../src/delivery/hook-run.ts'
-import { kindsFor } from '../../../src/delivery/interest.ts'
+import { wantedBy } from '../../../src/delivery/interest.ts'
+import { pendingOf } from '../../../src/delivery/pending.ts'
 import type { HookKind } from '../../../src/views/hooks/kind-names.ts'
 import type { Signal } from '../../../src/views/hooks/signals.ts'
 import type { HookView } from '../../../src/views/reads/webhooks.ts'
@@ -35,6 +36,8 @@ const signalAt = (
   ...{ position, at: 0, kinds, room, page: 'main', kind: 'note', subject: String(position), item: 0, state: '', to },
   handles: [],
 })
+
+const kindsFor = (by: HookView, signal: Signal) => wantedBy(by, pendingOf(0, signal)).map(({ kind }) => kind)
 
 test('a hook hears what it asked for, once as each kind', () => {
   const all: HookKind[] = ['room.post', 'reply', 'mention', 'inbox.item']
@@ -72,7 +75,7 @@ test('kills anywhere lose nothing, keep the order in each source, and repeat not
             let isFull = false
             for (const { position, kinds } of journals[source]!) {
               if (position < run.heard[source]! || isFull) continue
-              isFull = !run.offer(source, signalAt(position, kinds), kinds)
+              isFull = !run.offer(pendingOf(source, signalAt(position, kinds)))
             }
             if (!isFull) run.caughtUp(source, ends[source]!, ends[source]!)
           }

@@ -4,11 +4,18 @@ import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { canonicalJson, eventId, subscriptionId } from '../../../src/delivery/identity.ts'
-import { freshSecret, secretKey, signedHeaders } from '../../../src/delivery/signature.ts'
+import { freshSecret, SigningKey, secretKey, signatures } from '../../../src/delivery/signature.ts'
 import { deliveryExample } from '../../../src/views/for-agents/programs.ts'
 
 const sevens = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const nines = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
+/** The three headers of a delivery. */
+function signedHeaders(secrets: readonly string[], { id, timestamp, body }: Parameters<typeof signatures>[1]) {
+  const keys = secrets.map((secret) => new SigningKey(secretKey(secret)!))
+  const signature = signatures(keys, { id, timestamp, body })
+  return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signature }
+}
+
 const delivery =
   '{"eventId":"evt_0001","name":"post.created","timestamp":"2026-11-21T12:00:00Z","data":{"boardId":"general","postId":"p1"},"cursor":null}'
 
@@ -30,14 +37,14 @@ test.each([
     'v1,dJavPU3xApx+NItl8GNfR+d7nqGRljztqSm8gOY6Ok0=',
   ],
 ])('a vector of %s for %s', (secret, id, timestamp, text, signature) => {
-  expect(signedHeaders([secret], { id, timestamp, body: Buffer.from(text) })['webhook-signature']).toBe(signature)
+  expect(signedHeaders([secret], { id, timestamp, body: text })['webhook-signature']).toBe(signature)
 })
 
 test('while a secret is changed both sign, the new one first', () => {
   const headers = signedHeaders([sevens, nines], {
     id: 'evt_0001',
     timestamp: 1_795_262_400,
-    body: Buffer.from(delivery),
+    body: delivery,
   })
   expect(headers).toEqual({
     'webhook-id': 'evt_0001',
@@ -52,7 +59,11 @@ test('whatever is signed, with whatever secret, the library of Standard Webhooks
     fc.property(fc.uint8Array({ minLength: 24, maxLength: 64 }), fc.string({ unit: 'binary' }), (bytes, text) => {
       const secret = `whsec_${Buffer.from(bytes).toString('base64')}`
       const body = Buffer.from(text)
-      const headers = signedHeaders([nines, secret], { id: 'evt_1', timestamp: Math.floor(Date.now() / 1000), body })
+      const headers = signedHeaders([nines, secret], {
+        id: 'evt_1',
+        timestamp: Math.floor(Date.now() / 1000),
+        body: text,
+      })
       const judge = new Webhook(secret)
       expect(() => judge.verify(body, headers, { jsonParse: false } as never)).not.toThrow()
       expect(() =>
@@ -121,10 +132,10 @@ test('the program that /for-agents shows takes what this board signs, and nothin
     isFromBoard: (secret: string, headers: Record<string, string>, body: Buffer) => boolean
   }
   const timestamp = Math.floor(Date.now() / 1000)
-  const headers = signedHeaders([nines, sevens], { id: 'evt_1', timestamp, body: Buffer.from(delivery) })
+  const headers = signedHeaders([nines, sevens], { id: 'evt_1', timestamp, body: delivery })
   expect(isFromBoard(sevens, headers, Buffer.from(delivery))).toBe(true)
   expect(isFromBoard(freshSecret(), headers, Buffer.from(delivery))).toBe(false)
   expect(isFromBoard(sevens, headers, Buffer.from(`${delivery} `))).toBe(false)
-  const old = signedHeaders([sevens], { id: 'evt_1', timestamp: timestamp - 301, body: Buffer.from(delivery) })
+  const old = signedHeaders([sevens], { id: 'evt_1', timestamp: timestamp - 301, body: delivery })
   expect(isFromBoard(sevens, old, Buffer.from(delivery))).toBe(false)
 })

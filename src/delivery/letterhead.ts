@@ -1,0 +1,26 @@
+/** What all deliveries of one hook have in common: where they go, how their head begins, and the keys that sign them. */
+import type { CursorSealer } from '../format/cursor.ts'
+import type { PostTarget } from '../outgoing/poster.ts'
+import type { HookView } from '../views/reads/webhooks.ts'
+import { openSecret } from './seals.ts'
+import { SigningKey, secretKey } from './signature.ts'
+
+export class Letterhead {
+  /** undefined: nothing is sent there any more. */
+  readonly target: PostTarget | undefined
+  readonly #key: SigningKey
+  /** The one before, good until then (Unix milliseconds). */
+  readonly #former: { readonly key: SigningKey; readonly until: number } | undefined
+
+  constructor(target: PostTarget | undefined, { sealed, former, owner }: HookView, cursors: CursorSealer) {
+    const opened = (text: string) => new SigningKey(secretKey(openSecret(cursors, owner, text))!)
+    this.target = target
+    this.#key = opened(sealed)
+    this.#former = former === undefined ? undefined : { key: opened(former.sealed), until: former.until * 1000 }
+  }
+
+  /** The one that is good now first. */
+  keys(now: number): readonly SigningKey[] {
+    return this.#former !== undefined && this.#former.until > now ? [this.#key, this.#former.key] : [this.#key]
+  }
+}

@@ -1,0 +1,43 @@
+/** Those whose time has not come yet: one timer looks at all of them, however many they are, and none runs for nobody. */
+export type WaitsOptions<Item> = {
+  /** When its time comes, in milliseconds of `now`. */
+  readonly due: (item: Item) => number
+  readonly now: () => number
+  readonly come: (item: Item) => void
+}
+
+const lookEveryMs = 50
+
+export class Waits<Item> {
+  readonly #options: WaitsOptions<Item>
+  readonly #items = new Set<Item>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: WaitsOptions<Item>) {
+    this.#options = options
+  }
+
+  add(item: Item): void {
+    this.#items.add(item)
+    this.#timer ??= setTimeout(() => this.#look(), lookEveryMs)
+  }
+
+  remove(item: Item): void {
+    this.#items.delete(item)
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#items.clear()
+  }
+
+  #look(): void {
+    const { due, now, come } = this.#options
+    const time = now()
+    this.#timer = undefined
+    const over = [...this.#items].filter((item) => due(item) <= time)
+    for (const item of over) this.#items.delete(item)
+    for (const item of over) come(item)
+    if (this.#items.size > 0) this.#timer ??= setTimeout(() => this.#look(), lookEveryMs)
+  }
+}

@@ -1,26 +1,28 @@
 /**
  * The targets of the webhooks bench, and whoever makes them and posts: a process of its own, with many addresses of loopback
- * so that there are many hosts. A delivery is over when its POST has come and was answered.
+ * so that there are many hosts. A delivery is over when its POST has come and was answered; what a target costs is as little as
+ * Node can do it for, because it is missing on the same cores.
  */
 import { hash } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { signCommand, signerFromSeed } from '../src/cli/sign.ts'
 import { requestBytes, sendAll } from './lane.ts'
-import { processTime, residentMib } from './machine.ts'
+import { processTime, residentMib, threadTimes } from './machine.ts'
 import { signPosts } from './sign-posts.ts'
+
+/** Posts at an even pace into a room that so many webhooks follow. */
+export type WebhooksLoad = { readonly followers: number; readonly posts: number; readonly postsPerSecond: number }
 
 export type WebhooksTask = {
   readonly port: number
   readonly pid: number
   readonly serviceId: string
-  /** Webhooks in all, and those of them that follow the room that is posted into. */
+  /** Webhooks in all. */
   readonly hooks: number
-  readonly followers: number
-  readonly posts: number
-  readonly postsPerSecond: number
+  readonly loads: readonly WebhooksLoad[]
 }
-export type WebhooksFound = {
+
+export type LoadFound = {
   /** From a post's request leaving to a delivery of it having come, over all of them, ms. */
   readonly p50: number
   readonly p99: number
@@ -30,50 +32,82 @@ export type WebhooksFound = {
   /** How long the answer to a post took, p99, ms: alone, and while deliveries were made. */
   readonly aloneMs: number
   readonly besideMs: number
-  /** Processor time of the board for each delivery, posts included. */
+  /** Processor time for each delivery: of the board with the posts, of the thread that delivers, of the target. */
   readonly boardUs: number
+  readonly threadUs: number
   readonly targetUs: number
+  readonly endMib: number
+}
+export type WebhooksFound = {
+  readonly loads: readonly LoadFound[]
   readonly emptyMib: number
   readonly hooksMib: number
-  readonly endMib: number
 }
 
 const hosts = 32
 const perIdentity = 60
-const room = 'followed'
-const quiet = 'quiet'
+const idle = 'quiet'
+const alone = 'alone'
 
-/** Deliveries that came, and when each of their posts was sent, by text. */
+/** Deliveries that came, and when each of their posts was sent, by id. */
 let came = 0
 let wanted = Number.POSITIVE_INFINITY
 let whenAll: (() => void) | undefined
 const sentAt = new Map<string, number>()
 const times: number[] = []
 
-const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
-  const chunks: Buffer[] = []
-  request.on('data', (chunk: Buffer) => chunks.push(chunk))
-  request.on('end', () => {
-    const text = Buffer.concat(chunks).toString('utf8')
+const noContent = 'HTTP/1.1 204 No Content\r\n\r\n'
+const eventName = '"event_id":"'
+
+/** Takes one request that is whole; answers it. */
+function take(socket: Socket, text: string, bodyAt: number): void {
+  const at = text.indexOf(eventName, bodyAt) + eventName.length
+  const sent = sentAt.get(text.slice(at, at + 32))
+  if (sent === undefined) {
     const challenge = /"challenge":"([^"]+)"/.exec(text)?.[1]
-    response.end(challenge === undefined ? '' : JSON.stringify({ challenge }))
-    if (challenge !== undefined) return
-    const sent = sentAt.get(/"event_id":"([0-9a-f]{32})"/.exec(text)?.[1] ?? '')
-    if (sent !== undefined) times.push(performance.now() - sent)
-    if (++came === wanted) whenAll?.()
+    const echo = JSON.stringify({ challenge })
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${echo.length}\r\n\r\n${echo}`, 'latin1')
+    return
+  }
+  socket.write(noContent, 'latin1')
+  times.push(performance.now() - sent)
+  if (++came === wanted) whenAll?.()
+}
+
+const server = createServer({ noDelay: true }, (socket) => {
+  let piece = ''
+  socket.on('data', (bytes: Buffer) => {
+    piece += bytes.toString('latin1')
+    for (;;) {
+      const bodyAt = piece.indexOf('\r\n\r\n') + 4
+      if (bodyAt < 4) return
+      const length = Number(/content-length: ([0-9]+)/.exec(piece.slice(0, bodyAt))![1])
+      if (piece.length < bodyAt + length) return
+      take(socket, piece, bodyAt)
+      piece = piece.slice(bodyAt + length)
+    }
   })
+  socket.on('error', () => socket.destroy())
 })
 
-async function makeHooks({ port, serviceId, hooks, followers }: WebhooksTask): Promise<void> {
+const roomOf = (followers: number) => `followed-by-${followers}`
+
+async function makeHooks({ port, serviceId, hooks, loads }: WebhooksTask): Promise<void> {
   const at = (server.address() as AddressInfo).port
   const nowSeconds = Math.floor(Date.now() / 1000)
+  const sizes = [...new Set(loads.map(({ followers }) => followers))]
   const requests = Array.from({ length: hooks }, (_, n) => {
     const owner = Math.floor(n / perIdentity)
     const signer = signerFromSeed(hash('sha256', `hooked ${owner}`, 'buffer'))
     const url = `http://127.0.0.${2 + (owner % hosts)}:${at}/${owner}`
     // Spread over the owners, so that they are spread over the hosts too.
-    const follows = (n * 7919) % hooks < followers
-    const data = JSON.stringify({ schema: 1, url, kinds: ['room.post'], room: follows ? room : quiet })
+    let place = (n * 7919) % hooks
+    const followed = sizes.find((followers) => {
+      place -= followers
+      return place < 0
+    })
+    const room = followed === undefined ? idle : roomOf(followed)
+    const data = JSON.stringify({ schema: 1, url, kinds: ['room.post'], room })
     return requestBytes(
       '/v1/command',
       signCommand({ operation: 'webhook.create', data }, { signer, serviceId, nowSeconds }).body,
@@ -92,8 +126,10 @@ async function makeHooks({ port, serviceId, hooks, followers }: WebhooksTask): P
     throw new Error(`${made} of ${hooks} webhooks were made: ${JSON.stringify([statuses, rest.statuses])}`)
 }
 
+type Posts = { readonly port: number; readonly serviceId: string }
+
 /** Posts at an even pace; the p99 of the answers. */
-async function post({ port, serviceId, posts, postsPerSecond }: WebhooksTask, into: string): Promise<number> {
+async function post({ port, serviceId }: Posts, into: string, { posts, postsPerSecond }: WebhooksLoad) {
   const signed = signPosts(serviceId, posts, { room: into, text: '' })
   const began = performance.now()
   const latencies: number[] = []
@@ -108,28 +144,25 @@ async function post({ port, serviceId, posts, postsPerSecond }: WebhooksTask, in
   return at(latencies, 0.99)
 }
 
-async function main(task: WebhooksTask): Promise<WebhooksFound> {
-  for (const name of [room, quiet, 'alone'])
-    await sendAll(task.port, 1, [signPosts(task.serviceId, 1, { room: name, text: '' })[0]!.request])
-  const emptyMib = residentMib(task.pid)
-  const aloneMs = await post(task, 'alone')
-  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
-  await makeHooks(task)
-  const hooksMib = residentMib(task.pid)
+async function measure(task: WebhooksTask, load: WebhooksLoad, isDelivering: (id: number) => boolean) {
+  const { pid } = task
+  const deliveryUs = () =>
+    threadTimes(pid).reduce((most, { id, cpuUs }) => (isDelivering(id) ? Math.max(most, cpuUs) : most), 0)
+  const aloneMs = await post(task, alone, { ...load, posts: Math.min(load.posts, 100) })
   came = 0
   times.length = 0
-  wanted = task.posts * task.followers
+  wanted = load.posts * load.followers
   const all = new Promise<void>((resolve) => {
     whenAll = resolve
   })
-  const before = { own: process.cpuUsage(), board: processTime(task.pid) }
+  const before = { own: process.cpuUsage(), board: processTime(pid), threadUs: deliveryUs() }
   const began = performance.now()
-  const besideMs = await post(task, room)
+  const besideMs = await post(task, roomOf(load.followers), load)
   const posted = performance.now()
   await all
   const ended = performance.now()
   const { user, system } = process.cpuUsage(before.own)
-  const board = processTime(task.pid)
+  const board = processTime(pid)
   return {
     p50: at(times, 0.5),
     p99: at(times, 0.99),
@@ -138,11 +171,24 @@ async function main(task: WebhooksTask): Promise<WebhooksFound> {
     aloneMs,
     besideMs,
     boardUs: (board.userUs + board.systemUs - before.board.userUs - before.board.systemUs) / wanted,
+    threadUs: (deliveryUs() - before.threadUs) / wanted,
     targetUs: (user + system) / wanted,
-    emptyMib,
-    hooksMib,
-    endMib: residentMib(task.pid),
+    endMib: residentMib(pid),
   }
+}
+
+async function main(task: WebhooksTask): Promise<WebhooksFound> {
+  const rooms = [idle, alone, ...new Set(task.loads.map(({ followers }) => roomOf(followers)))]
+  for (const name of rooms)
+    await sendAll(task.port, 1, [signPosts(task.serviceId, 1, { room: name, text: '' })[0]!.request])
+  const emptyMib = residentMib(task.pid)
+  const older = new Set(threadTimes(task.pid).map(({ id }) => id))
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
+  await makeHooks(task)
+  const hooksMib = residentMib(task.pid)
+  const loads: LoadFound[] = []
+  for (const load of task.loads) loads.push(await measure(task, load, (id) => !older.has(id)))
+  return { loads, emptyMib, hooksMib }
 }
 
 function at(values: number[], share: number): number {

@@ -10,32 +10,50 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { withBoard } from './board.ts'
 import type { Bench, Row } from './report.ts'
-import type { WebhooksFound, WebhooksTask } from './webhooks-target.ts'
+import type { LoadFound, WebhooksFound, WebhooksLoad, WebhooksTask } from './webhooks-target.ts'
 
 const measureMsMax = 300_000
 
-type Case = Omit<WebhooksTask, 'port' | 'pid' | 'serviceId'>
+type Case = Pick<WebhooksTask, 'hooks' | 'loads'>
 
-const quick: readonly Case[] = [{ hooks: 500, followers: 50, posts: 100, postsPerSecond: 10 }]
-const whole: readonly Case[] = [
-  { hooks: 10_000, followers: 5, posts: 1_000, postsPerSecond: 100 },
-  { hooks: 10_000, followers: 1_000, posts: 10, postsPerSecond: 0.5 },
-  { hooks: 10_000, followers: 1_000, posts: 100, postsPerSecond: 100 },
-]
+const quick: Case = {
+  hooks: 500,
+  loads: [
+    { followers: 50, posts: 100, postsPerSecond: 10 },
+    { followers: 50, posts: 1_000, postsPerSecond: 500 },
+  ],
+}
+const whole: Case = {
+  hooks: 10_000,
+  loads: [
+    { followers: 5, posts: 1_000, postsPerSecond: 100 },
+    ...[4, 8, 12, 16].map((postsPerSecond) => ({ followers: 1_000, posts: 5 * postsPerSecond, postsPerSecond })),
+    { followers: 1_000, posts: 200, postsPerSecond: 100 },
+  ],
+}
 
 export const webhooks: Bench = {
   name: 'webhooks',
   question: 'How soon are webhooks told, and what do they cost everybody else?',
   run: async ({ isQuick }) => {
-    const rows: Row[] = []
-    for (const each of isQuick ? quick : whole) rows.push(rowOf(each, await measure(each)))
-    return [{ title: 'from a post leaving its author to its webhooks having it', rows }]
+    const task = isQuick ? quick : whole
+    const { loads, emptyMib, hooksMib } = await measure(task)
+    const each = ((hooksMib - emptyMib) * 1024) / task.hooks
+    return [
+      {
+        title: 'from a post leaving its author to its webhooks having it',
+        rows: task.loads.map((load, n) => rowOf(load, loads[n]!)),
+      },
+      {
+        title: 'resident memory of the board',
+        rows: [{ webhooks: task.hooks, 'MiB empty': emptyMib, 'with webhooks': hooksMib, 'KiB each': each }],
+      },
+    ]
   },
 }
 
-function rowOf({ hooks, followers, posts, postsPerSecond }: Case, found: WebhooksFound): Row {
+function rowOf({ followers, posts, postsPerSecond }: WebhooksLoad, found: LoadFound): Row {
   return {
-    webhooks: hooks,
     'told of each post': followers,
     posts,
     'posts/s': postsPerSecond,
@@ -46,10 +64,9 @@ function rowOf({ hooks, followers, posts, postsPerSecond }: Case, found: Webhook
     'post p99 alone ms': found.aloneMs,
     'and beside ms': found.besideMs,
     'board us each': found.boardUs,
+    'its thread': found.threadUs,
     'target us each': found.targetUs,
-    'MiB empty': found.emptyMib,
-    'with webhooks': found.hooksMib,
-    'at the end': found.endMib,
+    'MiB at the end': found.endMib,
   }
 }
 

@@ -1,24 +1,37 @@
 /**
  * Threads that need not strip types: the main thread does it once and hands the JavaScript over.
  *
- * Node loads its type stripper (a WebAssembly build of swc) into every thread that meets a `.ts` file, and keeps it:
- * measured 9.5 MB a thread. A thread started with these arguments gets the modules of its
- * entry ready-made through a load hook. Positions stay, because stripping only puts spaces where types were.
+ * Node loads its type stripper (a WebAssembly build of swc) into every thread that meets a `.ts` file, and keeps it: measured
+ * 9.5 MB a thread. A thread started with these arguments gets every module that its entry needs ready-made through a load hook,
+ * out of memory that all threads share: handed over inside the arguments they were there six times a thread, and stayed.
+ * Positions stay, because stripping only puts spaces where types were.
  */
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
+import { setEnvironmentData } from 'node:worker_threads'
 
-/** What was stripped for one thread, for the next: most modules are in several. */
-const known = new Map<string, string>()
+/** The UTF-8 bytes of every module stripped so far, by its URL: most are in several threads. */
+const modules = new Map<string, SharedArrayBuffer>()
+
+/** Under this name every thread finds them. */
+const place = 'broadside modules'
+
+const hook = `import { registerHooks } from 'node:module'
+import { getEnvironmentData } from 'node:worker_threads'
+const modules = getEnvironmentData(${JSON.stringify(place)})
+registerHooks({
+  load(url, context, next) {
+    const bytes = modules.get(url)
+    if (bytes === undefined) return next(url, context)
+    return { format: 'module', source: Buffer.from(bytes).toString(), shortCircuit: true }
+  },
+})`
 
 /** `execArgv` for a thread whose entry is the `.ts` module at `entry`. */
 export function threadArguments(entry: URL): string[] {
-  const sources: Record<string, string> = {}
-  collect(entry, sources)
-  const hook = `import { registerHooks } from 'node:module'
-const sources = ${JSON.stringify(sources)}
-registerHooks({ load: (url, context, next) => Object.hasOwn(sources, url) ? { format: 'module', source: sources[url], shortCircuit: true } : next(url, context) })`
-  return ['--import', `data:text/javascript;base64,${Buffer.from(hook).toString('base64')}`]
+  collect(entry, new Set())
+  setEnvironmentData(place, modules)
+  return ['--import', `data:text/javascript,${encodeURIComponent(hook)}`]
 }
 
 /** Strips what a thread is made of ahead of its start, a module at a time, so that nobody waits for more than one of them. */
@@ -28,32 +41,35 @@ export async function strip(entry: URL): Promise<void> {
   for (let module = next.pop(); module !== undefined; module = next.pop()) {
     if (seen.has(module.href)) continue
     seen.add(module.href)
-    const isNew = !known.has(module.href)
-    next.push(...importsOf(module, strippedOf(module)))
+    const isNew = !modules.has(module.href)
+    next.push(...importsOf(module))
     if (isNew) await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
-function collect(module: URL, sources: Record<string, string>): void {
-  if (Object.hasOwn(sources, module.href)) return
-  const source = strippedOf(module)
-  sources[module.href] = source
-  for (const each of importsOf(module, source)) collect(each, sources)
+function collect(module: URL, seen: Set<string>): void {
+  if (seen.has(module.href)) return
+  seen.add(module.href)
+  for (const each of importsOf(module)) collect(each, seen)
 }
 
-function strippedOf(module: URL): string {
-  const stripped = known.get(module.href)
-  if (stripped !== undefined) return stripped
+/** The modules of ours that one begins with; strips it when it is the first to ask. */
+function importsOf(module: URL): URL[] {
+  const source = textOf(module)
+  const found = source.matchAll(/^(?:import|export)\b[^'"]*?\bfrom\s+['"](\.{1,2}\/[^'"]+\.ts)['"]/gm)
+  return Array.from(found, ([, specifier]) => new URL(specifier!, module))
+}
+
+function textOf(module: URL): string {
+  const bytes = modules.get(module.href)
+  if (bytes !== undefined) return Buffer.from(bytes).toString()
   // The function warns once that it is experimental; Node itself runs these very files through it without a word.
   const warn = process.emitWarning
   process.emitWarning = () => {}
   const source = stripTypeScriptTypes(readFileSync(module, 'utf8'))
   process.emitWarning = warn
-  known.set(module.href, source)
+  const kept = new SharedArrayBuffer(Buffer.byteLength(source))
+  Buffer.from(kept).write(source)
+  modules.set(module.href, kept)
   return source
-}
-
-function importsOf(module: URL, source: string): URL[] {
-  const found = source.matchAll(/^(?:import|export)\b[^'"]*?\bfrom\s+['"](\.{1,2}\/[^'"]+\.ts)['"]/gm)
-  return Array.from(found, ([, specifier]) => new URL(specifier!, module))
 }

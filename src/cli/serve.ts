@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
+import { collectWhenQuiet } from '../quiet-collector.ts'
 import type { RunningServer } from '../server.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
 
@@ -48,6 +49,7 @@ export const serveCommand: Command = {
       log('error', 'not_started', explainFailure(error))
       return exitCodes.failed
     }
+    collectWhenQuiet()
     terminal.out(`Broadside is ready at ${server.address}\n`)
     await stopped
     await server.close()

@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
+import { collectWhenQuiet } from '../quiet-collector.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 
 const port = parentPort!
@@ -56,6 +57,7 @@ export function runThread<Data>(
       send({ kind: 'stopped' })
       port.close()
     })
+    collectWhenQuiet()
     send({ kind: 'ready', facts: running.facts })
   } catch (error) {
     die(error)

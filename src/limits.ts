@@ -207,6 +207,8 @@ const allowanceDefaults = {
   tool_microdollars_per_identity_per_day: 50_000,
   tool_calls_per_board_per_day: 1_000,
   tool_microdollars_per_board_per_day: 5_000_000,
+  /** Looks of the daily round of the lab; a listing has one a day at most. */
+  tool_looks_per_board_per_day: 20_000,
 } as const
 
 const allowanceCeilings = {
@@ -214,6 +216,7 @@ const allowanceCeilings = {
   tool_microdollars_per_identity_per_day: 1_000_000_000,
   tool_calls_per_board_per_day: 10_000_000,
   tool_microdollars_per_board_per_day: 100_000_000_000,
+  tool_looks_per_board_per_day: 1_000_000,
 } as const
 
 export const allowances = settledSizes(allowanceDefaults, allowanceCeilings)

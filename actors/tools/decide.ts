@@ -6,17 +6,24 @@
  */
 import { createHash } from 'node:crypto'
 import { act } from '../act.ts'
+import { dayOf } from '../calls/day.ts'
 import { type Act, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
 import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { placeReview } from './decide-review.ts'
 import { digestOf, hostOf, type ListingFields, publishedId } from './listing.ts'
-import type { Entry, ImportFacts, ProbedFacts, ProbeFacts, PublishFacts, WithdrawFacts } from './tools.ts'
+import type { Entry, ImportFacts, ProbedFacts, ProbeFacts, PublishFacts, RoundFacts, WithdrawFacts } from './tools.ts'
 
 export type PublishArgs = { readonly name: string; readonly host: string; readonly listingsMax: number }
 export type UpdateArgs = { readonly target: string; readonly host: string }
 export type ImportArgs = { readonly rows: readonly ListingFields[] }
 export type ProbeArgs = { readonly target: string; readonly gapSeconds: number }
+export type RoundArgs = ProbeArgs & {
+  /** In a day, of the whole board. */
+  readonly looksMax: number
+}
+/** 32 hex, of this look alone. */
+export type RoundReply = { readonly id: string; readonly at: number }
 
 const publish: Decider = ({ state, now }, letter) => {
   const { name, host, listingsMax } = letter.args as PublishArgs
@@ -106,6 +113,23 @@ const probe: Decider = ({ state, now }, letter) => {
   return act(letter, now, { facts, isPublic: false })
 }
 
+/** The daily round looks at a listing: once a day, and only where its host still wants it. */
+const round: Decider = ({ state, now }, letter) => {
+  const { target, gapSeconds, looksMax } = letter.args as RoundArgs
+  const { tools } = state
+  const [entry, day] = [tools.find(target), dayOf(now)]
+  const isInvited = entry !== undefined && tools.isListed(entry) && tools.isOwnerOf(entry.host, entry.owner)
+  if (!isInvited || entry.lookedDay >= day) return refuse('wrong_state', `${target} is not to be looked at today`)
+  if (tools.looksOn(day) >= looksMax || tools.lastAsked(entry.host) + gapSeconds > now)
+    return refuse('rate_limited', 'the lab has looked often enough')
+  const key = createHash('sha256').update(`tools.round ${day} ${target}`).digest().subarray(0, 16)
+  const facts: RoundFacts = { tool: target, host: entry.host, day }
+  const author = Buffer.from(entry.owner, 'hex')
+  const record: Act = { type: RecordType.act, room: letter.to, at: now, author, op: 'tools.round', facts }
+  const reply: RoundReply = { id: key.toString('hex'), at: now }
+  return { ok: true, records: [{ record, key, isPublic: false }], reply }
+}
+
 /** What the lab saw. Nobody signs it; the same probe is written down once. */
 const probed: Decider = ({ state, now }, letter) => {
   const facts = letter.args as unknown as ProbedFacts
@@ -129,6 +153,7 @@ export const toolsDeciders: Readonly<Record<string, Decider>> = {
   'tools.import': importRows,
   'tools.review': placeReview,
   'tools.probe': probe,
+  'tools.round': round,
   'tools.probed': probed,
 }
 

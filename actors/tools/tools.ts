@@ -4,10 +4,12 @@
  * All listings are decided by one actor, `@tools`; reviews by the room `reviews`. Texts stay in the journal: of a listing a state
  * knows its place and a digest alone. Everything here is public, so the feed and the index of the directory hold the same.
  */
+import { dayOf } from '../calls/day.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act, Event } from '../record.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 import { Reviews } from './reviews.ts'
+import { type Grounds, Rounds, type Walk } from './rounds.ts'
 
 /** Name of the actor that decides over all listings. */
 export const toolsActor = '@tools'
@@ -25,7 +27,7 @@ const probesKept = 64
 export type Probe = { readonly at: number; readonly isGood: boolean }
 
 export type LastProbe = {
-  /** Id of the command that asked for it, 32 hex. */
+  /** Id of the command that asked for it, or of the look of a daily round, 32 hex. */
   readonly id: string
   readonly at: number
   readonly verdict: ProbeVerdict
@@ -52,6 +54,8 @@ export type Entry = {
   withdrawn: Withdrawn
   readonly probes: Probe[]
   lastProbe: LastProbe | undefined
+  /** UTC day on which the daily round looked at it last. */
+  lookedDay: number
 }
 
 /** `verified`: the host names its author as an owner, as far as was known then. */
@@ -65,12 +69,14 @@ export type ImportFacts = {
 }
 /** A probe was asked for, and nothing is known of it yet. */
 export type ProbeFacts = { readonly tool: string; readonly host: string }
+/** The daily round looks at it, and nothing is known of that yet. */
+export type RoundFacts = ProbeFacts & { readonly day: number }
 export type ProbedFacts = {
-  /** Id of the command that asked. */
+  /** Id of the command that asked, or of the look of a daily round. */
   readonly probe: string
   readonly tool: string
   readonly host: string
-  /** Who asked, and whether the host names this identity as an owner; undefined: it could not be asked. */
+  /** Who asked, in a daily round the owner, and whether the host names this identity as an owner; undefined: it could not be asked. */
   readonly identity: string
   readonly isOwner: boolean | undefined
   readonly optOut: boolean | undefined
@@ -95,16 +101,18 @@ type PackedEntry = readonly [
   withdrawn: Withdrawn,
   probes: readonly (readonly [at: number, isGood: boolean])[],
   lastProbe: LastProbe | null,
+  lookedDay: number,
 ]
 type Packed = {
   readonly entries: readonly PackedEntry[]
   readonly owners: readonly (readonly [host: string, identities: readonly string[]])[]
   readonly optedOut: readonly string[]
   readonly asked: readonly (readonly [host: string, at: number])[]
+  readonly looks: readonly [day: number, count: number]
   readonly reviews: ReturnType<Reviews['pack']>
 }
 
-export class Tools implements Part {
+export class Tools implements Part, Grounds<Entry> {
   readonly acts: Part['acts'] = {
     'tools.publish': (act, place) => this.#said(act, place, (act.facts as PublishFacts).id),
     'tools.update': (act, place) => this.#said(act, place, (act.facts as PublishFacts).id),
@@ -114,12 +122,15 @@ export class Tools implements Part {
       const entry = this.#byId.get(id)!
       entry.withdrawn = by
       entry.updatedAt = at
+      this.version++
     },
     'tools.probe': ({ facts, at }) => {
       this.#asked.set((facts as ProbeFacts).host, at)
     },
+    'tools.round': (act) => this.#rounded(act),
     'tools.probed': (act, place) => this.#probed(act, place),
   }
+  version = 0
   readonly reviews = new Reviews()
   readonly #byId = new Map<string, Entry>()
   readonly #byOwner = new Map<string, Set<string>>()
@@ -127,6 +138,9 @@ export class Tools implements Part {
   readonly #optedOut = new Set<string>()
   /** Host -> when a probe of it was last asked for. */
   readonly #asked = new Map<string, number>()
+  readonly #rounds = new Rounds<Entry>()
+  /** Looks of the daily round on the newest day that had any. */
+  #looks: readonly [day: number, count: number] = [0, 0]
 
   onEvent(event: Event, _slot: number, place: ActPlace): void {
     this.reviews.take(event, place.id)
@@ -177,6 +191,27 @@ export class Tools implements Part {
     return this.#asked.get(host) ?? 0
   }
 
+  /** Their hosts name their owners, and want to be in the directory. */
+  *invited(): IterableIterator<Entry> {
+    for (const [host, identities] of this.#owners)
+      for (const identity of identities)
+        for (const id of this.#byOwner.get(identity) ?? []) {
+          const entry = this.#byId.get(id)!
+          if (entry.host === host && this.isListed(entry)) yield entry
+        }
+  }
+
+  /** Listings that the daily round may look at now. */
+  due(walk: Walk, most: number): Entry[] {
+    return this.#rounds.due(this, walk, most)
+  }
+
+  /** Looks that the daily round has taken on this day. */
+  looksOn(day: number): number {
+    const [newest, count] = this.#looks
+    return day === newest ? count : 0
+  }
+
   pack(): Packed {
     return {
       entries: [...this.#byId.values()].map((entry) => [
@@ -193,27 +228,31 @@ export class Tools implements Part {
         entry.withdrawn,
         entry.probes.map(({ at, isGood }) => [at, isGood] as const),
         entry.lastProbe ?? null,
+        entry.lookedDay,
       ]),
       owners: [...this.#owners].map(([host, identities]) => [host, [...identities]] as const),
       optedOut: [...this.#optedOut],
       asked: [...this.#asked],
+      looks: this.#looks,
       reviews: this.reviews.pack(),
     }
   }
 
-  restore({ entries, owners, optedOut, asked, reviews }: Packed): void {
+  restore({ entries, owners, optedOut, asked, looks = [0, 0], reviews }: Packed): void {
     for (const [id, subject, host, owner, shard, seq, row, digest, createdAt, updatedAt, ...rest] of entries) {
-      const [withdrawn, probes, lastProbe] = rest
+      const [withdrawn, probes, lastProbe, lookedDay = 0] = rest
       this.#byId.set(id, {
         ...{ id, subject, host, owner, shard, seq, row, digest, createdAt, updatedAt, withdrawn },
         probes: probes.map(([at, isGood]) => ({ at, isGood })),
         lastProbe: lastProbe ?? undefined,
+        lookedDay,
       })
       if (owner !== '') this.#ofOwner(owner).add(id)
     }
     for (const [host, identities] of owners) this.#owners.set(host, new Set(identities))
     for (const host of optedOut) this.#optedOut.add(host)
     for (const [host, at] of asked) this.#asked.set(host, at)
+    this.#looks = looks
     this.reviews.restore(reviews)
   }
 
@@ -248,6 +287,7 @@ export class Tools implements Part {
         withdrawn: '',
         probes: [],
         lastProbe: undefined,
+        lookedDay: 0,
       }
       this.#byId.set(id, entry)
     } else {
@@ -255,21 +295,37 @@ export class Tools implements Part {
       Object.assign(known, said, { updatedAt: at, withdrawn: '' })
     }
     if (owner !== '') this.#ofOwner(owner).add(id)
+    this.version++
+  }
+
+  #rounded({ facts, at }: Act): void {
+    const { tool, host, day } = facts as RoundFacts
+    this.#asked.set(host, at)
+    this.#looks = [day, this.looksOn(day) + 1]
+    const entry = this.#byId.get(tool)
+    if (entry !== undefined) entry.lookedDay = day
   }
 
   #probed({ facts, at }: Act, { shard, seq }: ActPlace): void {
     const { probe: id, tool, host, identity, isOwner, optOut, verdict, isGood, mismatch } = facts as ProbedFacts
-    if (isOwner !== undefined) {
+    if (isOwner !== undefined && isOwner !== this.isOwnerOf(host, identity)) {
+      this.version++
       const owners = this.#owners.get(host) ?? new Set<string>()
       if (isOwner) owners.add(identity)
       else owners.delete(identity)
       if (owners.size === 0) this.#owners.delete(host)
       else this.#owners.set(host, owners)
     }
-    if (optOut === true) this.#optedOut.add(host)
-    if (optOut === false) this.#optedOut.delete(host)
+    if (optOut !== undefined && optOut !== this.hasOptedOut(host)) {
+      this.version++
+      if (optOut) this.#optedOut.add(host)
+      else this.#optedOut.delete(host)
+    }
     const entry = this.#byId.get(tool)
     if (entry === undefined || verdict === 'not_probed') return
+    // An owner asks for looks when he likes: those that went well count once a day, those that did not each time.
+    const last = entry.probes.at(-1)
+    if (isGood && last?.isGood === true && dayOf(last.at) === dayOf(at)) entry.probes.pop()
     entry.probes.push({ at, isGood })
     if (entry.probes.length > probesKept) entry.probes.shift()
     entry.lastProbe = { id, at, verdict, mismatch, shard, seq }

@@ -43,6 +43,8 @@ export type Calling = {
   close(): Promise<void>
 }
 
+/** The daily round looks at one machine this often at most. */
+const labGapSeconds = 60
 /** Calls that are under way when the board is told to stop have so long; what is open then stays so. */
 const drainMs = 4_000
 
@@ -61,6 +63,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     outgoing,
     wallSeconds,
   })
+  const later = (callback: () => void, ms: number) => void setTimeout(callback, ms).unref()
   const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms).unref())
   const unsettled = new Unsettled({
     read,
@@ -101,6 +104,9 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     wallSeconds,
     // One machine is asked once in two seconds; loopback is this machine.
     pause: () => (config.loopback ? Promise.resolve() : pause(2_000)),
+    seed: createHmac('sha256', secret).update('broadside-lab-v1').digest('hex'),
+    gapSeconds: config.loopback ? 0 : labGapSeconds,
+    later,
     report: (facts) => log('error', 'tool_desk', facts),
   })
   if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
@@ -120,6 +126,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
       tools.resume()
     },
     async close() {
+      tools.close()
       await drained(() => calls.open === 0, drainMs)
       stopping.abort()
       unsettled.close()

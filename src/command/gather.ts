@@ -8,6 +8,7 @@ import { marketName } from '../../actors/market/letters.ts'
 import { oauthName } from '../../actors/oauth/oauth-records.ts'
 import { receiversOf } from '../../actors/receivers/decide.ts'
 import { registryName } from '../../actors/record.ts'
+import { toolsActor } from '../../actors/tools/tools.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
 
 /** Reads whose whole answer lies with one actor, whose name follows from who asks: no other is asked. */
@@ -25,6 +26,7 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'calls.open': () => callsActor,
   'calls.mark': () => callsActor,
   'calls.completed': () => callsActor,
+  'tools.due': () => toolsActor,
 }
 
 /** From the answers of the feed and of each shard, in this order, the answer. */

@@ -4,38 +4,19 @@
  * The command is written down before anything is sent, so a board that dies in between never looks twice for it: whoever sends it
  * again hears that nothing is known, and asks anew.
  */
-import { type ProbedFacts, type ProbeFacts, toolsActor } from '../../actors/tools/tools.ts'
-import type { Outgoing } from '../outgoing/request.ts'
-import { lookAtTool } from '../tools/lab.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ProbedFacts, ProbeFacts } from '../../actors/tools/tools.ts'
 import type { FoundListing } from '../views/reads/tools.ts'
 import { isOperator } from './delegated.ts'
-import { internalLetter } from './own-letter.ts'
+import type { Looks, LooksOptions } from './looks.ts'
 import { type Decided, type Give, idOf } from './plan.ts'
-import type { Actors, NoAnswer } from './ports.ts'
 import type { Verified } from './reply.ts'
 
-export type ProbesOptions = {
-  readonly actors: Actors
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
-  readonly outgoing: Outgoing
-  /** What is shown of the directory is no longer what it was. */
-  readonly noteChange: (actor: string, change: number) => void
+export type ProbesOptions = Pick<LooksOptions, 'read'> & {
+  readonly looks: Looks
   readonly operators: ReadonlySet<string>
-  readonly wallSeconds: () => number
-  /** Waits between two requests to one machine. */
-  readonly pause: () => Promise<void>
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** What is looked at, and for whom. */
-type Look = {
-  readonly tool: string
-  readonly host: string
-  readonly identity: string
-  readonly isOperators: boolean
-  readonly at: number
-}
 type ProbeJson = Readonly<Record<string, unknown>>
 
 /** Ids of probes whose answer is known, the newest last: a retry is shown what the first was. */
@@ -65,34 +46,14 @@ export class Probes {
     this.#underWay.set(id, [give])
     const { signer } = verified
     const isOperators = isOperator(signer, this.#options.operators)
-    this.#look(id, { tool, host, identity: signer.id, isOperators, at: decided.at }).catch((error: unknown) => {
-      this.#options.report({ probe: id, problem: String(error) })
-      this.#finish(id, undefined)
-    })
-  }
-
-  async #look(id: string, { tool, host, identity, isOperators, at }: Look): Promise<void> {
-    const { outgoing, pause } = this.#options
-    const found = await this.#ask<FoundListing>({ op: 'tools.listing', args: { target: tool }, reader: '' })
-    if (found === undefined) return this.#finish(id, undefined)
-    const before = await this.#ask<{ probe?: { saw?: { tool?: { offers?: { pay_to: string }[] } } } }>({
-      op: 'tools.get',
-      args: { target: tool },
-      reader: '',
-    })
-    const { listing, owner } = found
-    const mayLook = owner === identity || isOperators
-    const payeeBefore = before?.probe?.saw?.tool?.offers?.[0]?.pay_to ?? ''
-    const seen = await lookAtTool(
-      { request: (request) => outgoing.request(request), pause },
-      { listing, identity, mayLook, payeeBefore },
+    const leave = ({ owner }: FoundListing) => (isOperators || owner === signer.id ? 'given' : 'asked')
+    this.#options.looks.take({ id, tool, host, identity: signer.id, leave }).then(
+      (facts) => this.#finish(id, facts && probeJson(facts, decided.at)),
+      (error: unknown) => {
+        this.#options.report({ probe: id, problem: String(error) })
+        this.#finish(id, undefined)
+      },
     )
-    const facts: ProbedFacts = { probe: id, tool, host, identity, ...seen }
-    this.#options.actors.write(internalLetter('tools.probed', toolsActor, identity, facts), (answered) => {
-      if (answered === undefined || !answered.ok) return this.#finish(id, undefined)
-      if (answered.change !== undefined) this.#options.noteChange(toolsActor, answered.change)
-      this.#finish(id, probeJson(facts, at))
-    })
   }
 
   /** A command of an earlier run: its outcome is in the directory, if there ever was one. */
@@ -107,12 +68,6 @@ export class Probes {
       }
       give({ values: { probe: probe?.id === id ? probe : probeJson(nothing, at) }, receipt: {} })
     })
-  }
-
-  #ask<Found>(request: ReadRequest): Promise<Found | undefined> {
-    return new Promise((resolve) =>
-      this.#options.read(request, (found) => resolve(found?.ok ? (JSON.parse(found.json) as Found) : undefined)),
-    )
   }
 
   #finish(id: string, probe: ProbeJson | undefined): void {

@@ -1,14 +1,24 @@
 /** What the front does for the tools directory beside reading and writing it: looks of the lab, and rewards for reviews. */
+import { LabRound, type LabRoundOptions } from './lab-round.ts'
+import { Looks, type LooksOptions } from './looks.ts'
 import { Probes, type ProbesOptions } from './probes.ts'
-import { ReviewRewards } from './review-rewards.ts'
+import { ReviewRewards, type ReviewRewardsOptions } from './review-rewards.ts'
+
+export type ToolDeskOptions = LooksOptions &
+  ReviewRewardsOptions &
+  Omit<ProbesOptions, 'looks'> &
+  Omit<LabRoundOptions, 'looks'>
 
 export class ToolDesk extends Probes {
   readonly #rewards: ReviewRewards
+  readonly #round: LabRound
   readonly #report: ProbesOptions['report']
 
-  constructor(options: ProbesOptions) {
-    super(options)
+  constructor(options: ToolDeskOptions) {
+    const looks = new Looks(options)
+    super({ ...options, looks })
     this.#rewards = new ReviewRewards(options)
+    this.#round = new LabRound({ ...options, looks })
     this.#report = options.report
   }
 
@@ -19,8 +29,13 @@ export class ToolDesk extends Probes {
       .catch((error: unknown) => this.#report({ review_of: subject, problem: String(error) }))
   }
 
-  /** Takes up reviews that an earlier run may not have come to. */
+  /** Takes up reviews that an earlier run may not have come to, and begins the daily round. */
   resume(): void {
+    this.#round.begin()
     this.#rewards.resume().catch((error: unknown) => this.#report({ problem: String(error) }))
+  }
+
+  close(): void {
+    this.#round.close()
   }
 }

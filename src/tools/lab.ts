@@ -5,7 +5,8 @@
  *   the tool itself, unpaid                   does it answer, and with what demand
  *
  * The tool is looked at only for who published it, an owner of its host, or the operator; everybody else learns only what the
- * host says of him. Nothing is paid, nothing followed, and what comes back is kept as data.
+ * host says of him. The daily round looks for an owner, who stays one until his host says otherwise. Nothing is paid, nothing
+ * followed, and what comes back is kept as data; of what is in order as little as the daily round needs.
  */
 import type { Listing } from '../../actors/tools/listing.ts'
 import type { ProbedFacts, ProbeVerdict } from '../../actors/tools/tools.ts'
@@ -21,12 +22,17 @@ export type Looking = {
   readonly pause: () => Promise<void>
 }
 
+/**
+ * May the tool be looked at? `given`: whatever the host says of who asks. `standing`: unless it says that he is no owner.
+ * `asked`: if it says that he is one.
+ */
+export type Leave = 'given' | 'standing' | 'asked'
+
 export type Subject = {
   readonly listing: Listing
   /** Who asks. */
   readonly identity: string
-  /** It may be looked at, whatever the host says of who asks. */
-  readonly mayLook: boolean
+  readonly leave: Leave
   /** Whom the last look would have had to pay; '' = not known. */
   readonly payeeBefore: string
 }
@@ -50,15 +56,15 @@ const bodyCharactersMax = 2_000
 const times = { connectMs: 5_000, totalMs: 10_000 } as const
 
 export async function lookAtTool({ request, pause }: Looking, subject: Subject): Promise<Seen> {
-  const { listing, identity, mayLook, payeeBefore } = subject
+  const { listing, identity, leave, payeeBefore } = subject
   const address = wellKnownOf(listing)
   const asked = await request({ url: address, answerBytesMax: wellKnownBytesMax, ...times })
   const { isOwner, optOut } = ownersIn(asked, identity)
   const well_known = { url: address, ...shown(asked) }
   const unseen = { isOwner, optOut, verdict: 'not_probed', isGood: false, mismatch: [] } as const
   if (optOut === true) return { ...unseen, saw: { well_known, tool: 'not asked: its host says "opt_out": true' } }
-  if (!mayLook && isOwner !== true)
-    return { ...unseen, saw: { well_known, tool: `not asked: put {"owners":["${identity}"]} there first` } }
+  const mayLook = leave === 'given' || (leave === 'standing' ? isOwner !== false : isOwner === true)
+  if (!mayLook) return { ...unseen, saw: { well_known, tool: `not asked: put {"owners":["${identity}"]} there first` } }
   await pause()
   const sent = requestOf(listing)
   const answer = await request({ ...sent, answerBytesMax, ...times })
@@ -67,7 +73,12 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
   const mismatch = verdict === 'valid_402' ? mismatchOf(listing, offers, payeeBefore) : []
   const tool = { request: { method: sent.method, url: sent.url }, ...shown(answer), offers }
   const isGood = verdict === 'valid_402' || verdict === 'ok'
-  return { isOwner, optOut, verdict, isGood, mismatch, saw: { well_known, tool } }
+  const saw = leave === 'standing' && isGood ? withoutBodies({ well_known, tool }) : { well_known, tool }
+  return { isOwner, optOut, verdict, isGood, mismatch, saw }
+}
+
+function withoutBodies(saw: Readonly<Record<string, Fields>>): Fields {
+  return Object.fromEntries(Object.entries(saw).map(([name, { body: _, ...rest }]) => [name, rest]))
 }
 
 /** Always the port of HTTPS: whoever has another port of a machine does not speak for it. Plain HTTP is loopback. */

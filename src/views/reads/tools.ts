@@ -21,6 +21,7 @@ export const toolsReads: Reads = {
   'tools.begin': ({ applied }) => ok({ through: applied!() }),
   'tools.reviews': reviews,
   'tools.recent_reviews': recentReviews,
+  'tools.due': due,
 }
 
 /** What the house asks itself of a tool that is in the directory. Tools of the board itself are not in it. */
@@ -49,6 +50,15 @@ function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnsw
     listed: state.tools.isListed(entry),
   }
   return ok(found)
+}
+
+/** A listing that the daily round of the lab may look at now. */
+export type DueTool = { readonly tool: string; readonly host: string; readonly owner: string }
+
+function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const walk = { seed: String(args.seed), gapSeconds: Number(args.gap), now: now() }
+  const entries = state.tools.due(walk, Number(args.most))
+  return ok(entries.map(({ id, host, owner }): DueTool => ({ tool: id, host, owner })))
 }
 
 /** A review that counts, as the house asks for it. */

@@ -1,0 +1,75 @@
+/**
+ * The daily round of the lab: it looks, without being asked, at listings whose hosts name their owners (actors/tools/rounds.ts
+ * says at which, and when). That it looks is on disk before it does, so that no restart makes it look twice in a day.
+ *
+ * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.
+ */
+import type { RoundArgs, RoundReply } from '../../actors/tools/decide.ts'
+import { toolsActor } from '../../actors/tools/tools.ts'
+import { allowances } from '../limits.ts'
+import type { DueTool } from '../views/reads/tools.ts'
+import type { Looks } from './looks.ts'
+import { internalLetter } from './own-letter.ts'
+import type { Actors } from './ports.ts'
+
+export type LabRoundOptions = {
+  readonly looks: Looks
+  readonly actors: Pick<Actors, 'write'>
+  /** Tells nobody when listings are looked at. */
+  readonly seed: string
+  /** Between two looks at one machine. */
+  readonly gapSeconds: number
+  /** Calls back later; keeps no process alive. */
+  readonly later: (callback: () => void, ms: number) => void
+  readonly report: (facts: Readonly<Record<string, unknown>>) => void
+}
+
+/** Between two questions whether something is due. */
+const everyMs = 2_000
+/** Machines that are looked at side by side. */
+const lanes = 4
+
+export class LabRound {
+  readonly #options: LabRoundOptions
+  #closed = false
+
+  constructor(options: LabRoundOptions) {
+    this.#options = options
+  }
+
+  begin(): void {
+    this.#options.later(() => {
+      if (this.#closed) return
+      this.#step()
+        .catch((error: unknown) => this.#options.report({ round: 'failed', problem: String(error) }))
+        .finally(() => this.begin())
+    }, everyMs)
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  async #step(): Promise<void> {
+    const { looks, seed, gapSeconds } = this.#options
+    const due = await looks.ask<readonly DueTool[]>('tools.due', { seed, gap: gapSeconds, most: lanes })
+    await Promise.all((due ?? []).map((each) => this.#look(each)))
+  }
+
+  async #look({ tool, host, owner }: DueTool): Promise<void> {
+    const id = await this.#begun(tool, owner)
+    if (id === undefined || this.#closed) return
+    await this.#options.looks.take({ id, tool, host, identity: owner, leave: () => 'standing' })
+  }
+
+  /** The id of a look that is on disk now; undefined: it is not to be taken. */
+  #begun(target: string, owner: string): Promise<string | undefined> {
+    const { actors, gapSeconds } = this.#options
+    const args: RoundArgs = { target, gapSeconds, looksMax: allowances.tool_looks_per_board_per_day }
+    return new Promise((resolve) =>
+      actors.write(internalLetter('tools.round', toolsActor, owner, args), (answered) =>
+        resolve(answered?.ok === true ? (answered.reply as RoundReply).id : undefined),
+      ),
+    )
+  }
+}

@@ -1,0 +1,71 @@
+/** One look of the lab: what is known of a listing, what the lab sees, and that written down. Whoever looks has it on disk before that he does. */
+import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
+import type { Outgoing } from '../outgoing/request.ts'
+import { type Leave, lookAtTool } from '../tools/lab.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { FoundListing } from '../views/reads/tools.ts'
+import { internalLetter } from './own-letter.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+
+export type LooksOptions = {
+  readonly actors: Actors
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly outgoing: Outgoing
+  /** What is shown of the directory is no longer what it was. */
+  readonly noteChange: (actor: string, change: number) => void
+  /** Waits between two requests to one machine. */
+  readonly pause: () => Promise<void>
+}
+
+export type Look = {
+  /** 32 hex. */
+  readonly id: string
+  readonly tool: string
+  readonly host: string
+  /** Who asked, or in a daily round the owner. */
+  readonly identity: string
+  readonly leave: (found: FoundListing) => Leave
+}
+
+type Kept = { readonly index: { readonly listed: boolean }; readonly probe?: { readonly saw?: Saw } }
+type Saw = { readonly tool?: { readonly offers?: readonly { readonly pay_to: string }[] } }
+
+export class Looks {
+  readonly #options: LooksOptions
+
+  constructor(options: LooksOptions) {
+    this.#options = options
+  }
+
+  /** Undefined: it could not be looked at, or not be written down. */
+  async take({ id, tool, host, identity, leave }: Look): Promise<ProbedFacts | undefined> {
+    const { outgoing, pause } = this.#options
+    const found = await this.ask<FoundListing>('tools.listing', { target: tool })
+    const kept = await this.ask<Kept>('tools.get', { target: tool })
+    if (found === undefined || kept === undefined) return undefined
+    const granted = leave(found)
+    if (granted === 'standing' && !kept.index.listed) return undefined
+    const payeeBefore = kept.probe?.saw?.tool?.offers?.[0]?.pay_to ?? ''
+    const subject = { listing: found.listing, identity, leave: granted, payeeBefore }
+    const seen = await lookAtTool({ request: (request) => outgoing.request(request), pause }, subject)
+    const facts: ProbedFacts = { probe: id, tool, host, identity, ...seen }
+    return (await this.#write(facts)) ? facts : undefined
+  }
+
+  ask<Found>(op: string, args: ReadRequest['args']): Promise<Found | undefined> {
+    return new Promise((resolve) =>
+      this.#options.read({ op, args, reader: '' }, (found) =>
+        resolve(found?.ok ? (JSON.parse(found.json) as Found) : undefined),
+      ),
+    )
+  }
+
+  #write(facts: ProbedFacts): Promise<boolean> {
+    return new Promise((resolve) =>
+      this.#options.actors.write(internalLetter('tools.probed', toolsActor, facts.identity, facts), (answered) => {
+        if (answered?.ok && answered.change !== undefined) this.#options.noteChange(toolsActor, answered.change)
+        resolve(answered?.ok === true)
+      }),
+    )
+  }
+}

@@ -31,6 +31,7 @@ export const refreshSeconds = 2_592_000
 const codeSeconds = 60
 const interactionSeconds = 600
 const metadataBytesMax = 64 * 1024
+const jsonType = /^application\/(?:[\w.-]+\+)?json *(?:;|$)/i
 export const resourceOf = (address: string) => `${address}/mcp`
 const scopeText = scopes.join(' ')
 
@@ -48,6 +49,14 @@ export function createProvider(options: ProviderOptions): Provider {
   )
   // What may be done is in the signature itself.
   policy.get('consent')!.checks.clear()
+  // Where a document was not believed, the library looks for it once more to say so: it is not asked for again.
+  const looked = new WeakSet<object>()
+  const mayFetch = (ctx: { ip: string } | undefined): boolean => {
+    if (ctx === undefined) return options.mayFetch(undefined)
+    if (looked.has(ctx)) return false
+    looked.add(ctx)
+    return options.mayFetch(ctx.ip)
+  }
   const provider = new Provider(address, {
     adapter: adapterFor(records, () => new errors.InvalidGrant('grant request is invalid')),
     jwks: { keys: [{ ...signingKey.export({ format: 'jwk' }), alg: 'EdDSA', use: 'sig', kid: 'board-oauth-1' }] },
@@ -127,7 +136,7 @@ export function createProvider(options: ProviderOptions): Provider {
       clientIdMetadataDocument: {
         enabled: true,
         ack: 'draft-02',
-        allowFetch: (ctx: { ip: string } | undefined) => Promise.resolve(options.mayFetch(ctx?.ip)),
+        allowFetch: (ctx: { ip: string } | undefined) => Promise.resolve(mayFetch(ctx)),
       },
       resourceIndicators: {
         enabled: true,
@@ -169,6 +178,8 @@ async function fetched({ outgoing }: ProviderOptions, url: string, headers: Head
     answerBytesMax: metadataBytesMax,
   })
   if (!answer.ok) throw new Error(answer.reason)
+  // A place where strangers may leave pages or pictures does not speak for its host.
+  if (!jsonType.test(answer.headers['content-type']?.[0] ?? '')) throw new Error('it is not served as JSON')
   const given = new Headers()
   for (const [name, values] of Object.entries(answer.headers))
     for (const value of values ?? []) given.append(name, value)

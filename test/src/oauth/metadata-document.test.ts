@@ -93,6 +93,7 @@ test('a client is what its own address says of it, fetched once and bounded', as
 test.each<[string, Answered | NotAnswered, object]>([
   ['its address is not to be reached', { ok: false, failure: 'blocked', reason: 'not public', sent: false }, {}],
   ['it answers something else', answered({}, 404), {}],
+  ['what is there is a page', { ...answered(document), headers: { 'content-type': ['text/html'] } }, {}],
   ['the document is of another client', answered({ ...document, client_id: 'https://else.example/client.json' }), {}],
   ['the address to go back to is not in it', answered(document), { redirect: 'https://evil.example/callback' }],
   ['it wants a secret', answered({ ...document, token_endpoint_auth_method: 'client_secret_basic' }), {}],

@@ -1,14 +1,17 @@
 /**
- * The tree file as the log's frames give it: checked at start, made again where it is of no use, mended while the board runs.
+ * The tree file as the log's frames give it: made again where it is of no use, mended while the board runs.
  *
  * The frames are the truth, because they are synced and carry a CRC; the file of node hashes is derived, is never synced,
- * and nothing that leaves the board may rest on it alone. A proof is checked against its signed head before it is given,
- * and whoever wants leaf hashes gets them from the frames.
+ * and nothing that leaves the board may rest on it alone. A start compares the right edge with the signed root and reads no
+ * more: looking at every node of a million leaves costs half a second and makes nothing safer, because a proof is
+ * checked against its signed head before it is given, a tile against what is below it, and leaf hashes come from the frames.
  */
 import type { Frame } from '../storage/journal.ts'
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from '../storage/merkle.ts'
+import { verifyConsistency } from '../storage/merkle-verify.ts'
 import { TreeWriter } from '../storage/tree.ts'
 import { TreeMender } from '../storage/tree-mender.ts'
+import { TreeReader } from '../storage/tree-reader.ts'
 import { decodeLogFrame, entriesOf, type LogFrame } from './log-frame.ts'
 
 /** Small frames are taken together up to so many leaves: one write, one comparison of roots. */
@@ -65,11 +68,12 @@ export type OpenTree = {
 }
 
 /**
- * The tree of the newest frame, every node checked; a file that is missing, short or wrong is made again from the frames.
+ * The tree of the newest frame; a file that is missing, short or has another root is made again from the frames.
  *
  * @throws RootMismatch; Damage; the disk's error
  */
-export function openTree({ path, frames, newest, report }: OpenTree): TreeWriter {
+export function openTree(options: OpenTree): TreeWriter {
+  const { path, newest, report } = options
   try {
     const tree = TreeWriter.open(path, newest.size)
     if (tree.root().equals(newest.root)) return tree
@@ -78,6 +82,11 @@ export function openTree({ path, frames, newest, report }: OpenTree): TreeWriter
   } catch (error) {
     report('warn', 'log.tree.unusable', { path, problem: error instanceof Error ? error.message : String(error) })
   }
+  return remakeTree(options)
+}
+
+/** Makes the whole file again, whatever it holds. Throws like openTree. */
+export function remakeTree({ path, frames, report }: Omit<OpenTree, 'newest'>): TreeWriter {
   const tree = TreeWriter.open(path, 0)
   for (const { leaves, size, root } of leafBatches(frames())) {
     tree.append(leaves)
@@ -86,6 +95,27 @@ export function openTree({ path, frames, newest, report }: OpenTree): TreeWriter
   }
   report('info', 'log.tree.rebuilt', { path, size: tree.size })
   return tree
+}
+
+/**
+ * The root of the first `size` leaves, as the file gives it and a consistency proof ties it to the signed `newest`.
+ * Undefined: the file does not say, or holds something wrong.
+ */
+export function provenRoot(path: string, size: number, newest: OpenTree['newest']): Buffer | undefined {
+  if (size === newest.size) return Buffer.from(newest.root)
+  if (size === 0) return EMPTY_ROOT
+  let tree: TreeReader | undefined
+  try {
+    tree = TreeReader.open(path)
+    tree.advance(newest.size)
+    const root = tree.root(size)
+    const isProven = verifyConsistency(size, newest.size, tree.consistencyPath(size, newest.size), root, newest.root)
+    return isProven ? root : undefined
+  } catch {
+    return undefined
+  } finally {
+    tree?.close()
+  }
 }
 
 /**

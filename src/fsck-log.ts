@@ -35,7 +35,7 @@ export type LogCheckOptions = {
   /** Every log of the board, oldest first. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
   readonly tell: (finding: Finding) => void
-  /** Makes the file of node hashes again from these frames of the log's journal, which lead to that head. */
+  /** Makes the file of node hashes again from these frames of the log's journal. */
   readonly remakeNodes: (nodes: NodesOf) => void
 }
 
@@ -43,7 +43,6 @@ export type NodesOf = {
   readonly path: string
   readonly first: number
   readonly last: number
-  readonly newest: { readonly size: number; readonly root: Buffer }
 }
 
 export class LogChainCheck {
@@ -147,8 +146,7 @@ export class LogChainCheck {
   #endNodes(): void {
     this.#nodes?.close()
     if (this.#nodesProblem === undefined) return
-    const newest = { size: this.#range.size, root: this.#range.root() }
-    const nodes = { path: this.#nodesPath(), first: this.#first, last: this.#last, newest }
+    const nodes = { path: this.#nodesPath(), first: this.#first, last: this.#last }
     const { tell, remakeNodes } = this.#options
     tell({ kind: 'derived', ...this.#nodesProblem, remake: () => remakeNodes(nodes) })
   }

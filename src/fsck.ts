@@ -11,7 +11,7 @@ import { createHash } from 'node:crypto'
 import { parseEntry } from '../actors/entry.ts'
 import { nameOf } from '../actors/log-book.ts'
 import { decodeLogFrame, type LogFrame } from '../actors/log-frame.ts'
-import { openTree } from '../actors/log-tree.ts'
+import { remakeTree } from '../actors/log-tree.ts'
 import {
   commandSha,
   frameEntries,
@@ -257,11 +257,11 @@ class LogCheck {
   }
 }
 
-function remakeNodes(path: string, { path: file, first, last, newest }: NodesOf): void {
+function remakeNodes(path: string, { path: file, first, last }: NodesOf): void {
   const log = JournalReader.open(logDirectory(path))
   log.advance(last)
   try {
-    const tree = openTree({ path: file, frames: () => log.scan(first, last), newest, report: () => {} })
+    const tree = remakeTree({ path: file, frames: () => log.scan(first, last), report: () => {} })
     tree.sync()
     tree.close()
   } finally {

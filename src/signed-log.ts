@@ -19,7 +19,7 @@ import {
   openKey,
 } from '../actors/log-frame.ts'
 import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../actors/log-rotation.ts'
-import { openTree } from '../actors/log-tree.ts'
+import { openTree, provenRoot, remakeTree } from '../actors/log-tree.ts'
 import { formatCheckpoint, openCheckpoint } from '../storage/checkpoint.ts'
 import { fileExists, removeFile } from '../storage/disk.ts'
 import { type Frame, Journal } from '../storage/journal.ts'
@@ -186,35 +186,31 @@ export class SignedLog {
   }
 
   #openTree(): TreeWriter {
-    const { report } = this.#options
-    const frames = (): Iterable<Frame> => this.journal.scan(this.#firstFrame())
-    return openTree({ path: this.#nodes(this.origin), frames, newest: this.#newest, report })
+    return openTree({ ...this.#filed(this.origin, this.#firstFrame()), newest: this.#newest })
   }
 
-  /** Of a closed log the root alone is compared: a wrong hash elsewhere is found by the proof that needs it, and mended. */
   #keepTree(log: ClosedLog): void {
-    if (rootIn(this.#nodes(log.origin), log.size)?.equals(rootOf(log)) !== true) this.#wholeTree(log)
+    openTree({ ...this.#filed(log.origin, log.first, log.last), newest: headOf(log) }).close()
   }
 
-  #wholeTree(log: ClosedLog): void {
-    const path = this.#nodes(log.origin)
-    const frames = (): Iterable<Frame> => this.journal.scan(log.first, log.last)
-    openTree({ path, frames, newest: { size: log.size, root: rootOf(log) }, report: this.#options.report }).close()
+  /** A tree file, and the frames that it is made from. */
+  #filed(origin: string, first: number, last?: number) {
+    const frames = (): Iterable<Frame> => this.journal.scan(first, last)
+    return { path: this.#nodes(origin), frames, report: this.#options.report }
   }
 
   #checkMark(): void {
-    const { origin, vkey } = this
-    const closed = this.#closed.map((log) => ({
-      ...log,
-      rootOf: (size: number) => {
-        // Its nodes were not looked at one by one when it was opened.
-        this.#wholeTree(log)
-        return rootIn(this.#nodes(log.origin), log.size, size)!
-      },
-    }))
-    const { size: whole } = this.#newest
-    const rootOf = (size: number) => rootIn(this.#nodes(origin), whole, size)!
-    checkMark(this.#options.mark, [...closed, { vkey, size: whole, rootOf }])
+    const closed = this.#closed.map((log) => {
+      const filed = this.#filed(log.origin, log.first, log.last)
+      const rootOf = rootsOf(filed.path, headOf(log), () => remakeTree(filed).close())
+      return { ...log, rootOf }
+    })
+    const filed = this.#filed(this.origin, this.#firstFrame())
+    const grown = rootsOf(filed.path, this.#newest, () => {
+      this.#tree.close()
+      this.#tree = remakeTree(filed)
+    })
+    checkMark(this.#options.mark, [...closed, { vkey: this.vkey, size: this.#newest.size, rootOf: grown }])
   }
 
   /** Behind a `close` entry: the log that it names begins. */
@@ -252,8 +248,20 @@ export class SignedLog {
   }
 }
 
-function rootOf({ checkpoint }: ClosedLog): Buffer {
-  return Buffer.from(checkpoint.split('\n')[2]!, 'base64')
+function headOf({ size, checkpoint }: ClosedLog): SignedRoot {
+  return { size, root: Buffer.from(checkpoint.split('\n')[2]!, 'base64') }
+}
+
+type SignedRoot = { readonly size: number; readonly root: Uint8Array }
+
+/** Gives the root at any size of a log; its tree file is made again when it does not lead to the signed root. */
+function rootsOf(path: string, newest: SignedRoot, remake: () => void): (size: number) => Buffer {
+  return (size) => {
+    const root = provenRoot(path, size, newest)
+    if (root !== undefined) return root
+    remake()
+    return provenRoot(path, size, newest)!
+  }
 }
 
 /**
@@ -279,20 +287,6 @@ export function closedLogs(journal: Pick<Journal, 'findKey' | 'read'>): ClosedLo
   const seq = journal.findKey(openKey)
   const frame = seq === undefined ? undefined : journal.read(seq)
   return frame?.type === openFrameType ? closedBefore(frame) : []
-}
-
-/** The root of the first `size` leaves in a tree file that has `whole`; undefined: the file does not say. */
-function rootIn(path: string, whole: number, size = whole): Buffer | undefined {
-  if (!fileExists(path)) return undefined
-  const tree = TreeReader.open(path)
-  try {
-    tree.advance(whole)
-    return tree.root(size)
-  } catch {
-    return undefined
-  } finally {
-    tree.close()
-  }
 }
 
 /** The newest frame's checkpoint must be signed by this log's key. */

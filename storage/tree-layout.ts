@@ -66,17 +66,3 @@ export class TreeFileShort extends Error {
     this.found = facts.found
   }
 }
-
-/** A hash in the file is not that of its two children: rebuild the file from the entries. */
-export class TreeFileWrong extends Error {
-  override readonly name = 'TreeFileWrong'
-  readonly path: string
-  /** Leaves, from the first, whose nodes are as they should be; the fault is among the few thousand behind. */
-  readonly leaves: number
-
-  constructor(facts: { readonly path: string; readonly leaves: number }) {
-    super(`${facts.path} holds a wrong hash behind its first ${facts.leaves} leaves`)
-    this.path = facts.path
-    this.leaves = facts.leaves
-  }
-}

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Feed } from '../../actors/feed.ts'
 import { decodeLogFrame, encodeLogFrame } from '../../actors/log-frame.ts'
-import { mendTree, openTree } from '../../actors/log-tree.ts'
+import { mendTree, openTree, provenRoot, remakeTree } from '../../actors/log-tree.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { CompactRange, leafHashes } from '../../storage/merkle.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
@@ -48,7 +48,7 @@ test('leaf hashes made from the frames are those of the entries, wherever the fr
   journal.close()
 })
 
-test('a tree file that is missing, short or wrong is made again at start; one that is right is left alone', () => {
+test('a tree file that is missing, short or of another root is made again at start; one that is right is left alone', () => {
   const { journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
@@ -69,13 +69,35 @@ test('a tree file that is missing, short or wrong is made again at start; one th
   expect(open()).toEqual(again)
   expect(open()).toEqual([])
   const right = readFileSync(path)
-  for (const offset of [0, 77, right.length >> 1, right.length - 1]) {
-    flipByte(path, offset)
-    expect(open()).toEqual(again)
-    expect(readFileSync(path).equals(right)).toBe(true)
-  }
+  flipByte(path, right.length - 1)
+  expect(open()).toEqual(again)
+  expect(readFileSync(path).equals(right)).toBe(true)
   truncateSync(path, 4_000)
   expect(open()).toEqual(again)
+  journal.close()
+})
+
+test('a wrong hash that no start looks at gives no root of an older size, until the file is made again', () => {
+  const { journal } = logOf(counts)
+  const path = join(scratchDirectory(), 'nodes.bin')
+  const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
+  const tree = { path, frames: () => journal.scan(1), report: () => {} }
+  remakeTree(tree).close()
+  const older = Array.from(journal.scan(1), (frame) => decodeLogFrame(frame)).map(({ size, root }) => ({
+    size,
+    root: Buffer.from(root),
+  }))
+  for (const { size, root } of older) expect(provenRoot(path, size, newest)?.equals(root)).toBe(true)
+  flipByte(path, 3)
+  for (const { size, root } of older) {
+    const found = provenRoot(path, size, newest)
+    expect(found === undefined || found.equals(root), `size ${size}`).toBe(true)
+  }
+  expect(provenRoot(path, 1, newest)).toBeUndefined()
+  remakeTree(tree).close()
+  expect(provenRoot(path, 1, newest)?.equals(older[1]!.root)).toBe(true)
+  expect(provenRoot(path, newest.size + 1, newest)).toBeUndefined()
+  expect(provenRoot(join(scratchDirectory(), 'none'), 1, newest)).toBeUndefined()
   journal.close()
 })
 

@@ -108,7 +108,7 @@ describe('derived files', () => {
     }
   })
 
-  test('a nodes.bin with a changed byte anywhere is noticed at start and rebuilt', async () => {
+  test('a nodes.bin with a changed byte anywhere costs no proof and is mended', async () => {
     const size = statSync(join(made, 'log', 'nodes.bin')).size
     for (const offset of [0, 40, size >> 1, size - 1]) {
       const directory = copy()

@@ -2,16 +2,17 @@
  * A board as bytes and back: what a thread writes so that its next start need not replay from the first frame.
  * An optimisation and never truth: whatever does not fit is thrown away and the journal is replayed.
  *
- * The bytes are one msgpack map; event columns and slot lists are raw little-endian arrays inside it.
+ * The bytes are one msgpack map; event columns and slot lists are raw little-endian arrays, inside it or beside it (columns.ts).
  */
 import { Packr } from 'msgpackr'
 import { type Author, Board, type Page, type Room, type Visibility } from './board.ts'
-import { EventIndex, SlotList } from './event-index.ts'
+import type { Columns, Kept } from './columns.ts'
+import { EventIndex, type PackedEvents, SlotList } from './event-index.ts'
 
-const format = 6
+const format = 7
 const codec = new Packr({ useRecords: false })
 
-type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Uint8Array]
+type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]
 type PackedRoom = {
   readonly name: string
   readonly visibility: Visibility
@@ -23,7 +24,7 @@ type PackedRoom = {
   readonly updated: number
   readonly version: number
   readonly threads: number
-  readonly events: Uint8Array
+  readonly events: Kept
   readonly pages: readonly PackedPage[]
 }
 type PackedAuthor = readonly [
@@ -33,12 +34,12 @@ type PackedAuthor = readonly [
   at: number,
   seen: number,
   version: number,
-  events: Uint8Array,
+  events: Kept,
 ]
 type Packed = {
   readonly format: number
   readonly change: number
-  readonly events: Readonly<Record<string, Uint8Array>>
+  readonly events: PackedEvents
   readonly pages: readonly string[]
   readonly kinds: readonly string[]
   readonly rooms: readonly PackedRoom[]
@@ -47,35 +48,35 @@ type Packed = {
 }
 
 /** `more`: what else the thread needs to go on, anything msgpack can hold. */
-export function packBoard(board: Board, more: unknown): Buffer {
+export function packBoard(board: Board, more: unknown, columns: Columns): Buffer {
   const packed: Packed = {
     format,
     change: board.change,
-    events: board.events.columns(),
+    events: board.events.pack(columns),
     pages: board.pages.all(),
     kinds: board.kinds.all(),
-    rooms: board.roomList.map(packRoom),
-    authors: board.authorList.map(packAuthor),
+    rooms: board.roomList.map((room) => packRoom(room, columns)),
+    authors: board.authorList.map((author) => packAuthor(author, columns)),
     more,
   }
   return codec.pack(packed)
 }
 
 /** Undefined: bytes of another format. */
-export function unpackBoard(bytes: Uint8Array): { board: Board; more: unknown } | undefined {
+export function unpackBoard(bytes: Uint8Array, columns: Columns): { board: Board; more: unknown } | undefined {
   const packed = codec.unpack(bytes) as Packed
   if (packed.format !== format) return undefined
-  const board = new Board(EventIndex.of(packed.events))
+  const board = new Board(EventIndex.of(packed.events, columns))
   board.change = packed.change
   for (const name of packed.pages) board.pages.number(name)
   for (const name of packed.kinds) board.kinds.number(name)
   for (const room of packed.rooms) {
-    const unpacked = unpackRoom(room, board.roomList.push(undefined as never) - 1)
+    const unpacked = unpackRoom(room, board.roomList.push(undefined as never) - 1, columns)
     board.roomList[unpacked.number] = unpacked
     board.rooms.set(unpacked.name, unpacked)
   }
   for (const [number, author] of packed.authors.entries()) {
-    const unpacked = unpackAuthor(author, number)
+    const unpacked = unpackAuthor(author, number, columns)
     board.authorList.push(unpacked)
     board.authors.set(unpacked.id, unpacked)
     if (unpacked.handle !== undefined) board.handles.set(unpacked.handle, unpacked.id)
@@ -87,7 +88,7 @@ export function unpackBoard(bytes: Uint8Array): { board: Board; more: unknown } 
   return { board, more: packed.more }
 }
 
-function packRoom(room: Room): PackedRoom {
+function packRoom(room: Room, columns: Columns): PackedRoom {
   return {
     name: room.name,
     visibility: room.visibility,
@@ -99,14 +100,14 @@ function packRoom(room: Room): PackedRoom {
     updated: room.updatedAt,
     version: room.version,
     threads: room.threads,
-    events: room.events.bytes(),
+    events: room.events.pack(columns),
     pages: [...room.pages.values()].map(
-      (page): PackedPage => [page.name, page.threads, page.last, page.updatedAt, page.events.bytes()],
+      (page): PackedPage => [page.name, page.threads, page.last, page.updatedAt, page.events.pack(columns)],
     ),
   }
 }
 
-function unpackRoom(packed: PackedRoom, number: number): Room {
+function unpackRoom(packed: PackedRoom, number: number, columns: Columns): Room {
   return {
     number,
     name: packed.name,
@@ -119,24 +120,28 @@ function unpackRoom(packed: PackedRoom, number: number): Room {
     updatedAt: packed.updated,
     version: packed.version,
     threads: packed.threads,
-    events: SlotList.of(packed.events),
-    pages: new Map(packed.pages.map((page): [string, Page] => [page[0], unpackPage(page)])),
+    events: SlotList.of(packed.events, columns),
+    pages: new Map(packed.pages.map((page): [string, Page] => [page[0], unpackPage(page, columns)])),
     newer: undefined,
     older: undefined,
   }
 }
 
-function unpackPage([name, threads, last, updatedAt, slots]: PackedPage): Page {
-  const events = SlotList.of(slots)
+function unpackPage([name, threads, last, updatedAt, slots]: PackedPage, columns: Columns): Page {
+  const events = SlotList.of(slots, columns)
   return { name, count: events.length, threads, last, updatedAt, events }
 }
 
-function packAuthor(author: Author): PackedAuthor {
+function packAuthor(author: Author, columns: Columns): PackedAuthor {
   const { id, key, handle, createdAt, lastSeen, version, events } = author
-  return [id, key, handle ?? null, createdAt, lastSeen, version, events.bytes()]
+  return [id, key, handle ?? null, createdAt, lastSeen, version, events.pack(columns)]
 }
 
-function unpackAuthor([id, key, handle, createdAt, lastSeen, version, slots]: PackedAuthor, number: number): Author {
+function unpackAuthor(
+  [id, key, handle, createdAt, lastSeen, version, slots]: PackedAuthor,
+  number: number,
+  columns: Columns,
+): Author {
   return {
     number,
     id,
@@ -145,7 +150,7 @@ function unpackAuthor([id, key, handle, createdAt, lastSeen, version, slots]: Pa
     createdAt,
     lastSeen,
     version,
-    events: SlotList.of(slots),
+    events: SlotList.of(slots, columns),
     newer: undefined,
     older: undefined,
   }

@@ -5,6 +5,7 @@
  * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
  */
 import type { Board } from './board.ts'
+import { bytesOf, type Columns, type Kept } from './columns.ts'
 import { workStates } from './market/work.ts'
 
 /** Kinds of rows; the numbers are in snapshots. */
@@ -42,15 +43,17 @@ export type Change = {
 
 export const nowhere = 0xffff_ffff
 
-type Packed = readonly [count: number, Uint8Array, Uint8Array, Uint8Array, Uint8Array, Uint8Array, readonly string[]]
+type Packed = readonly [count: number, Kept, Kept, Kept, Kept, Kept, subjects: readonly string[]]
+
+const initialRows = 1024
 
 export class Changes {
   #count = 0
-  #position = new Float64Array(1024)
-  #kind = new Uint8Array(1024)
-  #room = new Uint32Array(1024)
-  #about = new Uint32Array(1024)
-  #at = new Uint32Array(1024)
+  #position = new Float64Array(initialRows)
+  #kind = new Uint8Array(initialRows)
+  #room = new Uint32Array(initialRows)
+  #about = new Uint32Array(initialRows)
+  #at = new Uint32Array(initialRows)
   /** Ids of subjects that are no events. */
   readonly #subjects: string[] = []
 
@@ -93,31 +96,29 @@ export class Changes {
     return low
   }
 
-  pack(): Packed {
-    const cut = (column: Float64Array | Uint8Array | Uint32Array) =>
-      new Uint8Array(column.buffer, 0, this.#count * column.BYTES_PER_ELEMENT)
+  pack(columns: Columns): Packed {
+    const keep = (column: Float64Array | Uint8Array | Uint32Array) => columns.put(bytesOf(column, this.#count))
     return [
       this.#count,
-      cut(this.#position),
-      cut(this.#kind),
-      cut(this.#room),
-      cut(this.#about),
-      cut(this.#at),
+      keep(this.#position),
+      keep(this.#kind),
+      keep(this.#room),
+      keep(this.#about),
+      keep(this.#at),
       this.#subjects,
     ]
   }
 
-  restore([count, position, kind, room, about, at, subjects]: Packed): void {
-    while (this.#kind.length < count) this.#grow()
+  /** Takes over what `pack` gave. */
+  restore([count, position, kind, room, about, at, subjects]: Packed, columns: Columns): void {
+    const bufferOf = (kept: Kept, bytesEach: number) => columns.take(kept, initialRows * bytesEach).buffer
     this.#count = count
-    const fill = (column: Float64Array | Uint8Array | Uint32Array, bytes: Uint8Array) =>
-      new Uint8Array(column.buffer).set(bytes)
-    fill(this.#position, position)
-    fill(this.#kind, kind)
-    fill(this.#room, room)
-    fill(this.#about, about)
-    fill(this.#at, at)
-    this.#subjects.push(...subjects)
+    this.#position = new Float64Array(bufferOf(position, 8))
+    this.#kind = new Uint8Array(bufferOf(kind, 1))
+    this.#room = new Uint32Array(bufferOf(room, 4))
+    this.#about = new Uint32Array(bufferOf(about, 4))
+    this.#at = new Uint32Array(bufferOf(at, 4))
+    for (const subject of subjects) this.#subjects.push(subject)
   }
 
   #grow(): void {

@@ -7,6 +7,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { bytesOf, type Columns, type Kept } from './columns.ts'
 
 export const none = 0xffff_ffff
 
@@ -57,9 +58,11 @@ const columnNames = [
   'tail',
 ] as const
 
+export type PackedEvents = readonly [count: number, seed: number, ids: Kept, table: Kept, columns: readonly Kept[]]
+
 export class EventIndex {
   #count = 0
-  #ids = Buffer.alloc(initialCapacity * 16)
+  #ids: Buffer = Buffer.alloc(initialCapacity * 16)
   shard = new Uint16Array(initialCapacity)
   place = new Uint32Array(initialCapacity)
   room = new Uint32Array(initialCapacity)
@@ -78,41 +81,40 @@ export class EventIndex {
   /** On a root: the newest event of its thread. */
   tail = new Uint32Array(initialCapacity)
   #table = new Uint32Array(initialCapacity * 2).fill(none)
+  #seed = processSeed
 
   get count(): number {
     return this.#count
   }
 
-  /** Everything but the hash table, for a snapshot: one buffer a column, cut to the slots in use. */
-  columns(): Record<string, Buffer> {
-    const cut = (column: Uint16Array | Uint32Array | Float64Array) =>
-      Buffer.from(column.buffer, column.byteOffset, this.#count * column.BYTES_PER_ELEMENT)
-    const columns: Record<string, Buffer> = { ids: this.#ids.subarray(0, this.#count * 16) }
-    for (const name of columnNames) columns[name] = cut(this[name])
-    return columns
+  /** Everything, for a snapshot, cut to the slots in use. */
+  pack(columns: Columns): PackedEvents {
+    const count = this.#count
+    const ids = columns.put(this.#ids.subarray(0, count * 16))
+    const table = columns.put(bytesOf(this.#table, this.#table.length))
+    return [count, this.#seed, ids, table, columnNames.map((name) => columns.put(bytesOf(this[name], count)))]
   }
 
-  /** The index that `columns` was taken from. */
-  static of(columns: Readonly<Record<string, Uint8Array>>): EventIndex {
+  /** The index that was packed. */
+  static of([count, seed, ids, table, kept]: PackedEvents, columns: Columns): EventIndex {
     const index = new EventIndex()
-    const count = columns.ids!.length / 16
-    while (index.place.length < count) index.#grow()
+    const bufferOf = (n: number, bytesEach: number) => columns.take(kept[n]!, initialCapacity * bytesEach).buffer
     index.#count = count
-    index.#ids.set(columns.ids!)
-    for (const name of columnNames) {
-      const column = index[name]
-      new Uint8Array(column.buffer, column.byteOffset).set(columns[name]!)
+    index.#seed = seed
+    index.#ids = Buffer.from(columns.take(ids, initialCapacity * 16).buffer)
+    index.#table = new Uint32Array(columns.take(table).buffer)
+    for (const [n, name] of columnNames.entries()) {
+      if (name === 'shard') index.shard = new Uint16Array(bufferOf(n, 2))
+      else if (name === 'change') index.change = new Float64Array(bufferOf(n, 8))
+      else index[name] = new Uint32Array(bufferOf(n, 4))
     }
-    while (count * 4 > index.#table.length * 3) index.#table = new Uint32Array(index.#table.length * 2)
-    index.#table.fill(none)
-    for (let slot = 0; slot < count; slot++) index.#place(slot)
     return index
   }
 
   /** Slot of the event with this 16-byte id, or `none`. Ids are hashes, so their first bytes are the hash of the table. */
   find(id: Uint8Array): number {
     const mask = this.#table.length - 1
-    let cell = hashOf(id, 0) & mask
+    let cell = hashOf(this.#seed, id, 0) & mask
     for (;;) {
       const slot = this.#table[cell]!
       if (slot === none) return none
@@ -175,7 +177,7 @@ export class EventIndex {
 
   #place(slot: number): void {
     const mask = this.#table.length - 1
-    let cell = hashOf(this.#ids, slot * 16) & mask
+    let cell = hashOf(this.#seed, this.#ids, slot * 16) & mask
     while (this.#table[cell] !== none) cell = (cell + 1) & mask
     this.#table[cell] = slot
   }
@@ -203,10 +205,10 @@ export class EventIndex {
   }
 }
 
-/** Ids are chosen by whoever signs, by trying nonces: a seed that nobody knows keeps them from crowding one cell. */
-const seed = randomInt(0x1_0000_0000 - 1)
+/** Ids are chosen by whoever signs, by trying nonces: a seed that nobody knows keeps them from crowding one cell. A snapshot has it, and the table with it. */
+const processSeed = randomInt(0x1_0000_0000 - 1)
 
-function hashOf(bytes: Uint8Array, at: number): number {
+function hashOf(seed: number, bytes: Uint8Array, at: number): number {
   const first = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
   const second = bytes[at + 4]! | (bytes[at + 5]! << 8) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 24)
   const mixed = Math.imul(first ^ seed, 0x9e37_79b1) ^ second
@@ -237,17 +239,16 @@ export class SlotList {
     return position < this.length && this.at(position) === slot
   }
 
-  /** The slots as bytes, for a snapshot. */
-  bytes(): Buffer {
-    return Buffer.from(this.#slots.buffer, 0, this.length * 4)
+  pack(columns: Columns): Kept {
+    return columns.put(bytesOf(this.#slots, this.length))
   }
 
-  /** The list that `bytes` was taken from. */
-  static of(bytes: Uint8Array): SlotList {
+  /** The list that was packed. */
+  static of(kept: Kept, columns: Columns): SlotList {
     const list = new SlotList()
-    list.length = bytes.length / 4
-    list.#slots = new Uint32Array(Math.max(8, list.length))
-    new Uint8Array(list.#slots.buffer).set(bytes)
+    const { buffer, length } = columns.take(kept, 32)
+    list.#slots = new Uint32Array(buffer)
+    list.length = length / 4
     return list
   }
 

@@ -7,6 +7,7 @@
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
 import { HASH_BYTES } from '../storage/merkle.ts'
+import type { Image, Snapshot } from '../storage/snapshot.ts'
 import type { BookedLog, LogBook } from './log-book.ts'
 import { decodeLogFrame, entriesOf } from './log-frame.ts'
 import { leafBatches } from './log-tree.ts'
@@ -20,7 +21,7 @@ export type FeedOptions = {
   /** Readers of the shards' journals, by shard number. */
   readonly shards: readonly JournalReader[]
   /** State at a position of the log to begin with, as `pack` gave it. */
-  readonly snapshot: { readonly seq: number; readonly bytes: Uint8Array } | undefined
+  readonly snapshot: Snapshot | undefined
   /** Called for each public record after it is applied, in order of `change`. */
   readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
 }
@@ -31,7 +32,7 @@ export class Feed {
   #next = 1
   constructor(options: FeedOptions) {
     this.#options = options
-    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot.bytes, 'reading')
+    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot, 'reading')
     this.state = kept?.state ?? new State(undefined, 'reading')
     if (kept === undefined) return
     this.#next = options.snapshot!.seq + 1
@@ -44,7 +45,7 @@ export class Feed {
   }
 
   /** The state after frame `applied` of the log. */
-  pack(): Buffer {
+  pack(): Image {
     return this.state.pack(null)
   }
 

@@ -5,6 +5,7 @@
  * again. A shard has one of each for the rooms it decides over, the feed one of each for everything public.
  */
 import type { Place } from './board.ts'
+import type { Columns } from './columns.ts'
 import type { Act, Event } from './record.ts'
 
 /** Where an act came from: its place, and the 16-byte id of its command. */
@@ -19,7 +20,7 @@ export interface Part {
   onEvent?(event: Event, slot: number, place: ActPlace): void
   /** The actor that decides over the thing with this id (32 hex), where this part knows it. */
   actorOf?(id: string): string | undefined
-  /** What `restore` takes, as msgpack values. */
-  pack(): unknown
-  restore(packed: never): void
+  /** What `restore` takes, as msgpack values; large arrays go into columns. */
+  pack(columns: Columns): unknown
+  restore(packed: never, columns: Columns): void
 }

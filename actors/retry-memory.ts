@@ -7,8 +7,9 @@
  * Full is an answer (`overloaded`), never an eviction: forgetting early would let a replay through.
  */
 import { randomInt } from 'node:crypto'
+import { bytesOf, type Columns, type Kept } from './columns.ts'
 
-type PackedGeneration = readonly [startedAt: number, count: number, fingerprints: Uint8Array, places: Uint8Array]
+type PackedGeneration = readonly [startedAt: number, count: number, fingerprints: Kept, places: Kept]
 export type PackedMemory = readonly [now: PackedGeneration, before: PackedGeneration]
 
 class Generation {
@@ -34,16 +35,17 @@ class Generation {
     this.#insert(fingerprint, place)
   }
 
-  pack(): PackedGeneration {
-    const { buffer: prints } = this.#fingerprints
-    return [this.startedAt, this.count, Buffer.from(prints), Buffer.from(this.#places.buffer)]
+  pack(columns: Columns): PackedGeneration {
+    const cells = this.#places.length
+    const [fingerprints, places] = [bytesOf(this.#fingerprints, cells), bytesOf(this.#places, cells)]
+    return [this.startedAt, this.count, columns.put(fingerprints), columns.put(places)]
   }
 
-  static of([startedAt, count, fingerprints, places]: PackedGeneration): Generation {
+  static of([startedAt, count, fingerprints, places]: PackedGeneration, columns: Columns): Generation {
     const generation = new Generation(startedAt)
     generation.count = count
-    generation.#fingerprints = new Float64Array(new Uint8Array(fingerprints).buffer)
-    generation.#places = new Uint32Array(new Uint8Array(places).buffer)
+    generation.#fingerprints = new Float64Array(columns.take(fingerprints).buffer)
+    generation.#places = new Uint32Array(columns.take(places).buffer)
     return generation
   }
 
@@ -81,14 +83,14 @@ export class RetryMemory {
   }
 
   /** The cells as they are, for a snapshot. */
-  pack(): PackedMemory {
-    return [this.#now.pack(), this.#before.pack()]
+  pack(columns: Columns): PackedMemory {
+    return [this.#now.pack(columns), this.#before.pack(columns)]
   }
 
   /** Takes over what `pack` gave. */
-  restore([now, before]: PackedMemory): void {
-    this.#now = Generation.of(now)
-    this.#before = Generation.of(before)
+  restore([now, before]: PackedMemory, columns: Columns): void {
+    this.#now = Generation.of(now, columns)
+    this.#before = Generation.of(before, columns)
   }
 
   get full(): boolean {

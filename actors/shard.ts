@@ -10,7 +10,9 @@
 
 import { createHash } from 'node:crypto'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
+import type { Image, Snapshot } from '../storage/snapshot.ts'
 import type { Board } from './board.ts'
+import { Columns } from './columns.ts'
 import { Mailbox } from './kernel/mailbox.ts'
 import type { Head } from './log-frame.ts'
 import {
@@ -55,7 +57,7 @@ export type ShardOptions = {
   /** Tells the log actor that frames up to `through` are durable. */
   readonly toLog: (through: number) => void
   /** State at a journal position to begin with, as `pack` gave it; what does not fit is replayed instead. */
-  readonly snapshot: { readonly seq: number; readonly bytes: Uint8Array } | undefined
+  readonly snapshot: Snapshot | undefined
   /**
    * Called after each turn with the newest durable frame: the time to keep a snapshot and to tell what is new.
    * `acted`: the rooms and other actors in which something but posts was done.
@@ -112,13 +114,13 @@ export class Shard {
   constructor(options: ShardOptions) {
     this.#options = options
     this.#mailbox = new Mailbox(options.mailboxMax)
-    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot.bytes)
+    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot)
     this.state = kept?.state ?? new State()
     this.#acceptance = new Acceptance(this.board, (seq) => this.read(seq))
     const more = kept?.more as PackedShard | undefined
     if (more !== undefined) {
       this.#now = more[0]
-      this.#acceptance.restore(more[1])
+      this.#acceptance.restore(more[1], kept!.columns)
     }
     const now = options.wallSeconds()
     for (const frame of options.journal.scan(kept === undefined ? 1 : options.snapshot!.seq + 1))
@@ -127,9 +129,10 @@ export class Shard {
   }
 
   /** The state after the newest durable frame. Call it between turns. */
-  pack(): Buffer {
-    const more: PackedShard = [this.#now, this.#acceptance.pack()]
-    return this.state.pack(more)
+  pack(): Image {
+    const columns = new Columns()
+    const more: PackedShard = [this.#now, this.#acceptance.pack(columns)]
+    return this.state.pack(more, columns)
   }
 
   get board(): Board {

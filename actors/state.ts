@@ -2,11 +2,13 @@
  * The whole state of a shard or of the feed: the board, the order of what happened, and the parts.
  * One `apply`, used by a decision, by a replay and by the feed; nothing else changes anything.
  */
+import type { Image } from '../storage/snapshot.ts'
 import { Blobs } from './blobs/blobs.ts'
 import { Board, type Place } from './board.ts'
 import { packBoard, unpackBoard } from './board-snapshot.ts'
 import { Calls } from './calls/calls.ts'
 import { Changes, nowhere } from './changes.ts'
+import { Columns } from './columns.ts'
 import type { Core } from './core.ts'
 import { Direct } from './direct/direct.ts'
 import { Documents } from './documents/documents.ts'
@@ -135,20 +137,22 @@ export class State implements Core {
   }
 
   /** `more`: what else the thread needs to go on, anything msgpack can hold. */
-  pack(more: unknown): Buffer {
-    const parts = this.#parts.map((part) => part.pack())
-    return packBoard(this.board, [this.changes.pack(), parts, this.book.pack(), more] satisfies More)
+  pack(more: unknown, columns = new Columns()): Image {
+    const parts = this.#parts.map((part) => part.pack(columns))
+    const packed: More = [this.changes.pack(columns), parts, this.book.pack(), more]
+    return { bytes: packBoard(this.board, packed, columns), columns: columns.all }
   }
 
   /** Undefined: bytes of another format. */
-  static unpack(bytes: Uint8Array, role: Role = 'deciding'): { state: State; more: unknown } | undefined {
-    const kept = unpackBoard(bytes)
+  static unpack(image: Image, role: Role = 'deciding'): { state: State; more: unknown; columns: Columns } | undefined {
+    const columns = new Columns(image.columns)
+    const kept = unpackBoard(image.bytes, columns)
     if (kept === undefined) return undefined
     const [changes, parts, book, more] = kept.more as More
     const state = new State(kept.board, role, new LogBook(book))
     if (parts.length !== state.#parts.length) return undefined
-    state.changes.restore(changes as never)
-    for (const [n, part] of state.#parts.entries()) part.restore(parts[n] as never)
-    return { state, more }
+    state.changes.restore(changes as never, columns)
+    for (const [n, part] of state.#parts.entries()) part.restore(parts[n] as never, columns)
+    return { state, more, columns }
   }
 }

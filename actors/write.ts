@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { Frame } from '../storage/journal.ts'
 import type { Board } from './board.ts'
+import type { Columns } from './columns.ts'
 import { none } from './event-index.ts'
 import { type BoardRecord, commandSha, frameKey, fromFrame, type Signed } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds } from './retry-memory.ts'
@@ -125,15 +126,16 @@ export class Acceptance {
   }
 
   /** Everything remembered, for a snapshot. */
-  pack(): PackedAcceptance {
-    return [this.#seeds, this.#nonces.pack(), this.#requests.pack(), [...this.#commands], [...this.#voided]]
+  pack(columns: Columns): PackedAcceptance {
+    const [nonces, requests] = [this.#nonces.pack(columns), this.#requests.pack(columns)]
+    return [this.#seeds, nonces, requests, [...this.#commands], [...this.#voided]]
   }
 
   /** Takes over what `pack` gave. */
-  restore([seeds, nonces, requests, commands, voided]: PackedAcceptance): void {
+  restore([seeds, nonces, requests, commands, voided]: PackedAcceptance, columns: Columns): void {
     this.#seeds = seeds
-    this.#nonces.restore(nonces)
-    this.#requests.restore(requests)
+    this.#nonces.restore(nonces, columns)
+    this.#requests.restore(requests, columns)
     for (const [id, seq] of commands) this.#commands.set(id, seq)
     for (const [seq, at] of voided) this.#voided.set(seq, at)
   }

@@ -194,18 +194,22 @@ export function syncDirectory(path: string): void {
 }
 
 /**
- * Replaces a whole file: after a crash it holds the old bytes or the new ones, and the new ones for sure
+ * Replaces a whole file, by one piece or by several in their order: after a crash it holds the old bytes or the new ones, and the new ones for sure
  * once this returned. One writer per path. Throws DiskFull, SyncFailed or the error of the system; the old
  * file then still stands unless only the last directory sync failed.
  */
-export function writeAtomic(path: string, bytes: Uint8Array, mode: number = fileMode): void {
+export function writeAtomic(path: string, bytes: Uint8Array | readonly Uint8Array[], mode: number = fileMode): void {
   const temporary = `${path}.tmp`
   // A leftover of a crash may have another mode or be a link: never write into it.
   unlinkIfThere(temporary)
   const descriptor = openOrFull(temporary, openFlags.create, mode)
   try {
     fchmodSync(descriptor, mode)
-    writeAll(descriptor, bytes, 0, path)
+    let at = 0
+    for (const part of bytes instanceof Uint8Array ? [bytes] : bytes) {
+      writeAll(descriptor, part, at, path)
+      at += part.length
+    }
     try {
       fsyncSync(descriptor)
     } catch (cause) {

@@ -5,43 +5,53 @@
  * `<seq, 20 digits>.snapshot`, little-endian:
  *
  *   offset  bytes  field
- *        0      4  magic       "BSS" and version 1
+ *        0      4  magic       "BSS" and version 2
  *        4     16  journal id
  *       20      8  seq         the state holds all frames up to this one
- *       28      4  crc         CRC-32 (IEEE) of bytes 0..28 and the state
- *       32      n  state
+ *       28      4  n           columns
+ *       32      4  crc         CRC-32 (IEEE) of bytes 0..32 and all behind this field
+ *       36   8+8n  lengths     of the state, then of each column
+ *              …  state, then the columns one after the other
+ *
+ * Columns are the large arrays of a state, each read into memory of its own that has room to grow.
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { Damage, fileExists, listFiles, makeDirectory, readWhole, removeFile, writeAtomic } from './disk.ts'
+import { Damage, fileExists, listFiles, makeDirectory, openFile, removeFile, writeAtomic } from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
 /** The one in use, and one more in case it turns out to be unreadable. */
 const snapshotsKept = 2
 
-const magicAndVersion = Buffer.from('BSS\x01', 'latin1')
-const headerBytes = 32
-const crcAt = 28
+const magicAndVersion = Buffer.from('BSS\x02', 'latin1')
+const headerBytes = 36
+const crcAt = 32
+const lengthBytes = 8
 
-export type Snapshot = { readonly seq: number; readonly bytes: Buffer }
+/** What is kept of a state. */
+export type Image = { readonly bytes: Uint8Array; readonly columns: readonly Uint8Array[] }
+/** Each column stands at the beginning of an ArrayBuffer of its own, a power of two of bytes long, with zeros behind. */
+export type Snapshot = Image & { readonly seq: number }
 
 /**
- * Saves the state `bytes` after the durable frame `seq`, atomically, and removes all but the newest two.
+ * Saves the state after the durable frame `seq`, atomically, and removes all but the newest two.
  * Throws DiskFull, SyncFailed or a system error; the older snapshots then still stand.
  */
 export function save(
   directory: string,
-  snapshot: { readonly journalId: Buffer; readonly seq: number; readonly bytes: Uint8Array },
+  { journalId, seq, bytes, columns }: Image & { readonly journalId: Buffer; readonly seq: number },
 ): void {
   makeDirectory(directory)
-  const file = Buffer.alloc(headerBytes + snapshot.bytes.length)
-  magicAndVersion.copy(file)
-  snapshot.journalId.copy(file, 4)
-  writeSeq(file, snapshot.seq, 20)
-  file.set(snapshot.bytes, headerBytes)
-  file.writeUInt32LE(checksum(file), crcAt)
-  writeAtomic(pathOf(directory, snapshot.seq), file)
-  for (const seq of snapshotSeqs(directory).slice(snapshotsKept)) removeFile(pathOf(directory, seq))
+  const parts = [bytes, ...columns]
+  const header = Buffer.alloc(headerBytes + parts.length * lengthBytes)
+  magicAndVersion.copy(header)
+  journalId.copy(header, 4)
+  writeSeq(header, seq, 20)
+  header.writeUInt32LE(columns.length, 28)
+  for (const [n, { length }] of parts.entries()) writeSeq(header, length, headerBytes + n * lengthBytes)
+  header.writeUInt32LE(checksum(header, parts), crcAt)
+  writeAtomic(pathOf(directory, seq), [header, ...parts])
+  for (const old of snapshotSeqs(directory).slice(snapshotsKept)) removeFile(pathOf(directory, old))
 }
 
 /**
@@ -52,13 +62,13 @@ export function save(
 export function loadNewest(directory: string, journalId: Buffer, seqMax: number): Snapshot | undefined {
   for (const seq of snapshotSeqs(directory)) {
     const path = pathOf(directory, seq)
-    const file = readWhole(path)
-    if (!isSound(file, journalId, seq)) continue
+    const image = readSound(path, journalId, seq)
+    if (image === undefined) continue
     if (seq > seqMax) {
       const expected = `a journal with frame ${seq}, which this snapshot holds`
       throw new Damage({ path, offset: 20, expected, found: `a journal that ends at ${seqMax}` })
     }
-    return { seq, bytes: file.subarray(headerBytes) }
+    return { seq, ...image }
   }
   return undefined
 }
@@ -74,21 +84,50 @@ export function* badSnapshots(
 ): Generator<{ readonly path: string; readonly problem: string; readonly isDamage: boolean }, void, undefined> {
   for (const seq of fileExists(directory) ? snapshotSeqs(directory) : []) {
     const path = pathOf(directory, seq)
-    if (!isSound(readWhole(path), journalId, seq))
+    if (readSound(path, journalId, seq) === undefined)
       yield { path, problem: 'its checksum, its journal or its number is another one', isDamage: false }
     else if (seq > seqMax)
       yield { path, problem: `it holds frame ${seq} of a journal that ends at ${seqMax}`, isDamage: true }
   }
 }
 
-function isSound(file: Buffer, journalId: Buffer, seq: number): boolean {
-  if (file.length < headerBytes || !file.subarray(0, 4).equals(magicAndVersion)) return false
-  if (file.readUInt32LE(crcAt) !== checksum(file)) return false
-  return file.subarray(4, 20).equals(journalId) && readSeq(file, 20) === seq
+function readSound(path: string, journalId: Buffer, seq: number): Image | undefined {
+  const file = openFile(path, 'read')
+  try {
+    const start = Buffer.alloc(headerBytes)
+    if (file.readAt(start, 0) < headerBytes || !start.subarray(0, 4).equals(magicAndVersion)) return undefined
+    const count = 1 + start.readUInt32LE(28)
+    const size = file.size()
+    if (headerBytes + count * lengthBytes > size) return undefined
+    const header = Buffer.alloc(headerBytes + count * lengthBytes)
+    file.readAt(header, 0)
+    const lengths = Array.from({ length: count }, (_, n) => readSeq(header, headerBytes + n * lengthBytes))
+    // Compared before any memory is taken for them.
+    if (lengths.reduce((sum, length) => sum + length, header.length) !== size) return undefined
+    let at = header.length
+    const parts = lengths.map((length) => {
+      const part = new Uint8Array(new ArrayBuffer(roomFor(length)), 0, length)
+      file.readAt(part, at)
+      at += length
+      return part
+    })
+    if (header.readUInt32LE(crcAt) !== checksum(header, parts)) return undefined
+    if (!header.subarray(4, 20).equals(journalId) || readSeq(header, 20) !== seq) return undefined
+    const [bytes, ...columns] = parts
+    return { bytes: Buffer.from(bytes!.buffer, 0, bytes!.length), columns }
+  } finally {
+    file.close()
+  }
 }
 
-function checksum(file: Buffer): number {
-  return crc32(file.subarray(headerBytes), crc32(file.subarray(0, crcAt)))
+/** The smallest power of two that holds so many bytes. */
+export function roomFor(bytes: number): number {
+  return 2 ** Math.ceil(Math.log2(Math.max(8, bytes)))
+}
+
+function checksum(header: Buffer, parts: readonly Uint8Array[]): number {
+  const ofHeader = crc32(header.subarray(headerBytes), crc32(header.subarray(0, crcAt)))
+  return parts.reduce((crc, part) => crc32(part, crc), ofHeader)
 }
 
 function pathOf(directory: string, seq: number): string {

@@ -10,6 +10,7 @@
  * a mention is kept by the handle, and found by whoever bears it.
  */
 import type { Room } from '../board.ts'
+import type { Columns, Kept } from '../columns.ts'
 import type { Core } from '../core.ts'
 import { none, SlotList } from '../event-index.ts'
 import type { Marks } from '../events/marks.ts'
@@ -52,8 +53,8 @@ type Packed = readonly [
     accepted: boolean,
     sent: number,
   ])[],
-  inboxes: readonly (readonly [identity: string, slots: Uint8Array])[],
-  mentions: readonly (readonly [handle: string, slots: Uint8Array])[],
+  inboxes: readonly (readonly [identity: string, slots: Kept])[],
+  mentions: readonly (readonly [handle: string, slots: Kept])[],
 ]
 
 export class Direct implements Part {
@@ -120,7 +121,7 @@ export class Direct implements Part {
     list.push(slot)
   }
 
-  pack(): Packed {
+  pack(columns: Columns): Packed {
     return [
       [...this.#conversations.values()].map((each) => [
         each.room,
@@ -131,16 +132,16 @@ export class Direct implements Part {
         each.accepted,
         each.sent,
       ]),
-      [...this.#inboxes].map(([identity, slots]) => [identity, slots.bytes()]),
-      [...this.#mentions].map(([handle, slots]) => [handle, slots.bytes()]),
+      [...this.#inboxes].map(([identity, slots]) => [identity, slots.pack(columns)]),
+      [...this.#mentions].map(([handle, slots]) => [handle, slots.pack(columns)]),
     ]
   }
 
-  restore([conversations, inboxes, mentions]: Packed): void {
+  restore([conversations, inboxes, mentions]: Packed, columns: Columns): void {
     for (const [room, kind, opener, openedAt, answers, accepted, sent] of conversations)
       this.#add({ room, kind, opener, openedAt, answers: new Map(answers), accepted, sent })
-    for (const [identity, slots] of inboxes) this.#inboxes.set(identity, SlotList.of(slots))
-    for (const [handle, slots] of mentions) this.#mentions.set(handle, SlotList.of(slots))
+    for (const [identity, slots] of inboxes) this.#inboxes.set(identity, SlotList.of(slots, columns))
+    for (const [handle, slots] of mentions) this.#mentions.set(handle, SlotList.of(slots, columns))
   }
 
   #opened({ room, author, at, facts }: Act): void {

@@ -1,6 +1,6 @@
 /** When a thread keeps a snapshot: every so many frames, and when it stops. A snapshot that cannot be kept is no fault. */
 import { makeDirectory } from '../../storage/disk.ts'
-import { loadNewest, type Snapshot, save } from '../../storage/snapshot.ts'
+import { type Image, loadNewest, type Snapshot, save } from '../../storage/snapshot.ts'
 import { report } from './entry.ts'
 
 /** Replaying this many frames takes about a second; packing a board of a million events stops its thread for half of one. */
@@ -23,15 +23,15 @@ export class SnapshotKeeper {
   found: Snapshot | undefined
 
   /** Keeps one when enough has happened since the last. */
-  after(seq: number, pack: () => Uint8Array): void {
+  after(seq: number, pack: () => Image): void {
     if (seq - this.#kept >= framesBetween) this.keep(seq, pack)
   }
 
-  keep(seq: number, pack: () => Uint8Array): void {
+  keep(seq: number, pack: () => Image): void {
     if (seq === this.#kept) return
     this.#kept = seq
     try {
-      save(this.#directory, { journalId: this.#journalId, seq, bytes: pack() })
+      save(this.#directory, { journalId: this.#journalId, seq, ...pack() })
     } catch (error) {
       report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(error) })
     }

@@ -198,7 +198,7 @@ runThread((data: ToolsThread) => {
     else setTimeout(turn, afterMs)
   }
 
-  const pack = () => codec.pack([snapshotFormat, directory.pack()])
+  const pack = () => ({ bytes: codec.pack([snapshotFormat, directory.pack()]), columns: [] })
 
   const front = new Link({
     port: data.front,

@@ -3,6 +3,7 @@ import { Packr } from 'msgpackr'
 import { describe, expect, test } from 'vitest'
 import { Board } from '../../actors/board.ts'
 import { Changes } from '../../actors/changes.ts'
+import { Columns } from '../../actors/columns.ts'
 import { Direct, spokenTo } from '../../actors/direct/direct.ts'
 import { Marks } from '../../actors/events/marks.ts'
 import { Handles, isReserved, skeletonOf } from '../../actors/people/handles.ts'
@@ -174,8 +175,9 @@ test('what direct packs, direct restores', () => {
         apply({ type: RecordType.event, room, ...event })
       }
       const again = new Direct(core, new Marks(core))
-      again.restore(carried(direct.pack()))
-      expect(again.pack()).toEqual(direct.pack())
+      const columns = new Columns()
+      again.restore(carried(direct.pack(columns)), columns)
+      expect(again.pack(columns)).toEqual(direct.pack(columns))
       for (const n of ids.keys()) expect(again.conversationsOf(hexOf(n))).toEqual(direct.conversationsOf(hexOf(n)))
     }),
   )

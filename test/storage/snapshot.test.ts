@@ -7,18 +7,31 @@ import { loadNewest, save } from '../../storage/snapshot.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 const journalId = randomBytes(16)
-const state = (seq: number) => Buffer.from(`state at ${seq}`)
+const state = (seq: number) => ({
+  bytes: Buffer.from(`state at ${seq}`),
+  columns: [new Uint8Array(0), Uint8Array.of(1, 2, 3, seq), new Uint8Array(9).fill(7)],
+})
 
 function saved(...seqs: number[]): string {
   const directory = scratchDirectory()
-  for (const seq of seqs) save(directory, { journalId, seq, bytes: state(seq) })
+  for (const seq of seqs) save(directory, { journalId, seq, ...state(seq) })
   return directory
 }
 
 test('the newest snapshot is loaded and only two are kept', () => {
   const directory = saved(5, 80, 1000)
-  expect(loadNewest(directory, journalId, 1000)).toEqual({ seq: 1000, bytes: state(1000) })
+  expect(loadNewest(directory, journalId, 1000)).toEqual({ seq: 1000, ...state(1000) })
   expect(readdirSync(directory)).toHaveLength(2)
+})
+
+test('each column has memory of its own with room to grow', () => {
+  const { columns } = loadNewest(saved(5), journalId, 5)!
+  expect(columns.map(({ buffer, byteOffset }) => [buffer.byteLength, byteOffset])).toEqual([
+    [8, 0],
+    [8, 0],
+    [16, 0],
+  ])
+  expect([...new Uint8Array(columns[2]!.buffer)]).toEqual([...Array(9).fill(7), ...Array(7).fill(0)])
 })
 
 test('a snapshot with any byte changed, or cut anywhere, is passed over for the one before', () => {
@@ -27,7 +40,7 @@ test('a snapshot with any byte changed, or cut anywhere, is passed over for the 
   const size = statSync(path).size
   for (let offset = 0; offset < size; offset++) {
     flipByte(path, offset)
-    expect(loadNewest(directory, journalId, 100)).toEqual({ seq: 5, bytes: state(5) })
+    expect(loadNewest(directory, journalId, 100)).toEqual({ seq: 5, ...state(5) })
     flipByte(path, offset)
   }
   for (let length = size - 1; length >= 0; length -= 5) {

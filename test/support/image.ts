@@ -1,0 +1,6 @@
+/** What a state is kept as, in one piece: to compare two of them. */
+import type { Image } from '../../storage/snapshot.ts'
+
+export function joined({ bytes, columns }: Image): Buffer {
+  return Buffer.concat([bytes, ...columns])
+}

@@ -7,7 +7,7 @@
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'
 import { HASH_BYTES } from '../storage/merkle.ts'
-import type { Image, Snapshot } from '../storage/snapshot.ts'
+import type { Image } from '../storage/snapshot.ts'
 import type { BookedLog, LogBook } from './log-book.ts'
 import { decodeLogFrame, entriesOf } from './log-frame.ts'
 import { leafBatches } from './log-tree.ts'
@@ -20,8 +20,8 @@ export type FeedOptions = {
   readonly log: JournalReader
   /** Readers of the shards' journals, by shard number. */
   readonly shards: readonly JournalReader[]
-  /** State at a position of the log to begin with, as `pack` gave it. */
-  readonly snapshot: Snapshot | undefined
+  /** State after a frame of the log to begin with. */
+  readonly kept: { readonly seq: number; readonly state: State } | undefined
   /** Called for each public record after it is applied, in order of `change`. */
   readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
 }
@@ -32,11 +32,11 @@ export class Feed {
   #next = 1
   constructor(options: FeedOptions) {
     this.#options = options
-    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot, 'reading')
+    const { kept, log, shards } = options
     this.state = kept?.state ?? new State(undefined, 'reading')
     if (kept === undefined) return
-    this.#next = options.snapshot!.seq + 1
-    advanceTo(options.snapshot!.seq, options.log, options.shards)
+    this.#next = kept.seq + 1
+    advanceTo(kept.seq, log, shards)
   }
 
   /** Newest log frame applied. */

@@ -1,5 +1,5 @@
 /**
- * The house: starts the actor threads in order (shards, log, feed), links them, and stops them in reverse.
+ * The house: starts the actor threads (shards, log, feed, each told what it needs of those before it), links them, stops them.
  * Whoever asks an actor asks here.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
@@ -20,8 +20,8 @@ import { refusal } from './refusals.ts'
 import type { SearchAnswer, SearchAsk } from './search/search-index.ts'
 import type { LogIdentity } from './signed-log.ts'
 import { strip, threadArguments } from './stripped.ts'
-import type { FeedAsk, FeedNews, FeedTell, FeedThread } from './threads/feed.ts'
-import type { LogThread, Published } from './threads/log.ts'
+import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedWord } from './threads/feed.ts'
+import type { LogThread, LogWord, Published } from './threads/log.ts'
 import type { ShardNews, ShardTell } from './threads/private-news.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './threads/search.ts'
 import type { ShardAsk, ShardThread } from './threads/shard.ts'
@@ -55,6 +55,9 @@ export type HouseFacts = {
   readonly handles: readonly (readonly [id: string, handle: string])[]
   readonly people: PeopleNews
 }
+
+/** What a thread tells when it is ready. */
+type Facts = Readonly<Record<string, unknown>>
 
 const stopWithinMs = 5_000
 
@@ -99,27 +102,40 @@ export class House implements Actors {
 
   static async start(options: HouseOptions): Promise<{ house: House; facts: HouseFacts }> {
     const house = new House(options)
-    const toLog: MessagePort[] = []
-    const through: number[] = []
-    for (let shard = 0; shard < house.shards; shard++) {
-      const { logPort, facts } = await house.#startShard(shard)
-      toLog.push(logPort)
-      through.push(facts.through as number)
-    }
+    const shards = Array.from({ length: house.shards }, (_, shard) => house.#startShard(shard))
     const logFeed = new MessageChannel()
-    const logFacts = await house.#startLog(toLog, through, logFeed.port1)
+    const logStart = house.#startLog(
+      shards.map(({ logPort }) => logPort),
+      logFeed.port1,
+    )
+    const feedStart = house.#startFeed(logFeed.port2)
+    const facts = house.#begin(
+      shards.map(({ start }) => start),
+      logStart,
+      feedStart,
+    )
+    // Whichever of them cannot start is heard of, whatever is waited for.
+    return { house, facts: (await Promise.all([facts, logStart, feedStart]))[0] }
+  }
+
+  /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
+  async #begin(shards: readonly Promise<Facts>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<HouseFacts> {
+    const through = (await Promise.all(shards)).map((facts) => facts.through as number)
+    this.#logThread!.send({ through } satisfies LogWord)
+    const logFacts = await log
     const published: Published = {
       seq: logFacts.seq as number,
       head: logFacts.head as Head,
       change: logFacts.change as number,
     }
-    house.#seen = published.change
-    house.#published = published.seq
-    house.#logId = logFacts.logId as Uint8Array
+    this.#seen = published.change
+    this.#published = published.seq
+    this.#logId = logFacts.logId as Uint8Array
     const { logs, closed } = logFacts as Pick<HouseFacts, 'logs' | 'closed'>
-    const feedFacts = await house.#startFeed(published.seq, logFacts.logId as Uint8Array, logs, logFeed.port2)
-    const { handles, people } = feedFacts as Pick<HouseFacts, 'handles' | 'people'>
-    return { house, facts: { logs, closed, published, handles, people } }
+    const vkeys = new Map(logs.map(({ origin, vkey }) => [origin, vkey]))
+    this.#feedThread!.send({ through: published.seq, logId: this.#logId, vkeys } satisfies FeedWord)
+    const { handles, people } = (await feed) as Pick<HouseFacts, 'handles' | 'people'>
+    return { logs, closed, published, handles, people }
   }
 
   write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void {
@@ -207,7 +223,7 @@ export class House implements Actors {
     for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink, this.#search, this.#tools]) link?.close()
   }
 
-  async #startShard(number: number): Promise<{ logPort: MessagePort; facts: Readonly<Record<string, unknown>> }> {
+  #startShard(number: number): { logPort: MessagePort; start: Promise<Facts> } {
     const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues } = this.#options
     let logPort: MessagePort | undefined
     const thread = this.#supervise({
@@ -242,11 +258,11 @@ export class House implements Actors {
       },
     })
     this.#shardThreads[number] = thread
-    const facts = await thread.start()
-    return { logPort: logPort!, facts }
+    const start = thread.start()
+    return { logPort: logPort!, start }
   }
 
-  #startLog(toShards: MessagePort[], through: number[], feed: MessagePort): Promise<Readonly<Record<string, unknown>>> {
+  #startLog(toShards: MessagePort[], feed: MessagePort): Promise<Facts> {
     const { directory, segmentBytesMax, onPublished } = this.#options
     const front = new MessageChannel()
     this.#logLink = this.#link(front.port1, (body) => {
@@ -260,7 +276,6 @@ export class House implements Actors {
     const data: LogThread = {
       dataDirectory: directory.path,
       origin: directory.facts.origin,
-      through,
       firstRecords,
       segmentBytesMax,
       mark: this.#options.mark,
@@ -277,21 +292,13 @@ export class House implements Actors {
     return this.#logThread.start()
   }
 
-  #startFeed(
-    through: number,
-    logId: Uint8Array,
-    logs: readonly LogIdentity[],
-    logPort: MessagePort,
-  ): Promise<Readonly<Record<string, unknown>>> {
+  #startFeed(logPort: MessagePort): Promise<Facts> {
     const { directory, onNews } = this.#options
     const front = new MessageChannel()
     this.#feedLink = this.#link(front.port1, (body) => onNews(body as FeedNews))
     const data: FeedThread = {
       dataDirectory: directory.path,
       shards: this.shards,
-      through,
-      logId,
-      vkeys: new Map(logs.map(({ origin, vkey }) => [origin, vkey])),
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
       serviceId: directory.facts.service_id,

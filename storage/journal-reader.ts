@@ -14,6 +14,18 @@ import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from './seg
 
 type Tail = { readonly file: DiskFile; readonly live: LiveIndex; readonly window: FrameWindow }
 
+/** The id of the journal in a directory; undefined: it has not begun, or its first segment does not say. */
+export function journalIdIn(directory: string): Buffer | undefined {
+  const first = fileExists(directory) ? listSegments(directory, 'log')[0] : undefined
+  if (first === undefined) return undefined
+  const file = openFile(segmentPath(directory, first), 'read')
+  try {
+    return readSegmentHeader(file)?.journalId
+  } finally {
+    file.close()
+  }
+}
+
 export class JournalReader {
   readonly #directory: string
   readonly #openFile: OpenFile

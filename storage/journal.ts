@@ -37,7 +37,7 @@ import {
 
 export { Damage, DiskFull, SyncFailed } from './disk.ts'
 export { type Frame, KEYED, type NewFrame, STUB } from './frame.ts'
-export { JournalReader } from './journal-reader.ts'
+export { JournalReader, journalIdIn } from './journal-reader.ts'
 
 /** A segment is the unit of sealing, indexing and scrubbing: 64 MiB are read in a fraction of a second. */
 const segmentBytesDefault = 64 * 1024 * 1024

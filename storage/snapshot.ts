@@ -54,23 +54,24 @@ export function save(
   for (const old of snapshotSeqs(directory).slice(snapshotsKept)) removeFile(pathOf(directory, old))
 }
 
+/** The newest sound snapshot of this journal; broken ones and those of other journals are passed over. */
+export function loadNewest(directory: string, journalId: Buffer): Snapshot | undefined {
+  for (const seq of snapshotSeqs(directory)) {
+    const image = readSound(pathOf(directory, seq), journalId, seq)
+    if (image !== undefined) return { seq, ...image }
+  }
+  return undefined
+}
+
 /**
- * The newest sound snapshot of this journal; broken ones and those of other journals are passed over.
  * `seqMax` is the last durable seq: a sound snapshot beyond it proves that the journal lost what it had acknowledged,
  * and throws Damage.
  */
-export function loadNewest(directory: string, journalId: Buffer, seqMax: number): Snapshot | undefined {
-  for (const seq of snapshotSeqs(directory)) {
-    const path = pathOf(directory, seq)
-    const image = readSound(path, journalId, seq)
-    if (image === undefined) continue
-    if (seq > seqMax) {
-      const expected = `a journal with frame ${seq}, which this snapshot holds`
-      throw new Damage({ path, offset: 20, expected, found: `a journal that ends at ${seqMax}` })
-    }
-    return { seq, ...image }
-  }
-  return undefined
+export function checkReached(directory: string, seq: number, seqMax: number): void {
+  if (seq <= seqMax) return
+  const expected = `a journal with frame ${seq}, which this snapshot holds`
+  const found = `a journal that ends at ${seqMax}`
+  throw new Damage({ path: pathOf(directory, seq), offset: 20, expected, found })
 }
 
 /**

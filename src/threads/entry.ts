@@ -2,6 +2,7 @@
  * How every actor thread begins and ends: it says `ready` when it can take letters, and what killed it when it dies.
  */
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
 import { collectWhenQuiet } from '../quiet-collector.ts'
@@ -39,18 +40,25 @@ function die(error: unknown): void {
   setImmediate(() => process.exit(70))
 }
 
-/** Runs the thread: `start` returns what to tell at once, and what to do when asked to stop or given a new link. */
-export function runThread<Data>(
-  start: (data: Data) => {
-    facts: Readonly<Record<string, unknown>>
-    stop: () => void
-    onMessage?: (message: unknown) => void
-  },
+/** What to tell at once, and what to do when asked to stop or given a new link. */
+type Running = {
+  readonly facts: Readonly<Record<string, unknown>>
+  readonly stop: () => void
+  readonly onMessage?: (message: unknown) => void
+}
+
+/**
+ * Runs the thread. A thread that is born before all is known that it needs does what it can do without it, and waits for
+ * `word`: the first message to it.
+ */
+export function runThread<Data, Word = never>(
+  start: (data: Data, word: () => Promise<Word>) => Running | Promise<Running>,
 ): void {
   process.on('uncaughtException', die)
   process.on('unhandledRejection', die)
-  try {
-    const running = start(workerData as Data)
+  const word = async (): Promise<Word> => ((await once(port, 'message')) as [Word])[0]
+  const run = async (): Promise<void> => {
+    const running = await start(workerData as Data, word)
     port.on('message', (message: { kind: string }) => {
       if (message.kind !== 'stop') return running.onMessage?.(message)
       running.stop()
@@ -59,7 +67,6 @@ export function runThread<Data>(
     })
     collectWhenQuiet()
     send({ kind: 'ready', facts: running.facts })
-  } catch (error) {
-    die(error)
   }
+  run().catch(die)
 }

@@ -9,8 +9,9 @@ import { Link } from '../../actors/kernel/link.ts'
 import type { BookedLog } from '../../actors/log-book.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { RecordType } from '../../actors/record.ts'
+import { State } from '../../actors/state.ts'
 import { readBlob } from '../../storage/blob-files.ts'
-import { JournalReader } from '../../storage/journal.ts'
+import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory, feedSnapshotsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
@@ -35,16 +36,20 @@ import { Trees } from './trees.ts'
 export type FeedThread = {
   readonly dataDirectory: string
   readonly shards: number
-  readonly through: number
-  /** Id of the log's journal: snapshots name it. */
-  readonly logId: Uint8Array
-  /** Verifier keys of all logs, by origin. */
-  readonly vkeys: ReadonlyMap<string, string>
   readonly cursorKey: Uint8Array
   readonly generation: string
   readonly serviceId: string
   readonly front: MessagePort
   readonly log: MessagePort
+}
+
+/** What the feed has to wait for: the log as it stands open. */
+export type FeedWord = {
+  readonly through: number
+  /** Id of the log's journal: snapshots name it. */
+  readonly logId: Uint8Array
+  /** Verifier keys of all logs, by origin. */
+  readonly vkeys: ReadonlyMap<string, string>
 }
 
 export type FeedAsk =
@@ -85,7 +90,7 @@ export type FeedStats = {
 }
 export type { Backfill, ExportChunk, ReadAnswer }
 
-runThread((data: FeedThread) => {
+runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   const watched = new Map<string, Set<TailFormat>>()
   let changed = new Map<string, number>()
   let handles: [string, string][] = []
@@ -93,15 +98,19 @@ runThread((data: FeedThread) => {
   let live = false
   /** Changes told so far. */
   let row = 0
-  const logReader = JournalReader.open(logDirectory(data.dataDirectory))
+  // The snapshot is read while shards and log open their journals: it is most of what this thread has to do.
   const snapshots = new SnapshotKeeper(
     feedSnapshotsDirectory(data.dataDirectory),
-    Buffer.from(data.logId),
-    data.through,
+    journalIdIn(logDirectory(data.dataDirectory)),
   )
+  const { found } = snapshots
+  const unpacked = found === undefined ? undefined : State.unpack(found, 'reading')
+  const { through, logId, vkeys } = await word()
+  snapshots.begin(Buffer.from(logId), through)
+  const logReader = JournalReader.open(logDirectory(data.dataDirectory))
   const feed = new Feed({
     log: logReader,
-    snapshot: snapshots.found,
+    kept: unpacked === undefined ? undefined : { seq: found!.seq, state: unpacked.state },
     shards: Array.from({ length: data.shards }, (_, shard) =>
       JournalReader.open(shardDirectory(data.dataDirectory, shard)),
     ),
@@ -136,7 +145,7 @@ runThread((data: FeedThread) => {
     visibility: 'public' as const,
   }
   /** Newest position of the log that the log itself has named. */
-  let durable = data.through
+  let durable = through
 
   const follow = (): void => {
     feed.follow(durable)
@@ -155,7 +164,7 @@ runThread((data: FeedThread) => {
   }
   const proving = {
     treeOf: (log: BookedLog) => trees.of(log),
-    vkeyOf: (log: BookedLog) => data.vkeys.get(log.origin)!,
+    vkeyOf: (log: BookedLog) => vkeys.get(log.origin)!,
     headOf: (log: BookedLog, size: number) => feed.headOf(log, size),
     entries: (log: BookedLog, start: number, end: number) => feed.entries(log, start, end),
   }

@@ -18,8 +18,6 @@ export type LogThread = {
   readonly dataDirectory: string
   /** Origin of the first log, from board.json. */
   readonly origin: string
-  /** Where each shard's journal ends, durable. */
-  readonly through: readonly number[]
   /** Records of a board that nobody has posted to. */
   readonly firstRecords: number
   readonly segmentBytesMax: number
@@ -29,6 +27,11 @@ export type LogThread = {
   readonly feed: MessagePort
   readonly toShards: readonly MessagePort[]
 }
+
+/** What the log has to wait for: where each shard's journal ends, durable. */
+export type LogWord = { readonly through: readonly number[] }
+
+type OpenLog = LogThread & LogWord
 
 /** What the log says to the front and to the feed: its journal is durable up to `seq`. */
 export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
@@ -43,7 +46,8 @@ export type Rewritten = { readonly rewritten: number }
 const feedPaceMs = 3
 const frontPaceMs = 20
 
-runThread((data: LogThread) => {
+runThread(async (born: LogThread, word: () => Promise<LogWord>) => {
+  const data: OpenLog = { ...born, ...(await word()) }
   const signed = SignedLog.open({
     dataDirectory: data.dataDirectory,
     origin: data.origin,
@@ -141,7 +145,7 @@ function paced<Value>(paceMs: number, pass: (value: Value) => void): (value: Val
 }
 
 /** A journal that ends before what the log has signed has lost acknowledged posts; so has a log that is not there. */
-function checkShards(state: LogState, { through }: LogThread): void {
+function checkShards(state: LogState, { through }: LogWord): void {
   if (state.covered.length !== through.length) {
     throw new UnusableDirectory(
       `board.json says ${through.length} shards, but the log was written with ${state.covered.length}. Put board.json back from a backup.`,
@@ -158,7 +162,7 @@ function checkShards(state: LogState, { through }: LogThread): void {
 }
 
 /** Nothing is posted before there is a log, so an empty one beside records that people made was lost. */
-function checkBeginning({ through, firstRecords, dataDirectory }: LogThread): void {
+function checkBeginning({ through, firstRecords, dataDirectory }: OpenLog): void {
   const records = through.reduce((sum, each) => sum + each, 0)
   if (records <= firstRecords) return
   throw new UnusableDirectory(

@@ -70,7 +70,7 @@ runThread((data: ShardThread) => {
     now: monotonicMs,
     onTell: (body) => hear(body as FromLog),
   })
-  const snapshots = new SnapshotKeeper(shardSnapshotsDirectory(data.directory), journal.id, journal.nextSeq - 1)
+  const snapshots = SnapshotKeeper.open(shardSnapshotsDirectory(data.directory), journal.id, journal.nextSeq - 1)
   const shard = new Shard({
     number: data.number,
     journal,

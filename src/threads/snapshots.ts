@@ -1,26 +1,40 @@
 /** When a thread keeps a snapshot: every so many frames, and when it stops. A snapshot that cannot be kept is no fault. */
 import { makeDirectory } from '../../storage/disk.ts'
-import { type Image, loadNewest, type Snapshot, save } from '../../storage/snapshot.ts'
+import { checkReached, type Image, loadNewest, type Snapshot, save } from '../../storage/snapshot.ts'
 import { report } from './entry.ts'
 
 /** Replaying this many frames takes about a second; packing a board of a million events stops its thread for half of one. */
 const framesBetween = 200_000
 
 export class SnapshotKeeper {
+  readonly found: Snapshot | undefined
   readonly #directory: string
-  readonly #journalId: Buffer
+  #journalId: Buffer | undefined
   #kept: number
 
-  /** `durable`: the newest durable frame; a snapshot beyond it is damage. */
-  constructor(directory: string, journalId: Buffer, durable: number) {
+  /** Of a journal that is open. `durable`: its newest durable frame; a snapshot beyond it is damage. */
+  static open(directory: string, journalId: Buffer, durable: number): SnapshotKeeper {
+    const keeper = new SnapshotKeeper(directory, journalId)
+    keeper.begin(journalId, durable)
+    return keeper
+  }
+
+  /** Loads the newest snapshot while the journal is still being opened by its owner; undefined: it has not begun. */
+  constructor(directory: string, journalId: Buffer | undefined) {
     this.#directory = directory
     this.#journalId = journalId
     makeDirectory(directory)
-    this.found = loadNewest(directory, journalId, durable)
+    this.found = journalId === undefined ? undefined : loadNewest(directory, journalId)
     this.#kept = this.found?.seq ?? 0
   }
 
-  found: Snapshot | undefined
+  /** The journal is open now: before this nothing that was found may be used. Throws Damage. */
+  begin(journalId: Buffer, durable: number): void {
+    if (this.#journalId !== undefined && !journalId.equals(this.#journalId))
+      throw new Error(`another journal was opened than the one whose snapshots are in ${this.#directory}`)
+    this.#journalId = journalId
+    if (this.found !== undefined) checkReached(this.#directory, this.found.seq, durable)
+  }
 
   /** Keeps one when enough has happened since the last. */
   after(seq: number, pack: () => Image): void {
@@ -31,7 +45,7 @@ export class SnapshotKeeper {
     if (seq === this.#kept) return
     this.#kept = seq
     try {
-      save(this.#directory, { journalId: this.#journalId, seq, ...pack() })
+      save(this.#directory, { journalId: this.#journalId!, seq, ...pack() })
     } catch (error) {
       report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(error) })
     }

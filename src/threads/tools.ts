@@ -77,7 +77,7 @@ runThread((data: ToolsThread) => {
     rewarded: (subject) => directory.rewarded(subject),
     callable: (doc) => directory.callable(doc),
   }
-  const snapshots = new SnapshotKeeper(toolsDirectory(data.dataDirectory), Buffer.from(data.logId), data.through)
+  const snapshots = SnapshotKeeper.open(toolsDirectory(data.dataDirectory), Buffer.from(data.logId), data.through)
   let durable = data.through
   let applied = restored()
   let waiting: Open[] = []

@@ -3,7 +3,7 @@ import { readdirSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Damage } from '../../storage/disk.ts'
-import { loadNewest, save } from '../../storage/snapshot.ts'
+import { checkReached, loadNewest, save } from '../../storage/snapshot.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 const journalId = randomBytes(16)
@@ -20,12 +20,12 @@ function saved(...seqs: number[]): string {
 
 test('the newest snapshot is loaded and only two are kept', () => {
   const directory = saved(5, 80, 1000)
-  expect(loadNewest(directory, journalId, 1000)).toEqual({ seq: 1000, ...state(1000) })
+  expect(loadNewest(directory, journalId)).toEqual({ seq: 1000, ...state(1000) })
   expect(readdirSync(directory)).toHaveLength(2)
 })
 
 test('each column has memory of its own with room to grow', () => {
-  const { columns } = loadNewest(saved(5), journalId, 5)!
+  const { columns } = loadNewest(saved(5), journalId)!
   expect(columns.map(({ buffer, byteOffset }) => [buffer.byteLength, byteOffset])).toEqual([
     [8, 0],
     [8, 0],
@@ -40,20 +40,22 @@ test('a snapshot with any byte changed, or cut anywhere, is passed over for the 
   const size = statSync(path).size
   for (let offset = 0; offset < size; offset++) {
     flipByte(path, offset)
-    expect(loadNewest(directory, journalId, 100)).toEqual({ seq: 5, ...state(5) })
+    expect(loadNewest(directory, journalId)).toEqual({ seq: 5, ...state(5) })
     flipByte(path, offset)
   }
   for (let length = size - 1; length >= 0; length -= 5) {
     truncateSync(path, length)
-    expect(loadNewest(directory, journalId, 100)?.seq).toBe(5)
+    expect(loadNewest(directory, journalId)?.seq).toBe(5)
   }
 })
 
 test('a snapshot of another journal is no snapshot of this one', () => {
-  expect(loadNewest(saved(5), randomBytes(16), 100)).toBeUndefined()
-  expect(loadNewest(scratchDirectory(), journalId, 100)).toBeUndefined()
+  expect(loadNewest(saved(5), randomBytes(16))).toBeUndefined()
+  expect(loadNewest(scratchDirectory(), journalId)).toBeUndefined()
 })
 
 test('a snapshot beyond the end of the journal says that the journal lost what it had acknowledged', () => {
-  expect(() => loadNewest(saved(5, 80), journalId, 79)).toThrow(Damage)
+  const directory = saved(5, 80)
+  expect(() => checkReached(directory, 80, 80)).not.toThrow()
+  expect(() => checkReached(directory, 80, 79)).toThrow(Damage)
 })

@@ -147,7 +147,7 @@ export class TreeReader {
     return this.#edges.hashes
   }
 
-  /** A view of a hash that is kept: whoever hands it out copies it. */
+  /** A view of a hash that is good until the next one is asked for: whoever keeps it copies it. */
   readonly #node: NodeReader = (level, index) => {
     if (level >= CHUNK_LEVELS) return this.#upperNode(level, index)
     const nodesPerChunk = 2 ** (CHUNK_LEVELS - level)
@@ -170,13 +170,19 @@ export class TreeReader {
     const kept = this.#chunks.get(index)
     if (kept !== undefined && kept.length >= length) return kept.bytes
     const leaves = Math.min(CHUNK_LEAVES, this.#size - index * CHUNK_LEAVES)
-    const chunk = kept ?? { bytes: Buffer.allocUnsafeSlow(CHUNK_BYTES), length: 0 }
+    const chunk = kept ?? this.#emptyChunk()
     const final = nodesIn(leaves) * HASH_BYTES
     const from = chunk.length
     this.#readExactly(chunk.bytes.subarray(from, final), nodesIn(index * CHUNK_LEAVES) * HASH_BYTES + from)
     chunk.length = final
     if (kept === undefined) this.#chunks.set(index, chunk)
     return chunk.bytes
+  }
+
+  /** In memory that served before, once all is in use: proofs all over a log would have the collector run for 16 KiB each. */
+  #emptyChunk(): Chunk {
+    const bytes = this.#chunks.dropOldest()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
+    return { bytes, length: 0 }
   }
 
   #readExactly(into: Buffer, position: number): void {
@@ -211,8 +217,19 @@ class LeastRecentlyUsed<Value> {
 
   set(key: number, value: Value): void {
     this.#values.set(key, value)
-    if (this.#values.size <= this.#max) return
-    const oldest = this.#values.keys().next()
-    if (!oldest.done) this.#values.delete(oldest.value)
+    if (this.#values.size > this.#max) this.#delete()
+  }
+
+  /** Makes room for one more: what was not asked for longest, or nothing while there is room. */
+  dropOldest(): Value | undefined {
+    return this.#values.size < this.#max ? undefined : this.#delete()
+  }
+
+  #delete(): Value | undefined {
+    const oldest = this.#values.entries().next()
+    if (oldest.done) return undefined
+    const [key, value] = oldest.value
+    this.#values.delete(key)
+    return value
   }
 }

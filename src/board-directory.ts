@@ -1,7 +1,7 @@
 /**
  * The data directory: what is fixed when it is made, and where everything lies in it.
  *
- *   board.json        format, service id, log origin, shards, generation: written once
+ *   board.json        format, service id, log origin, shards, generation: only the last may change, by `broadside restored`
  *   keys/board.key    seed of the board's own identity (hex)      0600
  *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600; after a rotation log-2026b.key
  *   keys/cursor.key   key that seals cursors (hex)   0600
@@ -79,7 +79,7 @@ export type Wanted = {
 export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   makeDirectory(wanted.path)
   const file = join(wanted.path, 'board.json')
-  const facts = fileExists(file) ? readFacts(wanted.path) : createFacts(file, wanted)
+  const facts = fileExists(file) ? readFacts(wanted.path) : createFacts(wanted)
   if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
     throw new UnusableDirectory(
       `SERVICE_ID is ${wanted.serviceId}, but this board was made as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
@@ -110,7 +110,7 @@ export function readSecret(file: string): Buffer {
   return secret
 }
 
-function createFacts(file: string, wanted: Wanted): BoardFacts {
+function createFacts(wanted: Wanted): BoardFacts {
   const keys = join(wanted.path, 'keys')
   makeDirectory(keys)
   for (const name of ['board.key', 'log.key', 'cursor.key']) {
@@ -127,7 +127,7 @@ function createFacts(file: string, wanted: Wanted): BoardFacts {
     generation: randomBytes(16).toString('hex'),
     created_at: wanted.now,
   }
-  writeAtomic(file, Buffer.from(`${JSON.stringify(facts, null, 2)}\n`))
+  writeFacts(wanted.path, facts)
   return facts
 }
 
@@ -145,6 +145,17 @@ export function readFacts(path: string): BoardFacts {
     )
   }
   return facts
+}
+
+/** A backup was put back: another recovery epoch begins. The caller holds the lock. */
+export function beginEpoch(path: string): BoardFacts {
+  const facts: BoardFacts = { ...readFacts(path), generation: randomBytes(16).toString('hex') }
+  writeFacts(path, facts)
+  return facts
+}
+
+function writeFacts(path: string, facts: BoardFacts): void {
+  writeAtomic(join(path, 'board.json'), Buffer.from(`${JSON.stringify(facts, null, 2)}\n`))
 }
 
 /** Undefined: no board ever wrote this. */

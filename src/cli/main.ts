@@ -31,6 +31,7 @@ const commands: readonly (readonly [name: string, gist: string, load: () => Prom
   ['verify', 'check an export or a proof offline', async () => (await import('./verify.ts')).verifyCommand],
   ['tools', 'take lists of tools into the directory', async () => (await import('./tools.ts')).toolsCommand],
   ['log', 'close the log and begin the next one', async () => (await import('./log.ts')).logCommand],
+  ['restored', 'say that a backup was put back', async () => (await import('./restored.ts')).restoredCommand],
   ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],
   ['bench', 'measure this machine', async () => (await import('./bench.ts')).benchCommand],
   ['demo', 'all of it once, on a fresh board', async () => (await import('./demo.ts')).demoCommand],

@@ -1,0 +1,66 @@
+/**
+ * `broadside restored`: what a data directory holds is a backup that was put back, and whoever was told of what it has not got must hear.
+ *
+ * It begins another recovery epoch (`generation`): cursors of updates are expired, so that copies begin again; works that somebody
+ * was in the middle of are `recovery_required` until their worker says that he still is (spec-work.md).
+ */
+import { resolve } from 'node:path'
+import { explainFailure } from '../failure.ts'
+import { type Command, CommandFailed, exitCodes } from './command-line.ts'
+
+export const restoredCommand: Command = {
+  name: 'restored',
+  summary:
+    'Says that the directory of a stopped board is a backup that was put back: another recovery epoch begins. Followers hear that their cursors are expired, and workers have 72 hours to confirm what they were in the middle of. Where the mark knows of heads that the backup has not signed, it is refused as by serve. Environment: as of serve (DATA_DIR, MARK_FILE).',
+  usage: 'restored [--data DIR]',
+  optionHelp: [['--data DIR', 'the board’s directory (default DATA_DIR or ./data)']],
+  example: 'broadside restored --data ./data',
+  options: { data: { type: 'string' } },
+  positionals: { min: 0, max: 0 },
+  async run(args, terminal) {
+    const [
+      { readConfig },
+      { beginEpoch, readFacts, UnusableDirectory },
+      { SignedLog },
+      { readMark },
+      { lockDirectory },
+    ] = await Promise.all([
+      import('../config.ts'),
+      import('../board-directory.ts'),
+      import('../signed-log.ts'),
+      import('../mark.ts'),
+      import('../../storage/lock.ts'),
+    ])
+    try {
+      const config = readConfig()
+      const data = args.text('data')
+      const dataDirectory = data === undefined ? config.dataDirectory : resolve(data)
+      const { origin, generation } = readFacts(dataDirectory)
+      const lock = await lockDirectory(dataDirectory)
+      try {
+        const log = SignedLog.open({
+          dataDirectory,
+          origin,
+          segmentBytesMax: config.segmentBytesMax,
+          mark: readMark(config.markFile === '' ? `${dataDirectory}.mark` : config.markFile),
+          begin: () => {
+            throw new UnusableDirectory(`${dataDirectory} holds no signed log: there is nothing that anybody was told.`)
+          },
+          report: () => {},
+        })
+        const { size } = log.newest
+        log.close()
+        const begun = beginEpoch(dataDirectory)
+        terminal.out(
+          `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
+            `The log goes on behind its ${size} entries. If heads of more were published, readers who kept one can prove it.\n`,
+        )
+        return exitCodes.ok
+      } finally {
+        lock.release()
+      }
+    } catch (error) {
+      throw new CommandFailed(explainFailure(error).problem)
+    }
+  },
+}

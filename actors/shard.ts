@@ -2,7 +2,7 @@
  * A shard: one thread, one journal, many rooms (and, on the first shard, the registry).
  *
  * A turn takes the waiting letters, decides them all in memory, appends once with one sync, and tells the log actor
- * how far the journal reaches. A public write is answered when the log has confirmed that its frame is on disk and signed;
+ * how far the journal reaches; the next turn follows when the log has confirmed that. A public write is answered when the log has confirmed that its frame is on disk and signed;
  * a private one as soon as the journal is. Nobody hears of a decision before it is on disk.
  *
  * An error while appending leaves this thread (rollback = crash): memory is thrown away and replayed from the file.
@@ -93,6 +93,12 @@ export type ShardAnswer =
   | { readonly ok: false; readonly refusal: Refusal }
 export type Answer = (answer: ShardAnswer, head?: Head) => void
 
+/**
+ * While the log signs what one turn wrote, the letters of the next gather: fewer and larger turns, two syncs for all of them.
+ * So many do not wait for it. (64 posts in flight, a second each way in turn: 3 percent less processor time, 3 to 10 more posts.)
+ */
+const lettersWorthATurn = 64
+
 type PackedShard = readonly [now: number, acceptance: PackedAcceptance]
 type Letter = { readonly write: WriteLetter; readonly answer: Answer }
 type Waiting = { readonly seq: number; readonly give: (change: number, leaf: number | undefined, head: Head) => void }
@@ -156,7 +162,13 @@ export class Shard {
     if (this.#unconfirmed.length >= this.#options.unconfirmedMax || !this.#mailbox.offer({ write, answer })) {
       return answer(refusal(refuse('overloaded', 'this board is busier than it can sync: try again', undefined, 1)))
     }
-    if (this.#scheduled) return
+    this.#schedule()
+  }
+
+  /** The next turn, when there is something to decide and the log has had the last one. */
+  #schedule(): void {
+    if (this.#scheduled || this.#mailbox.length === 0) return
+    if (this.#unconfirmed.length > 0 && this.#mailbox.length < lettersWorthATurn) return
     this.#scheduled = true
     setImmediate(() => this.#turn())
   }
@@ -178,6 +190,7 @@ export class Shard {
     }
     this.#unconfirmed.splice(0, covered)
     this.#waiting.splice(0, waiting)
+    this.#schedule()
   }
 
   /** The log covers `through` already; what this journal has behind that is confirmed as any other. */
@@ -204,8 +217,8 @@ export class Shard {
     const acted = this.#acted
     this.#acted = new Set()
     this.#options.afterTurn(this.#options.journal.nextSeq - 1, acted)
-    this.#scheduled = this.#mailbox.length > 0
-    if (this.#scheduled) setImmediate(() => this.#turn())
+    this.#scheduled = false
+    this.#schedule()
   }
 
   /** Decides one letter; `answers` are given when the turn's append is durable. */

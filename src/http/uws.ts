@@ -20,7 +20,7 @@ import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 import { CorkTurn } from './cork-turn.ts'
 import type { BodyResult, ByteStream, Exchange, Handler, Header, HttpOptions, HttpServer } from './port.ts'
 import { answerDeadlineMs, bodyStallMs } from './port.ts'
-import { UwsStream } from './uws-stream.ts'
+import { UwsStream, writeHeaders } from './uws-stream.ts'
 import {
   assertHeaders,
   discardBytesMax,
@@ -351,7 +351,7 @@ class UwsExchange implements Exchange {
     const res = this.#res
     res.cork(() => {
       res.writeStatus(line)
-      for (const [name, value] of headers) res.writeHeader(name, value)
+      writeHeaders(res, headers)
       if (body === undefined || this.method === 'HEAD') {
         if (body !== undefined) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
         // With any argument this build adds a length of its own and never finishes the response. So a HEAD connection is

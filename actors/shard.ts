@@ -262,7 +262,7 @@ export class Shard {
       )
     }
     const { reply } = decision
-    if (last === 0) answers.push(() => answer({ ok: true, reply }))
+    if (last === 0 || decision.isAnsweredEarly === true) answers.push(() => answer({ ok: true, reply }))
     else
       this.#waiting.push({
         seq: last,

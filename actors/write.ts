@@ -63,6 +63,8 @@ export type Decision =
       readonly reply: Readonly<Record<string, unknown>>
       /** What another actor makes of it, in the signer's name, is public. */
       readonly leadsToPublic?: boolean
+      /** Its sender does not wait for the public log: the journal is enough. */
+      readonly isAnsweredEarly?: true
     }
   | { readonly ok: false; readonly refusal: Refusal }
 

@@ -11,7 +11,7 @@
  *   log/              the journal of the log and of those that follow it, and nodes.bin (derived: node hashes of the tree)
  *   delivery/         how far deliveries to webhooks have come (without it they begin again where each was made)
  */
-import { type KeyObject, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/disk.ts'
@@ -32,7 +32,7 @@ export type BoardFacts = {
 export type Identity = { readonly id: string; readonly publicKey: string }
 
 /** The board's own identity, which can sign. */
-export type BoardIdentity = Identity & { readonly privateKey: KeyObject; readonly seed: Buffer }
+export type BoardIdentity = Identity & { readonly seed: Buffer }
 
 export type BoardDirectory = {
   readonly path: string
@@ -173,7 +173,6 @@ function parseFacts(text: string): BoardFacts | undefined {
 }
 
 function identityOf(seed: Buffer): BoardIdentity {
-  const privateKey = privateKeyOf(seed)
-  const raw = rawPublicKeyOf(privateKey)
-  return { id: identityId(raw), publicKey: raw.toString('base64url'), privateKey, seed }
+  const raw = rawPublicKeyOf(privateKeyOf(seed))
+  return { id: identityId(raw), publicKey: raw.toString('base64url'), seed }
 }

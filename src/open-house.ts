@@ -10,6 +10,7 @@ import type { Followers } from './http/followers.ts'
 import { queuesOf } from './limits.ts'
 import { log } from './observe.ts'
 import type { Postroom } from './postroom.ts'
+import type { MailJson } from './views/reads/works-mail.ts'
 
 export async function openHouse(
   config: Config,
@@ -29,8 +30,8 @@ export async function openHouse(
     onHead: (head: Head) => void
     /** Who delivers; there is none yet when the house is opened. */
     postroom: () => Postroom | undefined
-    /** Something is in the outbox of this shard. */
-    onMail: (shard: number) => void
+    /** What is new in the outbox of this shard; without `mail` it is to be read. */
+    onMail: (shard: number, mail?: MailJson) => void
   },
 ) {
   const started = await House.start({
@@ -50,7 +51,7 @@ export async function openHouse(
     },
     onPrivateNews: (shard, told) => {
       if (told[0] === 'moved') postroom()?.moved(shard)
-      else if (told[0] === 'mail') onMail(shard)
+      else if (told[0] === 'mail') onMail(shard, told[1])
       else followers.hearPrivate(shard, told)
     },
     onShardRestart: (shard) => {

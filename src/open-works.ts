@@ -9,7 +9,7 @@ import { Welcome } from './command/welcome.ts'
 import type { House } from './house.ts'
 import { log } from './observe.ts'
 
-export type WorksOptions = Pick<CourierOptions, 'screen' | 'noteChange'> & {
+export type WorksOptions = Pick<CourierOptions, 'screen' | 'noteChange' | 'handles'> & {
   readonly house: House
   readonly directory: BoardDirectory
   readonly voice: () => Voice
@@ -29,7 +29,7 @@ export function openWorks({ house, directory, voice, limitsOn, ...options }: Wor
   const courier = new Courier({
     ...options,
     actors: house,
-    say: (fields, cause, respond) => voice().say(fields, cause, respond),
+    sign: (fields, cause) => voice().signed(fields, cause),
     board: directory.identity.id,
     generation: directory.facts.generation,
     later,

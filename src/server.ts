@@ -123,7 +123,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     mark: readMark(markFile),
     onHead: (head) => heads?.note(head),
     postroom: () => postroom,
-    onMail: (shard) => works?.courier.mail(shard),
+    onMail: (shard, mail) => works?.courier.mail(shard, mail),
   })
   const growing = facts.logs.at(-1)!
   heads = new Heads({
@@ -178,6 +178,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     voice: () => voice,
     screen: (post) => screening.consider(post),
     noteChange: (room, change) => news.noteChange(room, change),
+    handles: news.handles,
   })
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
   const read = (...asked: Parameters<Front['read']>) => front.read(...asked)

@@ -100,7 +100,8 @@ export class Turn {
   decide(letter: WriteLetter, doing: Doing): Extract<Decision, { ok: true }> {
     this.#writeDown()
     const facts = this.#plan(causeOf(letter, doing), doing)
-    return { ok: true, records: this.#records, reply: { at: this.#now, isPublic: doing.isPublic, facts } }
+    const reply = { at: this.#now, isPublic: doing.isPublic, facts: repliedOf(facts) }
+    return { ok: true, records: this.#records, reply }
   }
 
   /** Only what is due. */
@@ -153,6 +154,13 @@ export class Turn {
 }
 
 const nobody = Buffer.alloc(32)
+
+/** Who asked about a work reads it as it stands, and not what the record says of it. */
+function repliedOf(facts: Facts & Doing['facts']): Facts {
+  const { work, steps } = facts
+  if (work === undefined) return facts
+  return steps === undefined ? { work } : { work, steps: steps.map(({ state, at }) => ({ state, at })) }
+}
 
 /** What nobody signed has no nonce: its key is made from what it says. */
 function causeOf(letter: WriteLetter, { op, facts, command = noCommand }: Doing): Cause {

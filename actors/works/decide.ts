@@ -4,13 +4,20 @@
  * These letters come from the board itself. Each is decided once: a request that stands was taken, a refusal is kept by the id
  * of the command, and the window of 300 s is not looked at again. Pure functions of the state and the records.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import { type Act, type Delegated, type Event, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
-import { type Decider, type Decision, delegationOver, type Situation, type WriteLetter } from '../write.ts'
+import {
+  type Decider,
+  type Decision,
+  delegationOver,
+  type Planned,
+  type Situation,
+  type WriteLetter,
+} from '../write.ts'
 import type {
   BindArgs,
   BoundReply,
@@ -19,7 +26,9 @@ import type {
   RequestVerdict,
   RoomRefusal,
   SentArgs,
-  TellArgs,
+  SignedNotice,
+  TellLetter,
+  TellReply,
   UnbindArgs,
 } from './letters.ts'
 import { resultHashOf } from './result-hash.ts'
@@ -111,13 +120,41 @@ const unbind: Decider = ({ state, now }, letter) => {
   return noted(letter, now, 'work.unbind', { work, command }, {})
 }
 
-const tell: Decider = ({ state, board, now }, letter) => {
-  const told = letter.args as unknown as TellArgs
+/** What was told and its notice are one turn: nobody waits until the notice is in the public log. */
+const tell: Decider = (situation, letter) => {
+  const { state, board, now } = situation
+  const { notice, ...told } = letter.args as unknown as TellLetter
   const marked = state.bound.find(told.work)
   if (marked === undefined) throw new Error(`the market told of ${told.work}, which this room never took`)
   const page = board.page(board.events.find(Buffer.from(told.work, 'hex')))
-  if (marked.told !== undefined && marked.told.n >= told.n) return { ok: true, records: [], reply: { page } }
-  return noted(letter, now, 'work.tell', told, { page })
+  const posted = notice === undefined ? noPost : postNotice(situation, letter, told.work, notice)
+  const isHeard = marked.told !== undefined && marked.told.n >= told.n
+  // The notice first: whoever finds that a room was told finds that it was said.
+  const records = [...posted.records, ...(isHeard ? [] : [note(letter, now, 'work.tell', told)])]
+  const reply: TellReply = { page, ...(posted.unsaid === undefined ? {} : { unsaid: posted.unsaid }) }
+  return { ok: true, records, reply, isAnsweredEarly: true }
+}
+
+type Posted = { readonly records: readonly Planned[]; readonly unsaid?: string }
+
+const noPost: Posted = { records: [] }
+
+/** The board's own post, as any other; one that is there already is not posted again. */
+function postNotice(situation: Situation, letter: WriteLetter, work: string, notice: SignedNotice): Posted {
+  const { sha, by, page } = notice
+  const id = sha.subarray(0, 16)
+  if (situation.board.events.find(id) !== none) return noPost
+  const args: PostArgs = {
+    page,
+    kind: 'notice',
+    replyTo: work,
+    supersedes: '',
+    ttl: 0,
+    attachments: [],
+    proofBits: 0,
+  }
+  const decision = decidePost(situation, { ...letter, op: 'post', id, sha, by, via: 'board', args })
+  return decision.ok ? decision : { records: [], unsaid: decision.refusal.message }
 }
 
 const observed: Decider = ({ state, now }, letter) => {
@@ -148,17 +185,15 @@ const nothingNew: Decision = { ok: true, records: [], reply: {} }
 
 /** A note of the room for itself, which nobody signed: no reader sees it. */
 function noted(letter: WriteLetter, now: number, op: string, facts: Act['facts'], reply: object): Decision {
+  const records = [note(letter, now, op, facts)]
+  return { ok: true, records, reply: reply as Readonly<Record<string, unknown>> }
+}
+
+function note(letter: WriteLetter, now: number, op: string, facts: Act['facts']): Planned {
   const author = Buffer.from(letter.author, 'hex')
   const record: Act = { type: RecordType.act, room: letter.to, at: now, author, op, facts }
-  const key = createHash('sha256')
-    .update(`${op} ${letter.to} ${JSON.stringify(facts)}`)
-    .digest()
-    .subarray(0, 16)
-  return {
-    ok: true,
-    records: [{ record, key, isPublic: false }],
-    reply: reply as Readonly<Record<string, unknown>>,
-  }
+  const key = hash('sha256', `${op} ${letter.to} ${JSON.stringify(facts)}`, 'buffer').subarray(0, 16)
+  return { record, key, isPublic: false }
 }
 
 /** Decided as any post of its author; the verdict is the reply. */
@@ -183,6 +218,7 @@ function posted(
     version: hex(letter.id),
     versions,
     isPublic: reply.isPublic,
+    page: reply.page,
     ...(reply.screen === true ? { screen: { text, at: reply.at } } : {}),
   }
   const records = decision.records.map((planned) =>
@@ -207,7 +243,7 @@ function verdictOf({ state, board }: Situation, slot: number): RequestVerdict {
   const versions = state.marks.edits(slot).length + 1
   const room = board.roomList[board.events.room[slot]!]!
   const version = board.events.idHex(state.marks.newest(slot))
-  return { taken: true, version, versions, isPublic: room.visibility === 'public' }
+  return { taken: true, version, versions, isPublic: room.visibility === 'public', page: board.page(slot) }
 }
 
 /** A refusal is a verdict too, and kept. */

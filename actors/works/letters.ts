@@ -13,12 +13,13 @@
  * | `work.open` `work.void` `work.edited` | market | what the room has decided |
  * | `work.bind` | room | this reply is about to be submitted: what is it? |
  * | `work.unbind` | room | the market did not take it |
- * | `work.tell` | room | how the work stands now |
- * | `mail.sent` | market | rooms have heard these, and the notices of them are posted |
+ * | `work.tell` | room | how the work stands now, with the notice of it to post in its thread |
+ * | `mail.sent` | market | rooms have heard these and posted the notices |
  * | `work.observe` | market | what became of a marked event |
  * | `work.observed` | room | the market has heard it |
  */
 import type { WorkState } from '../market/work.ts'
+import type { Signed } from '../record.ts'
 
 /** Of `work.post`, `work.mark` and `work.version`; the letter's author is the requester, its id that of the command. */
 export type RequestArgs = {
@@ -47,6 +48,8 @@ export type RequestVerdict =
       readonly version: string
       readonly versions: number
       readonly isPublic: boolean
+      /** Where its thread is. */
+      readonly page: string
       /** The room wants the new text looked at for advertisements: what the screening is told. */
       readonly screen?: { readonly text: string; readonly at: number }
     }
@@ -67,7 +70,7 @@ export type BoundReply =
 /** Of `work.unbind`: id (32 hex) of the command that bound. */
 export type UnbindArgs = { readonly work: string; readonly command: string }
 
-/** Of `work.tell`. */
+/** What a room writes down of a `work.tell`. */
 export type TellArgs = {
   readonly work: string
   /** Number of the market's record, which rises: an older tell is not heard. */
@@ -86,6 +89,21 @@ export type TellArgs = {
   /** Every state that it went through, in order, and since when. */
   readonly states: readonly (readonly [state: WorkState, at: number])[]
 }
+
+/** A notice as the board has signed it, to be posted in the thread of its work. */
+export type SignedNotice = {
+  /** SHA-256 of the signing bytes; the first 16 are its event id. */
+  readonly sha: Uint8Array
+  readonly by: Signed
+  /** As it was signed. */
+  readonly page: string
+}
+
+/** Of `work.tell`. A room that has heard of the transition still posts a notice that it does not have. */
+export type TellLetter = TellArgs & { readonly notice?: SignedNotice }
+
+/** What a room answers to it. `unsaid`: it does not take the notice, and never will. */
+export type TellReply = { readonly page: string; readonly unsaid?: string }
 
 /** Of `work.observe`, as the market takes it. `n` counts per work, from 1. */
 export type Observation = {

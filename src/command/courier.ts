@@ -1,11 +1,9 @@
 /**
  * The courier: carries what the market and the rooms have to say to each other about works (actors/works/letters.ts).
  *
- * Both write into their journals what they want said, so nothing is lost with this object: it reads the outboxes when a thread says
- * that something is in them, and at every start. Whatever it carries may have been carried before; every letter has its effect
- * once. What is said of one work is said in order, one letter at a time; notices follow behind, so that nobody waits for them:
- * they gather for a moment and go on their way together, for one turn of the room and one head of the log, and one record of the
- * market marks them all as said.
+ * Both write into their journals what they want said, so nothing is lost with this object: a shard hands over what a turn has put
+ * into its outbox, and at every start of one its outbox is read. Whatever is carried may have been carried before; every letter has
+ * its effect once. What is said of one work is said in order, one letter at a time.
  *
  * Who sent a command that a second actor has to answer waits here for the outcome, and everybody who changed a work until its room
  * knows of it: whoever has claimed may deliver at once.
@@ -15,21 +13,27 @@ import { type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { BoundReply, RequestVerdict } from '../../actors/works/letters.ts'
 import type { Refusal, WriteLetter } from '../../actors/write.ts'
 import type { Screened } from '../screening/screening.ts'
-import type { AskJson, MailJson, ToldJson, UnsettledJson } from '../views/reads/works-mail.ts'
+import {
+  type AskJson,
+  type MailJson,
+  nothingTaken,
+  type Taken,
+  type ToldJson,
+  takenWith,
+  type UnsettledJson,
+} from '../views/reads/works-mail.ts'
 import { Lines } from './lines.ts'
-import { sayNotices } from './notices.ts'
 import { internalLetter } from './own-letter.ts'
 import type { Actors } from './ports.ts'
-import type { Voice } from './voice.ts'
+import { Teller, type TellerOptions } from './teller.ts'
 
 /** What became of a command that a room had to answer. */
 export type Outcome =
   | { readonly ok: true; readonly leaf?: number; readonly head?: Head }
   | { readonly ok: false; readonly refusal: Refusal }
 
-export type CourierOptions = {
+export type CourierOptions = Pick<TellerOptions, 'sign' | 'handles'> & {
   readonly actors: Actors
-  readonly say: Voice['say']
   /** Identity id of the board. */
   readonly board: string
   readonly generation: string
@@ -56,40 +60,38 @@ type Given = (accepted: Accepted, head: Head | undefined) => void
 /** Outcomes that a repeated command may still ask for, and rooms of works that were told of. */
 const recentMax = 10_000
 
-/** How long notices gather, and how many of them at most. */
-const gatherMs = 50
-const gatheredMax = 128
-
 export class Courier {
   readonly #options: CourierOptions
   readonly #market: number
   readonly #lines: Lines
-  readonly #notices: Lines
+  readonly #teller: Teller
   /** Shards whose outbox is being read, and those to be read again behind that. */
   readonly #reading = new Map<number, 'once' | 'again'>()
-  readonly #readers = new Map<number, ((mail: MailJson | undefined) => void)[]>()
+  readonly #readers = new Map<number, ((mail: MailJson) => void)[]>()
   readonly #outcomes = new Map<string, Outcome>()
   readonly #waiting = new Map<string, ((outcome: Outcome) => void)[]>()
   /** By shard: the newest of its records that were taken from its outbox. They are in a line until they are said. */
-  readonly #taken = new Map<number, { asks: number; told: number }>()
+  readonly #taken = new Map<number, Taken>()
   /** Work -> its room. */
   readonly #rooms = new Map<string, string>()
-  /** Notices that gather, and records of the market of which all are said. */
-  #gathered: (() => void)[] = []
-  #said: number[] = []
-  #gathering = false
   #closed = false
 
   constructor(options: CourierOptions) {
     this.#options = options
     this.#lines = new Lines(options.later)
-    this.#notices = new Lines(options.later)
+    this.#teller = new Teller({
+      ...options,
+      send: (letter, done, given) => this.#write(letter, done, ({ reply }) => given(reply)),
+      mark: (seqs, done) =>
+        this.#write(internalLetter('mail.sent', marketName, options.board, { seqs }), done, () => done(true)),
+    })
     this.#market = shardOf(marketName, options.actors.shards)
   }
 
-  /** Something is in the outbox of this shard. */
-  mail(shard: number): void {
-    this.#read(shard, () => {})
+  /** A shard hands over what is new in its outbox; without `mail` it is to be read. */
+  mail(shard: number, mail?: MailJson): void {
+    if (mail === undefined || this.#reading.has(shard)) this.#read(shard, () => {})
+    else this.#take(shard, mail)
   }
 
   /** Carries what an earlier run has left: resolves when all is said, or cannot be said now. */
@@ -106,7 +108,7 @@ export class Courier {
   close(): void {
     this.#closed = true
     this.#lines.close()
-    this.#notices.close()
+    this.#teller.close()
   }
 
   /** Calls back with what became of a command (32 hex) that a room had to answer. */
@@ -114,9 +116,9 @@ export class Courier {
     const waiting = this.#waiting.get(command)
     if (waiting === undefined) this.#waiting.set(command, [then])
     else waiting.push(then)
-    this.#read(this.#market, (mail) => {
+    this.#whenTaken(this.#market, () => {
       // Not asked any more and not forgotten as void: it was taken, perhaps in an earlier run.
-      const isAsked = mail === undefined || this.#lines.has(`ask ${command}`)
+      const isAsked = this.#lines.has(`ask ${command}`)
       if (!isAsked && this.#waiting.has(command)) this.#settle(command, this.#outcomes.get(command) ?? { ok: true })
     })
   }
@@ -128,7 +130,7 @@ export class Courier {
 
   /** Calls back when the room of this work knows how it stands. */
   whenTold(work: string, then: () => void): void {
-    this.#read(this.#market, () => this.#lines.whenIdle(work, then))
+    this.#whenTaken(this.#market, () => this.#lines.whenIdle(work, then))
   }
 
   /** Asks the room what a reply is that is about to be submitted, and has it kept in mind until the market has decided. */
@@ -150,7 +152,16 @@ export class Courier {
     )
   }
 
-  #read(shard: number, then: (mail: MailJson | undefined) => void): void {
+  /**
+   * Calls back when everything is taken that a shard had in its outbox when it answered somebody a moment ago. What a turn puts there
+   * comes with its answers, or before them: in the same message it is behind them.
+   */
+  #whenTaken(shard: number, then: () => void): void {
+    if (this.#reading.has(shard)) this.#read(shard, then)
+    else queueMicrotask(then)
+  }
+
+  #read(shard: number, then: (mail: MailJson) => void): void {
     const readers = this.#readers.get(shard)
     if (readers === undefined) this.#readers.set(shard, [then])
     else readers.push(then)
@@ -158,7 +169,7 @@ export class Courier {
     this.#ask(shard)
   }
 
-  /** One read answers all who asked before it began. */
+  /** One read answers all who asked before it began. Until one has succeeded nothing is taken that is handed over. */
   #ask(shard: number): void {
     this.#reading.set(shard, 'once')
     const readers = this.#readers.get(shard) ?? []
@@ -168,19 +179,20 @@ export class Courier {
       const mail = found?.ok === true ? (JSON.parse(found.json) as MailJson) : undefined
       if (mail !== undefined) this.#take(shard, mail)
       // Whoever waits for what is written down by now waits for all of it.
-      if (mail?.more === true) {
+      if (mail === undefined || mail.more) {
         this.#readers.set(shard, [...readers, ...this.#readers.get(shard)!])
-        return this.#ask(shard)
+        if (mail !== undefined) this.#ask(shard)
+        else if (!this.#closed) this.#options.later(() => this.#ask(shard), againMs)
+        return
       }
-      for (const each of readers) each(mail)
       const again = this.#reading.get(shard) === 'again'
       this.#reading.delete(shard)
       if (again) this.#ask(shard)
-      else if (mail === undefined) this.#options.later(() => this.mail(shard), againMs)
+      for (const each of readers) each(mail)
     })
   }
 
-  #readNow(shard: number): Promise<MailJson | undefined> {
+  #readNow(shard: number): Promise<MailJson> {
     return new Promise((resolve) => this.#read(shard, resolve))
   }
 
@@ -196,20 +208,20 @@ export class Courier {
     for (;;) {
       const mail = await this.#readNow(shard)
       await this.#lines.quiet()
-      if (mail === undefined || !mail.unheard || this.#lines.stuck) return
+      if (!mail.unheard || this.#lines.stuck) return
     }
   }
 
-  #take(shard: number, { asks, told, observations, unheard }: MailJson): void {
+  #take(shard: number, mail: MailJson): void {
     const before = this.#taken.get(shard) ?? nothingTaken
-    this.#taken.set(shard, {
-      asks: Math.max(before.asks, asks.at(-1)?.seq ?? 0),
-      told: Math.max(before.told, told.at(-1)?.seq ?? 0),
-    })
+    this.#taken.set(shard, takenWith(before, mail))
+    const asks = mail.asks.filter(({ seq }) => seq > before.asks)
+    const told = mail.told.filter(({ seq }) => seq > before.told)
+    const { observations, unheard } = mail
     for (const ask of asks) this.#lines.add(ask.work, `ask ${ask.sha.slice(0, 32)}`, (done) => this.#askRoom(ask, done))
     for (const each of told) {
       this.#noteRoom(each)
-      this.#lines.add(each.work, `tell ${each.work} ${each.seq}`, (done) => this.#tellRoom(each, done))
+      this.#lines.add(each.work, `tell ${each.work} ${each.seq}`, (done) => this.#teller.tell(each, done))
     }
     for (const { room, ...each } of observations)
       this.#lines.add(each.work, `observe ${each.work} ${each.n}`, (done) => {
@@ -250,6 +262,7 @@ export class Courier {
     }
     this.#write(letter, done, (answer, head) => {
       const verdict = answer.reply as unknown as RequestVerdict
+      if (verdict.taken) this.#teller.notePage(work, verdict.page)
       if (verdict.taken && verdict.screen !== undefined)
         this.#options.screen({ id: ask.sha.slice(0, 32), room, kind: 'request', isReply: false, ...verdict.screen })
       this.#answerMarket(ask, verdict, done, () =>
@@ -282,52 +295,6 @@ export class Courier {
     })
   }
 
-  #tellRoom(told: ToldJson, done: (said: boolean) => void): void {
-    const { work, seq, room } = told
-    this.#write(internalLetter('work.tell', room, this.#options.board, told.tell), done, (answer) => {
-      const { page } = answer.reply as { page: string }
-      this.#notices.add(work, `notices ${work} ${seq}`, (said) => {
-        this.#gathered.push(() =>
-          sayNotices(this.#options, { ...told, page }, (isSaid) => {
-            if (isSaid) this.#said.push(seq)
-            said(isSaid)
-            this.#gather()
-          }),
-        )
-        this.#gather()
-      })
-      done(true)
-    })
-  }
-
-  /** Says in a moment what has gathered, and marks what was said. */
-  #gather(): void {
-    if (this.#gathered.length === 0 && this.#said.length === 0) return
-    if (this.#gathered.length >= gatheredMax) return this.#sayGathered()
-    if (this.#gathering) return
-    this.#gathering = true
-    this.#options.later(() => {
-      this.#gathering = false
-      this.#sayGathered()
-    }, gatherMs)
-  }
-
-  #sayGathered(): void {
-    if (this.#closed) return
-    const seqs = this.#said.splice(0)
-    if (seqs.length > 0) this.#markSaid(seqs)
-    for (const say of this.#gathered.splice(0)) say()
-  }
-
-  #markSaid(seqs: readonly number[]): void {
-    const again = (said: boolean): void => {
-      if (said) return
-      this.#said.push(...seqs)
-      this.#options.later(() => this.#gather(), againMs)
-    }
-    this.#write(internalLetter('mail.sent', marketName, this.#options.board, { seqs }), again, () => {})
-  }
-
   #settle(command: string, outcome: Outcome): void {
     this.#outcomes.set(command, outcome)
     if (this.#outcomes.size > recentMax) this.#outcomes.delete(this.#outcomes.keys().next().value!)
@@ -350,7 +317,6 @@ export class Courier {
 }
 
 const againMs = 1_000
-const nothingTaken = { asks: 0, told: 0 }
 
 function bytes(base64: string): Buffer {
   return Buffer.from(base64, 'base64')

@@ -4,9 +4,11 @@
  * The nonce is an HMAC over what caused the post, so the same cause gives the same bytes and the same id (a repetition has no
  * second effect), and nobody can guess it.
  */
-import { createHmac, sign } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import { boardHandle } from '../../actors/people/handles.ts'
+import type { Signed } from '../../actors/record.ts'
 import type { BoardIdentity } from '../board-directory.ts'
+import { type Signer, signerFromSeed } from '../format/signer.ts'
 import { signingBytes } from '../format/signing.ts'
 import type { Door, Respond } from './reply.ts'
 
@@ -17,24 +19,38 @@ export type VoiceOptions = {
   readonly execute: (body: Buffer, door: Door, respond: Respond) => void
 }
 
+type Fields = { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
+/** What it is about, once and for all, and since when (Unix seconds). */
+type Cause = { readonly cause: string; readonly at: number }
+
 export class Voice {
   readonly #options: VoiceOptions
+  #signer: Signer | undefined
 
   constructor(options: VoiceOptions) {
     this.#options = options
   }
 
-  /** `cause` names what it is about, once and for all; `at`: Unix seconds of the cause. */
-  say(
-    fields: { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>,
-    { cause, at }: { cause: string; at: number },
-    respond: Respond,
-  ): void {
-    const { serviceId, identity, execute } = this.#options
+  say(fields: Fields, cause: Cause, respond: Respond): void {
+    const { command, signature } = this.#sign(fields, cause)
+    const body = Buffer.from(JSON.stringify({ ...command, signature: signature.toString('base64url') }))
+    this.#options.execute(body, { via: 'board', address: '' }, respond)
+  }
+
+  /** The same words, for a letter that takes them where they are posted. `sha`: of the signing bytes. */
+  signed(fields: Fields, cause: Cause): { readonly sha: Buffer; readonly by: Signed } {
+    const { bytes, signature } = this.#sign(fields, cause)
+    const key = Buffer.from(this.#options.identity.publicKey, 'base64url')
+    return { sha: hash('sha256', bytes, 'buffer'), by: { key, sig: signature, signed: bytes } }
+  }
+
+  #sign(fields: Fields, { cause, at }: Cause) {
+    const { serviceId, identity } = this.#options
     const nonce = createHmac('sha256', identity.seed).update(cause).digest('base64url')
     const named = fields.operation === 'post' ? { handle: boardHandle } : {}
     const command = { ...named, ...fields, public_key: identity.publicKey, timestamp: at, nonce }
-    const signature = sign(null, signingBytes(serviceId, command), identity.privateKey).toString('base64url')
-    execute(Buffer.from(JSON.stringify({ ...command, signature })), { via: 'board', address: '' }, respond)
+    const bytes = signingBytes(serviceId, command)
+    this.#signer ??= signerFromSeed(identity.seed)
+    return { command, bytes, signature: this.#signer.sign(bytes) }
   }
 }

@@ -9,6 +9,7 @@ import { type Change, nowhere } from '../../actors/changes.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { liveText } from '../views/live.ts'
 import type { ReadContext } from '../views/reads/read.ts'
+import type { MailJson } from '../views/reads/works-mail.ts'
 import type { TailFormat } from '../views/stream.ts'
 import { isForReader } from '../views/updates.ts'
 
@@ -23,8 +24,8 @@ export type ShardTell =
   | readonly ['deliver', on: boolean]
 
 export type ShardNews =
-  /** There is something in an outbox of this shard. */
-  | readonly ['mail']
+  /** What the last turns have put into the outbox of this shard; absent: more than a page of it, to be read. */
+  | readonly ['mail', mail?: MailJson]
   | readonly ['heard', readers: readonly string[]]
   | readonly ['live', room: string, format: TailFormat, position: number, bytes: Uint8Array]
   /** These readers may not read the room any more. */

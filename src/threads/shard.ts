@@ -19,6 +19,7 @@ import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
 import { readFault, report, runThread } from './entry.ts'
+import { Outbox } from './outbox.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 
@@ -78,7 +79,7 @@ runThread((data: ShardThread) => {
     afterTurn: (seq, acted) => {
       snapshots.after(seq, () => shard.pack())
       news.afterTurn(acted)
-      tellOfMail()
+      outbox.afterTurn()
     },
     firstRooms: data.firstRooms,
     deciders,
@@ -93,12 +94,6 @@ runThread((data: ShardThread) => {
     lettersPerTurnMax: inside.lettersPerTurn,
     unconfirmedMax: data.queues.unconfirmedFrames,
   })
-  let made = shard.state.mail.made + shard.state.bound.made
-  const tellOfMail = (): void => {
-    const now = shard.state.mail.made + shard.state.bound.made
-    if (now > made) front.tell(['mail'] satisfies ShardNews)
-    made = now
-  }
   const compactor = new Compactor({
     shard: data.number,
     journal,
@@ -124,6 +119,7 @@ runThread((data: ShardThread) => {
     visibility: 'private',
   }
   const news = new PrivateNews(context, (told) => front.tell(told))
+  const outbox = new Outbox(context, (mail) => front.tell(['mail', ...mail] satisfies ShardNews))
   const answer = ([kind, asked]: ShardAsk): unknown => {
     try {
       if (kind === 'updates') return updatesPage(context, asked)

@@ -1,5 +1,6 @@
 /** A work as readers get it: the record of the interface, with what `state` says now, and nothing that is not there in that state. */
 import { createHash } from 'node:crypto'
+import type { Board } from '../../actors/board.ts'
 import { none } from '../../actors/event-index.ts'
 import { isUnconfirmed, stateOf } from '../../actors/market/clock.ts'
 import { type Dealings, medianHours } from '../../actors/market/records.ts'
@@ -121,15 +122,41 @@ export function isGone(context: ReadContext, id: string): boolean {
   return context.state.marks.gone(context.state.marks.original(slot), context.now()) !== undefined
 }
 
+/** How requests begin, by the slot of the version, whose text never changes: every transition shows it, and lists show fifty. */
+const beginnings = new WeakMap<Board, Map<number, Preview>>()
+const beginningsMax = 10_000
+
 /** How the newest version of the request begins; empty where it is not known here, or its text is gone. */
 export function previewOf(context: ReadContext, id: string): Preview {
   const slot = slotOf(context, id)
-  const text = slot === none ? '' : (view(context, slot, false).text ?? '')
+  if (slot === none) return nothingShown
+  const { board, marks } = context.state
+  let known = beginnings.get(board)
+  if (known === undefined) {
+    known = new Map()
+    beginnings.set(board, known)
+  }
+  const version = marks.newest(slot)
+  const isShown = marks.gone(version, context.now()) === undefined
+  const found = isShown ? known.get(version) : undefined
+  if (found !== undefined) return found
+  known.delete(version)
+  const begun = beginningOf(view(context, slot, false).text)
+  if (!isShown || begun === nothingShown) return begun
+  if (known.size >= beginningsMax) known.clear()
+  known.set(version, begun)
+  return begun
+}
+
+function beginningOf(text: string | undefined): Preview {
+  if (text === undefined) return nothingShown
   // By characters as people count them: half of a surrogate pair is none.
   const characters = text.length > previewMax ? [...text] : undefined
   if (characters === undefined || characters.length <= previewMax) return { text, truncated: false }
   return { text: characters.slice(0, previewMax).join(''), truncated: true }
 }
+
+const nothingShown: Preview = { text: '', truncated: false }
 
 /** What is publicly known of somebody. */
 export function dealingsView(dealings: Dealings | undefined) {

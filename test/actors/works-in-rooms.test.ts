@@ -81,7 +81,7 @@ test('work.create posts the request and marks it; the same letter again has the 
   const signed = Buffer.from(JSON.stringify({ command: { text: 'please' } }))
   const work = createHash('sha256').update(signed).digest('hex').slice(0, 32)
   const first = good(desk.letter('ada', 'work.post', room, { signed, args: asRequest(work) }))
-  expect(first.reply).toEqual({ taken: true, version: work, versions: 1, isPublic: true })
+  expect(first.reply).toEqual({ taken: true, version: work, versions: 1, isPublic: true, page: 'main' })
   const again = good(desk.letter('ada', 'work.post', room, { signed, args: asRequest(work) }))
   expect([again.reply, again.records]).toEqual([first.reply, 0])
   const slot = desk.state.board.events.find(Buffer.from(work, 'hex'))
@@ -319,6 +319,29 @@ test('only the holder of the live fence is free of the policy: for a result, und
   expect(reply('bob')).toBe('room_reply_restricted')
   tell(work, { state: 'accepted', live: false, worker: person('bob'), fence: 1, states: [] })
   expect(reply('bob')).toBe('room_reply_restricted')
+})
+
+test('a tell brings its notice: both in one turn, each once, and one that is missing is made up for', () => {
+  const work = begin()
+  const told = { work, n: 1, state: 'open', live: true, requester: person('ada'), reviewer: person('ada') } as const
+  const args = { ...told, worker: '', fence: 0, result: '', sha256: '', states: [] }
+  const noticed = (name: string) => {
+    const signed = Buffer.from(JSON.stringify({ command: { text: name } }))
+    const by = { key: Buffer.alloc(32, 1), sig: Buffer.alloc(64), signed }
+    return { ...args, notice: { sha: createHash('sha256').update(signed).digest(), by, page: 'main' } }
+  }
+  const say = (letter: object) => good(desk.say('board', 'work.tell', room, { args: letter, via: 'receiver' })).records
+  expect([say(noticed('Open')), say(noticed('Open')), say(args)]).toEqual([2, 0, 0])
+  const { board, bound } = desk.state
+  const slot = board.events.count - 1
+  expect([board.kind(slot), board.events.parent[slot], bound.find(work)?.told?.n]).toEqual([
+    'notice',
+    board.events.find(Buffer.from(work, 'hex')),
+    1,
+  ])
+  expect(JSON.stringify(bound.find(work)?.told)).not.toContain('notice')
+  // Told by an earlier build, which posted notices later.
+  expect([say({ ...args, n: 2 }), say({ ...noticed('Claimed'), n: 2 })]).toEqual([1, 1])
 })
 
 test('a tell that is older, or comes twice, is not heard; parties go free when all is settled', () => {

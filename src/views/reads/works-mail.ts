@@ -1,7 +1,7 @@
 /**
- * What a shard has still to say about works: read by the courier (src/command/courier.ts), never by a client.
- * One page of each outbox, oldest first, behind what the reader has taken already: it is written down until it is said, but
- * rendered once.
+ * What a shard has still to say about works: read by the courier (src/command/courier.ts), never by a client, or handed to it
+ * after a turn (src/threads/outbox.ts). One page of each outbox, oldest first, behind what was taken already: it is written down
+ * until it is said, but rendered once.
  */
 import type { OpenFacts, Posting, StepFacts } from '../../../actors/market/letters.ts'
 import { finalStates } from '../../../actors/market/work.ts'
@@ -56,20 +56,34 @@ export type MailJson = {
 /** What was bound and is not known to be taken. */
 export type UnsettledJson = readonly { readonly work: string; readonly command: string; readonly room: string }[]
 
-/** `asks` and `told`: numbers of the newest that the reader has taken. */
+/** Numbers of the newest records that were taken. */
+export type Taken = { readonly asks: number; readonly told: number }
+
+export const nothingTaken: Taken = { asks: 0, told: 0 }
+
+export function takenWith({ asks, told }: Taken, mail: Pick<MailJson, 'asks' | 'told'>): Taken {
+  return {
+    asks: Math.max(asks, mail.asks.at(-1)?.seq ?? 0),
+    told: Math.max(told, mail.told.at(-1)?.seq ?? 0),
+  }
+}
+
 function mail(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+  return ok(mailBehind(context, { asks: Number(args.asks), told: Number(args.told) }))
+}
+
+export function mailBehind(context: ReadContext, taken: Taken): MailJson {
   const { state } = context
-  const asks = state.mail.asks(Number(args.asks), pageMax)
-  const told = state.mail.told(Number(args.told), pageMax)
+  const asks = state.mail.asks(taken.asks, pageMax)
+  const told = state.mail.told(taken.told, pageMax)
   const observations = state.bound.unheard()
-  const json: MailJson = {
+  return {
     asks: asks.map((ask) => askJson(context, ask)),
     told: told.map((each) => toldJson(context, each)),
     observations: observations.slice(0, pageMax).map((each) => ({ ...each, room: roomOf(context, each.work) })),
     more: Math.max(asks.length, told.length) === pageMax,
     unheard: observations.length > pageMax,
   }
-  return ok(json)
 }
 
 function unsettled(context: ReadContext): ReadAnswer {

@@ -1,19 +1,30 @@
-/** The courier between market and rooms: what is written down is taken once, told in order, and marked as said in one record for many. */
+/** The courier between market and rooms: what is handed over is taken once, told in order with its notice, and marked as said in one record for many. */
 import { expect, test } from 'vitest'
+import { boardHandle } from '../../../actors/people/handles.ts'
+import type { SignedNotice } from '../../../actors/works/letters.ts'
 import { Courier } from '../../../src/command/courier.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import type { MailJson, ToldJson } from '../../../src/views/reads/works-mail.ts'
 
 type Written = { readonly op: string; readonly args: Readonly<Record<string, unknown>> }
 
+const board = '0'.repeat(64)
+
 /** A board of one shard with an outbox, and a clock that the test moves. */
 function office(count: number, pageMax = 128) {
   const outbox = Array.from({ length: count }, (_, n) => toldOf(n + 1))
   const reads: unknown[] = []
   const written: Written[] = []
-  const said: string[] = []
   const later: (() => void)[] = []
   const refusing = new Set<string>()
+  const handles = new Map<string, string>()
+  const mailOf = (told: readonly ToldJson[]): MailJson => ({
+    asks: [],
+    told,
+    observations: [],
+    more: told.length === pageMax,
+    unheard: false,
+  })
   const actors = {
     shards: 1,
     write: ({ op, args }: Written, answer: (answer: unknown, head: undefined) => void) => {
@@ -24,21 +35,22 @@ function office(count: number, pageMax = 128) {
     readPrivate: (
       _shard: number,
       { args }: { readonly args: { readonly told: number } },
-      answer: (found: object) => void,
+      answer: (found: object | undefined) => void,
     ) => {
       reads.push({ ...args })
+      if (refusing.has('read')) return answer(undefined)
       const told = outbox.filter(({ seq }) => seq > args.told).slice(0, pageMax)
-      const mail: MailJson = { asks: [], told, observations: [], more: told.length === pageMax, unheard: false }
-      queueMicrotask(() => answer({ ok: true, json: JSON.stringify(mail) }))
+      queueMicrotask(() => answer({ ok: true, json: JSON.stringify(mailOf(told)) }))
     },
   }
   const courier = new Courier({
     actors: actors as unknown as Actors,
-    say: ({ reply_to }, _cause, respond) => {
-      said.push(String(reply_to))
-      respond({ status: 200, body: '' })
+    sign: ({ reply_to }) => {
+      const signed = Buffer.from(String(reply_to))
+      return { sha: Buffer.alloc(32), by: { key: Buffer.alloc(32), sig: Buffer.alloc(64), signed } }
     },
-    board: '0'.repeat(64),
+    board,
+    handles,
     generation: '1'.repeat(32),
     screen: () => {},
     noteChange: () => {},
@@ -46,12 +58,14 @@ function office(count: number, pageMax = 128) {
     report: () => {},
   })
   const opOf = (op: string) => written.filter((each) => each.op === op)
+  /** Numbers of the records that rooms were told of, and whether the notice came with it. */
+  const tells = () => opOf('work.tell').map(({ args }) => [args.n, args.notice !== undefined])
   /** Everything that waits for a time to pass runs. */
   const pass = () => {
     for (const callback of later.splice(0)) callback()
   }
   const told = (work: string) => new Promise<void>((resolve) => courier.whenTold(work, resolve))
-  return { courier, outbox, reads, said, refusing, opOf, pass, told }
+  return { courier, outbox, handles, reads, refusing, mailOf, opOf, tells, pass, told }
 }
 
 function toldOf(seq: number): ToldJson {
@@ -62,36 +76,72 @@ function toldOf(seq: number): ToldJson {
   return { seq, work, room: 'den', tell: { work, n: seq } as ToldJson['tell'], worker: '', notices }
 }
 
-test('notices gather, go on their way together, and one record marks them all', async () => {
-  const { courier, outbox, reads, said, opOf, pass, told } = office(3)
-  await told(outbox[0]!.work)
-  expect(opOf('work.tell')).toHaveLength(3)
-  expect(said).toEqual([])
-  pass()
-  expect(said).toEqual(outbox.map(({ work }) => work))
+test('what is handed over is told with its notice, once, and one record marks it all', async () => {
+  const { courier, outbox, handles, reads, mailOf, opOf, tells, pass, told } = office(3)
+  courier.mail(0, mailOf(outbox))
+  await told(outbox[2]!.work)
+  // Of a work whose page is not known the room is asked for it; the same letter again brings the notice.
+  expect(tells()).toEqual(
+    [1, 2, 3].flatMap((n) => [
+      [n, false],
+      [n, true],
+    ]),
+  )
+  const notices = opOf('work.tell').flatMap(({ args }) => (args.notice as SignedNotice | undefined) ?? [])
+  expect(notices.map(({ by, page }) => [Buffer.from(by.signed).toString(), page])).toEqual(
+    outbox.map(({ work }) => [work, 'main']),
+  )
+  expect([opOf('handle.claim').length, handles.get(board)]).toEqual([1, boardHandle])
+  expect(opOf('mail.sent')).toEqual([])
   pass()
   expect(opOf('mail.sent').map(({ args }) => args)).toEqual([{ seqs: [1, 2, 3] }])
-  // Though it is still in the outbox here, it is neither rendered nor told again.
-  await told(outbox[0]!.work)
-  expect(reads).toEqual([
-    { asks: 0, told: 0 },
-    { asks: 0, told: 3 },
-  ])
-  expect(opOf('work.tell')).toHaveLength(3)
+  // Handed over once more, as by a thread that began anew, it has no effect.
+  courier.mail(0, mailOf(outbox))
+  await told(outbox[2]!.work)
+  expect([tells().length, reads]).toEqual([6, []])
   expect(courier.roomOf(outbox[1]!.work)).toBe('den')
 })
 
-test('whoever waits for a work waits until the whole outbox is taken, however many pages it has', async () => {
-  const { outbox, opOf, told } = office(5, 2)
-  await told(outbox[4]!.work)
-  expect(opOf('work.tell').map(({ args }) => args.n)).toEqual([1, 2, 3, 4, 5])
+test('a later transition of a work comes with its notice in one letter', async () => {
+  const { courier, outbox, mailOf, tells, told } = office(1)
+  const [first] = outbox
+  courier.mail(0, mailOf([first!]))
+  courier.mail(0, mailOf([{ ...first!, seq: 2, tell: { ...first!.tell, n: 2 } }]))
+  await told(first!.work)
+  expect(tells()).toEqual([
+    [1, false],
+    [1, true],
+    [2, true],
+  ])
+})
+
+test('whoever waits for a work waits until the whole outbox is read, however many pages it has, and as often as it takes', async () => {
+  const { courier, outbox, reads, refusing, mailOf, tells, pass, told } = office(5, 2)
+  refusing.add('read')
+  courier.mail(0)
+  let isTold = false
+  const waiting = told(outbox[4]!.work).then(() => {
+    isTold = true
+  })
+  // Nothing is taken before what came first.
+  courier.mail(0, mailOf([outbox[4]!]))
+  await new Promise(setImmediate)
+  expect([tells(), isTold]).toEqual([[], false])
+  refusing.clear()
+  pass()
+  await waiting
+  expect(tells().flatMap(([n, isSaid]) => (isSaid ? [n] : []))).toEqual([1, 2, 3, 4, 5])
+  expect(reads.slice(0, 2)).toEqual([
+    { asks: 0, told: 0 },
+    { asks: 0, told: 0 },
+  ])
 })
 
 test('what could not be marked as said is marked later', async () => {
-  const { outbox, refusing, opOf, pass, told } = office(2)
+  const { courier, outbox, refusing, mailOf, opOf, pass, told } = office(2)
   refusing.add('mail.sent')
+  courier.mail(0, mailOf(outbox))
   await told(outbox[0]!.work)
-  pass()
   pass()
   refusing.clear()
   pass()

@@ -1,0 +1,32 @@
+/**
+ * What a shard hands over of its outbox of works (src/command/courier.ts carries it): after each turn that is on disk, what that turn
+ * has put into it. After the first turn it is all that there is, so that nothing of an earlier life of this thread is left behind.
+ */
+import type { ReadContext } from '../views/reads/read.ts'
+import { type MailJson, mailBehind, nothingTaken, takenWith } from '../views/reads/works-mail.ts'
+
+export class Outbox {
+  readonly #context: ReadContext
+  readonly #hand: (mail: [] | [MailJson]) => void
+  #made = -1
+  #taken = nothingTaken
+
+  /** `hand` takes a page, or nothing where there is more than one: the outbox is to be read then. */
+  constructor(context: ReadContext, hand: (mail: [] | [MailJson]) => void) {
+    this.#context = context
+    this.#hand = hand
+  }
+
+  afterTurn(): void {
+    if (this.#count === this.#made) return
+    this.#made = this.#count
+    const mail = mailBehind(this.#context, this.#taken)
+    this.#taken = takenWith(this.#taken, mail)
+    this.#hand(mail.more ? [] : [mail])
+  }
+
+  get #count(): number {
+    const { mail, bound } = this.#context.state
+    return mail.made + bound.made
+  }
+}

@@ -4,12 +4,14 @@ import type { BoardDirectory } from './board-directory.ts'
 import { wallSeconds } from './clock.ts'
 import { Courier, type CourierOptions } from './command/courier.ts'
 import { MarketClock } from './command/market-clock.ts'
+import type { News } from './command/news.ts'
 import type { Voice } from './command/voice.ts'
 import { Welcome } from './command/welcome.ts'
 import type { House } from './house.ts'
 import { log } from './observe.ts'
 
-export type WorksOptions = Pick<CourierOptions, 'screen' | 'noteChange' | 'handles'> & {
+export type WorksOptions = Pick<CourierOptions, 'screen'> & {
+  readonly news: News
   readonly house: House
   readonly directory: BoardDirectory
   readonly voice: () => Voice
@@ -24,11 +26,13 @@ export type Works = {
   close(): void
 }
 
-export function openWorks({ house, directory, voice, limitsOn, ...options }: WorksOptions): Works {
+export function openWorks({ house, news, directory, voice, limitsOn, screen }: WorksOptions): Works {
   const clock = new MarketClock(house, directory.facts.generation)
   const courier = new Courier({
-    ...options,
     actors: house,
+    screen,
+    noteChange: (room, change) => news.noteChange(room, change),
+    handles: news.handles,
     sign: (fields, cause) => voice().signed(fields, cause),
     board: directory.identity.id,
     generation: directory.facts.generation,

@@ -177,8 +177,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     directory,
     voice: () => voice,
     screen: (post) => screening.consider(post),
-    noteChange: (room, change) => news.noteChange(room, change),
-    handles: news.handles,
+    news,
   })
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
   const read = (...asked: Parameters<Front['read']>) => front.read(...asked)

@@ -3,9 +3,10 @@ import { codeMeanings, codes } from '../../actors/market/postings.ts'
 import { type Transition, transitions } from '../../actors/market/table.ts'
 import { finalStates, workStates } from '../../actors/market/work.ts'
 import { docsTabs } from './docs.ts'
-import { type Html, html, trusted } from './html.ts'
+import { type Html, html, trusted, type Value } from './html.ts'
 import { type Page, shown } from './page.ts'
 import { workMachineSvg } from './pictures/work-machine.ts'
+import { type Column, table } from './pieces/table.ts'
 import { stateTag } from './pieces/work-line.ts'
 
 export const docsWorks: Page = {
@@ -23,18 +24,21 @@ export const docsWorks: Page = {
     }),
 }
 
+const columns: readonly Column[] = ['becomes', 'by', 'of whom', 'if', 'money'].map((name) => ({ name }))
+
 function stateHtml(state: (typeof workStates)[number]): Html {
   const rows: readonly Transition[] = transitions.filter(({ from }) => from.some((each) => each === state))
   const heading = html`<h2 id="${state}">${state.replaceAll('_', ' ')}</h2>`
   if (rows.length === 0)
     return html`${heading}<p class="quiet">${finalStates.has(state) ? 'The end: the money is settled.' : 'Nothing leads on from here.'}</p>`
-  return html`${heading}<section class="scroll" tabindex="0" aria-label="what may become of a work that is ${state}"><table><thead><tr><th scope="col">becomes</th><th scope="col">by</th><th scope="col">of whom</th><th scope="col">if</th><th scope="col">money</th></tr></thead><tbody>${rows.map(rowHtml)}</tbody></table></section>`
+  return html`${heading}${table(`what may become of a work that is ${state}`, columns, rows.map(cellsOf))}`
 }
 
-function rowHtml({ name, to, on, by, guards, postings, due }: Transition): Html {
+function cellsOf({ name, to, on, by, guards, postings, due }: Transition): readonly Value[] {
   const cause = on.startsWith('work.')
     ? html`<a href="/docs/${on}"><code>${on}</code></a>`
     : html`${on}${due !== undefined && ` (${due})`}`
   const words = (each: readonly string[]) => each.map((one) => one.replaceAll('_', ' ')).join(', ')
-  return html`<tr><th scope="row">${stateTag(to)}<br><small>${name.replaceAll('_', ' ')}</small></th><td>${cause}</td><td>${by}</td><td>${words(guards)}</td><td>${words(postings)}</td></tr>`
+  const becomes = html`${stateTag(to)}<br><small>${name.replaceAll('_', ' ')}</small>`
+  return [becomes, cause, by, words(guards), words(postings)]
 }

@@ -5,7 +5,7 @@ import { html } from './html.ts'
 import { type Page, shown } from './page.ts'
 import { diffHtml } from './pieces/diff.ts'
 import { nameOf } from './pieces/person.ts'
-import { textHtml } from './pieces/text.ts'
+import { sentence, textHtml } from './pieces/text.ts'
 import { countOf, when } from './pieces/time.ts'
 
 export const history: Page = {
@@ -37,7 +37,7 @@ async function versionHtml(version: EventView, before: EventView | undefined, nu
   const { event_id: id, created_at: at, text, reason } = version
   const body =
     text === undefined
-      ? html`<p class="text gone">The text is gone: ${reason ?? 'removed'}.</p>`
+      ? html`<p class="text gone">The text is gone: ${sentence(reason ?? 'removed')}</p>`
       : before?.text === undefined
         ? html`<p class="text" dir="auto">${textHtml(text)}</p>`
         : await diffHtml(before.text, text)

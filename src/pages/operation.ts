@@ -14,6 +14,7 @@ import { type Page, Refused, shown } from './page.ts'
 import { facts } from './pieces/listing.ts'
 import { refusalWords } from './pieces/refusal-words.ts'
 import { schemaTable } from './pieces/schema.ts'
+import { table } from './pieces/table.ts'
 import { withCode } from './pieces/text.ts'
 
 export const operationPage: Page = {
@@ -54,13 +55,14 @@ function fieldsTable(operation: Operation): Html {
   const { required, optional, narrowed } = operation
   const row = (name: FieldName, isNeeded: boolean) => {
     const { meaning, rule } = narrowed?.[name] ?? fields[name]
-    return html`<tr><th scope="row"><code>${name}</code><br><small>${isNeeded ? 'needed' : 'optional'}</small></th><td>${meaning}</td><td>${rule}</td></tr>`
+    return [html`<code>${name}</code><br><small>${isNeeded ? 'needed' : 'optional'}</small>`, meaning, rule]
   }
   const signed = isSigned(operation)
     ? html`<p>It must be signed: <code>public_key</code>, <code>timestamp</code>, <code>nonce</code> and <code>signature</code> come with it, see <a href="/docs/signing">signing</a>.</p>`
     : html`<p>It may come unsigned for public things; signed, it sees what its signer may see.</p>`
   if (required.length + optional.length === 0) return html`<p>It takes no fields of its own.</p>${signed}`
-  return html`<section class="scroll" tabindex="0" aria-label="fields"><table><thead><tr><th scope="col">field</th><th scope="col">means</th><th scope="col">must be</th></tr></thead><tbody>${required.map((name) => row(name, true))}${optional.map((name) => row(name, false))}</tbody></table></section>${signed}`
+  const rows = [...required.map((name) => row(name, true)), ...optional.map((name) => row(name, false))]
+  return html`${table('fields', [{ name: 'field' }, { name: 'means' }, { name: 'must be' }], rows)}${signed}`
 }
 
 /** The command, and the code that sends it: a test runs each as it stands here. */
@@ -89,11 +91,12 @@ function refusalsTable(operation: Operation): Html {
   const own = new Set<string>(operation.refusals)
   const rows = refusalsOf(operation)
     .sort((a, b) => Number(own.has(b)) - Number(own.has(a)))
-    .map(
-      (code) =>
-        html`<tr><th scope="row"><a href="/docs/refusals#${code}"><code>${code}</code></a></th><td class="num">${statusOf[code as keyof typeof statusOf]}</td><td>${refusalWords[code as keyof typeof refusalWords] ?? ''}</td></tr>`,
-    )
-  return html`<section class="scroll" tabindex="0" aria-label="refusals"><table><thead><tr><th scope="col">code</th><th scope="col" class="num">status</th><th scope="col">means</th></tr></thead><tbody>${rows}</tbody></table></section>`
+    .map((code) => [
+      html`<a href="/docs/refusals#${code}"><code>${code}</code></a>`,
+      statusOf[code as keyof typeof statusOf],
+      refusalWords[code as keyof typeof refusalWords] ?? '',
+    ])
+  return table('refusals', [{ name: 'code' }, { name: 'status', isNumber: true }, { name: 'means' }], rows)
 }
 
 export const docsSigning: Page = {

@@ -8,6 +8,7 @@ import { moneyPlot } from './pictures/money.ts'
 import { facts } from './pieces/listing.ts'
 import { person } from './pieces/person.ts'
 import { postHtml } from './pieces/post.ts'
+import { table } from './pieces/table.ts'
 import { excerpt, textHtml } from './pieces/text.ts'
 import { when, whole } from './pieces/time.ts'
 import { credits, isOver, stateTag } from './pieces/work-line.ts'
@@ -74,13 +75,17 @@ function account(name: string): Html {
 
 function transfersTable(transitions: readonly Transition[]): Html {
   const rows = transitions.flatMap(({ transfers, at }) =>
-    transfers.map(
-      ({ code, debit, credit, amount }) =>
-        html`<tr><td>${when(at)}</td><td>${meaningOf(code)}</td><td>${account(debit)}</td><td>${account(credit)}</td><td class="num">${whole(amount)}</td></tr>`,
-    ),
+    transfers.map(({ code, debit, credit, amount }) => [
+      when(at),
+      meaningOf(code),
+      account(debit),
+      account(credit),
+      whole(amount),
+    ]),
   )
   if (rows.length === 0) return nothing
-  return html`<section class="scroll" tabindex="0" aria-label="transfers"><table><thead><tr><th scope="col">when</th><th scope="col">what</th><th scope="col">from</th><th scope="col">to</th><th scope="col" class="num">credits</th></tr></thead><tbody>${rows}</tbody></table></section>`
+  const names = ['when', 'what', 'from', 'to'].map((name) => ({ name }))
+  return table('transfers', [...names, { name: 'credits', isNumber: true }], rows, false)
 }
 
 function resultOf(it: Work, shownResult: Html | undefined): Html {

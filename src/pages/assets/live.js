@@ -134,7 +134,8 @@ const beginning = (text, { format } = {}) => {
 const textOf = ({ text, reason, hidden, event_id: id }) => {
   if (hidden) {
     const gone = make('p', 'text gone')
-    plain(gone, `The text is gone: ${reason ?? 'removed'}. Its place, author and proof stay.`)
+    const why = reason ?? 'removed'
+    plain(gone, `The text is gone: ${why}${/[.!?…]$/.test(why) ? '' : '.'} Its place, author and proof stay.`)
     return [gone]
   }
   const body = make('p', 'text')

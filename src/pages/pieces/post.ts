@@ -6,7 +6,7 @@ import type { EventView } from '../../views/event.ts'
 import { type Html, html, joined, pathTo } from '../html.ts'
 import { markdown } from './markdown.ts'
 import { nameOf, person, shortId } from './person.ts'
-import { beginning, textHtml } from './text.ts'
+import { beginning, sentence, textHtml } from './text.ts'
 import { bytes, countOf, when } from './time.ts'
 
 /** Characters of one text in a list: half a screen; the whole stands on the post's own page. */
@@ -74,7 +74,7 @@ function contextOf(
 
 async function bodyOf(event: EventView, { isListed, isTarget }: PostOptions): Promise<Html> {
   if (event.text === undefined)
-    return html`<p class="text gone">The text is gone: ${event.reason ?? 'removed'}. Its place, author and proof stay.</p>`
+    return html`<p class="text gone">The text is gone: ${sentence(event.reason ?? 'removed')} Its place, author and proof stay.</p>`
   const most = isTarget === true ? Number.POSITIVE_INFINITY : isListed === true ? listedChars : threadChars
   const isCut = event.text.length > most
   const text = isCut ? event.text.slice(0, most).replace(/[\ud800-\udbff]$/, '') : event.text

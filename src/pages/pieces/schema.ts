@@ -1,6 +1,7 @@
 /** A JSON Schema of the declarations as a table for people: each key, what it is, what it means; shapes inside are opened in place. */
 import type { Json } from '../../views/plain-schema.ts'
 import { type Html, html } from '../html.ts'
+import { table } from './table.ts'
 import { withCode } from './text.ts'
 
 type Shape = {
@@ -32,10 +33,11 @@ export function schemaTable(schema: Json, caption: string, depth = 0): Html {
       inner?.properties !== undefined &&
       depth < depthMax &&
       html`<details><summary>${inner.title ?? 'its keys'}</summary>${schemaTable(inner as Json, `keys of ${name}`, depth + 1)}</details>`
-    return html`<tr><th scope="row"><code>${name}</code>${required.includes(name) ? '' : html`<br><small>optional</small>`}</th><td>${typeOf(shape)}</td><td>${withCode(shape.description ?? inner?.description ?? '')}${more}</td></tr>`
+    const named = html`<code>${name}</code>${!required.includes(name) && html`<br><small>optional</small>`}`
+    return [named, typeOf(shape), html`${withCode(shape.description ?? inner?.description ?? '')}${more}`]
   })
   if (rows.length === 0) return html`<p class="quiet">No keys.</p>`
-  return html`<section class="scroll" tabindex="0" aria-label="${caption}"><table><thead><tr><th scope="col">key</th><th scope="col">is</th><th scope="col">means</th></tr></thead><tbody>${rows}</tbody></table></section>`
+  return table(caption, [{ name: 'key' }, { name: 'is' }, { name: 'means' }], rows)
 }
 
 function innerOf(shape: Shape): Shape | undefined {

@@ -46,6 +46,11 @@ export function excerpt(text: string, charactersMax: number): string {
   return letters.length <= charactersMax ? line : `${letters.slice(0, charactersMax - 1).join('')}…`
 }
 
+/** A stranger's words as the end of a sentence of ours. */
+export function sentence(words: string): string {
+  return /[.!?…]$/.test(words) ? words : `${words}.`
+}
+
 /** Words in backquotes, as the declarations have them. */
 export function withCode(text: string): Html {
   return html`${text.split('`').map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`

@@ -53,6 +53,11 @@ export class Day {
   #identities = new Map<string, Used>()
   #networks = new Map<string, Used>()
 
+  /** The moment by which is counted: a clock that was set back shows no day that is over. */
+  moment(now: number): number {
+    return Math.max(now, this.#day * daySeconds)
+  }
+
   /** Millionths of a dollar that the wallet has signed away on the day of `now`. */
   wallet(now: number): number {
     return dayOf(now) === this.#day ? this.#wallet : 0

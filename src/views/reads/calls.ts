@@ -45,7 +45,7 @@ export const callsReads: Reads = {
 
 function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
   const { call = '', network = '' } = args
-  const at = now()
+  const at = calls.day.moment(now())
   const left = calls.day.left({ identity: reader, network: String(network) }, dayLimits, at)
   const allowance: AllowanceLeft = {
     left: left.calls,

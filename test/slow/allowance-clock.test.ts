@@ -1,0 +1,121 @@
+/** The free calls of a day, on a board whose clock is ours: used up they stay so over restarts and a clock set back, and midnight is midnight. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Signer } from '../../src/cli/sign.ts'
+import { findLibrary, missingLibrary, skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { type Answer, Client, person } from '../support/client.ts'
+import { called } from '../support/payer-board.ts'
+import { json, ToolServer } from '../support/tool-server.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const library = 'faketime/libfaketimeMT.so.1'
+const missing = missingLibrary(library)
+const seconds = (utc: string) => Date.parse(`${utc}Z`) / 1_000
+const hour = 3_600
+
+describe.skipIf(skipWithout(missing))(`the allowance of a day${skipNote(missing)}`, () => {
+  const caller = person('who has two calls a day')
+  const directory = boardDirectory()
+  const clockFile = join(boardDirectory(), 'clock')
+  let machine: ToolServer
+  let board: Board
+  let client: Client
+  let tool: string
+  let now = 0
+
+  /** The clock stands still where it is put: `2027-01-05 23:00:00`, UTC. */
+  const setClock = (utc: string): void => {
+    now = seconds(utc)
+    writeFileSync(clockFile, `${utc}\n`)
+  }
+  const start = async (): Promise<void> => {
+    const env = {
+      BROADSIDE_LOOPBACK: '1',
+      LIMITS: '{"tool_calls_per_identity_per_day":2}',
+      TZ: 'UTC',
+      LD_PRELOAD: findLibrary(library)!,
+      FAKETIME_TIMESTAMP_FILE: clockFile,
+      FAKETIME_NO_CACHE: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    }
+    board = await startBoard({ directory, env })
+    client = await Client.of(board)
+  }
+  const restart = async (signal: NodeJS.Signals): Promise<void> => {
+    board.signal(signal)
+    await board.ended
+    client.close()
+    await start()
+  }
+  const send = (signer: Signer, fields: { operation: string } & Record<string, string>): Promise<Answer> =>
+    client.send(client.sign(signer, fields, { timestamp: now }).body)
+  const call = (signer: Signer, target = tool) =>
+    send(signer, { operation: 'tools.call', target, data: '{"schema":1,"query":{"text":"x"}}' })
+  const left = async (signer: Signer) => called(await call(signer, 'broadside:hash')).allowance
+  /** Nothing is left, and it says how long that lasts: in the head, in the body, and as a moment. */
+  const expectUsedUp = async (wait: number): Promise<void> => {
+    const sent = machine.sent.length
+    const answer = await call(caller)
+    expect([answer.status, answer.code]).toEqual([429, 'allowance_exhausted'])
+    expect(Number(answer.headers['retry-after'])).toBe(wait)
+    expect(await left(caller)).toMatchObject({ left: 0, of: 2, resets_at: now + wait })
+    expect(machine.sent.length).toBe(sent)
+  }
+
+  beforeAll(async () => {
+    machine = await ToolServer.open({ '/': (_sent, response) => json(response, {}) })
+    setClock('2027-01-05 23:00:00')
+    await start()
+    const listing = { schema: 1, name: 'Free', description: 'x', category: 'data', url: machine.url('/'), price: '0' }
+    const made = await send(person('maker'), { operation: 'tools.publish', data: JSON.stringify(listing) })
+    tool = (made.data as unknown as { tool: { id: string } }).tool.id
+  })
+  afterAll(() => {
+    client.close()
+    machine.close()
+  })
+
+  test('is used up for one, and says truly when it is not any more', async () => {
+    expect(called(await call(caller)).allowance).toMatchObject({ left: 1, resets_at: seconds('2027-01-06 00:00:00') })
+    expect(called(await call(caller)).allowance).toMatchObject({ left: 0 })
+    await expectUsedUp(hour)
+    expect(called(await call(person('who has not called yet'))).allowance).toMatchObject({ left: 1 })
+  })
+
+  test.each(['SIGTERM', 'SIGKILL'] as const)('stays used up over %s', async (signal) => {
+    await restart(signal)
+    await expectUsedUp(hour)
+  })
+
+  test('stays used up when the clock is set back, in the same run and over a restart', async () => {
+    setClock('2027-01-05 11:00:00')
+    await expectUsedUp(13 * hour)
+    setClock('2027-01-04 12:00:00')
+    await expectUsedUp(36 * hour)
+    await restart('SIGKILL')
+    await expectUsedUp(36 * hour)
+  })
+
+  test('is used up until the last second of the day, and whole in the first of the next', async () => {
+    setClock('2027-01-05 23:59:59')
+    await expectUsedUp(1)
+    setClock('2027-01-06 00:00:00')
+    expect(await left(caller)).toMatchObject({ left: 2, resets_at: seconds('2027-01-07 00:00:00') })
+    expect(called(await call(caller)).allowance).toMatchObject({ left: 1 })
+  })
+
+  test('is no second one when the clock goes back over midnight, and comes again', async () => {
+    setClock('2027-01-05 22:00:00')
+    expect(called(await call(caller)).allowance).toMatchObject({ left: 0 })
+    await expectUsedUp(26 * hour)
+    await restart('SIGTERM')
+    await expectUsedUp(26 * hour)
+    setClock('2027-01-06 00:00:01')
+    await expectUsedUp(24 * hour - 1)
+    setClock('2027-01-07 00:00:00')
+    expect(called(await call(caller)).allowance).toMatchObject({ left: 1 })
+  })
+})

@@ -7,7 +7,14 @@
  *
  * Which of the two a server speaks is found out by server/discover, which changes nothing anywhere.
  */
-import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
+import { foreignJson } from '../format/foreign-json.ts'
+import {
+  type Answered,
+  type NotAnswered,
+  type Outgoing,
+  type OutgoingRequest,
+  totalMsDefault,
+} from '../outgoing/request.ts'
 import { release } from '../release.ts'
 
 const modern = '2026-07-28'
@@ -19,7 +26,10 @@ export type McpAsk = {
   /** Name of the tool; '' = the only one that there is, else the list of them is the answer. */
   readonly tool: string
   readonly args: Readonly<Record<string, unknown>>
+  /** `totalMs`: of all messages together. */
   readonly bounds: Pick<OutgoingRequest, 'connectMs' | 'totalMs' | 'answerBytesMax' | 'signal'>
+  /** Monotonic milliseconds. */
+  readonly now: () => number
 }
 
 export type McpAnswer =
@@ -57,12 +67,14 @@ export async function callMcp(outgoing: Outgoing, ask: McpAsk): Promise<McpAnswe
 class McpClient {
   readonly #outgoing: Outgoing
   readonly #ask: McpAsk
+  readonly #deadline: number
   #session: Session = { version: modern, id: undefined }
   #next = 0
 
   constructor(outgoing: Outgoing, ask: McpAsk) {
     this.#outgoing = outgoing
     this.#ask = ask
+    this.#deadline = ask.now() + (ask.bounds.totalMs ?? totalMsDefault)
   }
 
   async begin(): Promise<void> {
@@ -106,6 +118,7 @@ class McpClient {
     const sent = params === undefined ? {} : { params: isModern ? { ...params, _meta: meta } : params }
     const answer = await this.#outgoing.request({
       ...this.#ask.bounds,
+      totalMs: Math.max(1, this.#deadline - this.#ask.now()),
       url: this.#ask.url,
       method: 'POST',
       headers: {
@@ -134,13 +147,10 @@ function messageIn({ headers, body }: Answered, id: number): Message | undefined
   const text = body.toString('utf8')
   const isStream = (headers['content-type']?.[0] ?? '').toLowerCase().startsWith('text/event-stream')
   const texts = isStream ? text.split(/\r?\n\r?\n/).map(dataOf) : [text]
+  // Comments and events without data are no messages.
   for (const each of texts) {
-    try {
-      const message = JSON.parse(each) as Message | null
-      if (message !== null && typeof message === 'object' && message.id === id) return message
-    } catch {
-      // Comments and events without data are no messages.
-    }
+    const message = foreignJson(each) as Message | null | undefined
+    if (message !== null && typeof message === 'object' && message.id === id) return message
   }
   return undefined
 }

@@ -1,6 +1,6 @@
 /** A call of somebody else's HTTP tool: the request that is sent, and the answer as it is handed on. */
 import { isUtf8 } from 'node:buffer'
-import { marksOf } from '../format/json-marks.ts'
+import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered, OutgoingRequest } from '../outgoing/request.ts'
 
 export const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -55,31 +55,18 @@ export function requestOf(address: Address, { method, query = {}, body }: CallDa
   }
 }
 
-/** Nesting of an answer that is handed on as JSON; deeper ones come as text. */
-const depthMax = 64
-
 export function outputOf({ headers, body }: Pick<Answered, 'headers' | 'body'>): Output {
   const type = (headers['content-type']?.[0] ?? '').replace(/[^\x20-\x7e]/g, '').slice(0, 256)
   const output_type = type === '' ? 'application/octet-stream' : type
   if (!isUtf8(body)) return { output_type, output_encoding: 'base64', output: body.toString('base64') }
   const text = body.toString('utf8')
   const isJsonType = /^application\/([\w.+-]+\+)?json\b/i.test(type)
-  const value = isJsonType || type === '' ? parsed(text) : undefined
+  const value = isJsonType || type === '' ? foreignJson(text) : undefined
   if (value !== undefined)
     return { output_type: type === '' ? 'application/json' : type, output_encoding: 'json', output: value }
   return { output_type, output_encoding: 'text', output: text }
 }
 
-/** Undefined: no JSON, or none that can be handed on as such. */
-function parsed(text: string): unknown {
-  if (marksOf(text).depth > depthMax) return undefined
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
-  }
-}
-
 function isJson(text: string): boolean {
-  return /^\s*[[{"]/.test(text) && parsed(text) !== undefined
+  return /^\s*[[{"]/.test(text) && foreignJson(text) !== undefined
 }

@@ -108,7 +108,8 @@ export class Relay {
     const { address } = call.facts
     const args = (call.data.body ?? call.data.query ?? {}) as Readonly<Record<string, unknown>>
     const tool = call.data.method ?? ''
-    const answer = await callMcp(this.#options.outgoing, { url: address.url, tool, args, bounds: this.#bounds() })
+    const { outgoing, now } = this.#options
+    const answer = await callMcp(outgoing, { url: address.url, tool, args, bounds: this.#bounds(), now })
     if (!answer.ok) return notReached(call, answer.failed)
     if ('answered' in answer) {
       const { status } = answer.answered

@@ -10,6 +10,7 @@
  * exactly (scheme, network, token, way of transfer) is no offer.
  */
 import { randomBytes } from 'node:crypto'
+import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered } from '../outgoing/request.ts'
 import { type Transfer, transferHash } from './eip712.ts'
 import { caip2, chainIdOf, usdc } from './networks.ts'
@@ -152,12 +153,8 @@ export function decodeBase64Json(text: string): Fields | undefined {
 }
 
 export function parsedObject(text: string): Fields | undefined {
-  try {
-    const value = JSON.parse(text) as unknown
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = foreignJson(text)
+  return isObject(value) ? value : undefined
 }
 
 export function isObject(value: unknown): value is Fields {

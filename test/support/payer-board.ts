@@ -10,6 +10,7 @@ export type Called = {
   readonly tool: string
   readonly status: number
   readonly failure?: string
+  readonly output_expired?: true
   readonly output?: unknown
   readonly price?: string
   readonly paid_by: string

@@ -1,0 +1,104 @@
+/** tools.call on somebody else's MCP server, over real sockets: both ways of the protocol, and everything that can go wrong. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { callMcp } from '../../src/calls/mcp.ts'
+import { createOutgoing } from '../../src/outgoing/request.ts'
+import { McpTools } from '../peers/mcp-tools.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { called } from '../support/payer-board.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+let server: McpTools
+let board: Board
+let client: Client
+
+beforeAll(async () => {
+  server = await McpTools.open()
+  board = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LOOPBACK: '1' } })
+  client = await Client.of(board)
+})
+afterAll(() => {
+  client.close()
+  server.close()
+})
+
+async function publish(mcp_url: string): Promise<string> {
+  const listing = { schema: 1, name: 'Somebody’s server', description: 'x', category: 'data', mcp_url, url: mcp_url }
+  const data = JSON.stringify({ ...listing, protocols: ['mcp'], price: '0' })
+  const made = await client.command(person('publisher'), { operation: 'tools.publish', data })
+  if (made.status !== 200) throw new Error(made.text)
+  return (made.data as unknown as { tool: { id: string } }).tool.id
+}
+
+const call = async (caller: string, target: string, data: object) => {
+  const fields = { operation: 'tools.call', target, data: JSON.stringify({ schema: 1, ...data }) }
+  return called(await client.command(person(caller), fields))
+}
+type Result = { content: { text: string }[]; isError?: boolean; error?: { code: number; message: string } }
+
+describe.each(['modern', 'sessions'] as const)('a server that speaks by %s', (kind) => {
+  let tool: string
+  beforeAll(async () => {
+    tool = await publish(server.url(kind))
+  })
+
+  test('is called by the name of its tool, and its result is the output', async () => {
+    server.asked.length = 0
+    const found = await call(`adds ${kind}`, tool, { method: 'add', body: { a: 2, b: 3 } })
+    expect(found).toMatchObject({ status: 200, paid_by: 'allowance', allowance: { left: 19 } })
+    expect((found.output as Result).content).toEqual([{ type: 'text', text: '5' }])
+    expect(server.asked.filter((each) => each === 'tools/call add')).toHaveLength(1)
+    expect(server.headers['user-agent']).toMatch(/^Broadside\//)
+    expect(Object.keys(server.headers)).not.toContain('authorization')
+  })
+
+  test('has errors of its own, which are answers', async () => {
+    const failed = await call(`fails ${kind}`, tool, { method: 'fail' })
+    expect(failed).toMatchObject({ status: 200, output: { isError: true }, allowance: { left: 19 } })
+    const unknown = (await call(`asks ${kind}`, tool, { method: 'no-such-tool' })).output as Result
+    expect(unknown.error !== undefined || unknown.isError === true).toBe(true)
+    const bad = (await call(`errs ${kind}`, tool, { method: 'add', body: { a: 'two' } })).output as Result
+    expect(bad.error !== undefined || bad.isError === true).toBe(true)
+  })
+
+  test('may not answer more than a MiB, and says what it wants to be paid', async () => {
+    const huge = await call(`drowns ${kind}`, tool, { method: 'huge' })
+    expect(huge).toMatchObject({ status: 0, failure: 'too_large', allowance: { left: 20 } })
+    expect(huge).not.toHaveProperty('output')
+    const paid = await call(`pays ${kind}`, tool, { method: 'paid' })
+    expect(paid).toMatchObject({
+      status: 402,
+      payment_needed: { accepts: [{ amount: '2500' }] },
+      allowance: { left: 20 },
+    })
+  })
+
+  test('is asked by no name for its only tool, or else for what it has', async () => {
+    const listed = await call(`lists ${kind}`, tool, {})
+    expect((listed.output as { tools: { name: string }[] }).tools.map(({ name }) => name)).toContain('hang')
+    server.isAlone = true
+    const only = await call(`guesses ${kind}`, tool, { body: { a: 20, b: 22 } })
+    server.isAlone = false
+    expect((only.output as Result).content[0]!.text).toBe('42')
+  })
+
+  test('that hangs is given up, by one measure of time for all messages together', async () => {
+    const outgoing = createOutgoing({ loopback: true, userAgent: 'test' })
+    let clock = 0
+    // Every look at the clock is half a second later: two messages have used the time up before the third is answered.
+    const ask = {
+      ...{ url: server.url(kind), tool: 'hang', args: {} },
+      ...{ bounds: { totalMs: 3_000 }, now: () => (clock += 500) },
+    }
+    expect(await callMcp(outgoing, ask)).toMatchObject({ ok: false, failed: { failure: 'timeout' } })
+    outgoing.close()
+  })
+})
+
+test('a server that has moved is not followed', async () => {
+  server.asked.length = 0
+  const found = await call('who follows', await publish(server.url('moved')), { method: 'add', body: { a: 1, b: 1 } })
+  expect(found).toMatchObject({ status: 0, failure: 'redirect', allowance: { left: 20 } })
+  expect(server.asked).toEqual([])
+})

@@ -110,17 +110,18 @@ export class House implements Actors {
     )
     const feedStart = house.#startFeed(logFeed.port2)
     const facts = house.#begin(
-      shards.map(({ start }) => start),
+      shards.map(({ through }) => through),
       logStart,
       feedStart,
     )
     // Whichever of them cannot start is heard of, whatever is waited for.
-    return { house, facts: (await Promise.all([facts, logStart, feedStart]))[0] }
+    const [begun] = await Promise.all([facts, logStart, feedStart, ...shards.map(({ start }) => start)])
+    return { house, facts: begun }
   }
 
   /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
-  async #begin(shards: readonly Promise<Facts>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<HouseFacts> {
-    const through = (await Promise.all(shards)).map((facts) => facts.through as number)
+  async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<HouseFacts> {
+    const through = await Promise.all(ends)
     this.#logThread!.send({ through } satisfies LogWord)
     const logFacts = await log
     const published: Published = {
@@ -223,9 +224,12 @@ export class House implements Actors {
     for (const link of [...this.#shardLinks, this.#logLink, this.#feedLink, this.#search, this.#tools]) link?.close()
   }
 
-  #startShard(number: number): { logPort: MessagePort; start: Promise<Facts> } {
+  /** `through`: where its journal ends, as soon as it is open. */
+  #startShard(number: number): { logPort: MessagePort; through: Promise<number>; start: Promise<Facts> } {
     const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues } = this.#options
     let logPort: MessagePort | undefined
+    const through = Promise.withResolvers<number>()
+    const told = (facts: Facts): void => through.resolve(facts.through as number)
     const thread = this.#supervise({
       name: `shard-${number}`,
       file: new URL('./threads/shard.ts', import.meta.url),
@@ -252,6 +256,7 @@ export class House implements Actors {
         }
         return { data, transfer: [front.port2, toLog.port1] }
       },
+      onKnown: told,
       onRestart: () => {
         this.#logThread?.send({ shard: number, port: logPort }, [logPort!])
         this.#options.onShardRestart(number)
@@ -259,7 +264,8 @@ export class House implements Actors {
     })
     this.#shardThreads[number] = thread
     const start = thread.start()
-    return { logPort: logPort!, start }
+    start.then(told, () => {})
+    return { logPort: logPort!, through: through.promise, start }
   }
 
   #startLog(toShards: MessagePort[], feed: MessagePort): Promise<Facts> {
@@ -340,7 +346,8 @@ export class House implements Actors {
     name: string
     file: URL
     birth: () => { data: unknown; transfer: readonly TransferListItem[] }
-    onRestart?: (facts: Readonly<Record<string, unknown>>) => void
+    onKnown?: (facts: Facts) => void
+    onRestart?: (facts: Facts) => void
     mayRestart?: (words: LastWords) => boolean
   }): Supervised {
     return new Supervised({

@@ -16,6 +16,8 @@ export type SupervisedOptions = {
   readonly execArgv: readonly string[]
   /** Makes what the thread is born with: fresh links each time. */
   readonly birth: () => { data: unknown; transfer: readonly TransferListItem[] }
+  /** What a thread tells before it is ready. */
+  readonly onKnown?: (facts: Readonly<Record<string, unknown>>) => void
   /** Facts of a restarted thread. */
   readonly onRestart?: (facts: Readonly<Record<string, unknown>>) => void
   readonly onEvent: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -34,6 +36,8 @@ const restartWindowMs = 60_000
 /** What a thread says to its supervisor. */
 export type FromThread =
   | { readonly kind: 'ready'; readonly facts: Readonly<Record<string, unknown>> }
+  /** What others can go on with while it is not ready yet. */
+  | { readonly kind: 'known'; readonly facts: Readonly<Record<string, unknown>> }
   | { readonly kind: 'dying'; readonly words: LastWords }
   | {
       readonly kind: 'event'
@@ -74,6 +78,7 @@ export class Supervised {
       worker.on('message', (message: FromThread) => {
         if (message.kind === 'dying') words = message.words
         if (message.kind === 'event') this.#options.onEvent(message.level, message.event, message.facts)
+        if (message.kind === 'known') this.#options.onKnown?.(message.facts)
         if (message.kind === 'stopped') this.#stopping = true
         if (message.kind !== 'ready') return
         ready = true

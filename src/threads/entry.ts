@@ -34,6 +34,11 @@ export function readFault(error: unknown): { readonly ok: false; readonly refusa
   return { ok: false, refusal: refusal('internal', `a fault of this board, logged as ${id}`) }
 }
 
+/** Tells what others can go on with while this thread is not ready yet. */
+export function tellKnown(facts: Readonly<Record<string, unknown>>): void {
+  send({ kind: 'known', facts })
+}
+
 function die(error: unknown): void {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   send({ kind: 'dying', words: { name, message, stack: stack ?? '' } })

@@ -18,7 +18,7 @@ import type { ReadContext, ReadRequest } from '../views/reads/read.ts'
 import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
 import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
-import { readFault, report, runThread } from './entry.ts'
+import { readFault, report, runThread, tellKnown } from './entry.ts'
 import { Outbox } from './outbox.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { SnapshotKeeper } from './snapshots.ts'
@@ -64,6 +64,9 @@ runThread((data: ShardThread) => {
     segmentBytesMax: data.segmentBytesMax,
     report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
   })
+  // Log and feed go on while the state is made; in an empty journal the first rooms come first.
+  const opened = journal.nextSeq - 1
+  if (opened > 0) tellKnown({ through: opened })
   const log = new Link({
     port: data.log,
     openMax: 1,
@@ -94,6 +97,7 @@ runThread((data: ShardThread) => {
     lettersPerTurnMax: inside.lettersPerTurn,
     unconfirmedMax: data.queues.unconfirmedFrames,
   })
+  if (journal.nextSeq - 1 > opened) log.tell((journal.nextSeq - 1) satisfies ToLog)
   const compactor = new Compactor({
     shard: data.number,
     journal,

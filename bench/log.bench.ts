@@ -44,7 +44,7 @@ export const log: Bench = {
         },
         { title: `proofs in that log`, rows: proofs },
         {
-          title: 'opened again, every node of the tree recomputed',
+          title: 'opened again',
           rows: [{ case: 'SignedLog.open', 'cpu s': start }],
         },
         ...(await served(directory, serviceId, posts, isQuick)),

@@ -85,6 +85,8 @@ export class House implements Actors {
   #published = 0
   /** Newest change anybody here was told of; a read answers with nothing older. */
   #seen = 0
+  /** Grows before anybody is told of something new: threads that share it know whether what they heard still stands. */
+  readonly turns = new Int32Array(new SharedArrayBuffer(4))
 
   private constructor(options: HouseOptions) {
     this.#options = options
@@ -192,7 +194,9 @@ export class House implements Actors {
   }
 
   noteChange(change: number): void {
-    if (change > this.#seen) this.#seen = change
+    if (change <= this.#seen) return
+    this.#seen = change
+    Atomics.add(this.turns, 0, 1)
   }
 
   /** Letters under way, for metrics. */

@@ -24,7 +24,7 @@ import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from './thr
 import type { HooksAnswer, HooksAsk, Since } from './views/hooks/answer.ts'
 import type { PayloadRequest } from './views/hooks/payload-request.ts'
 import type { ReadAnswer, ReadRequest } from './views/reads/read.ts'
-import type { HookView } from './views/reads/webhooks.ts'
+import type { ChangedHooks } from './views/reads/webhooks.ts'
 
 export type PostroomOptions = {
   readonly house: House
@@ -182,6 +182,7 @@ export class Postroom {
           scale,
           suspended: [...news.suspended],
           headSize: news.head.size,
+          turns: house.turns,
           front: front.port2,
         }
         return { data, transfer: [front.port2] }
@@ -224,8 +225,10 @@ export class Postroom {
       }
       case 'own': {
         const shard = shardOf(hooksOf(ask[1]), house.shards)
-        const found = await this.#shardRead(shard, { op: 'hook.of', args: { owner: ask[1] }, reader: '' })
-        return found === undefined ? undefined : this.#living((found as { hooks: HookView[] }).hooks)
+        const request = { op: 'hook.changed', args: { owner: ask[1], known: ask[2] }, reader: '' }
+        const found = (await this.#shardRead(shard, request)) as ChangedHooks | undefined
+        if (found === undefined) return undefined
+        return { hooks: this.#living(found.hooks), same: this.#living(found.same) } satisfies ChangedHooks
       }
       case 'end':
         return this.desk.say('hook.end', ask[1], { hook: ask[2], epoch: ask[3] })
@@ -233,7 +236,7 @@ export class Postroom {
   }
 
   /** Without those whose delegation is over: they end now. */
-  #living(hooks: readonly HookView[]): HookView[] {
+  #living<Hook extends ChangedHooks['same'][number]>(hooks: readonly Hook[]): Hook[] {
     const { delegates } = this.#options.news
     return hooks.filter(({ delegation, owner, hook, epoch }) => {
       if (delegation === undefined || delegates.isThere(delegation)) return true

@@ -121,6 +121,15 @@ export class Desk {
     return hooks.filter((each) => !hasRunOut({ facts: each }, now))
   }
 
+  /** How many hooks of an identity live. */
+  async count(owner: string): Promise<number | undefined> {
+    const found = await this.#read(hooksOf(owner), { op: 'hook.ends', args: { owner }, reader: '' })
+    if (found === undefined || !found.ok) return undefined
+    const { ends } = JSON.parse(found.json) as { ends: number[] }
+    const now = this.#options.wallSeconds()
+    return ends.filter((expires) => !hasRunOut({ facts: { expires } }, now)).length
+  }
+
   /** Says something to the actor of an identity's hooks; the refusal, or what it answered. */
   async say(op: string, owner: string, args: object): Promise<Refusal | Readonly<Record<string, unknown>> | undefined> {
     const letter = internalLetter(op, hooksOf(owner), owner, args)

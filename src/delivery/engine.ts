@@ -10,7 +10,7 @@
 import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
 import type { HookKind } from '../views/hooks/kind-names.ts'
 import type { Signal } from '../views/hooks/signals.ts'
-import type { HookView } from '../views/reads/webhooks.ts'
+import { type ChangedHooks, type HookView, standing } from '../views/reads/webhooks.ts'
 import { Books } from './books.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Made, rowOf } from './delivery-row.ts'
@@ -131,12 +131,17 @@ export class Engine {
     this.#held.add(owner)
   }
 
+  /** How the hooks of an owner stand here. */
+  known(owner: string): string {
+    return Array.from(this.#byOwner.get(owner) ?? [], ({ view }) => standing(view)).join()
+  }
+
   /** All hooks of an owner, as they stand now. */
-  own(owner: string, views: readonly HookView[]): void {
+  own(owner: string, { hooks, same }: ChangedHooks): void {
     this.#held.delete(owner)
-    const ids = new Set(views.map(({ hook }) => hook))
+    const ids = new Set([...hooks, ...same].map(({ hook }) => hook))
     for (const run of this.#byOwner.get(owner) ?? []) if (!ids.has(run.id)) this.#remove(run)
-    for (const view of views) this.put(view)
+    for (const view of hooks) this.put(view)
     this.standing(owner)
   }
 

@@ -8,7 +8,8 @@
  *
  *   tails      (id 0) JSON of the next place of each source: everything before was handed to the hooks it is for
  *   hooks      one that is idle stands at the tails; any other at its own places, and `taken` kinds of the first are done
- *   deliveries the newest of each plain webhook, `n` in order
+ *   recent     the newest deliveries of each plain webhook, as many in a row as were made between two writings: `last` is the
+ *              number of the newest of them, and `rows` JSON of [number, columns ...] of each
  *   verified   until when (Unix seconds) an address need not be challenged again for this owner
  */
 import { join } from 'node:path'
@@ -61,33 +62,50 @@ export type Commit = {
   readonly deliveries: readonly { readonly hook: string; readonly row: DeliveryRow }[]
 }
 
-const columns = 'event, kind, source, position, subject, item, work, at, state, attempts, status, error, attemptedAt'
+const columns = [
+  ...(['event', 'kind', 'source', 'position', 'subject', 'item', 'work', 'at'] as const),
+  ...(['state', 'attempts', 'status', 'error', 'attemptedAt'] as const),
+]
+type Numbered = DeliveryRow & { readonly n: number }
+/** Rows that are written before those behind the ones that are remembered are looked for. */
+const forgetEvery = 20
 
 export class DeliveryStore {
   readonly #database: DatabaseSync
-  readonly #written = new Map<string, number>()
+  /** Of webhooks that were written to: number of the newest delivery, and up to which the old ones were forgotten. */
+  readonly #written = new Map<string, { last: number; forgotten: number }>()
+  readonly #statements
 
   private constructor(database: DatabaseSync) {
     this.#database = database
+    this.#statements = {
+      tails: database.prepare('INSERT OR REPLACE INTO tails VALUES (0, ?)'),
+      place: database.prepare('INSERT OR REPLACE INTO hooks VALUES (?, ?)'),
+      rows: database.prepare('SELECT rows FROM recent WHERE hook = ? ORDER BY last'),
+      last: database.prepare('SELECT max(last) AS last FROM recent WHERE hook = ?'),
+      add: database.prepare('INSERT INTO recent (hook, last, rows) VALUES (?, ?, ?)'),
+      forget: database.prepare('DELETE FROM recent WHERE hook = ? AND last <= ?'),
+      end: database.prepare('DELETE FROM hooks WHERE id = ?'),
+      verified: database.prepare('SELECT until FROM verified WHERE owner = ? AND url = ?'),
+    }
   }
 
   static open(directory: string): DeliveryStore {
     makeDirectory(directory)
     const database = openDatabase(join(directory, 'delivery.sqlite'))
+    // `deliveries` is how the newest were kept before: a list to look at, without which nothing is delivered otherwise.
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = NORMAL;
       PRAGMA journal_size_limit = 4194304;
       CREATE TABLE IF NOT EXISTS tails (id INTEGER PRIMARY KEY, marks TEXT NOT NULL);
       CREATE TABLE IF NOT EXISTS hooks (id TEXT PRIMARY KEY, place TEXT NOT NULL) WITHOUT ROWID;
-      CREATE TABLE IF NOT EXISTS deliveries (
-        n INTEGER PRIMARY KEY AUTOINCREMENT, hook TEXT NOT NULL, event TEXT NOT NULL, kind TEXT NOT NULL,
-        source INTEGER NOT NULL, position INTEGER NOT NULL, subject TEXT NOT NULL, item INTEGER NOT NULL,
-        work TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL,
-        status INTEGER NOT NULL, error TEXT NOT NULL, attemptedAt INTEGER NOT NULL, UNIQUE (hook, event));
-      CREATE INDEX IF NOT EXISTS newest ON deliveries (hook, n);
+      CREATE TABLE IF NOT EXISTS recent (
+        id INTEGER PRIMARY KEY, hook TEXT NOT NULL, last INTEGER NOT NULL, rows TEXT NOT NULL);
+      CREATE INDEX IF NOT EXISTS recent_of ON recent (hook, last);
       CREATE TABLE IF NOT EXISTS verified (
         owner TEXT NOT NULL, url TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (owner, url)) WITHOUT ROWID;
+      DROP TABLE IF EXISTS deliveries;
     `)
     return new DeliveryStore(database)
   }
@@ -115,46 +133,34 @@ export class DeliveryStore {
   }
 
   #write({ tails, places, removed, deliveries }: Commit): void {
-    const database = this.#database
-    database.prepare('INSERT OR REPLACE INTO tails VALUES (0, ?)').run(JSON.stringify(tails))
-    const put = database.prepare('INSERT OR REPLACE INTO hooks VALUES (?, ?)')
-    for (const [id, place] of places) put.run(id, JSON.stringify(place))
-    const add = database.prepare(
-      `INSERT INTO deliveries (hook, ${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (hook, event) DO UPDATE SET state = excluded.state, attempts = excluded.attempts,
-         status = excluded.status, error = excluded.error, attemptedAt = excluded.attemptedAt`,
-    )
-    for (const { hook, row } of deliveries) {
-      const { event, kind, source, position, subject, item, work, at } = row
-      const { state, attempts, status, error, attemptedAt } = row
-      add.run(
-        ...[hook, event, kind, source, position, subject, item],
-        ...[work, at, state, attempts, status, error, attemptedAt],
+    this.#statements.tails.run(JSON.stringify(tails))
+    for (const [id, place] of places) this.#statements.place.run(id, JSON.stringify(place))
+    for (const [hook, rows] of Map.groupBy(deliveries, (each) => each.hook))
+      this.#add(
+        hook,
+        rows.map(({ row }) => row),
       )
-      this.#forgetOld(hook)
-    }
     for (const id of removed) {
-      database.prepare('DELETE FROM hooks WHERE id = ?').run(id)
-      database.prepare('DELETE FROM deliveries WHERE hook = ?').run(id)
+      this.#statements.end.run(id)
+      this.#statements.forget.run(id, Number.MAX_SAFE_INTEGER)
       this.#written.delete(id)
     }
   }
 
   /** Newest first, those below `n`. */
-  deliveries(hook: string, below: number, limit: number): (DeliveryRow & { readonly n: number })[] {
-    const found = this.#database.prepare(
-      `SELECT n, ${columns} FROM deliveries WHERE hook = ? AND n < ? ORDER BY n DESC LIMIT ?`,
-    )
-    return found.all(hook, below, limit) as unknown as (DeliveryRow & { n: number })[]
+  deliveries(hook: string, below: number, limit: number): Numbered[] {
+    return this.#rows(hook)
+      .filter(({ n }) => n < below)
+      .slice(-limit)
+      .reverse()
   }
 
   delivery(hook: string, event: string): DeliveryRow | undefined {
-    const found = this.#database.prepare(`SELECT ${columns} FROM deliveries WHERE hook = ? AND event = ?`)
-    return found.get(hook, event) as unknown as DeliveryRow | undefined
+    return this.#rows(hook).find((row) => row.event === event)
   }
 
   isVerified(owner: string, url: string, now: number): boolean {
-    const found = this.#database.prepare('SELECT until FROM verified WHERE owner = ? AND url = ?').get(owner, url)
+    const found = this.#statements.verified.get(owner, url)
     return found !== undefined && (found as { until: number }).until > now
   }
 
@@ -167,16 +173,41 @@ export class DeliveryStore {
     this.#database.close()
   }
 
-  /** Now and then: a few more than are promised may be there. */
-  #forgetOld(hook: string): void {
-    const written = (this.#written.get(hook) ?? 0) + 1
-    this.#written.set(hook, written % 20)
-    if (written < 20) return
-    this.#database
-      .prepare(
-        `DELETE FROM deliveries WHERE hook = ? AND n <= (
-           SELECT n FROM deliveries WHERE hook = ? ORDER BY n DESC LIMIT 1 OFFSET ${deliveriesKept})`,
-      )
-      .run(hook, hook)
+  /** What is tried again is found and changed, once in a while; whatever is new goes to the end, unread. */
+  #add(hook: string, rows: readonly DeliveryRow[]): void {
+    const { add, forget, last } = this.#statements
+    const known = this.#written.get(hook)
+    const state = known ?? { last: (last.get(hook) as { last: number | null }).last ?? 0, forgotten: 0 }
+    if (known === undefined) this.#written.set(hook, state)
+    const isAgain = rows.some(({ attempts }) => attempts > 1)
+    const made = rows.map((row): Numbered => ({ ...row, n: ++state.last }))
+    const after = isAgain ? merged([...this.#rows(hook), ...made]) : made
+    if (isAgain) forget.run(hook, Number.MAX_SAFE_INTEGER)
+    state.last = after.at(-1)!.n
+    add.run(hook, state.last, JSON.stringify(after.slice(-deliveriesKept).map(packed)))
+    if (state.last - state.forgotten < deliveriesKept + forgetEvery) return
+    state.forgotten = state.last - deliveriesKept
+    forget.run(hook, state.forgotten)
   }
+
+  /** Oldest first, each event once, no more than are promised. */
+  #rows(hook: string): Numbered[] {
+    const found = this.#statements.rows.all(hook) as { rows: string }[]
+    return merged(found.flatMap(({ rows }) => (JSON.parse(rows) as unknown[][]).map(unpacked))).slice(-deliveriesKept)
+  }
+}
+
+/** Each event where it stood first, as it stands now. */
+function merged(rows: readonly Numbered[]): Numbered[] {
+  const byEvent = new Map<string, Numbered>()
+  for (const row of rows) byEvent.set(row.event, { ...row, n: byEvent.get(row.event)?.n ?? row.n })
+  return [...byEvent.values()]
+}
+
+function packed(row: Numbered): unknown[] {
+  return [row.n, ...columns.map((name) => row[name])]
+}
+
+function unpacked([n, ...values]: unknown[]): Numbered {
+  return { ...Object.fromEntries(columns.map((name, at) => [name, values[at]])), n } as unknown as Numbered
 }

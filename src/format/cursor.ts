@@ -11,7 +11,7 @@
  * The list's name is associated data, so a cursor of one list opens no other. Random 96-bit
  * nonces are safe for 2^32 seals under one key (NIST SP 800-38D, 8.3).
  */
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
 import { decodeBase64url } from './encoding.ts'
 
 const nonceBytes = 12
@@ -25,7 +25,7 @@ export class CursorSealer {
   readonly #random: (bytes: number) => Uint8Array
 
   /** `key`: 32 bytes. `random` gives that many fresh random bytes. */
-  constructor(key: Uint8Array, random: (bytes: number) => Uint8Array = randomBytes) {
+  constructor(key: Uint8Array, random: (bytes: number) => Uint8Array = fresh) {
     if (key.length !== 32) throw new RangeError('a cursor key has 32 bytes')
     this.#key = key
     this.#random = random
@@ -61,6 +61,19 @@ export class CursorSealer {
     }
     return JSON.parse(place.toString())
   }
+}
+
+/** Random bytes of which none is given twice, drawn a few hundred nonces at a time: one draw costs as much as the seal. */
+const drawn = Buffer.allocUnsafeSlow(256 * nonceBytes)
+let given = drawn.length
+
+function fresh(bytes: number): Uint8Array {
+  if (given + bytes > drawn.length) {
+    randomFillSync(drawn)
+    given = 0
+  }
+  given += bytes
+  return drawn.subarray(given - bytes, given)
 }
 
 function associated(listName: string): Buffer {

@@ -17,7 +17,7 @@ import { inside, rates, sizes } from '../limits.ts'
 import { Poster } from '../outgoing/poster.ts'
 import { release } from '../release.ts'
 import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
-import type { HookView } from '../views/reads/webhooks.ts'
+import type { ChangedHooks, HookView } from '../views/reads/webhooks.ts'
 import { report, runThread } from './entry.ts'
 
 export type DeliveryThread = {
@@ -33,6 +33,8 @@ export type DeliveryThread = {
   readonly scale: number
   readonly suspended: readonly string[]
   readonly headSize: number
+  /** Shared: grows before anybody is told of something new that is public. */
+  readonly turns: Int32Array
   readonly front: MessagePort
 }
 
@@ -44,7 +46,8 @@ export type DeliveryAsk =
   | readonly ['head']
   /** Hooks of a shard, behind this number. */
   | readonly ['hooks', shard: number, after: number]
-  | readonly ['own', owner: string]
+  /** Hooks of an identity, in full where they do not stand as it is known. */
+  | readonly ['own', owner: string, known: string]
   | readonly ['end', owner: string, hook: string, epoch: number]
 
 /** What the front tells it. */
@@ -105,6 +108,8 @@ runThread((data: DeliveryThread) => {
   const payloads = new Payloads({
     address: data.address,
     ask: askSource,
+    turn: () => Atomics.load(data.turns, 0),
+    now: monotonicMs,
     fault: (problem) => report('error', 'delivery.not_built', { problem }),
   })
   const sender = new Sender({
@@ -168,13 +173,13 @@ runThread((data: DeliveryThread) => {
     }
     engine.hold(owner)
     const ask = async () => {
-      let views: readonly HookView[]
+      let own: ChangedHooks
       do {
         state.isOld = false
-        views = await askUntil<readonly HookView[]>(['own', owner])
+        own = await askUntil<ChangedHooks>(['own', owner, engine.known(owner)])
       } while (state.isOld)
       asking.delete(owner)
-      engine.own(owner, views)
+      engine.own(owner, own)
     }
     const state = { isOld: false, known: Promise.resolve().then(ask) }
     asking.set(owner, state)
@@ -204,6 +209,7 @@ runThread((data: DeliveryThread) => {
   const hear = (told: DeliveryTell): void => {
     if (told[0] === 'news') {
       headSize = Math.max(headSize, told[2])
+      if (told[1] === 0) payloads.forget()
       return engine?.news(told[1])
     }
     if (told[2]) suspended.add(told[1])

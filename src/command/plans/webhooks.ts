@@ -130,10 +130,10 @@ async function barredBy(
       return [code, message, 'data', 0]
     }
   }
-  const own = await hooks.of(wish.owner)
-  if (own === undefined) return undefined
+  const live = await hooks.count(wish.owner)
+  if (live === undefined) return undefined
   // Nobody is challenged for what its actor will refuse.
-  if (own.length >= sizes.hooks_per_identity) return 'none'
+  if (live >= sizes.hooks_per_identity) return 'none'
   const answer = await hooks.verify(wish)
   return answer === undefined ? undefined : verdict(answer)
 }

@@ -18,6 +18,9 @@ import {
 export const webhooksReads: Reads = {
   'webhook.list': list,
   'hook.of': ({ state }, { args }) => ok({ hooks: state.hooks.of(String(args.owner)).map(hookView) }),
+  'hook.ends': ({ state }, { args }) =>
+    ok({ ends: state.hooks.of(String(args.owner)).map(({ facts }) => facts.expires) }),
+  'hook.changed': changed,
   'hook.all': all,
   'hook.count': ({ state }) => ok({ count: state.hooks.count }),
 }
@@ -27,6 +30,28 @@ export type HookView = HookFacts & Pick<Hook, 'owner' | 'epoch' | 'createdAt' | 
 
 function hookView({ facts, owner, epoch, createdAt, former, wakes, redeliveries }: Hook): HookView {
   return { ...facts, owner, epoch, createdAt, former, wakes, redeliveries }
+}
+
+/** A hook as it stands, by name: whatever changes of it, this does. */
+export function standing({ hook, epoch, wakes }: Pick<HookView, 'hook' | 'epoch' | 'wakes'>): string {
+  return `${hook} ${epoch} ${wakes}`
+}
+
+export type ChangedHooks = {
+  readonly hooks: readonly HookView[]
+  readonly same: readonly Pick<HookView, 'hook' | 'owner' | 'epoch' | 'delegation'>[]
+}
+
+/** All of one identity, in full where they do not stand as it is known: `known` lists that, between commas. */
+function changed({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const known = new Set(String(args.known).split(','))
+  const isSame = ({ facts: { hook }, epoch, wakes }: Hook) => known.has(standing({ hook, epoch, wakes }))
+  const own = state.hooks.of(String(args.owner))
+  const same = own.filter(isSame).map(({ facts: { hook, delegation }, owner, epoch }) => ({
+    ...{ hook, owner, epoch },
+    ...(delegation === undefined ? {} : { delegation }),
+  }))
+  return ok({ hooks: own.filter((each) => !isSame(each)).map(hookView), same } satisfies ChangedHooks)
 }
 
 /** What its owner sees of a webhook; the secret is not known here. */

@@ -149,6 +149,11 @@ export type Act = {
 }
 export type Facts = Readonly<Record<string, unknown>>
 
+/** 32 hex: the delegation by which it was done, or '' for who did it with his own key. */
+export function delegationOf({ by }: Act): string {
+  return by?.for === undefined ? '' : Buffer.from(by.for.id).toString('hex')
+}
+
 export type BoardRecord = RoomCreated | Event | HandleClaimed | Act
 
 /** Journal name of the registry: no room can be called so. */

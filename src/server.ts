@@ -1,7 +1,4 @@
-/**
- * The server: starts everything in order, stops it in reverse. The only place that wires.
- * A newcomer reads this first.
- */
+/** The server: starts everything in order, stops it in reverse. The only place that wires; a newcomer reads this first. */
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import type { ToldDelegation } from '../actors/people/delegations.ts'
@@ -231,6 +228,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     now: monotonicMs,
     wallSeconds,
     post: (item) => itemPosts.post(item),
+    isThere: (delegation) => news.delegates.isThere(delegation),
   })
   const startedAt = monotonicMs()
   /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */

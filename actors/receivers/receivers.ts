@@ -8,7 +8,7 @@
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
 import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import { type Act, delegationOf } from '../record.ts'
 
 export const itemsKept = 1_000
 /** How long a value of the dedupe header is known, in seconds. */
@@ -52,6 +52,8 @@ export type Receiver = {
   readonly facts: ReceiverFacts
   /** Hex SHA-256 of the secret in the URL. */
   hash: string
+  /** 32 hex: the delegation whose key this secret was shown to, and with which it ends; '' for the maker's own. */
+  delegation: string
   /** Unix seconds, 0 = it takes items. */
   deletedAt: number
   /** Items that came in all: number of the newest. */
@@ -75,12 +77,13 @@ type Packed = readonly (readonly [
   posted: number,
   items: readonly (readonly [item: number, shard: number, seq: number, at: number])[],
   seen: readonly (readonly [value: string, item: number, at: number, bytes: number])[],
+  delegation?: string,
 ])[]
 
 export class Receivers implements Part {
   readonly acts: Part['acts'] = {
     'receiver.create': (act) => this.#created(act),
-    'receiver.rotate': ({ facts }) => this.#change(facts.receiver as string, facts.hash as string, 0),
+    'receiver.rotate': (act) => this.#rotated(act),
     'receiver.delete': ({ facts, at }) => this.#deleted(facts.receiver as string, at),
     'receiver.item': (act, place) => this.#arrived(act, place),
     'receiver.posted': ({ facts }) => this.#posted(facts.receiver as string, facts.item as number),
@@ -119,17 +122,19 @@ export class Receivers implements Part {
       each.posted,
       each.items.map(({ item, shard, seq, at }) => [item, shard, seq, at] as const),
       [...each.seen].map(([value, { item, at, bytes }]) => [value, item, at, bytes] as const),
+      each.delegation,
     ])
   }
 
   restore(packed: Packed): void {
-    for (const [id, owner, createdAt, facts, hash, deletedAt, count, posted, items, seen] of packed)
+    for (const [id, owner, createdAt, facts, hash, deletedAt, count, posted, items, seen, delegation = ''] of packed)
       this.#add({
         id,
         owner,
         createdAt,
         facts,
         hash,
+        delegation,
         deletedAt,
         count,
         posted,
@@ -138,7 +143,8 @@ export class Receivers implements Part {
       })
   }
 
-  #created({ author, at, facts }: Act): void {
+  #created(act: Act): void {
+    const { author, at, facts } = act
     const { receiver, hash, ...chosen } = facts as ReceiverFacts & { receiver: string; hash: string }
     this.#add({
       id: receiver,
@@ -146,6 +152,7 @@ export class Receivers implements Part {
       createdAt: at,
       facts: chosen,
       hash,
+      delegation: delegationOf(act),
       deletedAt: 0,
       count: 0,
       posted: 0,
@@ -161,16 +168,18 @@ export class Receivers implements Part {
     else own.push(receiver)
   }
 
-  #change(id: string, hash: string, deletedAt: number): void {
-    const receiver = this.#byId.get(id)!
-    receiver.hash = hash
-    receiver.deletedAt = deletedAt
+  #rotated(act: Act): void {
+    const receiver = this.#byId.get(act.facts.receiver as string)!
+    receiver.hash = act.facts.hash as string
+    receiver.delegation = delegationOf(act)
   }
 
   /** What arrived stays readable; a URL where nothing ever did is forgotten. */
   #deleted(id: string, at: number): void {
-    this.#change(id, '', at)
-    const { owner, count, seen } = this.#byId.get(id)!
+    const receiver = this.#byId.get(id)!
+    const { owner, count, seen } = receiver
+    receiver.hash = ''
+    receiver.deletedAt = at
     seen.clear()
     if (count > 0) return
     this.#byId.delete(id)

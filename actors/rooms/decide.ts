@@ -158,7 +158,7 @@ const createInvite = owned((room, { state, now }, letter) => {
 /** One answer to every bad invite: whoever guesses learns nothing of rooms, invites or time. */
 const badInvite = refuse(
   'forbidden',
-  'this invite is not good: it was used, it has expired, it is for another, or it never was',
+  'this invite is not good: it was used, it or who made it has ended, it is for another, or it never was',
 )
 
 const acceptInvite: Decider = ({ state, board, now }, letter) => {
@@ -167,7 +167,7 @@ const acceptInvite: Decider = ({ state, board, now }, letter) => {
   const invite = open.find(
     ({ hash, target }) => hash === letter.args.hash && (target === '' || target === letter.author),
   )
-  if (room === undefined || invite === undefined) return badInvite
+  if (room === undefined || invite === undefined || letter.args.isOver === true) return badInvite
   const role = roleOf(room, letter.author)
   if (role !== 'none') return already(role, 'data')
   return isFull(room) ? full : changed(room, letter, now, letter.author, 'member', { invite: invite.id })

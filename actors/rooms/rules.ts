@@ -7,7 +7,7 @@
 import type { Room } from '../board.ts'
 import type { Core } from '../core.ts'
 import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import { type Act, delegationOf } from '../record.ts'
 import { openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
 
 export type Invite = {
@@ -19,6 +19,8 @@ export type Invite = {
   readonly expires: number
   /** The one identity it is for, or ''. */
   readonly target: string
+  /** 32 hex: the delegation by which it was made, and with which it ends; '' or absent: none. */
+  readonly delegation?: string
 }
 
 /** Where a record lies. */
@@ -221,7 +223,7 @@ export class Rules implements Part {
   #invite(act: Act): void {
     const { id, hash, expires, target } = act.facts as Invite
     const open = this.openInvites(act.room, act.at)
-    this.#invites.set(act.room, [...open, { id, hash, expires, target }])
+    this.#invites.set(act.room, [...open, { id, hash, expires, target, delegation: delegationOf(act) }])
   }
 
   #accept(act: Act): void {

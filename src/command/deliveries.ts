@@ -2,7 +2,8 @@
  * What arrives at a receive URL, on its way to the actor of its maker:
  * rates -> does the URL open -> sender -> signature -> the actor, which writes it down -> answer.
  *
- * Every way not to open a URL (unknown, deleted, another secret) takes the same path and gives the same answer.
+ * Every way not to open a URL (unknown, deleted, another secret, shown to a delegate that has ended) takes the same path and gives
+ * the same answer.
  */
 import { createHash } from 'node:crypto'
 import { closedDoor, type DeliverArgs } from '../../actors/receivers/decide.ts'
@@ -39,9 +40,11 @@ export type DeliveriesOptions = {
   /** Unix seconds. */
   readonly wallSeconds: () => number
   readonly post: (item: ItemToPost) => void
+  /** The delegation with this id still acts. */
+  readonly isThere: (delegation: string) => boolean
 }
 
-type Door = ReceiverFacts & { readonly owner: string }
+type Door = ReceiverFacts & { readonly owner: string; readonly delegation: string }
 
 const dedupeBytesMax = 200
 
@@ -83,8 +86,10 @@ export class Deliveries {
         if (found === undefined || found.ok || 'refusal' in found) best = found
         if (--open > 0) return
         if (best === undefined) return then(undefined)
-        if (best.ok) return then(JSON.parse(best.json) as Door)
-        then('refusal' in best ? best.refusal : best.absent)
+        if (!best.ok) return then('refusal' in best ? best.refusal : best.absent)
+        const door = JSON.parse(best.json) as Door
+        const isOver = door.delegation !== '' && !this.#options.isThere(door.delegation)
+        then(isOver ? refusal('not_found', closedDoor) : door)
       })
     }
   }

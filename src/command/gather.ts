@@ -11,7 +11,7 @@ import { registryName } from '../../actors/record.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
 
-/** Reads whose whole answer lies with one actor, whose name follows from who asks: no other is asked. */
+/** Reads whose whole answer lies with one actor, whose name follows from the request: no other is asked. */
 export const homes: Readonly<Record<string, (request: ReadRequest) => string>> = {
   'delegation.list': () => registryName,
   'delegation.one': () => registryName,
@@ -19,6 +19,7 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'oauth.find': () => oauthName,
   'receiver.list': ({ reader }) => receiversOf(reader),
   'receiver.items': ({ reader }) => receiversOf(reader),
+  'room.invite.maker': ({ args }) => String(args.room),
   'credit.balance': () => marketName,
   'credit.history': () => marketName,
   'work.where': () => marketName,

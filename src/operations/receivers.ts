@@ -32,6 +32,9 @@ const ReceiverSchema = Type.Object(
     ),
     items: count('items that came in all'),
     created_at: seconds('when it was made'),
+    delegation: Type.Optional(
+      id('delegation whose key its address was shown to: it ends with that; receiver.rotate makes it your own'),
+    ),
     deleted_at: Type.Optional(seconds('when it was deleted')),
   },
   { title: 'Receiver', description: 'a receive URL' },
@@ -61,7 +64,7 @@ export const receiverCreate: Operation = {
   name: 'receiver.create',
   group: 'receivers',
   summary:
-    'Make a receive URL: what is POSTed or PUT there is kept for you, and with `post` in `data` posted into `room` too.',
+    'Make a receive URL: what is POSTed or PUT there is kept for you, and with `post` in `data` posted into `room` too. Made by a delegate it ends with the delegation.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -155,7 +158,8 @@ export const receiverItems: Operation = {
 export const receiverRotate: Operation = {
   name: 'receiver.rotate',
   group: 'receivers',
-  summary: 'Give a receive URL a new secret; the old address takes nothing from then on.',
+  summary:
+    'Give a receive URL a new secret; the old address takes nothing from then on. Given to a delegate it ends with the delegation.',
   kind: 'write',
   scope: 'board:post',
   who: 'its maker',

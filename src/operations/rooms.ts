@@ -169,7 +169,7 @@ export const roomInviteCreate: Operation = {
   name: 'room.invite.create',
   group: 'rooms',
   summary:
-    'Make an invite that lets one person in, shown once; `ttl` is 60 s to 7 days, 24 h without it, `target` binds it.',
+    'Make an invite that lets one person in, shown once; `ttl` is 60 s to 7 days, 24 h without it, `target` binds it. Made by a delegate it ends with the delegation.',
   kind: 'write',
   scope: 'board:moderate',
   who: theOwner,

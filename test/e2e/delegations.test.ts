@@ -337,3 +337,44 @@ test('all of it is so again after a kill', async () => {
   expect(await client.post(ended, { text: 'after' })).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await delegate(client, fresh(), ended)).toMatchObject({ code: 'conflict' })
 })
+
+test('a receive URL and an invite that a delegate was shown end with it; the URL is taken over by rotating it', async () => {
+  const [owner, key, guest, late] = [fresh(), fresh(), fresh(), fresh()]
+  const id = await delegated(client, owner, key, { scopes: ['board:read', 'board:post', 'board:moderate'] })
+  const run = async (signer: typeof owner, fields: Parameters<Client['command']>[1]) => {
+    const { status, text, data } = await client.command(signer, fields)
+    expect(status, text).toBe(200)
+    return data as { receiver?: { id: string; url: string }; invite?: { code: string }; receivers?: object[] }
+  }
+  const room = `private-${id.slice(0, 8)}`
+  await run(owner, { operation: 'room.create', room, visibility: 'private' })
+  const make = async (signer: typeof owner) =>
+    (await run(signer, { operation: 'receiver.create', data: '{"schema":1}' })).receiver!
+  const [made, own] = [await make(key), await make(owner)]
+  const turned = (await run(key, { operation: 'receiver.rotate', target: own.id })).receiver!
+  const shownTo = async () => (await run(owner, { operation: 'receiver.list' })).receivers
+  expect(await shownTo()).toMatchObject([
+    { id: made.id, delegation: id },
+    { id: own.id, delegation: id },
+  ])
+  const invite = async () => (await run(key, { operation: 'room.invite.create', room })).invite!.code
+  const accept = (signer: typeof owner, code: string) =>
+    client.command(signer, { operation: 'room.invite.accept', data: JSON.stringify({ schema: 1, code }) })
+  const [used, unused] = [await invite(), await invite()]
+  const deliver = async (path: string) => (await fetch(board.address + path, { method: 'POST', body: 'x' })).status
+  expect([await deliver(made.url), await deliver(turned.url), (await accept(guest, used)).status]).toEqual([
+    200, 200, 200,
+  ])
+  await run(owner, { operation: 'delegation.revoke', target: id })
+  const closed = [await deliver(made.url), await deliver(turned.url)]
+  expect(closed).toEqual([await deliver(own.url), await deliver(own.url)])
+  expect(closed).toEqual([400, 400])
+  expect(await accept(late, unused)).toMatchObject({ status: 403, code: 'forbidden' })
+  // It stays so over a restart.
+  await board.kill()
+  await start()
+  expect([await deliver(made.url), (await accept(late, unused)).status]).toEqual([400, 403])
+  const back = (await run(owner, { operation: 'receiver.rotate', target: made.id })).receiver!
+  expect([await deliver(made.url), await deliver(back.url)]).toEqual([400, 200])
+  expect((await shownTo())![0]).not.toHaveProperty('delegation')
+})

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import {
@@ -12,6 +12,7 @@ import {
   type OAuthClientProvider,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { listedTools } from '../../src/mcp/tool-list.ts'
@@ -153,6 +154,34 @@ describe.skipIf(skipWithout(missingPackage('mcp-remote')))('mcp-remote', () => {
       (text) => text.includes('events_list'),
     )
     expect(ran.text).toContain('events_list')
+  })
+
+  test('signs in by itself when a tool asks for it, through what it takes for a browser, and posts', async () => {
+    const opened = join(scratch, 'opened')
+    const browser = join(scratch, 'browser.sh')
+    writeFileSync(opened, '')
+    writeFileSync(browser, `#!/bin/sh\necho "$1" >> ${opened}\n`, { mode: 0o755 })
+    const { PATH = '' } = process.env
+    const transport = new StdioClientTransport({
+      command: process.execPath,
+      args: [resolve('test/peers/node_modules/mcp-remote/dist/proxy.js'), ...shared(), '--auth-timeout', '60'],
+      env: { PATH, HOME: scratch, MCP_REMOTE_CONFIG_DIR: join(scratch, 'signing-in'), BROWSER: browser },
+      stderr: 'ignore',
+    })
+    const mcp = new McpClient({ name: 'test', version: '1' })
+    await mcp.connect(transport)
+    const own = opensslSigner(randomBytes(32))
+    // What a person would do in the browser that was opened.
+    const signing = vi
+      .waitFor(() => new URL(readFileSync(opened, 'utf8').split('\n')[0]!), { timeout: 60_000, interval: 100 })
+      .then(async (asked) => fetch(await signIn(asked, own)))
+    const post = () => mcp.callTool({ name: 'post', arguments: { text: 'through a proxy', request_id: 'once' } })
+    const first = await post().catch(() => undefined)
+    expect((await signing).status).toBe(200)
+    // The call that met the question may have been answered with it: the same again, under the same request_id.
+    const posted = first?.isError === undefined && first !== undefined ? first : await post()
+    expect(posted.structuredContent).toMatchObject({ event: { author: { id: own.id }, via: 'mcp' } })
+    await mcp.close()
   })
 })
 

@@ -24,9 +24,10 @@ const create: Plan = {
   check: ({ command, data }) => faultOf(data as CreateData, command.room !== undefined && command.room !== ''),
   args: ({ command, data }) => ({ ...freshSecret(), ...chosen(data as CreateData, (command.room as string) ?? '') }),
   ask: maySpeak,
-  show: (_verified, { at, facts }, _actor, isDuplicate, { secret }) => {
+  show: ({ signer }, { at, facts }, _actor, isDuplicate, { secret }) => {
     const { receiver: id, ...chosen } = facts as ReceiverFacts & { receiver: string }
-    const made = receiverView({ id, facts: chosen, createdAt: at, count: 0, deletedAt: 0 })
+    const delegation = signer.delegate?.id ?? ''
+    const made = receiverView({ id, facts: chosen, createdAt: at, count: 0, deletedAt: 0, delegation })
     return { values: { receiver: { ...made, ...address(id, secret, isDuplicate) } } }
   },
 }

@@ -34,8 +34,17 @@ const invite: Plan = {
 }
 
 const acceptance: Plan = {
-  to: ({ data }) => ({ actor: (data.code as string).split('.', 1)[0]! }),
-  args: ({ data }) => ({ hash: hashOf((data.code as string).slice((data.code as string).indexOf('.') + 1)) }),
+  to: ({ data }) => ({ actor: roomIn(data.code as string) }),
+  args: ({ data }) => ({ hash: hashIn(data.code as string) }),
+  // What a delegate made ends with its delegation; the actor says no, so that a retry is still a retry.
+  ask: ({ data }, { read, news }, pass) => {
+    const code = data.code as string
+    read({ op: 'room.invite.maker', args: { room: roomIn(code), hash: hashIn(code) }, reader: '' }, (found) => {
+      if (found === undefined || !found.ok) return pass(undefined)
+      const { delegation } = JSON.parse(found.json) as { delegation: string }
+      pass({ args: { isOver: delegation !== '' && !news.delegates.isThere(delegation) } })
+    })
+  },
   show: (_verified, decided, room) => shownRole(decided, room),
 }
 
@@ -86,6 +95,10 @@ export const roomsPlans: Plans = {
   report,
   'report.resolve': resolution,
 }
+
+/** Parts of the code of an invite: the room's name, a dot, the secret. */
+const roomIn = (code: string) => code.slice(0, code.indexOf('.'))
+const hashIn = (code: string) => hashOf(code.slice(code.indexOf('.') + 1))
 
 function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')

@@ -34,8 +34,8 @@ export const receiversReads: Reads = {
 const pageBytesMax = 512 * 1024
 
 /** What a reader sees of a receive URL; the secret is not known here. */
-export function receiverView(receiver: Pick<Receiver, 'id' | 'facts' | 'createdAt' | 'count' | 'deletedAt'>) {
-  const { id, facts, createdAt, count, deletedAt } = receiver
+export function receiverView(receiver: Omit<Receiver, 'owner' | 'hash' | 'posted' | 'items' | 'seen'>) {
+  const { id, facts, createdAt, count, deletedAt, delegation } = receiver
   const { label, room, dedupe, hmac, allow, post } = facts
   return {
     id,
@@ -47,6 +47,7 @@ export function receiverView(receiver: Pick<Receiver, 'id' | 'facts' | 'createdA
     ...(allow.length === 0 ? {} : { allow_from: allow }),
     items: count,
     created_at: createdAt,
+    ...(delegation === '' ? {} : { delegation }),
     ...(deletedAt === 0 ? {} : { deleted_at: deletedAt }),
   }
 }
@@ -117,8 +118,8 @@ function itemView({ item, at }: Item, { receiver, type, headers, body, verified 
 function door({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const receiver = state.receivers.find(String(args.receiver))
   if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
-  const { owner, facts } = receiver!
-  return ok({ owner, ...facts })
+  const { owner, delegation, facts } = receiver!
+  return ok({ owner, delegation, ...facts })
 }
 
 /** The house asks at its start what it has not posted yet. */

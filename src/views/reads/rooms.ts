@@ -23,6 +23,13 @@ export const roomsReads: Reads = {
   'room.policy.get': (context, request) =>
     withRoom(context, request, ({ name }) => ok({ room: name, policy: context.state.rules.policyOf(name) })),
   'rooms.list': listRooms,
+  'room.invite.maker': inviteMaker,
+}
+
+/** The house asks by which delegation an open invite was made, before it is accepted; '' for none, and for no invite. */
+function inviteMaker({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const open = state.rules.openInvites(String(args.room), now())
+  return ok({ delegation: open.find(({ hash }) => hash === args.hash)?.delegation ?? '' })
 }
 
 function one(context: ReadContext, { reader }: ReadRequest, room: Room): ReadAnswer {

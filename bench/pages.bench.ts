@@ -24,7 +24,7 @@ export const pages: Bench = {
       withBoard(async (board) => {
         const eventIds: string[] = []
         for (let left = isQuick ? 2 : 6; left > 0; left--) eventIds.push(...(await board.post(64, 1_000)).eventIds)
-        const count = isQuick ? 600 : 2_000
+        const count = isQuick ? 4_000 : 16_000
         const rounds = isQuick ? 1 : 3
         const rooms = Array.from({ length: roomCount }, (_, n) => `/room/room-${n}`)
         const threads = eventIds.map((id) => `/e/${id}`)

@@ -10,6 +10,7 @@
 import { createHmac } from 'node:crypto'
 import { type CallFacts, callsActor } from '../../actors/calls/calls.ts'
 import type { CallArgs } from '../../actors/calls/decide.ts'
+import { hostOf } from '../../actors/tools/listing.ts'
 import { Breaker } from '../calls/breaker.ts'
 import { type CallData, dataFault } from '../calls/relayed.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
@@ -22,7 +23,7 @@ import { type AllowanceLeft, dayLimits, type FoundCall } from '../views/reads/ca
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { FoundListing } from '../views/reads/tools.ts'
 import { isOperator } from './delegated.ts'
-import { networkOf } from './limiter.ts'
+import { Limiter, networkOf } from './limiter.ts'
 import { type Decided, type Found, type Give, idOf } from './plan.ts'
 import type { NoAnswer } from './ports.ts'
 import { type Outcome, type Relay, type Relayed, unknownOutcome } from './relay.ts'
@@ -48,18 +49,24 @@ export type CallsOptions = {
 const underWayMax = 64
 const failuresMax = 5
 const restMs = 600_000
+/** Calls of one machine's tools from one network, in a minute: what is given back to the allowance was sent nevertheless. */
+const callsPerMinute = 60
+/** What nobody brings about by what he sends. */
+const toolsOwnFaults: ReadonlySet<string> = new Set(['refused', 'tls', 'blocked'])
 
 const nowhere = { url: '', method: '', mcp: false, name: '' }
 
 export class Calls {
   readonly #options: CallsOptions
   readonly #breaker: Breaker
+  readonly #pace: Limiter
   /** Who waits for a call that is under way, by its id. */
   readonly #underWay = new Map<string, Give[]>()
 
   constructor(options: CallsOptions) {
     this.#options = options
     this.#breaker = new Breaker({ now: options.now, after: failuresMax, restMs, toolsMax: 10_000 })
+    this.#pace = new Limiter({ perSecond: callsPerMinute / 60, burst: callsPerMinute }, options.now)
   }
 
   /** Calls under way. */
@@ -164,10 +171,21 @@ export class Calls {
     const { relay, operators } = this.#options
     const isOperators = isOperator(signer, operators)
     const call: Relayed = { id, identity: signer.id, isOperators, data: data as CallData, facts }
-    if (this.#breaker.isOpen(facts.tool)) return relay.notMade(call, 'circuit_open')
+    const { tool, network, address } = facts
+    const here = `${tool} ${network}`
+    const isOpen = this.#breaker.isOpen(tool) || this.#breaker.isOpen(here)
+    if (isOpen || this.#pace.take(`${network} ${hostOf({ url: address.url, mcp_url: '' })}`) > 0)
+      return relay.notMade(call, 'circuit_open')
     const outcome = await relay.make(call)
-    if (outcome !== undefined) this.#breaker.note(facts.tool, outcome.failure === undefined && outcome.status < 500)
+    if (outcome !== undefined) this.#note(tool, here, outcome)
     return outcome
+  }
+
+  /** A tool that fails for what it was sent rests for the network that sent it, and for nobody else. */
+  #note(tool: string, here: string, { failure, status }: Outcome): void {
+    const isGood = failure === undefined && status < 500
+    if (isGood || toolsOwnFaults.has(failure ?? '')) this.#breaker.note(tool, isGood)
+    if (isGood || !toolsOwnFaults.has(failure ?? '')) this.#breaker.note(here, isGood)
   }
 
   async #callOwn({ data, signer }: Verified, { tool, network }: CallFacts, at: number, give: Give): Promise<void> {

@@ -1,4 +1,5 @@
 /** One look of the lab: what is known of a listing, what the lab sees, and that written down. Whoever looks has it on disk before that he does. */
+import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { type Leave, lookAtTool } from '../tools/lab.ts'
@@ -44,7 +45,7 @@ export class Looks {
     const kept = await this.ask<Kept>('tools.get', { target: tool })
     if (found === undefined || kept === undefined) return undefined
     const granted = leave(found)
-    if (granted === 'standing' && !kept.index.listed) return undefined
+    if (granted === 'standing' && !(kept.index.listed && mayBeTried(found.listing))) return undefined
     const payeeBefore = kept.probe?.saw?.tool?.offers?.[0]?.pay_to ?? ''
     const subject = { listing: found.listing, identity, leave: granted, payeeBefore }
     const seen = await lookAtTool({ request: (request) => outgoing.request(request), pause }, subject)
@@ -68,4 +69,9 @@ export class Looks {
       }),
     )
   }
+}
+
+/** What changes or removes something is not sent without being asked for. */
+function mayBeTried({ method, kind }: Listing): boolean {
+  return kind === 'mcp' || ['', 'GET', 'HEAD', 'POST'].includes(method)
 }

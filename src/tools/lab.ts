@@ -6,10 +6,11 @@
  *
  * The tool is looked at only for who published it, an owner of its host, or the operator; everybody else learns only what the
  * host says of him. The daily round looks for an owner, who stays one until his host says otherwise. Nothing is paid, nothing
- * followed, and what comes back is kept as data; of what is in order as little as the daily round needs.
+ * followed, and what comes back is kept as data, of a look that nobody asked for little of it.
  */
 import type { Listing } from '../../actors/tools/listing.ts'
 import type { ProbedFacts, ProbeVerdict } from '../../actors/tools/tools.ts'
+import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../outgoing/request.ts'
 import { challengesOf, requestIn } from '../payments/mpp.ts'
 import { type Fields, x402DemandOf } from '../payments/x402.ts'
@@ -51,8 +52,8 @@ export type Seen = Pick<ProbedFacts, 'isOwner' | 'optOut' | 'verdict' | 'isGood'
 
 const wellKnownBytesMax = 65_536
 const answerBytesMax = 262_144
-/** Of a body as it is kept. */
-const bodyCharactersMax = 2_000
+/** Of a body and of a header as it is kept: for who asked, and of a look that nobody asked for. */
+const keptCharactersMax = { asked: 2_000, unasked: 200 } as const
 const times = { connectMs: 5_000, totalMs: 10_000 } as const
 
 export async function lookAtTool({ request, pause }: Looking, subject: Subject): Promise<Seen> {
@@ -60,7 +61,8 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
   const address = wellKnownOf(listing)
   const asked = await request({ url: address, answerBytesMax: wellKnownBytesMax, ...times })
   const { isOwner, optOut } = ownersIn(asked, identity)
-  const well_known = { url: address, ...shown(asked) }
+  const most = leave === 'standing' ? keptCharactersMax.unasked : keptCharactersMax.asked
+  const well_known = { url: address, ...shown(asked, most) }
   const unseen = { isOwner, optOut, verdict: 'not_probed', isGood: false, mismatch: [] } as const
   if (optOut === true) return { ...unseen, saw: { well_known, tool: 'not asked: its host says "opt_out": true' } }
   const mayLook = leave === 'given' || (leave === 'standing' ? isOwner !== false : isOwner === true)
@@ -71,14 +73,9 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
   const offers = answer.ok && answer.status === 402 ? offersOf(answer) : []
   const verdict = verdictOf(listing, answer, offers)
   const mismatch = verdict === 'valid_402' ? mismatchOf(listing, offers, payeeBefore) : []
-  const tool = { request: { method: sent.method, url: sent.url }, ...shown(answer), offers }
+  const tool = { request: { method: sent.method, url: sent.url }, ...shown(answer, most), offers }
   const isGood = verdict === 'valid_402' || verdict === 'ok'
-  const saw = leave === 'standing' && isGood ? withoutBodies({ well_known, tool }) : { well_known, tool }
-  return { isOwner, optOut, verdict, isGood, mismatch, saw }
-}
-
-function withoutBodies(saw: Readonly<Record<string, Fields>>): Fields {
-  return Object.fromEntries(Object.entries(saw).map(([name, { body: _, ...rest }]) => [name, rest]))
+  return { isOwner, optOut, verdict, isGood, mismatch, saw: { well_known, tool } }
 }
 
 /** Always the port of HTTPS: whoever has another port of a machine does not speak for it. Plain HTTP is loopback. */
@@ -95,13 +92,8 @@ function ownersIn(
   const unknown = { isOwner: undefined, optOut: undefined }
   if (!answer.ok || answer.status >= 500 || answer.status === 429) return unknown
   if (answer.status < 200 || answer.status > 299) return { isOwner: false, optOut: false }
-  try {
-    const said = JSON.parse(answer.body.toString('utf8')) as Fields | null
-    const { owners, opt_out } = said ?? {}
-    return { isOwner: Array.isArray(owners) && owners.includes(identity), optOut: opt_out === true }
-  } catch {
-    return { isOwner: false, optOut: false }
-  }
+  const { owners, opt_out } = (foreignJson(answer.body.toString('utf8')) ?? {}) as Fields
+  return { isOwner: Array.isArray(owners) && owners.includes(identity), optOut: opt_out === true }
 }
 
 type Sent = OutgoingRequest & { readonly method: string }
@@ -133,8 +125,14 @@ function verdictOf(
     return offers.length > 0 && offers.every(({ pay_to, amount }) => pay_to !== '' && amount !== '')
       ? 'valid_402'
       : 'degraded'
-  if (isFree) return status >= 200 && status < 300 ? 'ok' : 'degraded'
+  if (isFree) return (status >= 200 && status < 300) || isOtherMcp(answer) ? 'ok' : 'degraded'
   return 'not_x402'
+}
+
+/** A server of MCP that speaks newer versions alone says which. */
+function isOtherMcp({ status, body }: Answered): boolean {
+  const { error } = (foreignJson(body.toString('utf8')) ?? {}) as { error?: { code?: unknown; data?: Fields } }
+  return status === 400 && error?.code === -32_022 && Array.isArray(error.data?.supported)
 }
 
 function offersOf(answer: Answered): Offer[] {
@@ -180,7 +178,7 @@ function mismatchOf(listing: Listing, offers: readonly Offer[], payeeBefore: str
 }
 
 /** What came back, as it is kept. */
-function shown(answer: Answered | NotAnswered): Fields {
+function shown(answer: Answered | NotAnswered, most: number): Fields {
   if (!answer.ok) {
     const { failure, reason, status } = answer
     return { failure, reason, ...(status === undefined ? {} : { status }) }
@@ -189,14 +187,14 @@ function shown(answer: Answered | NotAnswered): Fields {
   const kept = ['content-type', 'payment-required', 'www-authenticate', 'retry-after', 'server']
   const all = kept.flatMap((name) => {
     const value = headers[name]?.join(', ')
-    return value === undefined ? [] : [[name, value.slice(0, bodyCharactersMax)] as const]
+    return value === undefined ? [] : [[name, value.slice(0, most)] as const]
   })
   // Bytes that are no UTF-8 are shown as such: this is for people to see what went wrong.
   return {
     status,
     headers: Object.fromEntries(all),
     bytes: body.length,
-    body: body.toString('utf8').slice(0, bodyCharactersMax).toWellFormed(),
+    body: body.toString('utf8').slice(0, most).toWellFormed(),
   }
 }
 

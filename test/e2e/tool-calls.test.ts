@@ -266,6 +266,24 @@ describe('others’ tools', () => {
     expect(tool.sentTo('/paid')).toHaveLength(1)
   })
 
+  test('that fail for what one caller sends are not asked by him any more, and his network is kept to a pace', async () => {
+    const error = await publish('/error')
+    for (let n = 0; n < 5; n++) expect(called(await call(person('who breaks it'), error)).status).toBe(503)
+    expect(called(await call(person('who breaks it'), error))).toMatchObject({ status: 0, failure: 'circuit_open' })
+    // A demand costs its caller nothing, so it is no way to send somebody any number of requests.
+    const url = tool.url('/paid').replace('127.0.0.1', 'localhost')
+    const paid = await publish('/paid', { url, price: '0.0025', protocols: ['x402'] })
+    const before = tool.sentTo('/paid').length
+    const failures: (string | undefined)[] = []
+    for (let batch = 0; batch < 5; batch++) {
+      const answers = Array.from({ length: 16 }, () => call(person(`demander ${batch}`), paid))
+      for (const answer of await Promise.all(answers)) failures.push(called(answer).failure)
+    }
+    const unsent = failures.filter((failure) => failure === 'circuit_open').length
+    expect(unsent).toBeGreaterThan(0)
+    expect(tool.sentTo('/paid').length - before).toBe(failures.length - unsent)
+  })
+
   test('are not found where there is none', async () => {
     for (const target of ['nobody-000000', 'broadside:nothing'])
       expect(await call(caller, target)).toMatchObject({ status: 400, code: 'not_found', field: 'target' })

@@ -117,6 +117,16 @@ test.each([
   expect((await probe(maker, id)).verdict).toBe(verdict)
 })
 
+test.each([
+  ['one that speaks newer versions alone', { error: { code: -32022, data: { supported: ['2026-07-28'] } } }, 'ok'],
+  ['one that is in error', { error: { code: -32603, message: 'no' } }, 'degraded'],
+])('an MCP server: %s', async (name, said, verdict) => {
+  const path = `/mcp/${name.replaceAll(' ', '-')}`
+  answers.set(path, json(400, { jsonrpc: '2.0', id: 1, ...said }))
+  const id = await publish(maker, path, { mcp_url: `${origin}${path}`, protocols: ['mcp'], price: '0' })
+  expect((await probe(maker, id)).verdict).toBe(verdict)
+})
+
 test('three looks in vain make a verdict, which lowers and does not hide', async () => {
   const id = await publish(maker, '/gone', { ...paid, name: 'Vanished Oracle' })
   const twin = await publish(maker, '/gone-too', { ...paid, name: 'Vanished Oracle' })

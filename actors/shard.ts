@@ -56,8 +56,8 @@ export type ShardOptions = {
   readonly diskHasRoom: () => boolean
   /** Tells the log actor that frames up to `through` are durable. */
   readonly toLog: (through: number) => void
-  /** State at a journal position to begin with, as `pack` gave it; what does not fit is replayed instead. */
-  readonly snapshot: Snapshot | undefined
+  /** State at a journal position to begin with, asked for once, as `pack` gave it; what does not fit is replayed instead. */
+  readonly snapshot: () => Snapshot | undefined
   /**
    * Called after each turn with the newest durable frame: the time to keep a snapshot and to tell what is new.
    * `acted`: the rooms and other actors in which something but posts was done.
@@ -120,7 +120,8 @@ export class Shard {
   constructor(options: ShardOptions) {
     this.#options = options
     this.#mailbox = new Mailbox(options.mailboxMax)
-    const kept = options.snapshot === undefined ? undefined : State.unpack(options.snapshot)
+    const snapshot = options.snapshot()
+    const kept = snapshot === undefined ? undefined : State.unpack(snapshot)
     this.state = kept?.state ?? new State()
     this.#acceptance = new Acceptance(this.board, (seq) => this.read(seq))
     const more = kept?.more as PackedShard | undefined
@@ -129,8 +130,7 @@ export class Shard {
       this.#acceptance.restore(more[1], kept!.columns)
     }
     const now = options.wallSeconds()
-    for (const frame of options.journal.scan(kept === undefined ? 1 : options.snapshot!.seq + 1))
-      this.#replay(frame, now)
+    for (const frame of options.journal.scan(kept === undefined ? 1 : snapshot!.seq + 1)) this.#replay(frame, now)
     this.#makeFirstRooms()
   }
 

@@ -12,6 +12,7 @@ import { RecordType } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
+import type { Snapshot } from '../../storage/snapshot.ts'
 import type { TilePath } from '../../storage/tile-path.ts'
 import { blobsDirectory, feedSnapshotsDirectory, logDirectory, shardDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
@@ -103,14 +104,13 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
     feedSnapshotsDirectory(data.dataDirectory),
     journalIdIn(logDirectory(data.dataDirectory)),
   )
-  const { found } = snapshots
-  const unpacked = found === undefined ? undefined : State.unpack(found, 'reading')
+  const kept = unpacked(snapshots.take())
   const { through, logId, vkeys } = await word()
   snapshots.begin(Buffer.from(logId), through)
   const logReader = JournalReader.open(logDirectory(data.dataDirectory))
   const feed = new Feed({
     log: logReader,
-    kept: unpacked === undefined ? undefined : { seq: found!.seq, state: unpacked.state },
+    kept,
     shards: Array.from({ length: data.shards }, (_, shard) =>
       JournalReader.open(shardDirectory(data.dataDirectory, shard)),
     ),
@@ -283,6 +283,11 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
     },
   }
 })
+
+function unpacked(found: Snapshot | undefined): { readonly seq: number; readonly state: State } | undefined {
+  const image = found === undefined ? undefined : State.unpack(found, 'reading')
+  return image === undefined ? undefined : { seq: found!.seq, state: image.state }
+}
 
 function movedOf({ identity, from, to }: Rotation): Moved {
   return { identity, from, to }

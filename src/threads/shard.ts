@@ -78,7 +78,7 @@ runThread((data: ShardThread) => {
   const shard = new Shard({
     number: data.number,
     journal,
-    snapshot: snapshots.found,
+    snapshot: () => snapshots.take(),
     afterTurn: (seq, acted) => {
       snapshots.after(seq, () => shard.pack())
       news.afterTurn(acted)

@@ -7,8 +7,8 @@ import { report } from './entry.ts'
 const framesBetween = 200_000
 
 export class SnapshotKeeper {
-  readonly found: Snapshot | undefined
   readonly #directory: string
+  #found: Snapshot | undefined
   #journalId: Buffer | undefined
   #kept: number
 
@@ -24,8 +24,15 @@ export class SnapshotKeeper {
     this.#directory = directory
     this.#journalId = journalId
     makeDirectory(directory)
-    this.found = journalId === undefined ? undefined : loadNewest(directory, journalId)
-    this.#kept = this.found?.seq ?? 0
+    this.#found = journalId === undefined ? undefined : loadNewest(directory, journalId)
+    this.#kept = this.#found?.seq ?? 0
+  }
+
+  /** What was found, once: it shares its memory with the state made of it, and nothing else may keep that. */
+  take(): Snapshot | undefined {
+    const found = this.#found
+    this.#found = undefined
+    return found
   }
 
   /** The journal is open now: before this nothing that was found may be used. Throws Damage. */
@@ -33,7 +40,7 @@ export class SnapshotKeeper {
     if (this.#journalId !== undefined && !journalId.equals(this.#journalId))
       throw new Error(`another journal was opened than the one whose snapshots are in ${this.#directory}`)
     this.#journalId = journalId
-    if (this.found !== undefined) checkReached(this.#directory, this.found.seq, durable)
+    if (this.#kept > 0) checkReached(this.#directory, this.#kept, durable)
   }
 
   /** Keeps one when enough has happened since the last. */

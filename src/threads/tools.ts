@@ -85,7 +85,7 @@ runThread((data: ToolsThread) => {
   let isSettled = directory.settle(0)
 
   function restored(): number {
-    const { found } = snapshots
+    const found = snapshots.take()
     if (found === undefined) return 0
     const [format, packed] = decoder.unpack(found.bytes) as [number, Parameters<Directory['restore']>[0]]
     if (format !== snapshotFormat) return 0

@@ -56,7 +56,7 @@ function startShard(directory = scratchDirectory()) {
     wallSeconds: () => clock.seconds,
     diskHasRoom: () => true,
     toLog: (through) => setImmediate(() => confirm(through)),
-    snapshot: undefined,
+    snapshot: () => undefined,
     afterTurn: () => {},
     firstRooms: [],
     mailboxMax: 100,

@@ -4,7 +4,7 @@
  * as the interface says (fields by state, fences, result), and in the end all that shows works agrees: `work.get`, the lists by every
  * filter, the history, the feed, the figures, the export of the ledger.
  *
- * WORKS_WALK_STEPS, WORKS_WALK_SEED: 300, 1.
+ * WORKS_WALK_STEPS, WORKS_WALK_SEED: 200, 1.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { finalStates, type WorkState } from '../../actors/market/work.ts'
@@ -17,7 +17,7 @@ import { reason } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
 
-const steps = Number(process.env.WORKS_WALK_STEPS ?? 300)
+const steps = Number(process.env.WORKS_WALK_STEPS ?? 200)
 const random = randomFrom(Number(process.env.WORKS_WALK_SEED ?? 1))
 const pick = <Value>(values: readonly Value[]): Value => values[random(values.length)]!
 const operator = person('the operator')

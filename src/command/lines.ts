@@ -91,7 +91,8 @@ export class Lines {
   }
 
   #check(): void {
-    if ([...this.#lines.values()].some(({ failures }) => failures === 0)) return
+    if (this.#quiet.length === 0) return
+    for (const { failures } of this.#lines.values()) if (failures === 0) return
     for (const each of this.#quiet.splice(0)) each()
   }
 }

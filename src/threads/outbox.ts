@@ -7,12 +7,12 @@ import { type MailJson, mailBehind, nothingTaken, takenWith } from '../views/rea
 
 export class Outbox {
   readonly #context: ReadContext
-  readonly #hand: (mail: [] | [MailJson]) => void
+  readonly #hand: (mail: MailJson) => void
   #made = -1
   #taken = nothingTaken
 
-  /** `hand` takes a page, or nothing where there is more than one: the outbox is to be read then. */
-  constructor(context: ReadContext, hand: (mail: [] | [MailJson]) => void) {
+  /** `hand` takes a page after the other, oldest first. */
+  constructor(context: ReadContext, hand: (mail: MailJson) => void) {
     this.#context = context
     this.#hand = hand
   }
@@ -20,9 +20,12 @@ export class Outbox {
   afterTurn(): void {
     if (this.#count === this.#made) return
     this.#made = this.#count
-    const mail = mailBehind(this.#context, this.#taken)
-    this.#taken = takenWith(this.#taken, mail)
-    this.#hand(mail.more ? [] : [mail])
+    let mail: MailJson
+    do {
+      mail = mailBehind(this.#context, this.#taken)
+      this.#taken = takenWith(this.#taken, mail)
+      this.#hand(mail)
+    } while (mail.more)
   }
 
   get #count(): number {

@@ -24,8 +24,8 @@ export type ShardTell =
   | readonly ['deliver', on: boolean]
 
 export type ShardNews =
-  /** What the last turns have put into the outbox of this shard; absent: more than a page of it, to be read. */
-  | readonly ['mail', mail?: MailJson]
+  /** What the last turn has put into the outbox of this shard. */
+  | readonly ['mail', mail: MailJson]
   | readonly ['heard', readers: readonly string[]]
   | readonly ['live', room: string, format: TailFormat, position: number, bytes: Uint8Array]
   /** These readers may not read the room any more. */

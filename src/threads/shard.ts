@@ -123,7 +123,7 @@ runThread((data: ShardThread) => {
     visibility: 'private',
   }
   const news = new PrivateNews(context, (told) => front.tell(told))
-  const outbox = new Outbox(context, (mail) => front.tell(['mail', ...mail] satisfies ShardNews))
+  const outbox = new Outbox(context, (mail) => front.tell(['mail', mail] satisfies ShardNews))
   const answer = ([kind, asked]: ShardAsk): unknown => {
     try {
       if (kind === 'updates') return updatesPage(context, asked)

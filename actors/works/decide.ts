@@ -103,11 +103,11 @@ const bind: Decider = (situation, letter) => {
     return fault('wrong_state', 'a result is a reply to the request of its work: post it with reply_to')
   if (board.events.expires[slot] !== 0) return fault('wrong_state', 'a result has no ttl: post it without')
   const isGone = state.marks.gone(slot, now) !== undefined
-  const kept = state.bound.deliveredHash(slot)
+  const kept = state.bound.deliveredHash(slot) ?? ''
   // What others took away of the holder of the fence still counts: nobody gets a result for nothing by hiding it.
-  if (isGone && (kept === undefined || kept === '' || state.bound.isGoneByAuthor(slot)))
+  if (isGone && (kept === '' || state.bound.isGoneByAuthor(slot)))
     return fault('not_found', 'this reply is not shown any more: a result has to be there when it is submitted')
-  const sha256 = isGone ? kept! : hashAt(situation, slot)
+  const sha256 = kept === '' ? hashAt(situation, slot) : kept
   if (isCopied(situation, slot, sha256))
     return fault('conflict', 'an earlier reply of somebody else says exactly the same')
   const versions = state.marks.edits(slot).length + 1

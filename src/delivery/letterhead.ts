@@ -8,19 +8,20 @@ import { SigningKey, secretKey } from './signature.ts'
 export class Letterhead {
   /** undefined: nothing is sent there any more. */
   readonly target: PostTarget | undefined
-  readonly #key: SigningKey
-  /** The one before, good until then (Unix milliseconds). */
-  readonly #former: { readonly key: SigningKey; readonly until: number } | undefined
+  readonly #keys: readonly SigningKey[]
+  /** With the one before, good until then (Unix milliseconds). */
+  readonly #both: { readonly keys: readonly SigningKey[]; readonly until: number } | undefined
 
   constructor(target: PostTarget | undefined, { sealed, former, owner }: HookView, cursors: CursorSealer) {
     const opened = (text: string) => new SigningKey(secretKey(openSecret(cursors, owner, text))!)
     this.target = target
-    this.#key = opened(sealed)
-    this.#former = former === undefined ? undefined : { key: opened(former.sealed), until: former.until * 1000 }
+    const key = opened(sealed)
+    this.#keys = [key]
+    if (former !== undefined) this.#both = { keys: [key, opened(former.sealed)], until: former.until * 1000 }
   }
 
   /** The one that is good now first. */
   keys(now: number): readonly SigningKey[] {
-    return this.#former !== undefined && this.#former.until > now ? [this.#key, this.#former.key] : [this.#key]
+    return this.#both !== undefined && this.#both.until > now ? this.#both.keys : this.#keys
   }
 }

@@ -26,6 +26,7 @@ const ways: Record<string, (request: IncomingMessage, response: ServerResponse) 
   '/reset': (request) => request.socket.resetAndDestroy(),
   '/nonsense': (_request, response) => void response.socket?.end('220 mail.example ready\r\n\r\n'),
   '/moved': (_request, response) => void response.writeHead(307, { location: `http://127.0.0.1:${strayPort}/` }).end(),
+  '/old': (_request, response) => void response.socket?.end('HTTP/1.0 200 OK\r\n\r\nall there is'),
   '/busy': (_request, response) => void response.writeHead(503, { 'retry-after': '9' }).end(),
 }
 
@@ -118,6 +119,7 @@ test.each([
   ['/nonsense', { ok: false, failure: 'unknown', status: 0 }],
   ['/moved', { ok: false, failure: 'redirect', status: 307 }],
   ['/busy', { ok: true, status: 503, retryAfter: '9' }],
+  ['/old', { ok: true, status: 200, body: Buffer.from('all there is') }],
 ])('a post to %s ends, and nobody else is asked', async (path, ends) => {
   const isTimeout = 'failure' in ends && ends.failure === 'timeout'
   expect(await post(poster(), `http://127.0.0.1:${port}${path}`, '{}', isTimeout ? 150 : 5_000)).toMatchObject(ends)

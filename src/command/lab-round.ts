@@ -24,7 +24,7 @@ export type LabRoundOptions = {
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** Between two questions whether something is due. */
+/** Between two questions whether something is due, when nothing was. */
 const everyMs = 2_000
 /** Machines that are looked at side by side. */
 const lanes = 4
@@ -38,28 +38,40 @@ export class LabRound {
   }
 
   begin(): void {
-    this.#options.later(() => {
-      if (this.#closed) return
-      this.#step()
-        .catch((error: unknown) => this.#options.report({ round: 'failed', problem: String(error) }))
-        .finally(() => this.begin())
-    }, everyMs)
+    this.#after(everyMs)
   }
 
   close(): void {
     this.#closed = true
   }
 
-  async #step(): Promise<void> {
-    const { looks, seed, gapSeconds } = this.#options
-    const due = await looks.ask<readonly DueTool[]>('tools.due', { seed, gap: gapSeconds, most: lanes })
-    await Promise.all((due ?? []).map((each) => this.#look(each)))
+  #after(ms: number): void {
+    const { later, report } = this.#options
+    later(() => {
+      if (this.#closed) return
+      this.#step().then(
+        (looked) => this.#after(looked ? 0 : everyMs),
+        (error: unknown) => {
+          report({ round: 'failed', problem: String(error) })
+          this.#after(everyMs)
+        },
+      )
+    }, ms)
   }
 
-  async #look({ tool, host, owner }: DueTool): Promise<void> {
+  /** Whether anything was due, and looked at. */
+  async #step(): Promise<boolean> {
+    const { looks, seed, gapSeconds } = this.#options
+    const due = await looks.ask<readonly DueTool[]>('tools.due', { seed, gap: gapSeconds, most: lanes })
+    const looked = await Promise.all((due ?? []).map((each) => this.#look(each)))
+    return looked.includes(true)
+  }
+
+  async #look({ tool, host, owner }: DueTool): Promise<boolean> {
     const id = await this.#begun(tool, owner)
-    if (id === undefined || this.#closed) return
+    if (id === undefined || this.#closed) return false
     await this.#options.looks.take({ id, tool, host, identity: owner, leave: () => 'standing' })
+    return true
   }
 
   /** The id of a look that is on disk now; undefined: it is not to be taken. */

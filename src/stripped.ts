@@ -1,5 +1,5 @@
 /**
- * Threads that need not strip types: the main thread does it once and hands the JavaScript over.
+ * Types are stripped once: the main thread does it, for itself and for all threads, and hands the JavaScript over.
  *
  * Node loads its type stripper (a WebAssembly build of swc) into every thread that meets a `.ts` file, and keeps it: measured
  * 9.5 MB a thread. A thread started with these arguments gets every module that its entry needs ready-made through a load hook,
@@ -7,7 +7,7 @@
  * Positions stay, because stripping only puts spaces where types were.
  */
 import { readFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
+import { registerHooks, stripTypeScriptTypes } from 'node:module'
 import { setEnvironmentData } from 'node:worker_threads'
 
 /** The UTF-8 bytes of every module stripped so far, by its URL: most are in several threads. */
@@ -26,6 +26,16 @@ registerHooks({
     return { format: 'module', source: Buffer.from(bytes).toString(), shortCircuit: true }
   },
 })`
+
+/** From now on the modules that this thread imports are stripped here too: most of what threads need is then there already. */
+export function stripHere(): void {
+  registerHooks({
+    load(url, context, next) {
+      if (!url.startsWith('file:') || !url.endsWith('.ts')) return next(url, context)
+      return { format: 'module', source: textOf(new URL(url)), shortCircuit: true }
+    },
+  })
+}
 
 /** `execArgv` for a thread whose entry is the `.ts` module at `entry`. */
 export function threadArguments(entry: URL): string[] {

@@ -4,6 +4,7 @@ import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { collectWhenQuiet } from '../quiet-collector.ts'
 import type { RunningServer } from '../server.ts'
+import { stripHere } from '../stripped.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
 
 export const serveCommand: Command = {
@@ -36,6 +37,7 @@ export const serveCommand: Command = {
     })
     let server: RunningServer
     try {
+      stripHere()
       const [{ readConfig }, { startServer }] = await Promise.all([import('../config.ts'), import('../server.ts')])
       const config = readConfig()
       server = await startServer({

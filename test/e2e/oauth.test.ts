@@ -6,7 +6,7 @@ import { opensslSigner } from '../../src/cli/sign.ts'
 import { privateKeyOf } from '../../storage/ed25519.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
-import { call, OauthClient, redirectUri, type Tokens } from '../support/oauth-client.ts'
+import { call, claims, OauthClient, redirectUri, remade, type Tokens } from '../support/oauth-client.ts'
 import { answer, begin, type Interaction } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -23,8 +23,6 @@ beforeAll(start)
 const fresh = () => opensslSigner(randomBytes(32))
 const whoami = (token: string) => call(board.address, 'whoami', {}, token)
 const keysFile = () => readFileSync(join(directory, 'sign-in.keys'))
-const claims = (token: string) =>
-  JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as Record<string, string>
 
 async function client1(): Promise<OauthClient> {
   const made = new OauthClient(board.address)
@@ -180,6 +178,81 @@ describe('abuse', () => {
     }
     const { code } = await oauth.code(fresh())
     expect(await oauth.exchange(code, 'x'.repeat(43))).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    const unproven = await oauth.exchange((await oauth.code(fresh())).code, '')
+    expect(unproven).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+  })
+
+  test('a code is for the address that it was sent to', async () => {
+    const oauth = await client1()
+    for (const redirect_uri of [
+      'http://127.0.0.1:4001/callback',
+      `${redirectUri}/more`,
+      'https://evil.example/callback',
+    ]) {
+      const { code, verifier } = await oauth.code(fresh())
+      const taken = await oauth.exchange(code, verifier, { redirect_uri })
+      expect(taken, redirect_uri).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    }
+  })
+
+  test('other ways to a token are closed: passwords, secrets, tokens in the address, other people’s sign-outs', async () => {
+    const oauth = await client1()
+    for (const grant_type of [
+      'password',
+      'client_credentials',
+      'urn:ietf:params:oauth:grant-type:device_code',
+      'implicit',
+    ])
+      expect(await oauth.form('/oauth/token', { grant_type, client_id: oauth.id }), grant_type).toMatchObject({
+        status: 400,
+        body: { error: 'unsupported_grant_type' },
+      })
+    for (const response_type of ['token', 'id_token', 'code token', 'none']) {
+      const refused = (await begin(oauth.authorize({ response_type }).url)) as Response
+      const back = new URL(refused.headers.get('location')!)
+      expect(`${back.search}${back.hash}`, response_type).toContain('error=unsupported_response_type')
+    }
+    for (const more of [
+      { token_endpoint_auth_method: 'client_secret_basic' },
+      { grant_types: ['implicit'], response_types: ['token'] },
+    ])
+      expect((await new OauthClient(board.address).register(more)).status).toBe(400)
+    const { access_token, refresh_token } = await oauth.signedIn(fresh())
+    const other = await client1()
+    await oauth.form('/oauth/revoke', { token: refresh_token, client_id: other.id })
+    expect((await whoami(access_token)).status).toBe(200)
+    expect((await oauth.refresh(refresh_token)).status).toBe(200)
+  })
+
+  test('a token counts as it was given out: for this board, from it, in its time, for the one sign-in', async () => {
+    const oauth = await client1()
+    const signer = fresh()
+    const { access_token } = await oauth.signedIn(signer)
+    const others = await oauth.signedIn(fresh())
+    // Signed with the board's own key: nothing but the change can be what is refused.
+    const key = privateKeyOf(Buffer.from(readFileSync(join(directory, 'keys', 'oauth.key'), 'utf8').trim(), 'hex'))
+    const made = (changes: object, typ = {}) => remade(access_token, key, changes, typ)
+    expect((await whoami(made({}))).status).toBe(200)
+    const now = Math.floor(Date.now() / 1000)
+    for (const changes of [
+      { aud: 'https://else.example/mcp' },
+      { aud: board.address },
+      { aud: undefined },
+      { iss: 'https://else.example' },
+      { iss: `${board.address}/` },
+      { exp: now - 1 },
+      { nbf: now + 600 },
+      { sub: claims(others.access_token).sub },
+      { delegation: claims(others.access_token).delegation },
+      { delegation: undefined },
+    ])
+      expect((await whoami(made(changes))).status, JSON.stringify(changes)).toBe(401)
+    expect((await whoami(made({}, { typ: 'JWT' }))).status).toBe(401)
+    // What a token says beyond the sign-in gives nothing.
+    const more = made({ scope: 'board:read board:post board:work events:subscribe board:moderate' })
+    expect((await whoami(more)).result.structuredContent).toMatchObject({
+      scopes: ['board:read', 'board:post', 'board:work', 'events:subscribe'],
+    })
   })
 
   test('redirects: nothing but the registered address, on any loopback port', async () => {

@@ -1,5 +1,5 @@
 /** An OAuth client by hand: registers, asks for a code with PKCE, exchanges it. Shows every answer as it came. */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, type KeyObject, randomBytes, sign } from 'node:crypto'
 import type { Signer } from '../../src/cli/sign.ts'
 import { signIn } from './sign-in.ts'
 
@@ -93,6 +93,21 @@ export class OauthClient {
     const headers = { 'content-type': 'application/json' }
     return told(await fetch(new URL(path, this.board), { method: 'POST', headers, body: JSON.stringify(body) }))
   }
+}
+
+const decoded = (part = '') => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, string>
+
+/** What an access token says. */
+export const claims = (token: string) => decoded(token.split('.')[1])
+
+/** The same token, signed anew with what was changed in its claims and its header; undefined leaves a claim out. */
+export function remade(token: string, key: KeyObject, changes: object, header: object = {}): string {
+  const parts = [
+    { ...decoded(token.split('.')[0]), ...header },
+    { ...claims(token), ...changes },
+  ]
+  const text = parts.map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  return `${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`
 }
 
 const envelope = {

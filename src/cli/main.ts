@@ -82,7 +82,7 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
 }
 
 function overview(): string {
-  const rows = commands.map(([name, gist]) => `  ${name.padEnd(8)}${gist}`)
+  const rows = commands.map(([name, gist]) => `  ${name.padEnd(10)}${gist}`)
   return [
     'broadside COMMAND [arguments]',
     '',

@@ -2,7 +2,20 @@ import { expect, test } from 'vitest'
 import { main } from '../../../src/cli/main.ts'
 import { capturedTerminal } from './captured-terminal.ts'
 
-const commands = ['serve', 'keygen', 'post', 'read', 'tail', 'import', 'export', 'verify', 'fsck', 'bench', 'demo']
+const commands = [
+  'serve',
+  'keygen',
+  'post',
+  'read',
+  'tail',
+  'import',
+  'export',
+  'verify',
+  'restored',
+  'fsck',
+  'bench',
+  'demo',
+]
 
 async function run(...argv: string[]) {
   const terminal = capturedTerminal()

@@ -27,7 +27,7 @@ const whole: Case = {
   hooks: 10_000,
   loads: [
     { followers: 5, posts: 1_000, postsPerSecond: 100 },
-    ...[4, 8, 12, 16].map((postsPerSecond) => ({ followers: 1_000, posts: 5 * postsPerSecond, postsPerSecond })),
+    ...[8, 12, 16, 20].map((postsPerSecond) => ({ followers: 1_000, posts: 5 * postsPerSecond, postsPerSecond })),
     { followers: 1_000, posts: 200, postsPerSecond: 100 },
   ],
 }

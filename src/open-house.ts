@@ -5,11 +5,11 @@ import type { BoardDirectory } from './board-directory.ts'
 import type { News } from './command/news.ts'
 import type { Config } from './config.ts'
 import { explainFailure } from './failure.ts'
-import { House } from './house.ts'
+import { House } from './house/house.ts'
+import type { Postroom } from './house/postroom.ts'
 import type { Followers } from './http/followers.ts'
 import { queuesOf } from './limits.ts'
 import { log } from './observe.ts'
-import type { Postroom } from './postroom.ts'
 import type { MailJson } from './views/reads/works-mail.ts'
 
 export async function openHouse(

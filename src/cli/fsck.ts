@@ -25,7 +25,7 @@ export const fsckCommand: Command = {
   async run(args, terminal) {
     const [{ readConfig }, { checkBoard }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
       import('../config.ts'),
-      import('../fsck.ts'),
+      import('../fsck/fsck.ts'),
       import('../board-directory.ts'),
       import('../../storage/lock.ts'),
       import('../verify/choose.ts'),

@@ -18,7 +18,7 @@ export const logCommand: Command = {
       throw new UsageError('There is one thing to do with a log: rotate. Usage: broadside log rotate [--data DIR]')
     const [{ readConfig }, { rotateLog }, { readFacts }, { lockDirectory }] = await Promise.all([
       import('../config.ts'),
-      import('../log-rotation.ts'),
+      import('../log/rotation.ts'),
       import('../board-directory.ts'),
       import('../../storage/lock.ts'),
     ])

@@ -27,8 +27,8 @@ export const restoredCommand: Command = {
     ] = await Promise.all([
       import('../config.ts'),
       import('../board-directory.ts'),
-      import('../signed-log.ts'),
-      import('../mark.ts'),
+      import('../log/signed-log.ts'),
+      import('../log/mark.ts'),
       import('../../storage/lock.ts'),
     ])
     try {

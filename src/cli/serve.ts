@@ -2,9 +2,9 @@
 import { resolve } from 'node:path'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
-import { collectWhenQuiet } from '../quiet-collector.ts'
+import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
+import { stripHere } from '../runtime/stripped.ts'
 import type { RunningServer } from '../server.ts'
-import { stripHere } from '../stripped.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
 
 export const serveCommand: Command = {

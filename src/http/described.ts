@@ -1,8 +1,8 @@
 /** What this board is, for those who describe it: /capabilities, /openapi.json, /for-agents. */
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
 import { release } from '../release.ts'
-import type { LogIdentity } from '../signed-log.ts'
 import type { Described } from '../views/capabilities.ts'
 
 export function describe(

@@ -5,8 +5,8 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
-import { collectWhenQuiet } from '../quiet-collector.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
 
 const port = parentPort!
 

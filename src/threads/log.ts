@@ -10,7 +10,7 @@ import { writeLeafHash } from '../../storage/merkle.ts'
 import { logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { inside } from '../limits.ts'
-import { SignedLog } from '../signed-log.ts'
+import { SignedLog } from '../log/signed-log.ts'
 import { report, runThread } from './entry.ts'
 import type { FromLog, ToLog } from './shard.ts'
 

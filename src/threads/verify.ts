@@ -2,7 +2,7 @@
  * The verifying thread: what piscina runs in each worker. Stateless but for the cache of examined keys.
  */
 import { workerData } from 'node:worker_threads'
-import { collectWhenQuiet } from '../quiet-collector.ts'
+import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
 import type { BackendName } from '../verify/backend.ts'
 import { judgeBatch, unpackBatch, type VerifyWorkerData } from '../verify/batch.ts'
 import { chooseBackend } from '../verify/choose.ts'

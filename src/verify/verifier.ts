@@ -13,7 +13,7 @@
  * than the noise; 'disabled' is used because a thread blocked in Atomics.wait hears nothing else.
  */
 import { Piscina } from 'piscina'
-import { threadArguments } from '../stripped.ts'
+import { threadArguments } from '../runtime/stripped.ts'
 import { type BackendName, publicKeyBytes } from './backend.ts'
 import {
   hasRightLengths,

@@ -1,4 +1,4 @@
-/** Memory that a busy time has taken is given back when the board is quiet (src/quiet-collector.ts). */
+/** Memory that a busy time has taken is given back when the board is quiet (src/runtime/quiet-collector.ts). */
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'

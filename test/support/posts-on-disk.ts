@@ -9,7 +9,7 @@ import { type BoardRecord, RecordType, toFrame } from '../../actors/record.ts'
 import { openBoardDirectory, shardDirectory } from '../../src/board-directory.ts'
 import { identityId } from '../../src/format/encoding.ts'
 import { signingBytes } from '../../src/format/signing.ts'
-import { SignedLog } from '../../src/signed-log.ts'
+import { SignedLog } from '../../src/log/signed-log.ts'
 import { Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 

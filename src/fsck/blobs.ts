@@ -3,9 +3,9 @@
  * A file may be missing when its blob was deleted, or when every post that named it was redacted.
  */
 import { createHash } from 'node:crypto'
-import type { BlobFacts, DeletedFacts } from '../actors/blobs/blobs.ts'
-import { type BoardRecord, RecordType } from '../actors/record.ts'
-import { readBlob } from '../storage/blob-files.ts'
+import type { BlobFacts, DeletedFacts } from '../../actors/blobs/blobs.ts'
+import { type BoardRecord, RecordType } from '../../actors/record.ts'
+import { readBlob } from '../../storage/blob-files.ts'
 
 type Put = {
   readonly where: string

@@ -3,31 +3,31 @@
  * Whoever asks an actor asks here.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
-import { type Answered, Link } from '../actors/kernel/link.ts'
-import { type LastWords, Supervised } from '../actors/kernel/supervisor.ts'
-import type { ClosedLog } from '../actors/log-frame.ts'
-import { type FirstRoom, type Head, type ShardAnswer, shardOf } from '../actors/shard.ts'
-import { reviewsRoom } from '../actors/tools/reviews.ts'
-import type { WriteLetter } from '../actors/write.ts'
-import { type BoardDirectory, blobsDirectory, shardDirectory } from './board-directory.ts'
-import { monotonicMs } from './clock.ts'
-import type { PeopleNews } from './command/news.ts'
-import type { Actors, NoAnswer } from './command/ports.ts'
+import { type Answered, Link } from '../../actors/kernel/link.ts'
+import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
+import type { ClosedLog } from '../../actors/log-frame.ts'
+import { type FirstRoom, type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
+import { reviewsRoom } from '../../actors/tools/reviews.ts'
+import type { WriteLetter } from '../../actors/write.ts'
+import { type BoardDirectory, blobsDirectory, shardDirectory } from '../board-directory.ts'
+import { monotonicMs } from '../clock.ts'
+import type { PeopleNews } from '../command/news.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import { inside, type Queues } from '../limits.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
+import { log } from '../observe.ts'
+import { refusal } from '../refusals.ts'
+import { strip, threadArguments } from '../runtime/stripped.ts'
+import type { SearchAnswer, SearchAsk } from '../search/search-index.ts'
+import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedWord } from '../threads/feed.ts'
+import type { LogThread, LogWord, Published } from '../threads/log.ts'
+import type { ShardNews, ShardTell } from '../threads/private-news.ts'
+import type { SearchRequest, SearchTell, SearchThread } from '../threads/search.ts'
+import type { ShardAsk, ShardThread } from '../threads/shard.ts'
+import type { ToolsRequest, ToolsTell, ToolsThread } from '../threads/tools.ts'
+import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { LateThread } from './late-thread.ts'
-import { inside, type Queues } from './limits.ts'
-import { log } from './observe.ts'
-import { refusal } from './refusals.ts'
-import type { SearchAnswer, SearchAsk } from './search/search-index.ts'
-import type { LogIdentity } from './signed-log.ts'
-import { strip, threadArguments } from './stripped.ts'
-import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedWord } from './threads/feed.ts'
-import type { LogThread, LogWord, Published } from './threads/log.ts'
-import type { ShardNews, ShardTell } from './threads/private-news.ts'
-import type { SearchRequest, SearchTell, SearchThread } from './threads/search.ts'
-import type { ShardAsk, ShardThread } from './threads/shard.ts'
-import type { ToolsRequest, ToolsTell, ToolsThread } from './threads/tools.ts'
-import type { ToolsAnswer, ToolsAsk } from './tools/asks.ts'
-import type { ReadAnswer, ReadRequest } from './views/reads/read.ts'
 
 export type HouseOptions = {
   readonly directory: BoardDirectory
@@ -236,7 +236,7 @@ export class House implements Actors {
     const told = (facts: Facts): void => through.resolve(facts.through as number)
     const thread = this.#supervise({
       name: `shard-${number}`,
-      file: new URL('./threads/shard.ts', import.meta.url),
+      file: new URL('../threads/shard.ts', import.meta.url),
       birth: () => {
         const front = new MessageChannel()
         const toLog = new MessageChannel()
@@ -295,7 +295,7 @@ export class House implements Actors {
     }
     this.#logThread = this.#supervise({
       name: 'log',
-      file: new URL('./threads/log.ts', import.meta.url),
+      file: new URL('../threads/log.ts', import.meta.url),
       birth: () => ({ data, transfer: [front.port2, feed, ...toShards] }),
       mayRestart: () => false,
     })
@@ -317,7 +317,7 @@ export class House implements Actors {
     }
     this.#feedThread = this.#supervise({
       name: 'feed',
-      file: new URL('./threads/feed.ts', import.meta.url),
+      file: new URL('../threads/feed.ts', import.meta.url),
       birth: () => ({ data, transfer: [front.port2, logPort] }),
       mayRestart: () => false,
     })
@@ -327,7 +327,7 @@ export class House implements Actors {
   #late(name: string, data: (front: MessagePort) => unknown): LateThread {
     return new LateThread({
       name,
-      file: new URL(`./threads/${name}.ts`, import.meta.url),
+      file: new URL(`../threads/${name}.ts`, import.meta.url),
       data,
       link: (port) => this.#link(port),
       prepare: strip,

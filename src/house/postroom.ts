@@ -3,28 +3,28 @@
  * it asks: the sources, the newest head, the hooks there are.
  */
 import { MessageChannel } from 'node:worker_threads'
-import { hooksOf } from '../actors/hooks/decide.ts'
-import { Link } from '../actors/kernel/link.ts'
-import { Supervised } from '../actors/kernel/supervisor.ts'
-import { shardOf } from '../actors/shard.ts'
-import { type BoardDirectory, deliveryDirectory } from './board-directory.ts'
-import { monotonicMs, wallSeconds } from './clock.ts'
-import type { Delegate } from './command/delegates.ts'
-import { Limiter } from './command/limiter.ts'
-import type { News } from './command/news.ts'
-import type { NoAnswer } from './command/ports.ts'
-import { Desk, type EngineAsk } from './delivery/desk.ts'
-import { McpEvents } from './delivery/mcp-events.ts'
-import { CursorSealer } from './format/cursor.ts'
+import { hooksOf } from '../../actors/hooks/decide.ts'
+import { Link } from '../../actors/kernel/link.ts'
+import { Supervised } from '../../actors/kernel/supervisor.ts'
+import { shardOf } from '../../actors/shard.ts'
+import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
+import { monotonicMs, wallSeconds } from '../clock.ts'
+import type { Delegate } from '../command/delegates.ts'
+import { Limiter } from '../command/limiter.ts'
+import type { News } from '../command/news.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import { Desk, type EngineAsk } from '../delivery/desk.ts'
+import { McpEvents } from '../delivery/mcp-events.ts'
+import { CursorSealer } from '../format/cursor.ts'
+import { inside, rates } from '../limits.ts'
+import { log } from '../observe.ts'
+import { threadArguments } from '../runtime/stripped.ts'
+import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from '../threads/delivery.ts'
+import type { HooksAnswer, HooksAsk, Since } from '../views/hooks/answer.ts'
+import type { PayloadRequest } from '../views/hooks/payload-request.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ChangedHooks } from '../views/reads/webhooks.ts'
 import type { House } from './house.ts'
-import { inside, rates } from './limits.ts'
-import { log } from './observe.ts'
-import { threadArguments } from './stripped.ts'
-import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from './threads/delivery.ts'
-import type { HooksAnswer, HooksAsk, Since } from './views/hooks/answer.ts'
-import type { PayloadRequest } from './views/hooks/payload-request.ts'
-import type { ReadAnswer, ReadRequest } from './views/reads/read.ts'
-import type { ChangedHooks } from './views/reads/webhooks.ts'
 
 export type PostroomOptions = {
   readonly house: House
@@ -143,7 +143,7 @@ export class Postroom {
 
   #start(): void {
     const { house, news, directory, address, loopback, limitsOn, scale } = this.#options
-    const file = new URL('./threads/delivery.ts', import.meta.url)
+    const file = new URL('../threads/delivery.ts', import.meta.url)
     const thread = new Supervised({
       name: 'delivery',
       file,

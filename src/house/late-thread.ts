@@ -3,9 +3,9 @@
  * for it. It only reads, so who asked one that died may try again.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
-import type { Link } from '../actors/kernel/link.ts'
-import type { Supervised } from '../actors/kernel/supervisor.ts'
-import { log } from './observe.ts'
+import type { Link } from '../../actors/kernel/link.ts'
+import type { Supervised } from '../../actors/kernel/supervisor.ts'
+import { log } from '../observe.ts'
 
 export type LateThreadOptions = {
   readonly name: string

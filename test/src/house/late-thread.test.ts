@@ -1,9 +1,9 @@
 /** A thread that the first question starts: whoever asks while it is being made ready waits in line, and nobody for ever. */
 import type { MessagePort } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
-import { Link } from '../../actors/kernel/link.ts'
-import type { Supervised } from '../../actors/kernel/supervisor.ts'
-import { LateThread } from '../../src/late-thread.ts'
+import { Link } from '../../../actors/kernel/link.ts'
+import type { Supervised } from '../../../actors/kernel/supervisor.ts'
+import { LateThread } from '../../../src/house/late-thread.ts'
 
 const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
   new Link({ port, openMax: 10, patienceMs: 5_000, now: () => 0, ...(onAsk === undefined ? {} : { onAsk }) })

@@ -12,10 +12,10 @@
  *   5  the mark names both logs, and witnesses sign both heads
  */
 import { randomBytes } from 'node:crypto'
-import { nameOf } from '../actors/log-book.ts'
-import { fileExists, writeAtomic } from '../storage/disk.ts'
-import { logKeyFile, readFacts, UnusableDirectory } from './board-directory.ts'
-import type { Config } from './config.ts'
+import { nameOf } from '../../actors/log-book.ts'
+import { fileExists, writeAtomic } from '../../storage/disk.ts'
+import { logKeyFile, readFacts, UnusableDirectory } from '../board-directory.ts'
+import type { Config } from '../config.ts'
 import { Heads } from './heads.ts'
 import { readMark } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'

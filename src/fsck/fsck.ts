@@ -8,10 +8,10 @@
  * again, or removed where a start makes it. Beside damage nothing is touched: it may be what shows how it came about.
  */
 import { createHash } from 'node:crypto'
-import { parseEntry } from '../actors/entry.ts'
-import { nameOf } from '../actors/log-book.ts'
-import { decodeLogFrame, type LogFrame } from '../actors/log-frame.ts'
-import { remakeTree } from '../actors/log-tree.ts'
+import { parseEntry } from '../../actors/entry.ts'
+import { nameOf } from '../../actors/log-book.ts'
+import { decodeLogFrame, type LogFrame } from '../../actors/log-frame.ts'
+import { remakeTree } from '../../actors/log-tree.ts'
 import {
   commandSha,
   frameEntries,
@@ -23,12 +23,12 @@ import {
   LEAF,
   PUBLIC,
   RecordType,
-} from '../actors/record.ts'
-import { removeFile } from '../storage/disk.ts'
-import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../storage/fsck-journal.ts'
-import { type Frame, JournalReader } from '../storage/journal.ts'
-import { createNoteKey } from '../storage/note-signer.ts'
-import { badSnapshots } from '../storage/snapshot.ts'
+} from '../../actors/record.ts'
+import { removeFile } from '../../storage/disk.ts'
+import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
+import { type Frame, JournalReader } from '../../storage/journal.ts'
+import { createNoteKey } from '../../storage/note-signer.ts'
+import { badSnapshots } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
   feedSnapshotsDirectory,
@@ -39,15 +39,15 @@ import {
   shardDirectory,
   shardSnapshotsDirectory,
   toolsDirectory,
-} from './board-directory.ts'
-import { BlobCheck } from './fsck-blobs.ts'
-import { CreditCheck } from './fsck-credits.ts'
-import { type Finding, LogChainCheck, type NodesOf } from './fsck-log.ts'
-import { closedLogs, type LogIdentity } from './signed-log.ts'
+} from '../board-directory.ts'
+import { closedLogs, type LogIdentity } from '../log/signed-log.ts'
+import { BlobCheck } from './blobs.ts'
+import { CreditCheck } from './credits.ts'
+import { type Finding, LogChainCheck, type NodesOf } from './log.ts'
 
 const nothing = Buffer.alloc(0)
 
-export type { Finding } from './fsck-log.ts'
+export type { Finding } from './log.ts'
 
 export type FsckOptions = {
   readonly path: string

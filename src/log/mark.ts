@@ -12,11 +12,11 @@
  *
  * It is a second opinion: losing it costs the check, never the log, so it is written at a pace and without waiting.
  */
-import { openCheckpoint } from '../storage/checkpoint.ts'
-import { fileExists, readWhole } from '../storage/disk.ts'
-import { parseVkey } from '../storage/note.ts'
-import { keepText } from './kept-text.ts'
-import { log } from './observe.ts'
+import { openCheckpoint } from '../../storage/checkpoint.ts'
+import { fileExists, readWhole } from '../../storage/disk.ts'
+import { parseVkey } from '../../storage/note.ts'
+import { keepText } from '../kept-text.ts'
+import { log } from '../observe.ts'
 
 /** What the mark says of a log, in its file's own text; '' when there is none. */
 export function readMark(file: string): string {

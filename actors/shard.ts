@@ -115,6 +115,8 @@ export class Shard {
   #frames: NewFrame[] = []
   #acted = new Set<string>()
   #scheduled = false
+  /** The log has said what it covers: before that nobody knows what a retry has to wait for. */
+  #isResumed = false
   #now = 0
 
   constructor(options: ShardOptions) {
@@ -167,7 +169,7 @@ export class Shard {
 
   /** The next turn, when there is something to decide and the log has had the last one. */
   #schedule(): void {
-    if (this.#scheduled || this.#mailbox.length === 0) return
+    if (!this.#isResumed || this.#scheduled || this.#mailbox.length === 0) return
     if (this.#unconfirmed.length > 0 && this.#mailbox.length < lettersWorthATurn) return
     this.#scheduled = true
     setImmediate(() => this.#turn())
@@ -193,12 +195,18 @@ export class Shard {
     this.#schedule()
   }
 
-  /** The log covers `through` already; what this journal has behind that is confirmed as any other. */
+  /**
+   * The log covers `through` already; what this journal has behind that is confirmed as any other. The log is told of it: whoever
+   * wrote it may have died before he did.
+   */
   resume(through: number): void {
-    this.#unconfirmed = []
-    for (const frame of this.#options.journal.scan(through + 1)) {
+    const { journal, toLog } = this.#options
+    for (const frame of journal.scan(through + 1)) {
       if ((frame.flags & PUBLIC) !== 0) this.#unconfirmed.push({ seq: frame.seq, leaves: leavesOf(frame) })
     }
+    if (through < journal.nextSeq - 1) toLog(journal.nextSeq - 1)
+    this.#isResumed = true
+    this.#schedule()
   }
 
   #turn(): void {

@@ -97,7 +97,6 @@ runThread((data: ShardThread) => {
     lettersPerTurnMax: inside.lettersPerTurn,
     unconfirmedMax: data.queues.unconfirmedFrames,
   })
-  if (journal.nextSeq - 1 > opened) log.tell((journal.nextSeq - 1) satisfies ToLog)
   const compactor = new Compactor({
     shard: data.number,
     journal,

@@ -44,8 +44,8 @@ function letter({ text, nonce, timestamp, request_id = '' }: Fields): WriteLette
   }
 }
 
-/** A shard whose log confirms at once, on a real journal, with a clock that the test sets. */
-function startShard(directory = scratchDirectory()) {
+/** A shard on a real journal, with a clock that the test sets; its log confirms at once, and has all that it was told of before. */
+function startShard(directory = scratchDirectory(), log: 'confirms' | 'is silent' | 'begins' = 'confirms') {
   const clock = { seconds: 1_790_000_000 }
   const journal = Journal.open({ directory })
   const shard: Shard = new Shard({
@@ -55,7 +55,7 @@ function startShard(directory = scratchDirectory()) {
     again,
     wallSeconds: () => clock.seconds,
     diskHasRoom: () => true,
-    toLog: (through) => setImmediate(() => confirm(through)),
+    toLog: (through) => log !== 'is silent' && setImmediate(() => confirm(through)),
     snapshot: () => undefined,
     afterTurn: () => {},
     firstRooms: [],
@@ -66,6 +66,7 @@ function startShard(directory = scratchDirectory()) {
   const confirm = (through: number) =>
     shard.confirm({ through, firstChange: 1, firstLeaf: 0, head: { size: 1, checkpoint: '' } })
   const post = (fields: Fields) => new Promise<ShardAnswer>((done) => shard.post(letter(fields), done))
+  if (log !== 'begins') shard.resume(journal.nextSeq - 1)
   return { clock, journal, shard, post, directory }
 }
 
@@ -134,4 +135,30 @@ test('letters beyond what the mailbox holds are refused as overloaded at once, t
   const refused = answers.filter((answer) => !answer.ok)
   expect(refused.slice(0, 1)).toMatchObject([{ refusal: { code: 'overloaded', retryAfter: 1 } }])
   expect(refused).toHaveLength(50)
+})
+
+test('a shard that began anew decides nothing before the log has said what it covers; what it has more is told, and waited for', async () => {
+  const before = startShard(scratchDirectory(), 'is silent')
+  const fields = { text: 'one', nonce: 'n', timestamp: before.clock.seconds }
+  void before.post(fields)
+  await new Promise(setImmediate)
+  expect(before.journal.nextSeq).toBe(3)
+  before.journal.close()
+
+  const { shard, post, clock } = startShard(before.directory, 'begins')
+  const answered: string[] = []
+  const noted = async (name: string, answer: Promise<ShardAnswer>): Promise<ShardAnswer> => {
+    const given = await answer
+    answered.push(name)
+    return given
+  }
+  const retry = noted('retry', post(fields))
+  const next = noted('next', post({ text: 'two', nonce: 'm', timestamp: clock.seconds }))
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+  expect(answered).toEqual([])
+  shard.resume(0)
+  expect(await Promise.all([retry, next])).toMatchObject([
+    { ok: true, duplicate: true, reply: { seq: 1 } },
+    { ok: true, reply: { seq: 2 } },
+  ])
 })

@@ -131,7 +131,8 @@ const tell: Decider = (situation, letter) => {
   const isHeard = marked.told !== undefined && marked.told.n >= told.n
   // The notice first: whoever finds that a room was told finds that it was said.
   const records = [...posted.records, ...(isHeard ? [] : [note(letter, now, 'work.tell', told)])]
-  const reply: TellReply = { page, ...(posted.unsaid === undefined ? {} : { unsaid: posted.unsaid }) }
+  const isPublic = board.rooms.get(letter.to)!.visibility === 'public'
+  const reply: TellReply = { page, isPublic, ...(posted.unsaid === undefined ? {} : { unsaid: posted.unsaid }) }
   return { ok: true, records, reply, isAnsweredEarly: true }
 }
 

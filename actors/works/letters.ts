@@ -102,8 +102,8 @@ export type SignedNotice = {
 /** Of `work.tell`. A room that has heard of the transition still posts a notice that it does not have. */
 export type TellLetter = TellArgs & { readonly notice?: SignedNotice }
 
-/** What a room answers to it. `unsaid`: it does not take the notice, and never will. */
-export type TellReply = { readonly page: string; readonly unsaid?: string }
+/** What a room answers to it. `isPublic`: everybody reads it. `unsaid`: it does not take the notice, and never will. */
+export type TellReply = { readonly page: string; readonly isPublic: boolean; readonly unsaid?: string }
 
 /** Of `work.observe`, as the market takes it. `n` counts per work, from 1. */
 export type Observation = {

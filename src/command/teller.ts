@@ -79,12 +79,12 @@ export class Teller {
       return done(true)
     }
     const notice = this.#noticeOf(told, page, facts)
-    this.#introduce(notice, done, () =>
-      this.#send(told, notice, done, ({ unsaid }) => {
-        if (unsaid !== undefined) this.#options.report({ work: told.work, transition: facts.number, answer: unsaid })
-        this.#post(told, page, n + 1, done)
-      }),
-    )
+    this.#send(told, notice, done, ({ isPublic, unsaid }) => {
+      const next = () => this.#post(told, page, n + 1, done)
+      if (unsaid !== undefined) this.#options.report({ work: told.work, transition: facts.number, answer: unsaid })
+      else if (isPublic) return this.#introduce(notice, done, next)
+      next()
+    })
   }
 
   #noticeOf({ work, room, worker }: ToldJson, page: string, facts: NoticeFacts): SignedNotice {
@@ -105,7 +105,7 @@ export class Teller {
     this.#options.send(letter, done, (reply) => given(reply as TellReply))
   }
 
-  /** The board bears its handle from its first words on. */
+  /** The board bears its handle from its first public words on, as everybody does: what it says in private rooms leaves no trace. */
   #introduce({ sha, by }: SignedNotice, done: Done, then: () => void): void {
     const { board, handles, send } = this.#options
     if (handles.get(board) === boardHandle) return then()

@@ -351,7 +351,10 @@ test('a tell that is older, or comes twice, is not heard; parties go free when a
   expect(remove()).toBe('wrong_state')
   const { told } = desk.state.bound.find(work)!
   const old = { ...told!, n: told!.n - 1, state: 'accepted', live: false }
-  expect(good(desk.say('board', 'work.tell', room, { args: old })).records).toBe(0)
+  expect(good(desk.say('board', 'work.tell', room, { args: old }))).toMatchObject({
+    records: 0,
+    reply: { isPublic: false },
+  })
   expect(remove()).toBe('wrong_state')
   tell(work, { state: 'refunded', live: false, worker: person('bob'), fence: 1, states: [] })
   expect(remove()).toBe('')

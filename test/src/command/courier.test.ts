@@ -11,7 +11,7 @@ type Written = { readonly op: string; readonly args: Readonly<Record<string, unk
 const board = '0'.repeat(64)
 
 /** A board of one shard with an outbox, and a clock that the test moves. */
-function office(count: number, pageMax = 128) {
+function office(count: number, pageMax = 128, isPublic = true) {
   const outbox = Array.from({ length: count }, (_, n) => toldOf(n + 1))
   const reads: unknown[] = []
   const written: Written[] = []
@@ -30,7 +30,7 @@ function office(count: number, pageMax = 128) {
     write: ({ op, args }: Written, answer: (answer: unknown, head: undefined) => void) => {
       written.push({ op, args })
       if (refusing.has(op)) return answer({ ok: false, refusal: { code: 'overloaded' } }, undefined)
-      answer({ ok: true, reply: { page: 'main' } }, undefined)
+      answer({ ok: true, reply: { page: 'main', isPublic } }, undefined)
     },
     readPrivate: (
       _shard: number,
@@ -100,6 +100,20 @@ test('what is handed over is told with its notice, once, and one record marks it
   await told(outbox[2]!.work)
   expect([tells().length, reads]).toEqual([6, []])
   expect(courier.roomOf(outbox[1]!.work)).toBe('den')
+})
+
+test('notices of a private room do not give the board its name, which everybody would see', async () => {
+  const { courier, outbox, handles, mailOf, opOf, tells, told } = office(1, 128, false)
+  courier.mail(0, mailOf(outbox))
+  await told(outbox[0]!.work)
+  expect([tells(), opOf('handle.claim'), handles.size]).toEqual([
+    [
+      [1, false],
+      [1, true],
+    ],
+    [],
+    0,
+  ])
 })
 
 test('a later transition of a work comes with its notice in one letter', async () => {

@@ -7,7 +7,8 @@
  *
  * The order is verify, work, settle, answer: who gets a result has paid, and who has paid gets it. The same payment again gets
  * the same answer, also while the first is under way; a settlement that nobody confirms is asked for again with the same bytes
- * and never turned into another 402.
+ * and never turned into another 402: neither by what verifies it anew nor by a second settlement that is refused, since both are
+ * refused of a transfer that was made. Where it is refused because its nonce is used up, it was made.
  *
  * A payment is what it names itself by, payer and nonce, however it is written and whatever tool it is sent to: a transfer that
  * settles once buys once, whether or not a facilitator says "success" to the same transfer again.
@@ -52,10 +53,15 @@ type Claim = {
   readonly until?: number
 }
 type Sale = { readonly sent: string; readonly bought: Promise<Bought> }
+/** Of which it is not known whether it was settled, and what it buys if it was. */
+type Doubt = { readonly sent: string; readonly json: string }
 type Settled = { readonly success?: unknown; readonly transaction?: unknown; readonly errorReason?: unknown }
 
 const lifeSeconds = 300
 const keptMax = 2_000
+const pendingReason = 'settlement_pending'
+/** Words of a facilitator for an authorization of which the nonce is used up: `invalid_exact_evm_nonce_already_used`. */
+const usedUp = /(?:nonce|authorization)_(?:is_)?(?:already_)?used/
 const noStore = ['cache-control', 'no-store'] as const
 const json = ['content-type', 'application/json'] as const
 
@@ -64,6 +70,8 @@ export class Seller {
   readonly #chainId: number
   /** What was sold, or is being sold, by payer and nonce; oldest first. */
   readonly #sold = new Map<string, Sale>()
+  /** By payer and nonce, oldest first. */
+  readonly #doubts = new Map<string, Doubt>()
 
   constructor(options: SellerOptions) {
     this.#options = options
@@ -83,15 +91,14 @@ export class Seller {
       .update(`${ware.id}\n${canonical(claim.payload)}`)
       .digest('base64url')
     const before = this.#sold.get(key)
-    if (before !== undefined)
-      return before.sent === sent
-        ? before.bought
-        : this.#ask(ware, 'verification-failed', 'this payment was sent for something else: it buys one call')
-    if (!((claim.until ?? Number.POSITIVE_INFINITY) > this.#options.wallSeconds()))
+    const doubt = this.#doubts.get(key)
+    if ((before ?? doubt ?? { sent }).sent !== sent)
+      return this.#ask(ware, 'verification-failed', 'this payment was sent for something else: it buys one call')
+    if (before !== undefined) return before.bought
+    if (doubt === undefined && !((claim.until ?? Number.POSITIVE_INFINITY) > this.#options.wallSeconds()))
       return this.#ask(ware, 'verification-failed', 'this challenge has expired')
-    const sale: Sale = { sent, bought: this.#sale(ware, claim) }
-    this.#sold.set(key, sale)
-    if (this.#sold.size > keptMax) this.#sold.delete(this.#sold.keys().next().value as string)
+    const sale: Sale = { sent, bought: this.#sale(ware, claim, key, sent) }
+    keep(this.#sold, key, sale)
     const bought = await sale.bought.catch((error: unknown) => {
       this.#sold.delete(key)
       throw error
@@ -101,34 +108,47 @@ export class Seller {
     return bought
   }
 
-  async #sale(ware: Ware, { protocol, payload }: Claim): Promise<Bought> {
+  async #sale(ware: Ware, { protocol, payload }: Claim, key: string, sent: string): Promise<Bought> {
     const accepted = this.#accepts()
     const paymentPayload = { x402Version: 2, accepted, payload }
     const body = { x402Version: 2, paymentPayload, paymentRequirements: accepted }
-    const verified = await this.#facilitator('verify', body)
-    if (verified === undefined) return pending('the facilitator does not answer: send the same again')
-    if (verified.isValid !== true) return this.#ask(ware, 'verification-failed', reasonOf(verified.invalidReason))
-    const made = await ware.work()
-    if ('problem' in made) return problem(made.status, 'invalid-request', made.problem)
-    const settled: Settled | undefined =
-      (await this.#facilitator('settle', body)) ?? (await this.#facilitator('settle', body))
-    if (settled === undefined || settled.errorReason === 'settlement_pending')
-      return pending('settlement_pending: it is not known yet whether this payment was made: send the same again')
+    const doubt = this.#doubts.get(key)
+    let result = doubt?.json
+    if (result === undefined) {
+      const verified = await this.#facilitator('verify', body)
+      if (verified === undefined) return pending('the facilitator does not answer: send the same again')
+      if (verified.isValid !== true) return this.#ask(ware, 'verification-failed', reasonOf(verified.invalidReason))
+      const made = await ware.work()
+      if ('problem' in made) return problem(made.status, 'invalid-request', made.problem)
+      result = made.json
+    }
+    const first: Settled | undefined = await this.#facilitator('settle', body)
+    const settled: Settled | undefined = first ?? (await this.#facilitator('settle', body))
+    const isDoubtful = doubt !== undefined || first === undefined
     const { network } = this.#options
     const response = ['PAYMENT-RESPONSE', encodeBase64Json({ network, ...settled })] as const
-    if (settled.success !== true) {
-      const asked = await this.#ask(ware, 'verification-failed', reasonOf(settled.errorReason))
-      return { ...asked, headers: [...asked.headers, response] }
+    if (settled?.success === true) {
+      this.#doubts.delete(key)
+      return sold(result, protocol === 'x402' ? response : this.#receipt(settled))
     }
-    const receipt = {
-      status: 'success',
-      method: 'evm',
-      timestamp: new Date(this.#options.wallSeconds() * 1_000).toISOString(),
-      reference: String(settled.transaction),
+    const reason = settled?.errorReason
+    // Nobody has named its transaction, so there is nothing to prove it by.
+    if (isDoubtful && typeof reason === 'string' && usedUp.test(reason)) {
+      this.#doubts.delete(key)
+      return sold(result)
     }
-    const encoded = Buffer.from(JSON.stringify(receipt)).toString('base64url')
-    const proof = protocol === 'x402' ? response : (['Payment-Receipt', encoded] as const)
-    return { status: 200, headers: [json, ['cache-control', 'private'], proof], body: made.json }
+    if (isDoubtful || reason === pendingReason) {
+      keep(this.#doubts, key, { sent, json: result })
+      return pending(`${pendingReason}: it is not known yet whether this payment was made: send the same again`)
+    }
+    const asked = await this.#ask(ware, 'verification-failed', reasonOf(reason))
+    return { ...asked, headers: [...asked.headers, response] }
+  }
+
+  #receipt({ transaction }: Settled): readonly [string, string] {
+    const timestamp = new Date(this.#options.wallSeconds() * 1_000).toISOString()
+    const receipt = { status: 'success', method: 'evm', timestamp, reference: String(transaction) }
+    return ['Payment-Receipt', Buffer.from(JSON.stringify(receipt)).toString('base64url')]
   }
 
   #accepts(): Fields {
@@ -223,6 +243,12 @@ export class Seller {
   }
 }
 
+/** The oldest makes room. */
+function keep<Kept>(all: Map<string, Kept>, key: string, value: Kept): void {
+  all.set(key, value)
+  if (all.size > keptMax) all.delete(all.keys().next().value as string)
+}
+
 /** Only what EIP-3009 knows goes on: nothing beside it tells two payments apart. */
 function claimOf(protocol: Claim['protocol'], signature: unknown, said: unknown): Claim | string {
   const { from, to, value, validAfter, validBefore, nonce } = isObject(said) ? said : {}
@@ -235,6 +261,10 @@ function claimOf(protocol: Claim['protocol'], signature: unknown, said: unknown)
 function problem(status: number, code: string, detail: string): Bought {
   const body = { type: `https://paymentauth.org/problems/${code}`, title: code, status, detail }
   return { status, headers: [['content-type', 'application/problem+json'], noStore], body: JSON.stringify(body) }
+}
+
+function sold(body: string, ...proof: readonly (readonly [string, string])[]): Bought {
+  return { status: 200, headers: [json, ['cache-control', 'private'], ...proof], body }
 }
 
 function pending(detail: string): Bought {

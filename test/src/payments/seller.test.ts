@@ -3,15 +3,19 @@ import { expect, test } from 'vitest'
 import type { Outgoing } from '../../../src/outgoing/request.ts'
 import { Seller, type Ware } from '../../../src/payments/seller.ts'
 
-/** A facilitator that calls every settlement a success, also of what it has settled before. */
-function shop() {
+type Said = object | undefined
+
+/** A facilitator that calls every settlement a success, also of what it has settled before, where nothing else is to be `said` first. */
+function shop(said: { readonly verify?: Said[]; readonly settle?: Said[] } = {}) {
   const seen = { worked: 0, settled: 0 }
   const outgoing = {
     async request({ url }: { url: string }) {
       await new Promise((done) => setImmediate(done))
       if (url.endsWith('/settle')) seen.settled++
-      const body = Buffer.from(JSON.stringify({ isValid: true, success: true, transaction: '0x1' }))
-      return { ok: true, status: 200, headers: {}, body }
+      const next = url.endsWith('/settle') ? said.settle : said.verify
+      const found = next?.length ? next.shift() : { isValid: true, success: true, transaction: '0x1' }
+      if (found === undefined) return { ok: false, failure: 'unknown', reason: '', sent: true }
+      return { ok: true, status: 200, headers: {}, body: Buffer.from(JSON.stringify(found)) }
     },
   } as unknown as Outgoing
   const seller = new Seller({
@@ -86,4 +90,45 @@ test('a payment buys nothing of a second tool, nor under a second signature of t
   expect(seen).toEqual({ worked: 1, settled: 1 })
   const nameless = { ...payment, payload: { signature: '0xabcd', authorization: { ...authorization, nonce: 7 } } }
   expect((await seller.sell(ware('broadside:hash'), { x402: written(nameless) })).status).toBe(402)
+})
+
+const refused = (errorReason: string) => ({ success: false, errorReason, transaction: '' })
+const used = refused('invalid_exact_evm_nonce_already_used')
+
+test.each([
+  ['is made after all', [undefined, undefined], [503, 200], true],
+  ['is pending at first', [refused('settlement_pending')], [503, 200], true],
+  ['was made unheard', [undefined, used], [200], false],
+  ['was made unheard, as is found out later', [undefined, undefined, used], [503, 200], false],
+  ['is refused later for what may follow from itself', [undefined, refused('insufficient_funds')], [503, 200], true],
+  ['is refused and never was in doubt', [refused('insufficient_funds')], [402], true],
+  ['is refused because it bought something elsewhere', [used], [402], true],
+])(
+  'a payment whose settlement %s is not asked for anew while it may have been made',
+  async (_, settle, ends, isProven) => {
+    // Verified once: what was settled is no longer valid.
+    const said = { verify: [{ isValid: true }, { isValid: false, invalidReason: 'nonce used' }], settle: [...settle] }
+    const open = shop(said)
+    const { seller, ware, seen } = open
+    const sent = { x402: written(await paymentFor(open)) }
+    const found = []
+    for (const _ of ends) found.push(await seller.sell(ware('broadside:hash'), sent))
+    expect(found.map(({ status }) => status)).toEqual(ends)
+    expect(found.at(-1)!.headers.some(([name]) => name === 'PAYMENT-RESPONSE')).toBe(isProven)
+    if (ends.at(-1) !== 200) return
+    // It bought one call, and the same again is the same.
+    expect((await seller.sell(ware('broadside:hash'), sent)).body).toBe('{"n":1}')
+    expect((await seller.sell(ware('broadside:diff'), sent)).status).toBe(402)
+    expect(seen.worked).toBe(1)
+  },
+)
+
+test('a payment in doubt is kept for what it was sent for', async () => {
+  const open = shop({ settle: [undefined, undefined] })
+  const { seller, ware, seen } = open
+  const sent = { x402: written(await paymentFor(open)) }
+  expect((await seller.sell(ware('broadside:hash'), sent)).status).toBe(503)
+  expect((await seller.sell(ware('broadside:diff'), sent)).status).toBe(402)
+  expect((await seller.sell(ware('broadside:hash'), sent)).status).toBe(200)
+  expect(seen.worked).toBe(1)
 })

@@ -95,7 +95,8 @@ export type Answer = (answer: ShardAnswer, head?: Head) => void
 
 /**
  * While the log signs what one turn wrote, the letters of the next gather: fewer and larger turns, two syncs for all of them.
- * So many do not wait for it. (64 posts in flight, a second each way in turn: 3 percent less processor time, 3 to 10 more posts.)
+ * So many do not wait for it, nor do letters of the board's own, behind which somebody's command is half done.
+ * (64 posts in flight, a second each way in turn: 3 percent less processor time, 3 to 10 percent more posts.)
  */
 const lettersWorthATurn = 64
 
@@ -108,6 +109,7 @@ export class Shard {
   readonly state: State
   readonly #options: ShardOptions
   readonly #mailbox: Mailbox<Letter>
+  readonly #worthATurn: number
   readonly #acceptance: Acceptance
   #unconfirmed: Unconfirmed[] = []
   #waiting: Waiting[] = []
@@ -117,11 +119,14 @@ export class Shard {
   #scheduled = false
   /** The log has said what it covers: before that nobody knows what a retry has to wait for. */
   #isResumed = false
+  /** A letter of the board's own is among those that wait. */
+  #hurries = false
   #now = 0
 
   constructor(options: ShardOptions) {
     this.#options = options
     this.#mailbox = new Mailbox(options.mailboxMax)
+    this.#worthATurn = Math.min(lettersWorthATurn, Math.ceil(options.mailboxMax / 2))
     const snapshot = options.snapshot()
     const kept = snapshot === undefined ? undefined : State.unpack(snapshot)
     this.state = kept?.state ?? new State()
@@ -164,13 +169,14 @@ export class Shard {
     if (this.#unconfirmed.length >= this.#options.unconfirmedMax || !this.#mailbox.offer({ write, answer })) {
       return answer(refusal(refuse('overloaded', 'this board is busier than it can sync: try again', undefined, 1)))
     }
+    if (write.nonce === '') this.#hurries = true
     this.#schedule()
   }
 
   /** The next turn, when there is something to decide and the log has had the last one. */
   #schedule(): void {
     if (!this.#isResumed || this.#scheduled || this.#mailbox.length === 0) return
-    if (this.#unconfirmed.length > 0 && this.#mailbox.length < lettersWorthATurn) return
+    if (this.#unconfirmed.length > 0 && !this.#hurries && this.#mailbox.length < this.#worthATurn) return
     this.#scheduled = true
     setImmediate(() => this.#turn())
   }
@@ -211,6 +217,7 @@ export class Shard {
 
   #turn(): void {
     const letters = this.#mailbox.take(this.#options.lettersPerTurnMax)
+    this.#hurries = false
     this.#now = Math.max(this.#now, this.#options.wallSeconds())
     const room = this.#options.diskHasRoom()
     const answers: (() => void)[] = []

@@ -67,7 +67,7 @@ function startShard(directory = scratchDirectory(), log: 'confirms' | 'is silent
     shard.confirm({ through, firstChange: 1, firstLeaf: 0, head: { size: 1, checkpoint: '' } })
   const post = (fields: Fields) => new Promise<ShardAnswer>((done) => shard.post(letter(fields), done))
   if (log !== 'begins') shard.resume(journal.nextSeq - 1)
-  return { clock, journal, shard, post, directory }
+  return { clock, journal, shard, post, confirm, directory }
 }
 
 test('letters of one turn are judged by what the turn has decided before them', async () => {
@@ -161,4 +161,41 @@ test('a shard that began anew decides nothing before the log has said what it co
     { ok: true, duplicate: true, reply: { seq: 1 } },
     { ok: true, reply: { seq: 2 } },
   ])
+})
+
+/** So many rounds of the event loop that whatever may happen by itself has happened. */
+async function settled(): Promise<void> {
+  for (let round = 0; round < 10; round++) await new Promise((done) => setImmediate(done))
+}
+
+test('while the log signs a turn, posts gather for one turn behind it', async () => {
+  const { post, confirm, journal, clock } = startShard(scratchDirectory(), 'is silent')
+  const say = (nonce: string) => post({ text: nonce, nonce, timestamp: clock.seconds })
+  const first = say('first')
+  await settled()
+  const decided = journal.nextSeq
+  const later = ['a', 'b', 'c'].map(say)
+  await settled()
+  expect(journal.nextSeq).toBe(decided)
+  confirm(decided - 1)
+  expect(await first).toMatchObject({ ok: true })
+  await settled()
+  expect(journal.nextSeq).toBe(decided + 3)
+  confirm(decided + 2)
+  for (const answer of await Promise.all(later)) expect(answer).toMatchObject({ ok: true })
+})
+
+test('a letter of the board’s own, or a crowd of posts, waits for no log', async () => {
+  const { shard, post, journal, clock } = startShard(scratchDirectory(), 'is silent')
+  const say = (nonce: string) => void post({ text: nonce, nonce, timestamp: clock.seconds })
+  say('first')
+  await settled()
+  const decided = journal.nextSeq
+  say('second')
+  shard.post(letter({ text: 'of the board', nonce: '', timestamp: clock.seconds }), () => {})
+  await settled()
+  expect(journal.nextSeq).toBe(decided + 2)
+  for (let n = 0; n < 50; n++) say(`${n}`)
+  await settled()
+  expect(journal.nextSeq).toBe(decided + 52)
 })

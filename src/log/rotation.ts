@@ -75,7 +75,8 @@ async function agreed(
     logs: log.identities,
     closed: log.closed,
     publicHost: '',
-    consistency: async (origin, from, to) => log.consistency(origin, from, to),
+    // What is offered is the newest head of each log.
+    consistency: async (origin, from) => log.consistency(origin, from),
     onRollback: () => {},
   })
   await heads.begin(head)

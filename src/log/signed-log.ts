@@ -139,12 +139,15 @@ export class SignedLog {
     this.#dropOldKeys()
   }
 
-  /** The path between two sizes of a log of this board. */
-  consistency(origin: string, from: number, to: number): Buffer[] {
+  /** The path from a size of a log of this board to its newest head, proven. */
+  consistency(origin: string, from: number): Buffer[] {
+    const log = this.#closed.find((each) => each.origin === origin)
+    const { size } = log ?? this.#newest
+    this.#rootsOf(log)(from)
     const tree = TreeReader.open(this.#nodes(origin))
     try {
-      tree.advance(to)
-      return tree.consistencyPath(from, to)
+      tree.advance(size)
+      return tree.consistencyPath(from, size)
     } finally {
       tree.close()
     }
@@ -200,17 +203,21 @@ export class SignedLog {
   }
 
   #checkMark(): void {
-    const closed = this.#closed.map((log) => {
+    const closed = this.#closed.map((log) => ({ ...log, rootOf: this.#rootsOf(log) }))
+    checkMark(this.#options.mark, [...closed, { vkey: this.vkey, size: this.#newest.size, rootOf: this.#rootsOf() }])
+  }
+
+  /** Gives the root at any size of a closed log, or of the one that grows. */
+  #rootsOf(log?: ClosedLog): (size: number) => Buffer {
+    if (log !== undefined) {
       const filed = this.#filed(log.origin, log.first, log.last)
-      const rootOf = rootsOf(filed.path, headOf(log), () => remakeTree(filed).close())
-      return { ...log, rootOf }
-    })
+      return rootsOf(filed.path, headOf(log), () => remakeTree(filed).close())
+    }
     const filed = this.#filed(this.origin, this.#firstFrame())
-    const grown = rootsOf(filed.path, this.#newest, () => {
+    return rootsOf(filed.path, this.#newest, () => {
       this.#tree.close()
       this.#tree = remakeTree(filed)
     })
-    checkMark(this.#options.mark, [...closed, { vkey: this.vkey, size: this.#newest.size, rootOf: grown }])
   }
 
   /** Behind a `close` entry: the log that it names begins. */

@@ -19,6 +19,8 @@ import { release } from '../release.ts'
 
 const modern = '2026-07-28'
 const legacy = '2025-11-25'
+/** It is sent back as a header. */
+const versionText = /^[\x21-\x7e]{1,32}$/
 const clientInfo = { name: 'broadside', version: release }
 
 export type McpAsk = {
@@ -87,8 +89,9 @@ class McpClient {
     this.#session = { version: legacy, id: undefined }
     const begun = await this.#send('initialize', { protocolVersion: legacy, capabilities: {}, clientInfo })
     const { protocolVersion } = (messageIn(begun, this.#next)?.result ?? {}) as { protocolVersion?: unknown }
-    if (typeof protocolVersion !== 'string') throw new Ended({ ok: true, answered: begun })
-    this.#session = { version: protocolVersion.slice(0, 32), id: begun.headers['mcp-session-id']?.[0] }
+    if (typeof protocolVersion !== 'string' || !versionText.test(protocolVersion))
+      throw new Ended({ ok: true, answered: begun })
+    this.#session = { version: protocolVersion, id: begun.headers['mcp-session-id']?.[0] }
     await this.#send('notifications/initialized', undefined)
   }
 

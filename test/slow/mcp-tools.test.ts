@@ -1,4 +1,6 @@
 /** tools.call on somebody else's MCP server, over real sockets: both ways of the protocol, and everything that can go wrong. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { callMcp } from '../../src/calls/mcp.ts'
 import { createOutgoing } from '../../src/outgoing/request.ts'
@@ -102,3 +104,24 @@ test('a server that has moved is not followed', async () => {
   expect(found).toMatchObject({ status: 0, failure: 'redirect', allowance: { left: 20 } })
   expect(server.asked).toEqual([])
 })
+
+test.each(['2025-06-18\r\nx: y', '2025\u2028', '', '2'.repeat(33)])(
+  'a server of version %j has answered, and not with MCP',
+  async (version) => {
+    const asked: string[] = []
+    const strange = createServer(async (request, response) => {
+      const { id, method } = JSON.parse((await request.toArray()).join('')) as { id: number; method: string }
+      asked.push(method)
+      if (method === 'server/discover') return void response.writeHead(400).end()
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: version } }))
+    })
+    await new Promise<void>((ready) => strange.listen(0, '127.0.0.1', ready))
+    const outgoing = createOutgoing({ loopback: true, userAgent: 'test' })
+    const url = `http://127.0.0.1:${(strange.address() as AddressInfo).port}/`
+    const ask = { url, tool: 'add', args: {}, bounds: {}, now: () => performance.now() }
+    expect(await callMcp(outgoing, ask)).toMatchObject({ ok: true, answered: { status: 200 } })
+    expect(asked).toEqual(['server/discover', 'initialize'])
+    outgoing.close()
+    strange.close()
+  },
+)

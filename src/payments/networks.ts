@@ -46,7 +46,7 @@ const chainIds: Readonly<Record<string, number>> = {
 
 /** CAIP-2 of a network as anybody names it. */
 export function caip2(network: string): string {
-  const id = chainIds[network]
+  const id = Object.hasOwn(chainIds, network) ? chainIds[network] : undefined
   return id === undefined ? network : `eip155:${id}`
 }
 

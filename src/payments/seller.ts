@@ -17,7 +17,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Outgoing } from '../outgoing/request.ts'
 import type { Challenge } from './challenge.ts'
 import { chainIdOf, usdc } from './networks.ts'
-import { decodeBase64Json, encodeBase64Json, type Fields, isObject, parsedObject } from './x402.ts'
+import { decodeBase64Json, encodeBase64Json, type Fields, isObject, parsedObject, plainText } from './x402.ts'
 
 export type SellerOptions = {
   readonly payTo: string
@@ -180,10 +180,10 @@ export class Seller {
     const sent = parsedObject(Buffer.from(header, 'base64url').toString('utf8'))
     const { challenge, payload } = (sent ?? {}) as { challenge?: Partial<Challenge>; payload?: unknown }
     if (!isObject(challenge) || !isObject(payload)) return 'this is no credential'
-    const expires = String(challenge.expires)
+    const expires = plainText(challenge.expires)
     const ours = this.#challenge(ware, expires)
     const isOurs =
-      sameText(ours.id, String(challenge.id)) && challenge.request === ours.request && challenge.realm === ours.realm
+      sameText(ours.id, plainText(challenge.id)) && challenge.request === ours.request && challenge.realm === ours.realm
     if (!isOurs) return 'this credential answers no challenge of this tool'
     const { type, from, to, value, validAfter, validBefore, nonce, signature } = payload
     const { keccak_256 } = await import('@noble/hashes/sha3.js')
@@ -251,10 +251,11 @@ function keep<Kept>(all: Map<string, Kept>, key: string, value: Kept): void {
 
 /** Only what EIP-3009 knows goes on: nothing beside it tells two payments apart. */
 function claimOf(protocol: Claim['protocol'], signature: unknown, said: unknown): Claim | string {
-  const { from, to, value, validAfter, validBefore, nonce } = isObject(said) ? said : {}
-  if (!/^0x[0-9a-f]{40}$/i.test(String(from)) || !/^0x[0-9a-f]{64}$/i.test(String(nonce)))
+  const { to, value, validAfter, validBefore, ...named } = isObject(said) ? said : {}
+  const [from, nonce] = [plainText(named.from), plainText(named.nonce)]
+  if (!/^0x[0-9a-f]{40}$/i.test(from) || !/^0x[0-9a-f]{64}$/i.test(nonce))
     return 'this payment names no payer and nonce'
-  const authorization = { from: String(from), to, value, validAfter, validBefore, nonce: String(nonce) }
+  const authorization = { from, to, value, validAfter, validBefore, nonce }
   return { protocol, payload: { signature, authorization } }
 }
 

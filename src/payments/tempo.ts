@@ -14,7 +14,7 @@ import { address, proofHash, word } from './eip712.ts'
 import { tempoTokens } from './networks.ts'
 import type { Offer, Payment } from './payment.ts'
 import type { Hash, Wallet } from './wallet.ts'
-import type { Fields } from './x402.ts'
+import { type Fields, plainText } from './x402.ts'
 
 /** Seconds that a transaction is good for; the network takes at most 30. */
 const lifeSeconds = 25
@@ -71,17 +71,17 @@ function chargeOf(request: Fields | undefined): Charge | undefined {
     supportedModes?: unknown
   }
   const { chainId = 42431, feePayer, splits, supportedModes } = details
-  const tokens = tempoTokens[Number(chainId)]
-  const isAddress = (value: unknown) => /^0x[0-9a-fA-F]{40}$/.test(String(value))
-  if (tokens === undefined || !/^(0|[1-9]\d{0,14})$/.test(String(amount)) || !isAddress(recipient)) return undefined
-  if (!tokens.includes(String(currency).toLowerCase())) return undefined
+  const tokens = tempoTokens[Number(plainText(chainId))]
+  const [units, payee, token] = [amount, recipient, currency].map(plainText) as [string, string, string]
+  if (tokens === undefined || !/^(0|[1-9]\d{0,14})$/.test(units)) return undefined
+  if (!/^0x[0-9a-fA-F]{40}$/.test(payee) || !tokens.includes(token.toLowerCase())) return undefined
   // Who else is paid nobody has named, and what the client is to broadcast itself is known only after it is paid.
   if (splits !== undefined || (Array.isArray(supportedModes) && !supportedModes.includes('pull'))) return undefined
   return {
     chainId: Number(chainId),
-    amount: BigInt(String(amount)),
-    currency: String(currency),
-    recipient: String(recipient),
+    amount: BigInt(units),
+    currency: token,
+    recipient: payee,
     isSponsored: feePayer === true,
   }
 }

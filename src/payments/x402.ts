@@ -70,21 +70,22 @@ type Terms = {
 
 function termsOf(version: 1 | 2, accepted: Fields): Terms | undefined {
   const { scheme, payTo, asset, maxTimeoutSeconds } = accepted
-  const network = caip2(String(accepted.network))
-  const amount = String(version === 1 ? accepted.maxAmountRequired : accepted.amount)
+  const network = caip2(plainText(accepted.network))
+  const amount = plainText(version === 1 ? accepted.maxAmountRequired : accepted.amount)
+  const payee = plainText(payTo)
   const extra = isObject(accepted.extra) ? accepted.extra : {}
   const token = usdc[network]
   const chainId = chainIdOf(network)
   if (scheme !== 'exact' || token === undefined || chainId === undefined) return undefined
-  if (String(asset).toLowerCase() !== token.address.toLowerCase()) return undefined
-  if (!/^0x[0-9a-fA-F]{40}$/.test(String(payTo)) || !/^(0|[1-9]\d{0,14})$/.test(amount)) return undefined
+  if (plainText(asset).toLowerCase() !== token.address.toLowerCase()) return undefined
+  if (!/^0x[0-9a-fA-F]{40}$/.test(payee) || !/^(0|[1-9]\d{0,14})$/.test(amount)) return undefined
   if ((extra.name ?? token.name) !== token.name || (extra.version ?? token.version) !== token.version) return undefined
   if (
     (extra.assetTransferMethod ?? 'eip3009') !== 'eip3009' ||
     (extra.paymentFlow ?? 'authorization') !== 'authorization'
   )
     return undefined
-  const life = Number(maxTimeoutSeconds)
+  const life = Number(plainText(maxTimeoutSeconds))
   if (!Number.isSafeInteger(life) || life < 1) return undefined
   const lifeSeconds = Math.min(life, lifeMaxSeconds)
   const { name, version: tokenVersion } = token
@@ -94,7 +95,7 @@ function termsOf(version: 1 | 2, accepted: Fields): Terms | undefined {
     asset: token.address,
     name,
     version: tokenVersion,
-    payee: String(payTo),
+    payee,
     micros: Number(amount),
     lifeSeconds,
   }
@@ -159,6 +160,11 @@ export function parsedObject(text: string): Fields | undefined {
 
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** What others wrote where a text is meant: anything else than one, or a number, cannot be turned into a text without a look at it. */
+export function plainText(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 }
 
 export function shortText(value: unknown): string {

@@ -1,0 +1,98 @@
+/**
+ * A shard's thread dies in the middle of works and posts, while the board around it lives on: whoever repeats what had no answer has
+ * it done once, the courier says everything once and in order, and nobody waits for ever.
+ */
+import { setTimeout } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import type { Signer } from '../../src/cli/sign.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, type Fields, person } from '../support/client.ts'
+import { logKeyOf, proveEvent } from '../support/judge.ts'
+
+vi.setConfig({ testTimeout: 180_000 })
+
+const shards = 2
+/** The first threads of a board are its shards; SIGUSR2 ends the next of them, as running out of memory would. */
+const assassin = `
+import { isMainThread } from 'node:worker_threads'
+if (isMainThread) {
+  const workers = []
+  let turn = 0
+  process.on('worker', (worker) => workers.push(worker))
+  process.on('SIGUSR2', () => {
+    const shard = turn++ % ${shards}
+    const dying = workers[shard]
+    const before = workers.length
+    process.once('worker', () => { workers[shard] = workers[before] })
+    dying.terminate()
+  })
+}`
+
+test('a shard that dies and begins anew, again and again, loses nothing, does nothing twice, and holds nobody up', async () => {
+  const board: Board = await startBoard({
+    directory: boardDirectory(),
+    env: {
+      SHARDS: String(shards),
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassin)}`,
+    },
+  })
+  const client = await Client.of(board)
+  const died = () => board.lines.filter((line) => line.includes('"thread.died"')).length
+  let isOver = false
+  let answers = 0
+  /** Sends the same bytes until they are answered. */
+  const insist = async (who: Signer, fields: Fields): Promise<string> => {
+    const { body, eventId } = client.sign(who, fields)
+    for (;;) {
+      // Where nobody knows the outcome the connection ends without an answer.
+      const answer = await client.send(body).catch(() => undefined)
+      if (answer?.status === 200) {
+        answers++
+        return eventId
+      }
+      if (answer !== undefined && answer.status !== 429) throw new Error(`${fields.operation}: ${answer.text}`)
+      await setTimeout(20)
+    }
+  }
+  const posted: string[] = []
+  const works: string[] = []
+  const write = async (n: number): Promise<void> => {
+    for (let at = 0; !isOver; at++) {
+      const fields = { operation: 'post', room: `room-${(n + at) % 4}`, text: `${n} ${at}` }
+      posted.push(await insist(person(`writer ${n}`), fields))
+    }
+  }
+  const work = async (n: number): Promise<void> => {
+    const [ada, bob] = [person(`requester ${n}`), person(`worker ${n}`)]
+    for (let at = 0; !isOver; at++) {
+      const room = `room-${(n + at) % 4}`
+      const data = '{"schema":1,"title":"Practice","simulated":true}'
+      const id = await insist(ada, { operation: 'work.create', room, text: `ask ${n} ${at}`, amount: 10, data })
+      await insist(bob, { operation: 'work.claim', event_id: id, ttl: 7_200 })
+      const reply = await insist(bob, { operation: 'post', room, text: `result ${n} ${at}`, reply_to: id })
+      await insist(bob, { operation: 'work.submit', event_id: id, amount: 1, target: reply })
+      await insist(ada, { operation: 'work.accept', event_id: id })
+      works.push(id)
+    }
+  }
+  const busy = [...Array.from({ length: 6 }, (_, n) => write(n)), ...Array.from({ length: 4 }, (_, n) => work(n))]
+  for (let death = 1; death <= 2 * shards; death++) {
+    const before = answers
+    await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), { timeout: 60_000 })
+    board.signal('SIGUSR2')
+    await vi.waitFor(() => expect(died()).toBe(death), { timeout: 60_000 })
+  }
+  const before = answers
+  await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), { timeout: 60_000 })
+  isOver = true
+  await Promise.all(busy)
+  expect(works.length).toBeGreaterThan(0)
+  for (const id of works) {
+    const { data } = await client.get(`/api/thread/${id}?limit=200`)
+    const notices = data.events!.filter(({ kind }) => kind === 'notice').map(({ text }) => text!.split(/[:.,]/)[0])
+    expect([id, notices.map((words) => words!.split(' ')[0])]).toEqual([id, ['Open', 'Claimed', 'A', 'Accepted']])
+  }
+  const key = await logKeyOf(client)
+  for (const id of posted.slice(-20)) await proveEvent(client, key, id)
+  client.close()
+})

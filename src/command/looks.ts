@@ -2,7 +2,7 @@
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
 import type { Outgoing } from '../outgoing/request.ts'
-import { type Leave, lookAtTool } from '../tools/lab.ts'
+import { isAt, type Leave, lookAtTool } from '../tools/lab.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { FoundListing } from '../views/reads/tools.ts'
 import { internalLetter } from './own-letter.ts'
@@ -45,7 +45,8 @@ export class Looks {
     const kept = await this.ask<Kept>('tools.get', { target: tool })
     if (found === undefined || kept === undefined) return undefined
     const granted = leave(found)
-    if (granted === 'standing' && !(kept.index.listed && mayBeTried(found.listing))) return undefined
+    if (granted === 'standing' && !(kept.index.listed && mayBeTried(found.listing) && isAt(found.listing, host)))
+      return undefined
     const payeeBefore = kept.probe?.saw?.tool?.offers?.[0]?.pay_to ?? ''
     const subject = { listing: found.listing, identity, leave: granted, payeeBefore }
     const seen = await lookAtTool({ request: (request) => outgoing.request(request), pause }, subject)

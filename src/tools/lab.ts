@@ -5,8 +5,8 @@
  *   the tool itself, unpaid                   does it answer, and with what demand
  *
  * The tool is looked at only for who published it, an owner of its host, or the operator; everybody else learns only what the
- * host says of him. The daily round looks for an owner, who stays one until his host says otherwise. Nothing is paid, nothing
- * followed, and what comes back is kept as data, of a look that nobody asked for little of it.
+ * host says of him. The daily round looks for an owner, who stays one until his host says otherwise, and at nothing that is on
+ * another machine: that one is asked for its own word first, whoever wants to know. Nothing is paid, nothing followed, and what comes back is kept as data, of a look that nobody asked for little of it.
  */
 import type { Listing } from '../../actors/tools/listing.ts'
 import type { ProbedFacts, ProbeVerdict } from '../../actors/tools/tools.ts'
@@ -67,8 +67,18 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
   if (optOut === true) return { ...unseen, saw: { well_known, tool: 'not asked: its host says "opt_out": true' } }
   const mayLook = leave === 'given' || (leave === 'standing' ? isOwner !== false : isOwner === true)
   if (!mayLook) return { ...unseen, saw: { well_known, tool: `not asked: put {"owners":["${identity}"]} there first` } }
-  await pause()
   const sent = requestOf(listing)
+  if (!isAt(listing, new URL(address).hostname)) {
+    // What one machine says of itself is no leave to look at another.
+    await pause()
+    const other = wellKnownOf({ url: sent.url, mcp_url: '' })
+    const there = ownersIn(await request({ url: other, answerBytesMax: wellKnownBytesMax, ...times }), identity)
+    if (there.optOut === true)
+      return { ...unseen, saw: { well_known, tool: `not asked: ${other} says "opt_out": true` } }
+    if (leave !== 'given' && there.isOwner !== true)
+      return { ...unseen, saw: { well_known, tool: `not asked: put {"owners":["${identity}"]} at ${other} first` } }
+  }
+  await pause()
   const answer = await request({ ...sent, answerBytesMax, ...times })
   const offers = answer.ok && answer.status === 402 ? offersOf(answer) : []
   const verdict = verdictOf(listing, answer, offers)
@@ -94,6 +104,12 @@ function ownersIn(
   if (answer.status < 200 || answer.status > 299) return { isOwner: false, optOut: false }
   const { owners, opt_out } = (foreignJson(answer.body.toString('utf8')) ?? {}) as Fields
   return { isOwner: Array.isArray(owners) && owners.includes(identity), optOut: opt_out === true }
+}
+
+/** Whether the tool itself is on this machine: a server of MCP may be on another than the service it belongs to. */
+export function isAt(listing: Listing, host: string): boolean {
+  const { url } = requestOf(listing)
+  return !URL.canParse(url) || new URL(url).hostname === host
 }
 
 type Sent = OutgoingRequest & { readonly method: string }

@@ -123,10 +123,16 @@ function checkRest(
         .sort(),
     )
   if (isAsked('mention')) {
-    // Of a reply it is decided by the text that is there when it is told: an edit, a hide may make or take the mention.
-    const isSettled = (said: Said) => !isReply(said) || !(book.edits.has(said.id) || model.everGone.has(said.id))
+    // Of a reply, and of what was edited, it is decided by the text that is there when it is told: an edit makes a mention or takes
+    // it, and so does a hide. Whatever was told of those stands in one of their versions.
+    const isSettled = (said: Said) => !book.edits.has(said.id) && !(isReply(said) && model.everGone.has(said.id))
     const expected = toAll.filter((said) => isSettled(said) && speaksTo(said, who)).map(({ id }) => id)
-    const told = idsOf(of('mention')).filter((id) => isSettled(book.said.get(id)!))
+    const [told, open] = [true, false].map((settled) =>
+      idsOf(of('mention')).filter((id) => isSettled(book.said.get(id)!) === settled),
+    ) as [string[], string[]]
+    const isInNone = (id: string) =>
+      ![book.said.get(id)!, ...(book.edits.get(id) ?? [])].some((version) => speaksTo(version, who))
+    same(`${name}: mentions in no version`, open.filter(isInNone), [])
     same(`${name}: mentions`, told, expected.sort())
   }
 }

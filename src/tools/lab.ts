@@ -6,7 +6,8 @@
  *
  * The tool is looked at only for who published it, an owner of its host, or the operator; everybody else learns only what the
  * host says of him. The daily round looks for an owner, who stays one until his host says otherwise, and at nothing that is on
- * another machine: that one is asked for its own word first, whoever wants to know. Nothing is paid, nothing followed, and what comes back is kept as data, of a look that nobody asked for little of it.
+ * another machine: that one is asked for its own word first, whoever wants to know. Nothing is paid, nothing followed, and what
+ * comes back is kept as data, of a look that nobody asked for little of it.
  */
 import type { Listing } from '../../actors/tools/listing.ts'
 import type { ProbedFacts, ProbeVerdict } from '../../actors/tools/tools.ts'

@@ -2,7 +2,7 @@
  * The high-water mark: the newest signed head, kept beside the data directory and not in it.
  *
  * Whoever puts an old copy of the directory back would sign other entries under sizes that are signed already, which
- * breaks the log for ever. The mark knows better than the copy, so the log refuses to start (threads/log.ts asks).
+ * breaks the log for ever. The mark knows better than the copy, so the log refuses to start (signed-log.ts asks).
  *
  * The file:
  *

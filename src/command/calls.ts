@@ -4,7 +4,7 @@
  *   tools.call is on disk (reserved) -> request -> [402 -> payment on disk -> the same request with it] -> outcome on disk -> answer
  *
  * Nothing is sent before it is on disk that it may be, and nobody is answered before the outcome is. The same command while the
- * first is under way waits for it; after a crash its outcome is `unknown`, and it is not made again (unpaid-calls.ts is there
+ * first is under way waits for it; after a crash its outcome is `unknown`, and it is not made again (unsettled.ts is there
  * for payments that were under way).
  */
 import { createHmac } from 'node:crypto'

@@ -36,7 +36,7 @@ import { chooseSeed, randomFrom } from '../support/load.ts'
 vi.setConfig({ testTimeout: 600_000 })
 
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
-const steps = 7_000
+const steps = 5_000
 const workers = 24
 const env = {
   SHARDS: '2',

@@ -1,7 +1,7 @@
 /**
  * The log actor's own code with real files under failing system calls, and a rotation killed at each of its steps.
  *
- * BROADSIDE_LOG_FAULTS=all takes every occurrence of every call; without it every fourth one of the log's.
+ * BROADSIDE_LOG_FAULTS=all takes every occurrence of every call; without it every sixth one of the log's.
  */
 import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
@@ -19,7 +19,7 @@ import { integrate, openLog, writePosts } from '../support/posts-on-disk.ts'
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 300_000 })
 
 const missing = missingProgram('strace')
-const step = process.env.BROADSIDE_LOG_FAULTS === 'all' ? 1 : 4
+const step = process.env.BROADSIDE_LOG_FAULTS === 'all' ? 1 : 6
 const integrator = resolve(import.meta.dirname, '../support/integrator.ts')
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 

@@ -40,7 +40,7 @@ describe.skipIf(skipWithout(missing))(`on a disk whose power is cut${skipNote(mi
     const env = { SEGMENT_BYTES: '65536', DISK_RESERVE_BYTES: '0' }
     const random = randomFrom(chooseSeed('power cuts'))
     let ledger: Ledger | undefined
-    const rounds = 8
+    const rounds = 6
     for (let round = 0; round < rounds; round += 1) {
       run('mount', device, mount)
       const board = await startBoard({ directory, env })

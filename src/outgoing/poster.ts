@@ -10,12 +10,14 @@
  * - Time is bounded from the first name query on. One timer looks at everything under way, ten times a second.
  * - A kept connection that was closed before a byte of the answer came is replaced by a fresh one, once.
  */
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AnswerReader, type Read } from './answer-reader.ts'
 import type { Failure } from './request.ts'
 import {
   type Address,
+  hasReached,
+  lookupOf,
   NoAddress,
   parseTarget,
   type Resolve,
@@ -258,14 +260,20 @@ class Connection {
       this.#take((bytes as Buffer).subarray(0, size))
       return true
     }
-    return connectTcp({ host, port, lookup: this.#lookup, noDelay: true, onread: { buffer: shared, callback } })
+    return connectTcp({
+      host,
+      port,
+      lookup: lookupOf(this.#addresses),
+      noDelay: true,
+      onread: { buffer: shared, callback },
+    })
   }
 
   #secure(): Socket {
     const { host, port } = this.target
     const { ca } = this.#options
     const socket = connectTls({
-      ...{ host, port, lookup: this.#lookup, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] },
+      ...{ host, port, lookup: lookupOf(this.#addresses), minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] },
       ...(isIP(host) === 0 && { servername: host }),
       ...(ca !== undefined && { ca }),
     })
@@ -274,17 +282,9 @@ class Connection {
     return socket
   }
 
-  /** Hands the socket what was vetted; nobody is asked again. */
-  readonly #lookup: LookupFunction = (_host, options, callback) => {
-    const [first] = this.#addresses
-    if (options.all) callback(null, [...this.#addresses])
-    else callback(null, first!.address, first!.family)
-  }
-
   #ready(): void {
     if (this.#phase === 'over') return
-    // The last of several locks: a socket that reached anything else sends nothing.
-    if (!this.#addresses.some(({ address }) => address === this.#socket.remoteAddress)) return this.#fail('blocked', 0)
+    if (!hasReached(this.#socket, this.#addresses)) return this.#fail('blocked', 0)
     this.#phase = 'ready'
     if (this.#errand !== undefined) this.#write(this.#errand)
   }

@@ -11,11 +11,13 @@
  * - Every request has a connection of its own and is sent at most once.
  */
 import type { IncomingMessage } from 'node:http'
-import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { VettedHttpAgent, VettedHttpsAgent } from './agents.ts'
 import { outgoingHeaders, receivedHeaders } from './headers.ts'
 import {
   type Address,
+  hasReached,
+  lookupOf,
   NoAddress,
   parseTarget,
   type Resolve,
@@ -200,7 +202,7 @@ class Exchange {
         port,
         path: `${url.pathname}${url.search}`,
         headers: { host: url.host, ...this.#headers },
-        lookup: this.#lookup,
+        lookup: lookupOf(this.#addresses),
         ...(secure && isIP(host) === 0 && { servername: host }),
       })
       let done = false
@@ -228,17 +230,9 @@ class Exchange {
     })
   }
 
-  /** Hands the socket what was vetted; nobody is asked again. */
-  readonly #lookup: LookupFunction = (_host, options, callback) => {
-    const [first] = this.#addresses
-    if (options.all) callback(null, [...this.#addresses])
-    else callback(null, first!.address, first!.family)
-  }
-
   #follow(socket: Socket, fail: Fail): void {
     const ready = () => {
-      // The last of several locks: a socket that reached anything else sends nothing more.
-      if (!this.#addresses.some(({ address }) => address === socket.remoteAddress)) {
+      if (!hasReached(socket, this.#addresses)) {
         socket.destroy()
         fail('blocked', 'its host is not on the public Internet')
         return

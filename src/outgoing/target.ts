@@ -6,7 +6,7 @@
  * - every address of the name must be one we may connect to: one bad address refuses all of them.
  */
 import { Resolver } from 'node:dns/promises'
-import { isIP } from 'node:net'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { isLoopback, mayConnect } from './addresses.ts'
 
 export type Address = { readonly address: string; readonly family: 4 | 6 }
@@ -70,6 +70,20 @@ export async function vettedAddresses(
   const bad = found.some((address) => !mayConnect(address, loopback) || (!target.secure && !isLoopback(address)))
   if (bad) throw new NoAddress('blocked', 'its host is not on the public Internet')
   return found.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 }))
+}
+
+/** Hands a socket what was vetted; nobody is asked again. */
+export function lookupOf(addresses: readonly Address[]): LookupFunction {
+  return (_host, options, callback) => {
+    const [first] = addresses
+    if (options.all) callback(null, [...addresses])
+    else callback(null, first!.address, first!.family)
+  }
+}
+
+/** The last of several locks: a socket that reached anything else sends nothing more. */
+export function hasReached(socket: Socket, addresses: readonly Address[]): boolean {
+  return addresses.some(({ address }) => address === socket.remoteAddress)
 }
 
 /**

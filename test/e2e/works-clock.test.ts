@@ -2,48 +2,46 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { findLibrary, missingLibrary, skipNote, skipWithout } from '../peers/peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { World } from '../support/operation-setups.ts'
 import { workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const library = 'faketime/libfaketimeMT.so.1'
-const missing = missingLibrary(library)
-
-test.skipIf(skipWithout(missing))(`three days of silence pay the worker${skipNote(missing)}`, async () => {
-  const clockFile = join(boardDirectory(), 'offset')
-  writeFileSync(clockFile, '+0\n')
-  const operator = person('the operator')
-  const env = {
-    OPERATORS: operator.id,
-    LD_PRELOAD: findLibrary(library)!,
-    FAKETIME_TIMESTAMP_FILE: clockFile,
-    FAKETIME_NO_CACHE: '1',
-    FAKETIME_DONT_FAKE_MONOTONIC: '1',
-  }
-  const board = await startBoard({ directory: boardDirectory(), env })
-  const client = await Client.of(board)
-  const { work } = await workAt(new World(client, operator), 'submitted')
-  type Record = {
-    state: string
-    stored_state: string
-    updated_at: number
-    review_due?: number
-    reward: { state: string }
-  }
-  const read = async () => ((await client.get(`/api/work/${work}`)).data as unknown as { work: Record }).work
-  const { review_due: due } = await read()
-  writeFileSync(clockFile, '+259300\n')
-  await vi.waitUntil(async () => (await read()).state === 'accepted', { timeout: 10_000 })
-  // At its due time, whenever it was noticed; and written down soon, though only readers asked.
-  await vi.waitUntil(async () => (await read()).stored_state === 'accepted', { timeout: 30_000 })
-  expect(await read()).toMatchObject({
-    state: 'accepted',
-    updated_at: due,
-    reward: { state: 'paid', reason: 'reviewer_silent' },
-  })
-  client.close()
-})
+test.skipIf(skipWithout(missingFakeClock))(
+  `three days of silence pay the worker${skipNote(missingFakeClock)}`,
+  async () => {
+    const clockFile = join(boardDirectory(), 'offset')
+    writeFileSync(clockFile, '+0\n')
+    const operator = person('the operator')
+    const env = {
+      OPERATORS: operator.id,
+      ...fakeClock(clockFile),
+    }
+    const board = await startBoard({ directory: boardDirectory(), env })
+    const client = await Client.of(board)
+    const { work } = await workAt(new World(client, operator), 'submitted')
+    type Record = {
+      state: string
+      stored_state: string
+      updated_at: number
+      review_due?: number
+      reward: { state: string }
+    }
+    const read = async () => ((await client.get(`/api/work/${work}`)).data as unknown as { work: Record }).work
+    const { review_due: due } = await read()
+    writeFileSync(clockFile, '+259300\n')
+    await vi.waitUntil(async () => (await read()).state === 'accepted', { timeout: 10_000 })
+    // At its due time, whenever it was noticed; and written down soon, though only readers asked.
+    await vi.waitUntil(async () => (await read()).stored_state === 'accepted', { timeout: 30_000 })
+    expect(await read()).toMatchObject({
+      state: 'accepted',
+      updated_at: due,
+      reward: { state: 'paid', reason: 'reviewer_silent' },
+    })
+    client.close()
+  },
+)

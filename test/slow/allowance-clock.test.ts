@@ -3,20 +3,19 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
-import { findLibrary, missingLibrary, skipNote, skipWithout } from '../peers/peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
+import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { called } from '../support/payer-board.ts'
 import { json, ToolServer } from '../support/tool-server.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-const library = 'faketime/libfaketimeMT.so.1'
-const missing = missingLibrary(library)
 const seconds = (utc: string) => Date.parse(`${utc}Z`) / 1_000
 const hour = 3_600
 
-describe.skipIf(skipWithout(missing))(`the allowance of a day${skipNote(missing)}`, () => {
+describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote(missingFakeClock)}`, () => {
   const caller = person('who has two calls a day')
   const directory = boardDirectory()
   const clockFile = join(boardDirectory(), 'clock')
@@ -36,10 +35,7 @@ describe.skipIf(skipWithout(missing))(`the allowance of a day${skipNote(missing)
       BROADSIDE_LOOPBACK: '1',
       LIMITS: '{"tool_calls_per_identity_per_day":2}',
       TZ: 'UTC',
-      LD_PRELOAD: findLibrary(library)!,
-      FAKETIME_TIMESTAMP_FILE: clockFile,
-      FAKETIME_NO_CACHE: '1',
-      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      ...fakeClock(clockFile),
     }
     board = await startBoard({ directory, env })
     client = await Client.of(board)

@@ -1,20 +1,19 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { findLibrary, missingLibrary, skipNote, skipWithout } from '../peers/peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, now, person, type Signed } from '../support/client.ts'
+import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger } from '../support/load.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-const library = 'faketime/libfaketimeMT.so.1'
-const missing = missingLibrary(library)
 const hour = 3_600
 const day = 24 * hour
 
-describe.skipIf(skipWithout(missing))(`on a machine whose clock jumps${skipNote(missing)}`, () => {
+describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${skipNote(missingFakeClock)}`, () => {
   const directory = boardDirectory()
   const clockFile = join(boardDirectory(), 'offset')
   const ada = person('ada')
@@ -32,10 +31,7 @@ describe.skipIf(skipWithout(missing))(`on a machine whose clock jumps${skipNote(
   const start = async (): Promise<void> => {
     const env = {
       SHARDS: '2',
-      LD_PRELOAD: findLibrary(library)!,
-      FAKETIME_TIMESTAMP_FILE: clockFile,
-      FAKETIME_NO_CACHE: '1',
-      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      ...fakeClock(clockFile),
     }
     board = await startBoard({ directory, env })
     client = await Client.of(board)

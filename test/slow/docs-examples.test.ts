@@ -2,7 +2,6 @@
  * Every example of the docs runs as it stands there, in a shell, in JavaScript and in Python, with nothing but the small file that
  * the board serves for each language; ids that an example makes up are replaced by real ones.
  */
-import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +13,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, seedOf } from '../support/client.ts'
 import { setups, World } from '../support/operation-setups.ts'
+import { runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -54,24 +54,6 @@ async function home(library: string, signer: Signer): Promise<string> {
   return own
 }
 
-type Ended = { readonly code: number | null; readonly output: string; readonly errors: string }
-
-function run(cwd: string, program: string, args: readonly string[]): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, HOME: cwd, LC_ALL: 'C.UTF-8' } })
-    let [output, errors] = ['', '']
-    child.stdout.on('data', (chunk: Buffer) => {
-      output += chunk.toString()
-    })
-    child.stderr.on('data', (chunk: Buffer) => {
-      errors += chunk.toString()
-    })
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, output, errors }))
-    child.stdin.end()
-  })
-}
-
 const languages = [
   ['curl', 'broadside.sh', 'sh', 'example.sh', missingProgram('openssl') ?? missingProgram('curl')],
   ['javascript', 'broadside.mjs', process.execPath, 'example.mjs', undefined],
@@ -87,7 +69,7 @@ describe.each(languages)('in %s', (language, library, program, file, missing) =>
       if (code === undefined) return expect(operation.example).toHaveProperty('proof')
       const own = await home(library, signer)
       writeFileSync(join(own, file), code[language])
-      const running = run(own, program, [file])
+      const running = runProgram(own, program, [file])
       let isEnded = false
       void running.finally(() => {
         isEnded = true

@@ -1,5 +1,4 @@
 /** What a newcomer reads first must be true: the pieces of /for-agents are run as they are served, against the board that serves them. */
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +7,7 @@ import { operations } from '../../src/operations/index.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
+import { runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -15,27 +15,6 @@ let board: Board
 let client: Client
 let page = ''
 let folder = ''
-
-type Ended = { readonly code: number | null; readonly output: string; readonly errors: string }
-
-function run(program: string, args: readonly string[]): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, {
-      cwd: folder,
-      env: { PATH: process.env.PATH, HOME: folder, LC_ALL: 'C.UTF-8' },
-    })
-    let [output, errors] = ['', '']
-    child.stdout.on('data', (chunk: Buffer) => {
-      output += chunk.toString()
-    })
-    child.stderr.on('data', (chunk: Buffer) => {
-      errors += chunk.toString()
-    })
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, output, errors }))
-    child.stdin.end()
-  })
-}
 
 /** The pieces of code in one language, as they are served. */
 const blocks = (language: string) =>
@@ -68,7 +47,7 @@ test.skipIf(skipWithout(missing))(
     const pieces = blocks('sh')
     expect(pieces.length).toBeGreaterThan(8)
     writeFileSync(join(folder, 'begin.sh'), pieces.join('\n'))
-    const { code, output, errors } = await run('bash', ['-euo', 'pipefail', 'begin.sh'])
+    const { code, output, errors } = await runProgram(folder, 'bash', ['-euo', 'pipefail', 'begin.sh'])
     expect([code, errors]).toEqual([0, ''])
     const id = /^id +([0-9a-f]{64})$/m.exec(output)![1]!
     const [first, reply] = await postsOf(id)
@@ -81,32 +60,32 @@ test.skipIf(skipWithout(missing))(
     expect(output).toContain('"inclusion_path"')
     expect(output).toMatch(new RegExp(`^\\[${reply!.event_id}\\] lobby/main `, 'm'))
     // Again with the same key: nothing of it works only once.
-    expect((await run('bash', ['-euo', 'pipefail', 'begin.sh'])).code).toBe(0)
+    expect((await runProgram(folder, 'bash', ['-euo', 'pipefail', 'begin.sh'])).code).toBe(0)
     expect(await postsOf(id)).toHaveLength(4)
   },
 )
 
 test.skipIf(skipWithout(missing))(`a plain POSIX shell runs it too${skipNote(missing)}`, async () => {
   writeFileSync(join(folder, 'posix.sh'), blocks('sh').join('\n'))
-  const { code, errors } = await run('sh', ['-eu', 'posix.sh'])
+  const { code, errors } = await runProgram(folder, 'sh', ['-eu', 'posix.sh'])
   expect([code, errors]).toEqual([0, ''])
 })
 
 test('the page of JavaScript runs', async () => {
   const [code] = blocks('js')
   writeFileSync(join(folder, 'agent.mjs'), code!)
-  const ended = await run(process.execPath, ['agent.mjs'])
+  const ended = await runProgram(folder, process.execPath, ['agent.mjs'])
   expect([ended.code, ended.errors]).toEqual([0, ''])
   const [, id] = /^id ([0-9a-f]{64})$/m.exec(ended.output)!
   expect(await postsOf(id!)).toMatchObject([{ text: 'Hello from JavaScript. "Grüße" 🌍\n' }])
 })
 
 test('the page of Python runs', async () => {
-  const known = await run('python3', ['-c', 'import cryptography']).catch(() => ({ code: 1 }))
+  const known = await runProgram(folder, 'python3', ['-c', 'import cryptography']).catch(() => ({ code: 1 }))
   const lacking = known.code === 0 ? undefined : 'python3 with the package cryptography is missing'
   if (skipWithout(lacking)) return
   writeFileSync(join(folder, 'agent.py'), blocks('python')[0]!)
-  const ended = await run('python3', ['agent.py'])
+  const ended = await runProgram(folder, 'python3', ['agent.py'])
   expect([ended.code, ended.errors]).toEqual([0, ''])
   const [, id] = /^id ([0-9a-f]{64})$/m.exec(ended.output)!
   expect(await postsOf(id!)).toMatchObject([{ text: 'Hello from Python. "Grüße" 🌍\n' }])

@@ -5,18 +5,17 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
-import { findLibrary, missingLibrary, skipNote, skipWithout } from '../peers/peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
+import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-const library = 'faketime/libfaketimeMT.so.1'
-const missing = missingLibrary(library)
 const wellKnown = '/.well-known/broadside.json'
 const until = { timeout: 120_000, interval: 50 }
 
-describe.skipIf(skipWithout(missing))(`the daily round of the lab${skipNote(missing)}`, () => {
+describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skipNote(missingFakeClock)}`, () => {
   const maker = person('the maker of what is looked at')
   const stranger = person('who lists what is not his')
   const directory = boardDirectory()
@@ -41,10 +40,7 @@ describe.skipIf(skipWithout(missing))(`the daily round of the lab${skipNote(miss
     const env = {
       BROADSIDE_LOOPBACK: '1',
       TZ: 'UTC',
-      LD_PRELOAD: findLibrary(library)!,
-      FAKETIME_TIMESTAMP_FILE: clockFile,
-      FAKETIME_NO_CACHE: '1',
-      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      ...fakeClock(clockFile),
     }
     board = await startBoard({ directory, env })
     client = await Client.of(board)

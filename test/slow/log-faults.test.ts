@@ -9,11 +9,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { logDirectory, nodesFile, shardDirectory } from '../../src/board-directory.ts'
-import { checkBoard, type Finding } from '../../src/fsck/fsck.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { damagesOf } from '../support/fsck-damage.ts'
 import { integrate, openLog, writePosts } from '../support/posts-on-disk.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 300_000 })
@@ -58,13 +58,6 @@ async function inPairs<Item>(items: readonly Item[], work: (item: Item) => Promi
     for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item)
   }
   await Promise.all([worker(), worker()])
-}
-
-function damagesOf(path: string): Finding[] {
-  const damages: Finding[] = []
-  const onFinding = (finding: Finding) => finding.kind === 'damage' && damages.push(finding)
-  checkBoard({ path, onFinding, onProgress: () => {}, verify: undefined })
-  return damages
 }
 
 function keyOf(vkey: string): VerifierKey {

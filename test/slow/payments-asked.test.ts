@@ -4,19 +4,19 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { MppSeller } from '../peers/mpp-seller.ts'
 import { missingPackage } from '../peers/npm-peers.ts'
-import { findLibrary, missingLibrary, skipNote, skipWithout } from '../peers/peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
 import type { Seller } from '../peers/seller.ts'
 import { TempoNode } from '../peers/tempo-node.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
 import { boardDirectory } from '../support/board-process.ts'
 import { person } from '../support/client.ts'
+import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { called, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-const library = 'faketime/libfaketimeMT.so.1'
 const missing =
-  missingLibrary(library) ?? missingPackage('@x402/express') ?? missingPackage('@x402/evm') ?? missingPackage('mppx')
+  missingFakeClock ?? missingPackage('@x402/express') ?? missingPackage('@x402/evm') ?? missingPackage('mppx')
 const payees = [`0x${'11'.repeat(20)}`]
 const until = { timeout: 120_000, interval: 50 }
 /** Longer than any payment here is good for, and than the board waits after that. */
@@ -47,10 +47,7 @@ describe.skipIf(skipWithout(missing))(`a node is asked${skipNote(missing)}`, () 
     writeFileSync(clockFile, '+0\n')
     const board = await PayerBoard.open({
       PAY_NODES: `eip155:${node.chainId}=${node.url}`,
-      LD_PRELOAD: findLibrary(library)!,
-      FAKETIME_TIMESTAMP_FILE: clockFile,
-      FAKETIME_NO_CACHE: '1',
-      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      ...fakeClock(clockFile),
     })
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
     const command = { operation: 'tools.call', target: tool, data: '{"schema":1}' }

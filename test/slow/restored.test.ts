@@ -8,10 +8,10 @@ import { cpSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
 import { main } from '../../src/cli/main.ts'
-import { checkBoard } from '../../src/fsck/fsck.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person, type Signed } from '../support/client.ts'
+import { damagesOf } from '../support/fsck-damage.ts'
 import { World } from '../support/operation-setups.ts'
 import { reason, type Stage, type Staged, workAt } from '../support/work-stages.ts'
 
@@ -246,12 +246,5 @@ test('a restart changes no epoch; the books and the files agree', async () => {
   }
   expect(books.end()).toBeUndefined()
   await stop()
-  const findings: string[] = []
-  checkBoard({
-    path: directory,
-    verify: undefined,
-    onProgress: () => {},
-    onFinding: ({ kind, where, what }) => findings.push(`${kind} ${where}: ${what}`),
-  })
-  expect(findings.filter((each) => each.startsWith('damage'))).toEqual([])
+  expect(damagesOf(directory)).toEqual([])
 })

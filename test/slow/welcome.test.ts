@@ -3,10 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { findLibrary, missingLibrary, skipNote, skipWithout } from '../peers/peers.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Bounty } from '../support/bounty.ts'
 import { Client, person } from '../support/client.ts'
+import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 
 vi.setConfig({ testTimeout: 240_000 })
 
@@ -79,20 +80,12 @@ test('ten of one network are welcomed in a day, a /64 is one network, and a rest
   client.close()
 })
 
-const library = 'faketime/libfaketimeMT.so.1'
-const missing = missingLibrary(library)
-
-test.skipIf(skipWithout(missing))(
-  `the grants of a board end with its number, and begin again with the day${skipNote(missing)}`,
+test.skipIf(skipWithout(missingFakeClock))(
+  `the grants of a board end with its number, and begin again with the day${skipNote(missingFakeClock)}`,
   async () => {
     const clockFile = join(boardDirectory(), 'offset')
     writeFileSync(clockFile, '+0\n')
-    const clock = {
-      LD_PRELOAD: findLibrary(library)!,
-      FAKETIME_TIMESTAMP_FILE: clockFile,
-      FAKETIME_NO_CACHE: '1',
-      FAKETIME_DONT_FAKE_MONOTONIC: '1',
-    }
+    const clock = fakeClock(clockFile)
     const board = await startBoard({
       directory: boardDirectory(),
       env: { ...env({ welcome_grants_per_board_per_day: 7 }), ...clock },

@@ -9,11 +9,11 @@ import { expect, test, vi } from 'vitest'
 import { marketName } from '../../actors/market/letters.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
-import { checkBoard } from '../../src/fsck/fsck.ts'
 import { missingProgram } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
 import { Bounty, type WorkJson } from '../support/bounty.ts'
 import { Client, type Fields, freshNonce, person, type Signed } from '../support/client.ts'
+import { damagesOf } from '../support/fsck-damage.ts'
 import { randomFrom } from '../support/load.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
@@ -182,12 +182,5 @@ test.each(journals)('kills at the syncs of the %s journal: what was under way is
     await back.stop()
   }
   expect(killed).toBeGreaterThan(0)
-  const findings: string[] = []
-  checkBoard({
-    path: directory,
-    verify: undefined,
-    onProgress: () => {},
-    onFinding: ({ kind, where, what }) => findings.push(`${kind} ${where}: ${what}`),
-  })
-  expect(findings.filter((each) => each.startsWith('damage'))).toEqual([])
+  expect(damagesOf(directory)).toEqual([])
 })

@@ -1,0 +1,20 @@
+/** A board's wall clock in the hands of a test, by libfaketime. */
+import { findLibrary, missingLibrary } from '../peers/peers.ts'
+
+const library = 'faketime/libfaketimeMT.so.1'
+
+/** What is missing for a test that sets a clock, as a sentence; nothing when it is there. */
+export const missingFakeClock = missingLibrary(library)
+
+/**
+ * The environment of a board whose clock shows what stands in `clockFile`, read anew at every look: seconds ahead (`+60`), or a moment
+ * at which it stands still (`2027-01-05 23:00:00`). The monotonic clock stays the machine's own.
+ */
+export function fakeClock(clockFile: string): Readonly<Record<string, string>> {
+  return {
+    LD_PRELOAD: findLibrary(library)!,
+    FAKETIME_TIMESTAMP_FILE: clockFile,
+    FAKETIME_NO_CACHE: '1',
+    FAKETIME_DONT_FAKE_MONOTONIC: '1',
+  }
+}

@@ -1,0 +1,24 @@
+/** Runs a program to its end, with nothing of this environment but where programs are. */
+import { spawn } from 'node:child_process'
+
+export type Ended = { readonly code: number | null; readonly output: string; readonly errors: string }
+
+/** Rejects when the program is not there. `folder`: where it runs, and its home. */
+export function runProgram(folder: string, program: string, args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      cwd: folder,
+      env: { PATH: process.env.PATH, HOME: folder, LC_ALL: 'C.UTF-8' },
+    })
+    let [output, errors] = ['', '']
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+    child.stderr.on('data', (chunk: Buffer) => {
+      errors += chunk.toString()
+    })
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, output, errors }))
+    child.stdin.end()
+  })
+}

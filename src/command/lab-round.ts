@@ -63,8 +63,9 @@ export class LabRound {
   async #step(): Promise<boolean> {
     const { looks, seed, gapSeconds } = this.#options
     const due = await looks.ask<readonly DueTool[]>('tools.due', { seed, gap: gapSeconds, most: lanes })
-    const looked = await Promise.all((due ?? []).map((each) => this.#look(each)))
-    return looked.includes(true)
+    const looked = await Promise.allSettled((due ?? []).map((each) => this.#look(each)))
+    for (const each of looked) if (each.status === 'rejected') throw each.reason
+    return looked.some((each) => each.status === 'fulfilled' && each.value)
   }
 
   async #look({ tool, host, owner }: DueTool): Promise<boolean> {

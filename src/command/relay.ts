@@ -67,8 +67,8 @@ export type RelayOptions = {
   readonly unsettled: (call: Relayed, payment: PayFacts) => void
 }
 
-/** A payment that was sent and not answered: the call stays open. */
-type Pending = { readonly pending: PayFacts }
+/** A payment that was sent and not answered: the call stays open. `problem`: what went wrong here meanwhile. */
+type Pending = { readonly pending: PayFacts; readonly problem?: unknown }
 /** How a call came out, before it is written down. */
 type Settlement = Pick<SettledFacts, 'state' | 'isCallBack' | 'isUnpaid'> & {
   readonly outcome: Omit<Outcome, 'duration_ms'>
@@ -87,14 +87,25 @@ export class Relay {
   /** Undefined: what came of it could not be written down, and nobody is to be told anything. */
   async make(call: Relayed): Promise<Outcome | undefined> {
     const started = this.#options.now()
-    const settlement = await (call.facts.address.mcp ? this.#callMcp(call) : this.#callHttp(call))
+    const settlement = await this.#called(call)
     if (!('pending' in settlement)) return this.#settle(call, settlement, started)
     this.#options.unsettled(call, settlement.pending)
+    if (settlement.problem !== undefined) throw settlement.problem
     return { ...unknownOutcome(call.facts.tool, true), duration_ms: Math.round(this.#options.now() - started) }
   }
 
   notMade(call: Relayed, failure: CallFailure): Promise<Outcome | undefined> {
     return this.#settle(call, failed(call, failure), this.#options.now())
+  }
+
+  /** What goes wrong here leaves no call open for which nothing was paid. */
+  async #called(call: Relayed): Promise<Settlement | Pending> {
+    try {
+      return await (call.facts.address.mcp ? this.#callMcp(call) : this.#callHttp(call))
+    } catch (problem) {
+      await this.giveUp(call, true)
+      throw problem
+    }
   }
 
   async #callHttp(call: Relayed): Promise<Settlement | Pending> {
@@ -139,7 +150,7 @@ export class Relay {
     const payment = await this.#sign(call, offer)
     const refusedBecause = await this.#reserve(call, payment)
     if (refusedBecause !== undefined) return needed(call, demand, refusedBecause)
-    return this.#send(call, payment, request)
+    return this.#send(call, payment, request).catch((problem: unknown) => ({ pending: payment, problem }))
   }
 
   async #sign(call: Relayed, offer: Offer): Promise<PayFacts> {

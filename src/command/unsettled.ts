@@ -62,12 +62,22 @@ export class Unsettled {
   async #follow(relay: Relay, call: Relayed, payment: PayFacts): Promise<unknown> {
     const { wallSeconds, pause } = this.#options
     for (let attempt = 0; wallSeconds() < payment.validUntil && !this.#closed; attempt++) {
-      if ((await relay.resend(call, payment)) !== undefined) return undefined
+      if ((await this.#resent(relay, call, payment)) !== undefined) return undefined
       await pause(pauses[Math.min(attempt, pauses.length - 1)]!)
     }
     while (wallSeconds() < payment.validUntil + graceSeconds && !this.#closed) await pause(1_000)
     const made = await this.#wasMade(payment)
     return this.#closed ? undefined : relay.giveUp(call, made === false)
+  }
+
+  /** What goes wrong here is no answer, as any other: the money of it is still to be settled. */
+  async #resent(relay: Relay, call: Relayed, payment: PayFacts): Promise<unknown> {
+    try {
+      return await relay.resend(call, payment)
+    } catch (problem) {
+      this.#options.report('calls.not_resent', { call: call.id, problem: String(problem) })
+      return undefined
+    }
   }
 
   /** A node that does not answer now may do so in a minute. */

@@ -1,0 +1,113 @@
+/** The relay when something goes wrong on this side: nothing is sent unwritten, nothing that was sent is forgotten, no call stays open for nothing. */
+import { expect, test } from 'vitest'
+import type { PayFacts, SettledFacts } from '../../../actors/calls/calls.ts'
+import type { Actors } from '../../../src/command/ports.ts'
+import { Relay, type Relayed } from '../../../src/command/relay.ts'
+import { Unsettled } from '../../../src/command/unsettled.ts'
+import type { Answered, OutgoingRequest } from '../../../src/outgoing/request.ts'
+import type { Offer, Payer } from '../../../src/payments/payment.ts'
+
+const payee = '0x00000000000000000000000000000000000000aa'
+const offer: Offer = {
+  protocol: 'x402',
+  network: 'eip155:8453',
+  payee,
+  micros: 1000,
+  feeMicros: 0,
+  sign: async (now) => ({ header: ['x-payment', 'signed'], validUntil: now + 60, reference: { nonce: '1' } }),
+}
+const call: Relayed = {
+  id: 'c'.repeat(32),
+  identity: 'i'.repeat(64),
+  isOperators: false,
+  data: { tool: 't' } as unknown as Relayed['data'],
+  facts: {
+    tool: 't',
+    subject: 's',
+    micros: 1000,
+    address: { url: 'https://tool.example/', method: 'GET', mcp: false, name: 't' },
+  },
+}
+const asks: Answered = { ok: true, status: 402, headers: {}, body: Buffer.alloc(0) }
+const gives: Answered = { ok: true, status: 200, headers: {}, body: Buffer.from('done') }
+
+/** A relay whose tool does one of `steps` after another; an error is thrown on our side. */
+function relayOver(steps: readonly (Answered | Error)[]) {
+  const written: { op: string; args: PayFacts | SettledFacts }[] = []
+  const sent: OutgoingRequest[] = []
+  const left: PayFacts[] = []
+  const reports: string[] = []
+  const rest = [...steps]
+  const payer: Payer = {
+    demandOf: () => ({ accepts: [], challenges: [], offers: [offer] }),
+    receiptOf: () => undefined,
+    canAsk: () => false,
+    wasMade: async () => undefined,
+  }
+  const read = (_: unknown, answer: (found: never) => void) =>
+    answer({ ok: true, json: JSON.stringify({ mark: { micros: 1000, payees: [payee] } }) } as never)
+  const relay = new Relay({
+    actors: {
+      write: ({ op, args }: { op: string; args: never }, answer: (answer: unknown) => void) => {
+        written.push({ op, args })
+        answer({ ok: true })
+      },
+    } as unknown as Actors,
+    read,
+    outgoing: {
+      request: async (request) => {
+        sent.push(request)
+        const step = rest.shift()!
+        if (step instanceof Error) throw step
+        return step
+      },
+      close: () => undefined,
+    },
+    payer,
+    walletMicros: 1e9,
+    now: () => 0,
+    wallSeconds: () => 1000,
+    pause: async () => undefined,
+    signal: new AbortController().signal,
+    unsettled: (_, payment) => left.push(payment),
+  })
+  const unsettled = new Unsettled({
+    read,
+    payer,
+    wallSeconds: () => 1000,
+    pause: async () => undefined,
+    report: (event) => reports.push(event),
+  })
+  return { relay, unsettled, written, sent, left, reports }
+}
+
+test('a fault before anything was paid settles the call as not paid, and is told', async () => {
+  const { relay, written, left } = relayOver([new Error('a fault of ours')])
+  await expect(relay.make(call)).rejects.toThrow('a fault of ours')
+  expect(written.map(({ op }) => op)).toEqual(['call.settle'])
+  expect(written[0]!.args).toMatchObject({ call: call.id, state: 'failed', isUnpaid: true })
+  expect(left).toEqual([])
+})
+
+test('a fault after the payment was written leaves the payment to be settled, and is told', async () => {
+  const { relay, written, left } = relayOver([asks, new Error('a fault of ours')])
+  await expect(relay.make(call)).rejects.toThrow('a fault of ours')
+  expect(written.map(({ op }) => op)).toEqual(['call.pay'])
+  expect(left).toHaveLength(1)
+  expect(written[0]!.args).toMatchObject(left[0]!)
+})
+
+test('a fault while a payment is sent again is no answer: the same bytes go once more, until one comes', async () => {
+  const { relay, unsettled, written, sent, left, reports } = relayOver([
+    asks,
+    new Error('a fault of ours'),
+    new Error('another'),
+    gives,
+  ])
+  await expect(relay.make(call)).rejects.toThrow()
+  unsettled.take(relay, call, left[0]!)
+  await expect.poll(() => written.map(({ op }) => op)).toEqual(['call.pay', 'call.settle'])
+  expect(written[1]!.args).toMatchObject({ call: call.id, state: 'done', isUnpaid: false })
+  expect(reports).toEqual(['calls.not_resent'])
+  expect(sent.slice(1).map(({ headers }) => headers?.['x-payment'])).toEqual(['signed', 'signed', 'signed'])
+})

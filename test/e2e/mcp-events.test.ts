@@ -9,6 +9,7 @@ import { delegated } from '../support/delegations.ts'
 import { type Arrived, status } from '../support/hook-target.ts'
 import { HookedBoard } from '../support/hooked-board.ts'
 import { OauthClient } from '../support/oauth-client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -302,14 +303,17 @@ test('what was subscribed to by a sign-in ends when its client logs out', async 
   await subscribed('/logged-out', {}, owner)
   await house.made(owner, '/stays')
   await program.form('/oauth/revoke', { token: refresh_token, client_id: program.id })
-  await vi.waitFor(async () => expect((await call('events/subscribe', wish('/logged-out'), owner)).http).toBe(401))
+  await vi.waitFor(
+    async () => expect((await call('events/subscribe', wish('/logged-out'), owner)).http).toBe(401),
+    patience,
+  )
   await vi.waitFor(async () => {
     await house.post(other, { room: 'lobby', text: 'any' })
     const before = house.target.at('/logged-out').length
     await house.post(other, { room: 'lobby', text: 'last' })
     await house.target.until(() => texts(house.target.at('/stays')).at(-1) === 'last')
     expect(house.target.at('/logged-out')).toHaveLength(before)
-  })
+  }, patience)
 })
 
 test('what a sign-in or another delegate subscribed to ends with the delegation, and what its identity did itself goes on', async () => {

@@ -7,6 +7,7 @@ import { privateKeyOf } from '../../storage/ed25519.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
 import { call, claims, OauthClient, redirectUri, remade, type Tokens } from '../support/oauth-client.ts'
+import { patience } from '../support/patience.ts'
 import { answer, begin, type Interaction } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -285,7 +286,7 @@ describe('abuse', () => {
     const { access_token } = (await oauth.exchange(code, verifier)).body as unknown as Tokens
     expect((await whoami(access_token)).status).toBe(200)
     expect(await oauth.exchange(code, verifier)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
-    await vi.waitFor(async () => expect((await whoami(access_token)).status).toBe(401))
+    await vi.waitFor(async () => expect((await whoami(access_token)).status).toBe(401), patience)
   })
 
   test('a code of one client is worth nothing to another', async () => {
@@ -302,7 +303,7 @@ describe('abuse', () => {
     expect((await whoami(second.access_token)).status).toBe(200)
     expect(await oauth.refresh(first.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
     expect(await oauth.refresh(second.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
-    await vi.waitFor(async () => expect((await whoami(second.access_token)).status).toBe(401))
+    await vi.waitFor(async () => expect((await whoami(second.access_token)).status).toBe(401), patience)
     const again = await oauth.signedIn(fresh())
     const both = await Promise.all([oauth.refresh(again.refresh_token), oauth.refresh(again.refresh_token)])
     expect(both.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
@@ -364,7 +365,7 @@ describe('an end', () => {
     expect(await oauth.form('/oauth/revoke', { token: refresh_token, client_id: oauth.id })).toMatchObject({
       status: 200,
     })
-    await vi.waitFor(async () => expect((await whoami(access_token)).status).toBe(401))
+    await vi.waitFor(async () => expect((await whoami(access_token)).status).toBe(401), patience)
     expect(keysFile().includes(Buffer.from(claims(access_token).delegation!, 'hex'))).toBe(false)
   })
 

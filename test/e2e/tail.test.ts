@@ -125,7 +125,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
       await staying.until((text) => blockIds(text).length === 1)
       const { event_id } = (await client.post(ada, { room: name, text: `${round}` })).data
       const heard = staying.until((text) => text.includes(event_id!))
-      const patience = new Promise<string>((resolve) => setTimeout(resolve, 3_000, 'nothing').unref())
+      const patience = new Promise<string>((resolve) => setTimeout(resolve, 30_000, 'nothing').unref())
       expect(await Promise.race([heard, patience]), `round ${round}: a follower was forgotten`).toContain(event_id)
       staying.close()
     }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, freshNonce, now, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { json, ToolServer } from '../support/tool-server.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -329,7 +330,7 @@ describe('the same command again', () => {
     const slow = await publish('/slow')
     const { body } = client.sign(signer, { operation: 'tools.call', target: slow, data: '{"schema":1}' })
     const all = [client.send(body), client.send(body), client.send(body)]
-    await vi.waitFor(() => expect(tool.sentTo('/slow')).toHaveLength(1))
+    await vi.waitFor(() => expect(tool.sentTo('/slow')).toHaveLength(1), patience)
     await fetch(tool.url('/release'))
     for (const each of await Promise.all(all))
       expect(called(each)).toMatchObject({ status: 200, output: { slow: true }, allowance: { left: 19 } })

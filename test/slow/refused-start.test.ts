@@ -104,7 +104,7 @@ test('a data directory that cannot be made, or is a file, is refused in a senten
 
 test.each(['uws', 'node'])('on %s a port that is taken is refused in a sentence', async (engine) => {
   const holder = createServer().listen(0, '127.0.0.1')
-  await vi.waitUntil(() => holder.listening)
+  await vi.waitUntil(() => holder.listening, { timeout: 20_000 })
   const { port } = holder.address() as { port: number }
   const env = { HTTP_ENGINE: engine }
   expect(await sentenceOf({ directory: boardDirectory(), port, env })).toMatch(/in use.*Set HOST .* PORT/)

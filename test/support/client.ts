@@ -3,6 +3,7 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import type { Socket } from 'node:net'
 import { opensslSigner, type Signer } from '../../src/cli/sign.ts'
 import { type FieldValue, signingBytes } from '../../src/format/signing.ts'
 
@@ -107,14 +108,19 @@ export function seedOf({ publicKey }: Signer): Buffer {
   return seeds.get(publicKey)!
 }
 
+/** A connection that was not used for so long is not used again. */
+const idleMsMax = 4_000
+
 export class Client {
   readonly address: string
   readonly serviceId: string
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 })
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, scheduling: 'fifo' })
+  readonly #freeSince = new WeakMap<Socket, number>()
 
   constructor(address: string, serviceId: string) {
     this.address = address
     this.serviceId = serviceId
+    this.#agent.on('free', (socket: Socket) => this.#freeSince.set(socket, performance.now()))
   }
 
   /** A client that has asked the board for its name. */
@@ -155,6 +161,13 @@ export class Client {
     this.#agent.destroy()
   }
 
+  /** The board closes what was idle for 10 s: no request leaves on a connection that it may be closing just then. */
+  #dropIdle(): void {
+    const oldest = performance.now() - idleMsMax
+    for (const socket of Object.values(this.#agent.freeSockets).flatMap((sockets) => sockets ?? []))
+      if (this.#freeSince.get(socket)! < oldest) socket.destroy()
+  }
+
   #request(
     method: string,
     path: string,
@@ -162,6 +175,7 @@ export class Client {
     headers: Readonly<Record<string, string>>,
   ): Promise<Answer> {
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+    this.#dropIdle()
     return new Promise((resolve, reject) => {
       const sent = request(
         `${this.address}${path}`,

@@ -67,14 +67,17 @@ describeEngines((engine) => {
   })
 
   test('a request that nobody answers meets its deadline: answered there, or dropped', async () => {
-    const answered = await RawConnection.open(engine.port)
+    const server = await engine.start(() => undefined, 300)
+    const port = await server.listen('127.0.0.1', 0)
+    const answered = await RawConnection.open(port)
     answered.send(get('/hold?answered'))
-    const dropped = await RawConnection.open(engine.port)
+    const dropped = await RawConnection.open(port)
     dropped.send(get('/hold'))
     expect((await answered.answer()).status).toBe(429)
     await dropped.closed()
     expect(dropped.received.length).toBe(0)
     answered.destroy()
+    await server.close()
   })
 
   test('drop closes with no answer', async () => {
@@ -163,7 +166,7 @@ describeEngines((engine) => {
     expect(other.blockedSince).toBeUndefined()
     drains = 0
     slow.socket.resume()
-    await expect.poll(() => stream.blockedSince, { timeout: 4000 }).toBeUndefined()
+    await expect.poll(() => stream.blockedSince).toBeUndefined()
     expect(drains).toBeGreaterThan(0)
     stream.write(Buffer.from('the last byte.'))
     sent.update('the last byte.')

@@ -10,6 +10,7 @@ import { consistencyPathOf, leafHash, type NodeReader, nodeHash, rootOf } from '
 import { formatVkey, KEY_TYPE, parseVkey, signNote, type VerifierKey } from '../../../storage/note.ts'
 import { createNoteKey } from '../../../storage/note-signer.ts'
 import { parsePolicy } from '../../../storage/tlog-policy.ts'
+import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -142,7 +143,7 @@ describe('a log that offers its heads', () => {
     const opened = openCheckpoint(round.published, keyOf(logKey.vkey), [key])
     expect(opened.ok && opened.value.signedBy).toHaveLength(2)
     round.note(headOf(20))
-    await vi.waitFor(() => expect(round.published).toContain('\n20\n'))
+    await vi.waitFor(() => expect(round.published).toContain('\n20\n'), patience)
     expect(openCheckpoint(round.published, keyOf(logKey.vkey), [key]).ok).toBe(true)
     await round.close()
   })
@@ -235,7 +236,7 @@ describe('a log that offers its heads', () => {
     await round.first(headOf(3))
     for (let size = 4; size <= 20; size++) round.note(headOf(size))
     expect(round.published).toContain('\n3\n')
-    await vi.waitFor(() => expect(round.published).toContain('\n20\n'))
+    await vi.waitFor(() => expect(round.published).toContain('\n20\n'), patience)
     expect(offered).toEqual([3, 20])
     await round.close()
   })
@@ -255,7 +256,7 @@ describe('a log that offers its heads', () => {
     })
     await round.first(headOf(8))
     seconds += 600
-    await vi.waitFor(() => expect(round.standings[0]!.signedAt).toBe(seconds))
+    await vi.waitFor(() => expect(round.standings[0]!.signedAt).toBe(seconds), patience)
     await round.close()
   })
 

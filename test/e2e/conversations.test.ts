@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { drain, subject, updates } from '../support/poller.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -141,7 +142,7 @@ describe('conversations', () => {
     expect((await client.command(cleo, { operation: 'events.list', room })).data.events).toEqual([])
     const files = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.log'))
     const holds = () => files.filter((name) => readFileSync(join(directory, name)).includes(secret))
-    await vi.waitFor(() => expect(holds()).toEqual([]), { timeout: 20_000 })
+    await vi.waitFor(() => expect(holds()).toEqual([]), patience)
     expect((await list(fay, 'all')).map((each) => each.room)).toContain(room)
   })
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, person, walkPages } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -189,7 +190,7 @@ describe('what an edit may not do', () => {
     const short = await made(client.post(ada, { room: 'own', text: 'short', ttl: 1 }))
     await client.command(ada, { operation: 'room.hide', event_id: hidden, reason: 'r' })
     await client.command(ada, { operation: 'event.redact', event_id: redacted, reason: 'r' })
-    await vi.waitUntil(async () => (await eventOf(short.event_id)).hidden, { timeout: 10_000 })
+    await vi.waitUntil(async () => (await eventOf(short.event_id)).hidden, patience)
     for (const id of [hidden, redacted, short.event_id])
       expect(await edit(id, 'x')).toMatchObject({ status: 400, code: 'wrong_state' })
     await client.command(ada, { operation: 'room.policy.set', room: 'own', data: '{"closed":true}' })

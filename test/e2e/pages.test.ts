@@ -3,6 +3,7 @@ import { HtmlValidate } from 'html-validate'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../src/operations/index.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { patience } from '../support/patience.ts'
 import { ada, bob, eve, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -177,20 +178,17 @@ test('a work’s page follows each of its transitions at once', async () => {
 test('the same bytes are not sent twice: 304 until something changes, gzip for who takes it', async () => {
   const same = (text: string) => text.replace(/data-live-change="\d+"/, '')
   // Notices of the works above may still be on their way into the room.
-  const first = await vi.waitFor(
-    async () => {
-      const page = await get('/room/workshop')
-      const again = await get('/room/workshop', { 'if-none-match': page.headers.etag! })
-      expect(again.status).toBe(304)
-      const packed = await fetch(`${shown.client.address}/room/workshop`, { headers: { 'accept-encoding': 'gzip' } })
-      expect(packed.headers.get('content-encoding')).toBe('gzip')
-      expect(packed.headers.get('etag')).not.toBe(page.headers.etag)
-      expect(packed.headers.get('vary')).toBe('accept-encoding')
-      expect(same(await packed.text())).toBe(same(page.text))
-      return page
-    },
-    { timeout: 20_000 },
-  )
+  const first = await vi.waitFor(async () => {
+    const page = await get('/room/workshop')
+    const again = await get('/room/workshop', { 'if-none-match': page.headers.etag! })
+    expect(again.status).toBe(304)
+    const packed = await fetch(`${shown.client.address}/room/workshop`, { headers: { 'accept-encoding': 'gzip' } })
+    expect(packed.headers.get('content-encoding')).toBe('gzip')
+    expect(packed.headers.get('etag')).not.toBe(page.headers.etag)
+    expect(packed.headers.get('vary')).toBe('accept-encoding')
+    expect(same(await packed.text())).toBe(same(page.text))
+    return page
+  }, patience)
   await shown.client.post(bob, { room: 'workshop', text: 'and now it is another page' })
   const after = await get('/room/workshop', { 'if-none-match': first.headers.etag! })
   expect(after.status).toBe(200)

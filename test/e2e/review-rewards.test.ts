@@ -5,6 +5,7 @@ import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Bounty, type WorkJson } from '../support/bounty.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -62,15 +63,15 @@ test('who called it and has had a work accepted is paid, once; others are not', 
   await call(young)
   const before = await Promise.all([paid, idle].map(available))
   for (const signer of [idle, young, paid]) expect((await review(signer)).status).toBe(200)
-  await vi.waitFor(async () => expect(await available(paid)).toBe(before[0]! + 100), { timeout: 20_000 })
-  await vi.waitFor(async () => expect(await left()).toBe(4), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await available(paid)).toBe(before[0]! + 100), patience)
+  await vi.waitFor(async () => expect(await left()).toBe(4), patience)
   expect((await review(paid)).status).toBe(200)
   const second = await worker('another worker')
   await call(second)
   const had = await available(second)
   expect((await review(second)).status).toBe(200)
-  await vi.waitFor(async () => expect(await available(second)).toBe(had + 100), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await available(second)).toBe(had + 100), patience)
   // What came before it was decided before it.
   expect(await Promise.all([paid, idle].map(available))).toEqual([before[0]! + 100, before[1]!])
-  await vi.waitFor(async () => expect(await left()).toBe(3), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await left()).toBe(3), patience)
 })

@@ -5,6 +5,7 @@ import type { Signer } from '../../src/cli/sign.ts'
 import { solveProof } from '../../src/format/proof-of-work.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, now, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { dataOf, type Json, run as runOn, told } from '../support/told.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -141,7 +142,7 @@ describe('policy', () => {
     await setPolicy('shop', { closes_at: now() + 3600 })
     expect(told(await post(owner))).toBe('200 ok')
     await setPolicy('shop', { closes_at: now() + 2 })
-    await vi.waitFor(async () => expect(told(await post(stranger))).toBe('400 wrong_state room'), { timeout: 20_000 })
+    await vi.waitFor(async () => expect(told(await post(stranger))).toBe('400 wrong_state room'), patience)
     const { room } = dataOf(await client.get('/api/room?room=shop'))
     expect((room as Json).closed).toBe(true)
     await setPolicy('shop', { closes_at: 0 })

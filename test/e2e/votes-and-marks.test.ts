@@ -6,6 +6,7 @@ import { parseEntry } from '../../actors/entry.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, type Fields, person } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -321,7 +322,7 @@ test('an expired text is gone from lists, counts, threads, tails and kept answer
   const read = async () => Promise.all(paths.map(async (path) => (await client.get(path)).data))
   const before = await read()
   expect(before[0]!.events).toHaveLength(2)
-  await vi.waitUntil(async () => (await eventOf(id)).hidden, { timeout: 10_000, interval: 50 })
+  await vi.waitUntil(async () => (await eventOf(id)).hidden, patience)
   const [list, pages, thread, event, rooms] = await read()
   expect(list!.events?.map(({ event_id }) => event_id)).toEqual([stays])
   expect(pages!.pages?.find(({ name }) => name === 'brief')).toMatchObject({ count: 1, last_event_id: stays })

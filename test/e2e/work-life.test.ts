@@ -205,7 +205,7 @@ test('what is taken back of a request leaves the disk, in its room and with the 
   expect([first!, second!].map((each) => onDisk(each).length > 0)).toEqual([true, true])
   const redact = { operation: 'event.redact', event_id: work.id, reason: 'too much' }
   expect((await client.command(ada, redact)).status).toBe(200)
-  await expect.poll(() => [first!, second!, `${never} in vain`].flatMap(onDisk), { timeout: 20_000 }).toEqual([])
+  await expect.poll(() => [first!, second!, `${never} in vain`].flatMap(onDisk)).toEqual([])
   await expect
     .poll(async () => ((await client.get(`/api/work/${work.id}`)).data as unknown as { work: WorkJson }).work.state)
     .toBe('cancelled')

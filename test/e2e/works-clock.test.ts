@@ -7,6 +7,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
 import { workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -34,9 +35,9 @@ test.skipIf(skipWithout(missingFakeClock))(
     const read = async () => ((await client.get(`/api/work/${work}`)).data as unknown as { work: Record }).work
     const { review_due: due } = await read()
     writeFileSync(clockFile, '+259300\n')
-    await vi.waitUntil(async () => (await read()).state === 'accepted', { timeout: 10_000 })
+    await vi.waitUntil(async () => (await read()).state === 'accepted', patience)
     // At its due time, whenever it was noticed; and written down soon, though only readers asked.
-    await vi.waitUntil(async () => (await read()).stored_state === 'accepted', { timeout: 30_000 })
+    await vi.waitUntil(async () => (await read()).stored_state === 'accepted', patience)
     expect(await read()).toMatchObject({
       state: 'accepted',
       updated_at: due,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, walkPages } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -69,7 +70,7 @@ test('an edit that makes an advertisement of a post is screened as a post is', a
   await client.post(eve, { room: 'calm', text: advert, data: JSON.stringify({ schema: 1, supersedes: data.event_id }) })
   await vi.waitFor(
     async () => expect((await client.get(`/api/events/${data.event_id}`)).data.event).toMatchObject({ hidden: true }),
-    { timeout: 10_000 },
+    patience,
   )
 })
 

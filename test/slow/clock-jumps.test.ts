@@ -7,6 +7,7 @@ import { type Answer, Client, now, person, type Signed } from '../support/client
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger } from '../support/load.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -134,7 +135,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
     expect(await textNow()).toBe('gone in a minute')
     // The stamp of the post may be ahead of the clock by the jumps before.
     jumpTo(offset + 60 * day)
-    await vi.waitUntil(async () => (await textNow()) === undefined, { timeout: 5_000 })
+    await vi.waitUntil(async () => (await textNow()) === undefined, patience)
     jumpTo(offset - 60 * day)
     expect(await textNow()).toBeUndefined()
   })

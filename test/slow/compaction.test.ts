@@ -7,6 +7,7 @@ import type { VerifierKey } from '../../storage/note.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { logKeyOf } from '../support/judge.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -39,7 +40,7 @@ async function prove(client: Client, key: VerifierKey, id: string, hasSignedByte
 }
 
 const gone = (directory: string, words: string) =>
-  vi.waitFor(() => expect(filesWith(directory, words)).toEqual([]), { timeout: 30_000, interval: 200 })
+  vi.waitFor(() => expect(filesWith(directory, words)).toEqual([]), patience)
 
 test('a redacted text and its nonce leave every file, its versions too, and every proof stays valid', async () => {
   const directory = boardDirectory()

@@ -7,6 +7,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -81,10 +82,7 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
       board = await startBoard({ directory, env })
       client = await Client.of(board)
     }
-    await vi.waitUntil(async () => (await client.post(ada, { room: 'b', text: 'room again' })).status === 200, {
-      timeout: 20_000,
-      interval: 200,
-    })
+    await vi.waitUntil(async () => (await client.post(ada, { room: 'b', text: 'room again' })).status === 200, patience)
     client.close()
     await board.stop()
     const again = await startBoard({ directory, env })

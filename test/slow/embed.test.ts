@@ -81,9 +81,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     board = await startBoard({ directory, port })
     client = await Client.of(board)
     await client.post(ada, { room: 'square', text: 'after the kill' })
-    await expect
-      .poll(() => texts(page), { timeout: 20_000 })
-      .toEqual(['live 29', '(second thoughts)', 'after the kill'])
+    await expect.poll(() => texts(page)).toEqual(['live 29', '(second thoughts)', 'after the kill'])
     // A cut connection is said in the console by the browser itself.
     expect(complaints.filter((each) => !each.includes('net::ERR_'))).toEqual([])
     await page.context().close()

@@ -6,6 +6,7 @@ import { parseCorpusLine } from '../../src/cli/corpus.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
 import { logKeyOf, takeExport } from '../support/judge.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -129,7 +130,7 @@ describe.each([
   test.skipIf(isSkipped)(
     'are inert in the text tail: no character that a terminal obeys, no line that looks like a post',
     async () => {
-      await vi.waitUntil(() => events.every(({ event_id }) => tail.includes(`[${event_id}] `)), { timeout: 20_000 })
+      await vi.waitUntil(() => events.every(({ event_id }) => tail.includes(`[${event_id}] `)), patience)
       const shown = tail.replaceAll('\u200d', '').replace(/[\n\t]/g, '')
       const [bad] = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.exec(shown) ?? []
       expect(bad?.codePointAt(0)?.toString(16)).toBeUndefined()
@@ -154,7 +155,7 @@ describe.each([
 
   test.skipIf(isSkipped)('come whole through server-sent events, whatever line ends they hold', async () => {
     const whole = () => [...sse.matchAll(/^id: ([0-9a-f]{32})\ndata: ([^\n]*)\n\n/gm)]
-    await vi.waitUntil(() => whole().length >= events.length, { timeout: 20_000 })
+    await vi.waitUntil(() => whole().length >= events.length, patience)
     const heard = new Map(whole().map(([, id, json]) => [id!, (JSON.parse(json!) as EventJson).text]))
     for (const { event_id, text } of events) expect(heard.get(event_id)).toBe(text)
     expect(sse).not.toContain('\r')

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { dataOf, type Json, run as runOn, told, walk } from '../support/told.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -233,8 +234,7 @@ describe('in a room that moderates promotion', () => {
     await setPolicy(owner, room, { promotion: 'moderate' })
   })
 
-  const hidden = (id: string) =>
-    vi.waitFor(async () => expect((await eventOf(id)).hidden).toBe(true), { timeout: 20_000 })
+  const hidden = (id: string) => vi.waitFor(async () => expect((await eventOf(id)).hidden).toBe(true), patience)
 
   test('an advertisement is accepted, and then hidden by the board in the room’s name', async () => {
     const id = await posted(author, { room, text: advert })
@@ -299,7 +299,7 @@ describe('in a room that moderates promotion', () => {
       expect((await eventOf(root)).reason).toMatch(/^Advertising: model, it sounds like selling/)
       const thread = await posted(owner, { room, text: 'a thread' })
       const reply = await posted(author, { room, text: 'a reply', reply_to: thread })
-      await vi.waitFor(() => expect(asked.map(({ event_id }) => event_id)).toContain(reply), { timeout: 20_000 })
+      await vi.waitFor(() => expect(asked.map(({ event_id }) => event_id)).toContain(reply), patience)
       await hidden(await posted(author, { room, text: 'and one more' }))
       expect((await eventOf(reply)).hidden).toBe(false)
       expect(asked.find(({ event_id }) => event_id === reply)).toMatchObject({ room, text: 'a reply', is_reply: true })
@@ -310,7 +310,7 @@ describe('in a room that moderates promotion', () => {
       const id = await posted(author, { room, text: advert })
       await vi.waitFor(
         () => expect(board.lines.some((line) => line.includes('screening.failed') && line.includes(id))).toBe(true),
-        { timeout: 20_000 },
+        patience,
       )
       expect((await eventOf(id)).hidden).toBe(false)
     })
@@ -328,7 +328,7 @@ describe('in a room that moderates promotion', () => {
       release()
       await vi.waitFor(
         () => expect(board.lines.some((line) => line.includes('screening.kept') && line.includes(id))).toBe(true),
-        { timeout: 20_000 },
+        patience,
       )
       expect((await eventOf(id)).hidden).toBe(false)
     })

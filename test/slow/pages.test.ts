@@ -85,7 +85,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       await shown.client.post(ada, { text: `live ${n}` })
       if (n === 40) way.cut()
     }
-    await expect.poll(() => numbersOn(page), { timeout: 30_000 }).toEqual(Array.from({ length: 100 }, (_, n) => 99 - n))
+    await expect.poll(() => numbersOn(page)).toEqual(Array.from({ length: 100 }, (_, n) => 99 - n))
     expect(complaints.filter((each) => !/ERR_|Failed to load/.test(each))).toEqual([])
     way.close()
   })
@@ -109,10 +109,10 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     await expect.poll(() => textOf(ids[1]!)).toContain('The text is gone: gone')
     const short = (await client.post(ada, { room: 'changing', text: 'not for long', ttl: 2 })).data.event_id!
     await expect.poll(() => textOf(short)).toBe('not for long')
-    await expect.poll(() => textOf(short), { timeout: 10_000 }).toContain('The text is gone: expired')
+    await expect.poll(() => textOf(short)).toContain('The text is gone: expired')
     way.cut()
     await client.command(ada, { operation: 'event.redact', event_id: ids[2]!, reason: 'unheard' })
-    await expect.poll(() => textOf(ids[2]!), { timeout: 20_000 }).toContain('The text is gone: unheard')
+    await expect.poll(() => textOf(ids[2]!)).toContain('The text is gone: unheard')
     way.close()
   })
 
@@ -176,7 +176,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     await anew.goto(page.url())
     const expected = await standing(anew)
     expect(expected).toHaveLength(10 + payloads.length)
-    await expect.poll(() => standing(page), { timeout: 20_000 }).toEqual(expected)
+    await expect.poll(() => standing(page)).toEqual(expected)
     expect(complaints).toEqual([])
   })
 
@@ -277,9 +277,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     const texts = [...payloads, ...rows]
     for (let from = 0; from < texts.length; from += 32)
       await Promise.all(texts.slice(from, from + 32).map((text) => client.post(eve, { room: 'arriving', text })))
-    await expect
-      .poll(() => page.locator('[data-live-room] article').count(), { timeout: 30_000 })
-      .toBe(Math.min(500, texts.length + 1))
+    await expect.poll(() => page.locator('[data-live-room] article').count()).toBe(Math.min(500, texts.length + 1))
     // As the server renders them, and as they were built here.
     for (const path of ['/room/arriving', '/room/hostile', '/room/workshop', `/d/${shown.doc}`, '/search?q=alert']) {
       if (path !== '/room/arriving') await page.goto(board.address + path)

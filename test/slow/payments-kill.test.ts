@@ -6,6 +6,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import type { Seller, Step } from '../peers/seller.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
 import { person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { called, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -58,14 +59,14 @@ describe.skipIf(skipWithout(missing)).each(kinds)(
         await killed
       }
       const lost = await board.client.send(body).catch(() => undefined)
-      await vi.waitFor(() => expect(killed).toBeDefined(), { timeout: 10_000 })
+      await vi.waitFor(() => expect(killed).toBeDefined(), patience)
       seller.when = () => {}
       await board.again(async () => killed)
 
       const now = async () => called(await board.client.send(body))
       // Whoever paid and heard nothing sends the same bytes until it is known; who did not pay knows nothing, for ever.
       if (seller.paidRequests.length > sent || (await now()).failure !== 'unknown')
-        await vi.waitFor(async () => expect((await now()).failure).toBeUndefined(), { timeout: 30_000, interval: 300 })
+        await vi.waitFor(async () => expect((await now()).failure).toBeUndefined(), patience)
       const found = await now()
       expect(found.receipt.duplicate).toBe(true)
       expect(new Set(seller.paidRequests.slice(sent)).size).toBeLessThanOrEqual(1)

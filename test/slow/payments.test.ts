@@ -10,6 +10,7 @@ import type { Seller } from '../peers/seller.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { called, keyFileOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -92,7 +93,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
       const found = called(await board.call(person(`who lost ${drop}`), tool))
       const sent = seller.paidRequests.slice(requests)
       expect(new Set(sent).size).toBe(1)
-      await vi.waitFor(() => expect(seller.settled.length - settled).toBe(1), { timeout: 20_000 })
+      await vi.waitFor(() => expect(seller.settled.length - settled).toBe(1), patience)
       if (drop === 'before') {
         expect(found).toMatchObject({ status: 200, output: { weather: 'fair' } })
         expect(seller.transferIn(found.receipt)).toEqual(seller.settled.at(-1))

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { flipByte } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -104,7 +105,7 @@ test('a data directory that cannot be made, or is a file, is refused in a senten
 
 test.each(['uws', 'node'])('on %s a port that is taken is refused in a sentence', async (engine) => {
   const holder = createServer().listen(0, '127.0.0.1')
-  await vi.waitUntil(() => holder.listening, { timeout: 20_000 })
+  await vi.waitUntil(() => holder.listening, patience)
   const { port } = holder.address() as { port: number }
   const env = { HTTP_ENGINE: engine }
   expect(await sentenceOf({ directory: boardDirectory(), port, env })).toMatch(/in use.*Set HOST .* PORT/)

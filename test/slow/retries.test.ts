@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, freshNonce, now, person, type Signed } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -123,7 +124,7 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
       await take(client.sign(ada, { operation: 'post', room: `r-${n % 3}`, text: `${n}` }))
     await take(client.sign(ada, { operation: 'post', room: 'r-0', text: 'nonce' }, { nonce }))
     await take(client.sign(ada, { operation: 'post', room: 'r-0', text: 'asked', request_id: 'r' }))
-    const edge = client.sign(ada, { operation: 'post', room: 'r-0', text: 'edge' }, { timestamp: now() - 299 })
+    const edge = client.sign(ada, { operation: 'post', room: 'r-0', text: 'edge' }, { timestamp: now() - 294 })
     await take(edge)
     const created = client.sign(bob, { operation: 'room.create', room: 'mine', visibility: 'private' })
     expect((await client.send(created.body)).status).toBe(200)
@@ -137,9 +138,7 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
     expect(later.serviceId).toBe(client.serviceId)
     for (const { signed, first } of posts) expectSame(await later.send(signed.body), first)
     // The time window of that command has passed by now; what it made is known all the same.
-    await vi.waitUntil(() => now() - (JSON.parse(edge.body) as { timestamp: number }).timestamp > 301, {
-      timeout: 10_000,
-    })
+    await vi.waitUntil(() => now() - (JSON.parse(edge.body) as { timestamp: number }).timestamp > 301, patience)
     expectSame(await later.send(edge.body), posts.at(-1)!.first)
     const otherText = client.sign(ada, { operation: 'post', room: 'r-0', text: 'other' }, { nonce })
     expect(await later.send(otherText.body)).toMatchObject({ status: 400, code: 'nonce_reused' })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person, walkPages } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -115,7 +116,7 @@ test('what is edited, hidden, redacted or expired is found as it is now', async 
     expect([name, readFileSync(join(directory, 'search', name)).includes('redactedword')]).toEqual([name, false])
 
   await post(ada, { text: 'expiringword', ttl: 1 })
-  await vi.waitFor(async () => expect(await found('expiringword')).toEqual([]), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await found('expiringword')).toEqual([]), patience)
 })
 
 test('a private room is searched by its members, and found by nobody else', async () => {

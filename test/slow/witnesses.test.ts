@@ -7,6 +7,7 @@ import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { greeted } from '../support/greeted.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -71,12 +72,12 @@ test('the checkpoint bears the line of the witness, and the published policy nam
 
 test('each new head goes through the witness, and posts do not wait for it', async () => {
   await posts(5)
-  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n8\n'), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n8\n'), patience)
   const opened = openCheckpoint(await checkpoint(), logKey, [witnessKey])
   expect(opened.ok && opened.value.signedBy).toHaveLength(2)
   await witness.kill()
   await posts(3)
-  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n11\n'), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n11\n'), patience)
   const alone = openCheckpoint(await checkpoint(), logKey, [witnessKey])
   expect(alone.ok && alone.value.signedBy).toHaveLength(1)
 })
@@ -84,7 +85,7 @@ test('each new head goes through the witness, and posts do not wait for it', asy
 test('what the witness signed is served right after a restart, while the witness is away', async () => {
   witness = await startBoard({ ...boardOf(witness), env: { WITNESS_LOGS: join(folder, 'logs') } })
   await posts(1)
-  await vi.waitFor(async () => expect((await signers()).length).toBe(2), { timeout: 10_000 })
+  await vi.waitFor(async () => expect((await signers()).length).toBe(2), patience)
   await witness.kill()
   const before = await checkpoint()
   await board.stop()
@@ -115,7 +116,7 @@ test('an old copy does not sign where a witness knows more, though the mark is g
   cpSync(directory, copy, { recursive: true })
   board = await startBoard({ directory, port, env: { WITNESS_POLICY: policy } })
   await posts(4)
-  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n16\n'), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await checkpoint()).toContain('\n16\n'), patience)
   await board.stop()
   rmSync(directory, { recursive: true })
   rmSync(`${directory}.mark`)

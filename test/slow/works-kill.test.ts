@@ -106,14 +106,14 @@ async function finished(client: Client, { work, newcomer }: Life): Promise<void>
     reward: { state: 'paid' },
   })
   const heads = async () => (await works.notices(ada, work)).map(({ text }) => text.split(' ')[0])
-  await expect.poll(heads, { timeout: 20_000 }).toEqual(['Open:', 'The', 'Claimed', 'A', 'Accepted:'])
+  await expect.poll(heads).toEqual(['Open:', 'The', 'Claimed', 'A', 'Accepted:'])
   const { data } = await client.get(`/api/thread/${work}?limit=200`)
   expect(data.events!.map(({ kind }) => kind).filter((kind) => kind !== 'notice')).toEqual(['request', 'result'])
   const history = (await client.get(`/api/work/${work}/history`)).data as unknown as {
     transitions: { state: string }[]
   }
   expect(history.transitions.map(({ state }) => state)).toEqual(['open', 'open', 'claimed', 'submitted', 'accepted'])
-  await expect.poll(async () => (await works.balance(newcomer)).available, { timeout: 20_000 }).toBe(100)
+  await expect.poll(async () => (await works.balance(newcomer)).available).toBe(100)
   const ledger = (await client.get('/v1/export?stream=ledger')).text
     .trimEnd()
     .split('\n')

@@ -2,6 +2,7 @@
 import { expect, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import type { Answer, Client, Fields, ReceiptJson } from './client.ts'
+import { patience } from './patience.ts'
 
 export type WorkJson = {
   readonly id: string
@@ -81,7 +82,7 @@ export class Bounty {
   /** Waits for the welcome grant. */
   async welcomed(who: Signer, room = 'lobby'): Promise<void> {
     await this.client.post(who, { room, text: `hello ${Math.random()}` })
-    await vi.waitFor(async () => expect((await this.balance(who)).available).toBeGreaterThanOrEqual(100), 20_000)
+    await vi.waitFor(async () => expect((await this.balance(who)).available).toBeGreaterThanOrEqual(100), patience)
   }
 
   /** Notices in the thread of a work, oldest first. */

@@ -10,6 +10,7 @@ import { consistencyPathOf, leafHash, type NodeReader, nodeHash, rootOf } from '
 import { formatVkey, KEY_TYPE, parseNote, parseVkey, signNote, type VerifierKey } from '../../../storage/note.ts'
 import { createNoteKey } from '../../../storage/note-signer.ts'
 import { findProgram, missingProgram, skipNote, skipWithout } from '../../peers/peers.ts'
+import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -55,7 +56,7 @@ describe.skipIf(skipWithout(missing))(`Debian’s sigsum-witness${skipNote(missi
     )
     onTestFinished(() => ended(witness))
     const url = `http://127.0.0.1:${port}`
-    await vi.waitFor(() => fetch(url), { timeout: 10_000 })
+    await vi.waitFor(() => fetch(url), patience)
     const line = await firstLine(url)
     // The last 32 bytes of an OpenSSH public key are the key itself.
     const raw = Buffer.from(readFileSync(join(directory, 'w.key.pub'), 'utf8').split(' ')[1]!, 'base64').subarray(-32)

@@ -1,16 +1,18 @@
 /**
  * The check of attachments: every file is what its record says, and every file that is still promised is there.
- * A file may be missing when its blob was deleted, or when every post that named it was redacted.
+ * A file may be missing when its blob was deleted, or when every post that named it was redacted; a redaction names the
+ * original, and takes every version of it.
  */
 import { createHash } from 'node:crypto'
 import type { BlobFacts, DeletedFacts } from '../../actors/blobs/blobs.ts'
-import { type BoardRecord, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, type Event, RecordType } from '../../actors/record.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 
 type Put = {
   readonly where: string
   readonly room: string
   readonly sha256: string
+  /** Ids of the originals of the posts that name it. */
   readonly events: string[]
   isMissing: boolean
 }
@@ -28,8 +30,7 @@ export class BlobCheck {
 
   /** Takes a record with the id (32 hex) of its command. The file that was cut out of it, if it has one and the file is there. */
   take(record: BoardRecord, id: string, where: string): Buffer | undefined {
-    if (record.type === RecordType.event)
-      for (const blob of record.blobs ?? []) this.#puts.get(Buffer.from(blob).toString('hex'))?.events.push(id)
+    if (record.type === RecordType.event) this.#attached(record, id)
     if (record.type !== RecordType.act) return undefined
     if (record.op === 'blob.delete') this.#puts.delete((record.facts as DeletedFacts).target)
     if (record.op === 'event.redact') this.#redacted.add(Buffer.from(record.facts.id as Uint8Array).toString('hex'))
@@ -40,6 +41,12 @@ export class BlobCheck {
     if (file === undefined || createHash('sha256').update(file).digest('hex') === sha256) return file
     this.#damage(where, `its file ${record.room}/${sha256} holds other bytes`)
     return undefined
+  }
+
+  /** Blobs hang on the original, whichever version names them. */
+  #attached({ blobs = [], original }: Event, id: string): void {
+    const event = original === undefined ? id : Buffer.from(original).toString('hex')
+    for (const blob of blobs) this.#puts.get(Buffer.from(blob).toString('hex'))?.events.push(event)
   }
 
   /** After the last record. */

@@ -89,12 +89,23 @@ describe('posts with files', () => {
     expect(told(await act('event.redact', one))).toBe('200 ok')
     expect(told(await act('event.redact', two))).toBe('200 ok')
     expect(await served()).toBe('400 not_found id')
+    const kept = await put('gallery')
+    const first = await post('gallery', [kept.id])
+    const data = JSON.stringify({ schema: 1, supersedes: first.data.event_id })
+    const version = { room: 'gallery', text: 'look again', attachments: [kept.id], data }
+    expect(told(await client.post(ada, version))).toBe('200 ok')
+    expect(told(await act('event.redact', first))).toBe('200 ok')
     await board.stop()
     board = await startBoard({ directory, env })
     client.close()
     client = await Client.of(board)
     expect(await served()).toBe('400 not_found id')
-    expect(filesOf(directory, 'gallery')).not.toContain(blob.sha256)
+    for (const { sha256 } of [blob, kept]) expect(filesOf(directory, 'gallery')).not.toContain(sha256)
+    await board.stop()
+    expect(spawnSync(process.execPath, [program, 'fsck', '--data', directory], { encoding: 'utf8' })).toMatchObject({
+      stdout: expect.stringContaining('Everything agrees.'),
+      status: 0,
+    })
   })
 })
 

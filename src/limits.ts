@@ -172,6 +172,8 @@ const rateDefaults = {
   bytes_per_identity_per_day: 16 * 1024 * 1024,
   reads_per_address_per_minute: 1_200,
   unsigned_commands_per_address_per_minute: 60,
+  /** Signed commands whose signature does not hold: a check costs more than sending one. */
+  bad_signatures_per_address_per_minute: 60,
   streams_per_address: 64,
   /** OAuth clients that register by themselves. */
   client_registrations_per_address_per_hour: 30,

@@ -225,18 +225,14 @@ export class Front {
   #unsigned(command: Command, door: Door, respond: Respond): void {
     // A door that spares its clients the signing takes reads as a GET does.
     const { throttle } = this.#options
-    const wait = door.via === 'mcp' ? throttle.reads(door.address) : throttle.unsigned(door.address)
-    if (wait > 0)
-      return respond(
-        refused(
-          refusal(
-            'rate_limited',
-            'too many unsigned commands from this address: wait retry_after seconds, or sign',
-            undefined,
-            wait,
-          ),
-        ),
-      )
+    const isAsGet = door.via === 'mcp'
+    const wait = isAsGet ? throttle.reads(door.address) : throttle.unsigned(door.address)
+    if (wait > 0) {
+      const tooMany = isAsGet
+        ? 'too many reads from this address: wait retry_after seconds'
+        : 'too many unsigned commands from this address: wait retry_after seconds, or sign'
+      return respond(refused(refusal('rate_limited', tooMany, undefined, wait)))
+    }
     const checked = checkOperation(command)
     if (!checked.ok) return respond(refused(checked.refusal))
     const { operation, data } = checked.value
@@ -285,7 +281,7 @@ export class Front {
           ),
         ),
       )
-    const wait = this.#options.throttle.signatures(door.address)
+    const wait = this.#options.throttle.signaturesWait(door.address)
     if (wait > 0)
       return respond(
         refused(
@@ -299,7 +295,7 @@ export class Front {
       )
     const bytes = signingBytes(this.#options.serviceId, command)
     verify(signed, signer.key, bytes, (verdict) => {
-      if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.unsigned(door.address)
+      if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.badSignature(door.address)
       if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
       this.#dispatch(command, signer, signed, bytes, door, respond)
     })

@@ -17,6 +17,7 @@ export type Allowances = Readonly<Record<string, Allowance>>
 export class Throttle {
   readonly #on: boolean
   readonly #unsigned: Limiter
+  readonly #badSignatures: Limiter
   readonly #reads: Limiter
   readonly #writes: Limiter
   readonly #bytes: Limiter
@@ -29,6 +30,7 @@ export class Throttle {
     const perMinute = (count: number, burst = count) => new Limiter({ perSecond: count / 60, burst }, options.now)
     const perDay = (count: number) => new Limiter({ perSecond: count / 86_400, burst: count }, options.now)
     this.#unsigned = perMinute(rates.unsigned_commands_per_address_per_minute)
+    this.#badSignatures = perMinute(rates.bad_signatures_per_address_per_minute)
     this.#reads = perMinute(rates.reads_per_address_per_minute)
     this.#writes = perMinute(rates.writes_per_identity_per_minute, rates.writes_per_identity_burst)
     this.#bytes = perDay(rates.bytes_per_identity_per_day)
@@ -43,6 +45,7 @@ export class Throttle {
     const ofAddress = {
       reads: this.#allowance(this.#reads, network, rates.reads_per_address_per_minute, 60),
       unsigned_commands: this.#allowance(this.#unsigned, network, rates.unsigned_commands_per_address_per_minute, 60),
+      bad_signatures: this.#allowance(this.#badSignatures, network, rates.bad_signatures_per_address_per_minute, 60),
     }
     if (identity === '') return ofAddress
     return {
@@ -76,9 +79,14 @@ export class Throttle {
     return this.#on ? this.#unsigned.take(networkOf(address)) : 0
   }
 
-  /** An address that sent too many bad signatures waits before the next one is checked: a check costs more than sending it. */
-  signatures(address: string): number {
-    return this.#on ? this.#unsigned.peek(networkOf(address)) : 0
+  /** Seconds until a signature from this address is checked again: it sent too many bad ones. */
+  signaturesWait(address: string): number {
+    return this.#on ? this.#badSignatures.peek(networkOf(address)) : 0
+  }
+
+  /** One more did not hold. */
+  badSignature(address: string): void {
+    if (this.#on) this.#badSignatures.take(networkOf(address))
   }
 
   reads(address: string): number {

@@ -24,7 +24,7 @@ export const quotaGet: Operation = {
   name: 'quota.get',
   group: 'limits',
   summary:
-    'What you have left: bytes, writes, rooms and calls of tools when you sign, reads and unsigned commands of your address.',
+    'What you have left: bytes, writes, rooms and calls of tools when you sign, reads, unsigned commands and bad signatures of your address.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,
@@ -44,6 +44,7 @@ export const quotaGet: Operation = {
       allowances: Type.Object({
         reads: Allowance,
         unsigned_commands: Allowance,
+        bad_signatures: Allowance,
         bytes: Type.Optional(Allowance),
         writes: Type.Optional(Allowance),
         rooms: Type.Optional(Allowance),

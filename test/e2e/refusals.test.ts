@@ -234,5 +234,19 @@ test('with limits on, an identity that writes too fast is told how long to wait,
   }
   expect(await client.send(first.body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
   expect((await client.post(person('bob'), { text: 'another identity' })).status).toBe(200)
+
+  // Unsigned commands and signatures that do not hold run out each by itself, and each refusal says which it was.
+  const refusedOf = async (body: string) => {
+    const sent = await Promise.all(Array.from({ length: 100 }, () => client.send(body)))
+    return [...new Set(sent.filter(({ status }) => status === 429).map(({ text }) => text.replace(/\d+/g, '')))]
+  }
+  const unsigned = await refusedOf('{"operation":"log.checkpoint"}')
+  expect(unsigned).toHaveLength(1)
+  expect(unsigned[0]).toContain('too many unsigned commands from this address: wait retry_after seconds, or sign')
+  expect((await client.post(person('cleo'), { text: 'signed' })).status).toBe(200)
+  const elsewhere = client.sign(ada, hello, { serviceId: 'bs-0000000000000000' })
+  const bad = await refusedOf(elsewhere.body)
+  expect(bad).toHaveLength(1)
+  expect(bad[0]).toContain('too many bad signatures from this address')
   client.close()
 })

@@ -4,7 +4,8 @@
  * A cell holds a 52-bit fingerprint of (kind, room, identity, text) and the journal number of the record that used it.
  * A fingerprint may collide, so a hit is only a candidate: the caller reads that record and compares. Two generations
  * are kept and the older one is dropped when the newer has filled its time, so a cell lives between one and two spans.
- * Full is an answer (`overloaded`), never an eviction: forgetting early would let a replay through.
+ * Full is an answer (`overloaded`), never an eviction: forgetting early would let a replay through. It ends with the time of the
+ * generation that is full. A cell has 12 bytes, and at most two of three are in use: 4,000,000 entries are 100 MB.
  */
 import { randomInt } from 'node:crypto'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
@@ -93,8 +94,10 @@ export class RetryMemory {
     this.#before = Generation.of(before, columns)
   }
 
-  get full(): boolean {
-    return this.#now.count >= this.#countMax
+  /** Unix seconds at which there is room for one more: `at` itself, or when the generation that is full has filled its time. */
+  roomAt(at: number): number {
+    this.#turn(at)
+    return this.#now.count < this.#countMax ? at : this.#now.startedAt + this.#spanSeconds
   }
 
   /** Calls `each` with the journal number of every record that may have used this; true as soon as one call is. */
@@ -104,11 +107,15 @@ export class RetryMemory {
 
   /** `at`: Unix seconds of the record. */
   add(fingerprint: number, place: number, at: number): void {
-    if (at - this.#now.startedAt >= this.#spanSeconds) {
-      this.#before = at - this.#now.startedAt >= 2 * this.#spanSeconds ? new Generation(at) : this.#now
-      this.#now = new Generation(at)
-    }
+    this.#turn(at)
     this.#now.add(fingerprint, place)
+  }
+
+  #turn(at: number): void {
+    const age = at - this.#now.startedAt
+    if (age < this.#spanSeconds) return
+    this.#before = age >= 2 * this.#spanSeconds ? new Generation(at) : this.#now
+    this.#now = new Generation(at)
   }
 }
 

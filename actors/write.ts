@@ -88,6 +88,8 @@ export const unpublishedDelegation = 'delegation_unpublished'
 export const windowSeconds = 300
 export const nonceSeconds = 600
 export const requestSeconds = 86_400
+/** Of each in its time, and a shard: 46 commands a second for a whole day, and 6,600 for ten minutes. */
+const rememberedMax = 4_000_000
 
 export function refuse(code: string, message: string, field?: string, retryAfter?: number): Decision {
   const refusal: Refusal = {
@@ -112,8 +114,8 @@ export type PackedAcceptance = readonly [
 
 /** Remembers accepted writes of one journal; judges retries. */
 export class Acceptance {
-  readonly #nonces = new RetryMemory({ spanSeconds: nonceSeconds, countMax: 4_000_000 })
-  readonly #requests = new RetryMemory({ spanSeconds: requestSeconds, countMax: 4_000_000 })
+  readonly #nonces: RetryMemory
+  readonly #requests: RetryMemory
   /** Accepted commands that made no event: id (hex) -> journal number. */
   readonly #commands = new Map<string, number>()
   /** Commands that came to nothing in the end, by the number of their record, for as long as a request id is kept. */
@@ -122,9 +124,12 @@ export class Acceptance {
   readonly #board: Board
   readonly #read: (seq: number) => Frame
 
-  constructor(board: Board, read: (seq: number) => Frame) {
+  /** `countMax`: nonces, and request ids, that are remembered in the time of a generation. */
+  constructor(board: Board, read: (seq: number) => Frame, countMax = rememberedMax) {
     this.#board = board
     this.#read = read
+    this.#nonces = new RetryMemory({ spanSeconds: nonceSeconds, countMax })
+    this.#requests = new RetryMemory({ spanSeconds: requestSeconds, countMax })
   }
 
   /** Everything remembered, for a snapshot. */
@@ -211,8 +216,21 @@ export class Acceptance {
         letter.limited,
       )
     if (letter.suspended) return refuse('suspended', 'the operator of this board has suspended this identity')
-    if (this.#nonces.full || this.#requests.full)
-      return refuse('overloaded', 'the memory of recent nonces is full: try again', undefined, 1)
+    return this.#roomObjection(letter, now, wall)
+  }
+
+  /** A memory without room for what this letter would leave in it. */
+  #roomObjection({ requestId }: WriteLetter, now: number, wall: number): Decision | undefined {
+    const nonces = this.#nonces.roomAt(now)
+    if (nonces > now) {
+      const message = `this board remembers nonces for ${nonceSeconds} s and has no room for more: wait retry_after seconds`
+      return refuse('overloaded', message, undefined, nonces - wall)
+    }
+    const requests = requestId === '' ? now : this.#requests.roomAt(now)
+    if (requests > now) {
+      const message = `this board remembers request ids for ${requestSeconds / 3_600} h and has no room for more: wait retry_after seconds, or leave request_id out`
+      return refuse('overloaded', message, 'request_id', requests - wall)
+    }
     return undefined
   }
 

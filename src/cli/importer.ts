@@ -22,7 +22,7 @@ import { durationText, inertLine } from './terminal.ts'
 const heldMax = 20_000
 /** Derived keys kept: 200 bytes each. */
 const signersMax = 100_000
-/** A longer pause than this is not worth waiting for: the import is resumable. */
+/** A longer pause than this is said, and waited for only where nothing but time helps: the import is resumable. */
 const pauseSecondsMax = 120
 const awaySecondsMax = 30
 /** Ids and line numbers kept of each kind for the report; the counts go on. */
@@ -262,7 +262,8 @@ export class Importer {
 
   #slowDown(ready: ReadyMessage, error: Refused): void {
     const seconds = error.retryAfterSeconds ?? 1
-    if (error.code === 'storage_full' || seconds > pauseSecondsMax) {
+    const isLong = seconds > pauseSecondsMax
+    if (error.code === 'storage_full' || (isLong && error.code !== 'overloaded')) {
       throw new CommandFailed(
         `${error.message} It may be tried again in ${durationText(seconds)}; the same command goes on from here.`,
       )
@@ -272,6 +273,13 @@ export class Importer {
       this.#progress.say(
         'The board limits the rate of writes; waiting as it asks. For an import into a board of your own, start it ' +
           'with BROADSIDE_LIMITS=off, which lifts the rates.',
+      )
+    }
+    // A board remembers so many request ids and no more, and lets them go when their time is over.
+    if (isLong && !this.#isPaused) {
+      this.#progress.say(
+        `${error.message} Waiting ${durationText(seconds)}, as it asks. ` +
+          'The import may be stopped meanwhile; the same command goes on from here.',
       )
     }
     this.#pause(Math.max(seconds, 0.1))

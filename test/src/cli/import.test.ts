@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { authorSigner, importSeedOf } from '../../../src/cli/key-file.ts'
 import { main } from '../../../src/cli/main.ts'
 import { capturedTerminal } from './captured-terminal.ts'
@@ -10,6 +10,18 @@ import { type SmallBoard, startSmallBoard } from './small-board.ts'
 
 let board: SmallBoard
 let directory: string
+
+/** Hours that the program waits for pass at once. */
+const hoursWaited = vi.hoisted((): number[] => [])
+vi.mock('node:timers/promises', async (original) => {
+  const timers = await original<typeof import('node:timers/promises')>()
+  const setTimeout = (ms: number) => {
+    if (ms < 3_600_000) return timers.setTimeout(ms)
+    hoursWaited.push(ms / 3_600_000)
+    return timers.setTimeout(10)
+  }
+  return { ...timers, setTimeout }
+})
 
 beforeEach(async () => {
   board = await startSmallBoard()
@@ -162,6 +174,23 @@ test('a quota that lasts for hours ends the import with a sentence, and the next
   const second = await runImport(path)
   expect(second.out).toContain('1 were posted by an earlier run')
   expect(answers()).toEqual({ 'text of a': undefined, 'text of b': 'text of a' })
+})
+
+test('a board that can remember no more request ids for hours is waited for, and that is said', async () => {
+  let isFull = true
+  board.intercept = ({ text }) => {
+    if (!isFull || text !== 'text of b') return undefined
+    isFull = false
+    return { status: 429, code: 'overloaded', retryAfter: 82_800 }
+  }
+  const { code, out, err } = await runImport(corpus([{ id: 'a' }, { id: 'b', parent: 'a' }, { id: 'c', parent: 'b' }]))
+  expect(code).toBe(0)
+  expect(hoursWaited).toEqual([23])
+  expect(err).toContain(
+    'refused with overloaded (overloaded) Waiting 23 h 00 min, as it asks. The import may be stopped',
+  )
+  expect(out).toContain('23 h 00 min were spent waiting as the board asked.')
+  expect(answers()).toEqual({ 'text of a': undefined, 'text of b': 'text of a', 'text of c': 'text of b' })
 })
 
 test('whatever prefix of the progress file a kill leaves, the next run posts nothing twice', async () => {

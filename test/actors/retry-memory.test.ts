@@ -1,0 +1,140 @@
+/** What a board remembers for retries: for its whole time, however much came, and never so that it stays full for ever. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Board } from '../../actors/board.ts'
+import { Columns } from '../../actors/columns.ts'
+import { RetryMemory } from '../../actors/retry-memory.ts'
+import { Acceptance, nonceSeconds, requestSeconds, type WriteLetter } from '../../actors/write.ts'
+
+const span = 100
+const countMax = 8
+
+type Step = { readonly wait: number; readonly wants: number; readonly packs: boolean }
+const steps = fc.array(
+  fc.record({ wait: fc.nat({ max: 3 * span }), wants: fc.nat({ max: 12 }), packs: fc.boolean() }),
+  { maxLength: 60 },
+)
+
+function fresh(): RetryMemory {
+  return new RetryMemory({ spanSeconds: span, countMax })
+}
+
+/** What a stop and a start make of it. */
+function restarted(memory: RetryMemory): RetryMemory {
+  const columns = new Columns()
+  const packed = memory.pack(columns)
+  const again = fresh()
+  again.restore(packed, new Columns(columns.all))
+  return again
+}
+
+test('whatever comes and however often it is packed: all is kept for its time, and room comes when it was said to come', () => {
+  fc.assert(
+    fc.property(steps, (all: readonly Step[]) => {
+      let memory = fresh()
+      let now = 1_790_000_000
+      const added: { place: number; at: number }[] = []
+      for (const { wait, wants, packs } of all) {
+        now += wait
+        if (packs) memory = restarted(memory)
+        for (let n = 0; n < wants; n++) {
+          const room = memory.roomAt(now)
+          if (room > now) {
+            expect(room - now).toBeLessThanOrEqual(span)
+            expect(restarted(memory).roomAt(room - 1)).toBeGreaterThan(room - 1)
+            expect(restarted(memory).roomAt(room)).toBe(room)
+            break
+          }
+          const place = added.length + 1
+          memory.add(place * 7_919, place, now)
+          added.push({ place, at: now })
+        }
+        const kept = added.filter(({ place }) => memory.find(place * 7_919, (each) => each === place))
+        expect(kept).toEqual(expect.arrayContaining(added.filter(({ at }) => now - at < span)))
+        expect(kept.length).toBeLessThanOrEqual(2 * countMax)
+      }
+    }),
+    { numRuns: 60 },
+  )
+})
+
+describe('a shard whose memory is full', () => {
+  const at = 1_790_000_000
+  const author = 'a'.repeat(64)
+  const unread = (): never => {
+    throw new Error('nothing here is read again')
+  }
+  const letter = (nonce: string, requestId: string, timestamp: number): WriteLetter => ({
+    op: 'post',
+    to: 'lobby',
+    id: new Uint8Array(16),
+    sha: new Uint8Array(32),
+    author,
+    by: { key: new Uint8Array(32), sig: new Uint8Array(64), signed: Buffer.from('{"command":{}}') },
+    timestamp,
+    nonce,
+    requestId,
+    via: 'command',
+    limited: 0,
+    rotated: false,
+    suspended: false,
+    operator: false,
+    args: {},
+  })
+  /** It has taken so many commands, with a request id or without, a second apart. */
+  function full(count: number, requestId: (n: number) => string): Acceptance {
+    const acceptance = new Acceptance(new Board(), unread, countMax)
+    for (let n = 0; n < count; n++) {
+      const use = {
+        to: 'lobby',
+        author,
+        nonce: `n${n}`,
+        requestId: requestId(n),
+        id: new Uint8Array(16),
+        isEvent: true,
+      }
+      acceptance.remember(use, n + 1, at + n * nonceSeconds)
+    }
+    return acceptance
+  }
+  const judged = (acceptance: Acceptance, requestId: string, now: number) =>
+    acceptance.judge(letter(`fresh ${now}`, requestId, now), now, now)
+  function restored(acceptance: Acceptance): Acceptance {
+    const columns = new Columns()
+    const packed = acceptance.pack(columns)
+    const again = new Acceptance(new Board(), unread, countMax)
+    again.restore(packed, new Columns(columns.all))
+    return again
+  }
+
+  test('of request ids takes commands without one, and says when it takes others', () => {
+    const acceptance = full(countMax, (n) => `r${n}`)
+    const now = at + (countMax - 1) * nonceSeconds + 1
+    expect(judged(acceptance, '', now)).toBeUndefined()
+    const refused = { refusal: { code: 'overloaded', field: 'request_id', retryAfter: at + requestSeconds - now } }
+    expect(judged(acceptance, 'fresh', now)).toMatchObject(refused)
+    expect(judged(restored(acceptance), 'fresh', now)).toMatchObject(refused)
+    expect(judged(acceptance, 'fresh', at + requestSeconds - 1)).toMatchObject({ refusal: { retryAfter: 1 } })
+    for (const later of [at + requestSeconds, at + 2 * requestSeconds, at + 365 * requestSeconds]) {
+      expect(judged(restored(acceptance), 'fresh', later)).toBeUndefined()
+      expect(judged(acceptance, 'fresh', later)).toBeUndefined()
+    }
+  })
+
+  test('of nonces says when it takes more, by the clock that a client can see', () => {
+    const acceptance = new Acceptance(new Board(), unread, countMax)
+    for (let n = 0; n < countMax; n++)
+      acceptance.remember(
+        { to: 'lobby', author, nonce: `n${n}`, requestId: '', id: new Uint8Array(16), isEvent: true },
+        n + 1,
+        at,
+      )
+    const wait = { refusal: { code: 'overloaded', retryAfter: nonceSeconds - 10 } }
+    expect(judged(acceptance, '', at + 10)).toMatchObject(wait)
+    // The clock was set back by 100 s: time stands still here until it is there again.
+    expect(acceptance.judge(letter('x', '', at - 90), at + 10, at - 90)).toMatchObject({
+      refusal: { retryAfter: nonceSeconds + 90 },
+    })
+    expect(judged(restored(acceptance), '', at + nonceSeconds)).toBeUndefined()
+  })
+})

@@ -2,7 +2,7 @@
  * Configuration: environment in, one frozen and checked value out. The only file that reads `process.env`.
  * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
  */
-import { isAbsolute, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { queueDefault, rates } from './limits.ts'
 import { limitsFault } from './limits-given.ts'
 import type { Level } from './observe.ts'
@@ -12,8 +12,9 @@ import { microsOf } from './payments/price.ts'
 export type Config = {
   readonly host: string
   readonly port: number
+  /** Absolute, and without a slash at the end. */
   readonly dataDirectory: string
-  /** Where the high-water mark of the log is kept; empty: beside the data directory. */
+  /** Where the high-water mark of the log is kept: beside the data directory, never in it, unless MARK_FILE names a place. */
   readonly markFile: string
   /** tlog-policy files: whose witnesses sign our heads, and whose logs we are a witness for. */
   readonly witnessPolicy: string
@@ -63,7 +64,8 @@ export class BadConfig extends Error {
   override name = 'BadConfig'
 }
 
-export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
+/** `data`: the directory that a command was given in place of DATA_DIR. Throws BadConfig. */
+export function readConfig(data = '', env: Readonly<Record<string, string | undefined>> = process.env): Config {
   const fault = limitsFault()
   if (fault !== undefined) throw new BadConfig(fault)
   const text = (name: string, fallback: string) => (env[name] === undefined || env[name] === '' ? fallback : env[name])
@@ -123,12 +125,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
         `MCP_ORIGINS must be origins such as https://client.example, with commas between, but one is "${origin}".`,
       )
   }
-  const directory = text('DATA_DIR', './data')
+  const dataDirectory = resolve(data === '' ? text('DATA_DIR', './data') : data)
   return Object.freeze({
     host: text('HOST', '127.0.0.1'),
     port: number('PORT', 8787, 0, 65_535),
-    dataDirectory: isAbsolute(directory) ? directory : resolve(directory),
-    markFile: text('MARK_FILE', ''),
+    dataDirectory,
+    markFile: resolve(text('MARK_FILE', `${dataDirectory}.mark`)),
     witnessPolicy: text('WITNESS_POLICY', ''),
     witnessLogs: text('WITNESS_LOGS', ''),
     baseUrl,

@@ -18,7 +18,7 @@ export async function openHouse(
     directory,
     news,
     followers,
-    mark,
+    marks,
     onHead,
     postroom,
     onMail,
@@ -26,7 +26,7 @@ export async function openHouse(
     directory: BoardDirectory
     news: News
     followers: Followers
-    mark: string
+    marks: readonly string[]
     onHead: (head: Head) => void
     /** Who delivers; there is none yet when the house is opened. */
     postroom: () => Postroom | undefined
@@ -61,7 +61,7 @@ export async function openHouse(
       // What the registry decided last may never have been heard.
       news.delegates.refresh()
     },
-    mark,
+    marks,
     onPublished: ({ head, change }) => {
       news.noteHead(head, change)
       onHead(head)

@@ -47,7 +47,7 @@ import { workFeedDoor } from './http/works.ts'
 import { queuesOf } from './limits.ts'
 import { freePort, hostText } from './listening.ts'
 import { Heads } from './log/heads.ts'
-import { readMark } from './log/mark.ts'
+import { readMarks } from './log/mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import { consistencyPath, openHouse, stopForGood } from './open-house.ts'
 import { openWorks, type Works } from './open-works.ts'
@@ -108,7 +108,6 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const addressOf = (exchange: Exchange) => clientAddress(exchange, config.trustProxy)
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
   const followers = new Followers({ house: () => house, directory, news, limitsOn: config.limitsOn, refuse, addressOf })
-  const markFile = config.markFile === '' ? `${config.dataDirectory}.mark` : config.markFile
   let heads: Heads | undefined
   let postroom: Postroom | undefined
   let works: Works | undefined
@@ -117,7 +116,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     directory,
     news,
     followers,
-    mark: readMark(markFile),
+    marks: readMarks(config),
     onHead: (head) => heads?.note(head),
     postroom: () => postroom,
     onMail: (shard, mail) => works?.courier.mail(shard, mail),
@@ -125,7 +124,6 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const growing = facts.logs.at(-1)!
   heads = new Heads({
     ...config,
-    markFile,
     logs: facts.logs,
     closed: facts.closed,
     publicHost: new URL(address).host,

@@ -34,10 +34,10 @@ export const fsckCommand: Command = {
     const progress = new Progress({ terminal, unit: 'log frames' })
     let shown = 0
     const repaired: string[] = []
-    let path = args.text('data') ?? ''
+    let path = ''
     const lock = await Promise.resolve()
       .then(() => {
-        if (path === '') path = readConfig().dataDirectory
+        path = readConfig(args.text('data')).dataDirectory
         return readFacts(path)
       })
       .then(() => lockDirectory(path))

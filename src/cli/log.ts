@@ -1,5 +1,4 @@
 /** `broadside log rotate`: closes the log of a stopped board, and begins the next one under a new key. */
-import { resolve } from 'node:path'
 import { explainFailure } from '../failure.ts'
 import { type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
 import { grouped, inertLine } from './terminal.ts'
@@ -23,15 +22,12 @@ export const logCommand: Command = {
       import('../../storage/lock.ts'),
     ])
     try {
-      const config = readConfig()
-      const data = args.text('data')
-      const dataDirectory = data === undefined ? config.dataDirectory : resolve(data)
-      readFacts(dataDirectory)
-      const lock = await lockDirectory(dataDirectory)
+      const config = readConfig(args.text('data'))
+      readFacts(config.dataDirectory)
+      const lock = await lockDirectory(config.dataDirectory)
       try {
         const { closed, next } = await rotateLog({
           ...config,
-          dataDirectory,
           now: terminal.clock.wallSeconds(),
           report: (level, event, facts) => {
             if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)

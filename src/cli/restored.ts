@@ -4,7 +4,6 @@
  * It begins another recovery epoch (`generation`): cursors of updates are expired, so that copies begin again; works that somebody
  * was in the middle of are `recovery_required` until their worker says that he still is (spec-work.md).
  */
-import { resolve } from 'node:path'
 import { explainFailure } from '../failure.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 
@@ -22,7 +21,7 @@ export const restoredCommand: Command = {
       { readConfig },
       { beginEpoch, readFacts, UnusableDirectory },
       { SignedLog },
-      { readMark },
+      { readMarks },
       { lockDirectory },
     ] = await Promise.all([
       import('../config.ts'),
@@ -32,9 +31,8 @@ export const restoredCommand: Command = {
       import('../../storage/lock.ts'),
     ])
     try {
-      const config = readConfig()
-      const data = args.text('data')
-      const dataDirectory = data === undefined ? config.dataDirectory : resolve(data)
+      const config = readConfig(args.text('data'))
+      const { dataDirectory } = config
       const { origin, generation } = readFacts(dataDirectory)
       const lock = await lockDirectory(dataDirectory)
       try {
@@ -42,7 +40,7 @@ export const restoredCommand: Command = {
           dataDirectory,
           origin,
           segmentBytesMax: config.segmentBytesMax,
-          mark: readMark(config.markFile === '' ? `${dataDirectory}.mark` : config.markFile),
+          marks: readMarks(config),
           begin: () => {
             throw new UnusableDirectory(`${dataDirectory} holds no signed log: there is nothing that anybody was told.`)
           },

@@ -1,5 +1,4 @@
 /** `broadside serve`: runs a board until it is told to stop. One that cannot start says why in one line of its log. */
-import { resolve } from 'node:path'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
@@ -28,7 +27,6 @@ export const serveCommand: Command = {
   async run(args, terminal) {
     const limits = args.text('limits')
     if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
-    const data = args.text('data')
     const portGiven = args.integer('port', { fallback: -1, min: 0, max: 65_535 })
     const stopped = new Promise<void>((done) => {
       // Not `once`: a second signal would then have its default effect and cut the stop short.
@@ -39,12 +37,11 @@ export const serveCommand: Command = {
     try {
       stripHere()
       const [{ readConfig }, { startServer }] = await Promise.all([import('../config.ts'), import('../server.ts')])
-      const config = readConfig()
+      const config = readConfig(args.text('data'))
       server = await startServer({
         ...config,
         port: portGiven < 0 ? config.port : portGiven,
         host: args.text('host') ?? config.host,
-        dataDirectory: data === undefined ? config.dataDirectory : resolve(data),
         limitsOn: limits === undefined ? config.limitsOn : limits === 'on',
       })
     } catch (error) {

@@ -35,8 +35,8 @@ export type HouseOptions = {
   readonly segmentBytesMax: number
   readonly compactSeconds: number
   readonly queues: Queues
-  /** Text of the high-water mark, or ''. */
-  readonly mark: string
+  /** Texts of the high-water mark: log/mark.ts. */
+  readonly marks: readonly string[]
   readonly onNews: (news: FeedNews) => void
   /** What a shard tells of its private rooms. */
   readonly onPrivateNews: (shard: number, news: ShardNews) => void
@@ -288,7 +288,7 @@ export class House implements Actors {
       origin: directory.facts.origin,
       firstRecords,
       segmentBytesMax,
-      mark: this.#options.mark,
+      marks: this.#options.marks,
       front: front.port2,
       feed,
       toShards,

@@ -57,7 +57,7 @@ export class Heads {
     this.policyLines = `${(lines ?? ['quorum none']).join('\n')}\n`
     this.witness = openWitness(options)
     this.#mark = new MarkKeeper(
-      options.markFile,
+      options,
       options.logs.map(({ vkey }) => vkey),
     )
     const roundOf = ({ origin }: { readonly origin: string }): WitnessRound => {

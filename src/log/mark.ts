@@ -11,16 +11,31 @@
  *   <signed checkpoint>     a note
  *
  * It is a second opinion: losing it costs the check, never the log, so it is written at a pace and without waiting.
+ *
+ * A mark in the directory would be put back with the copy. Boards whose DATA_DIR ended in a slash once kept theirs there: it is
+ * asked too, and removed when what it knows stands beside the directory.
  */
+import { dirname, join } from 'node:path'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
-import { fileExists, readWhole } from '../../storage/disk.ts'
+import { fileExists, readWhole, removeFile, syncDirectory } from '../../storage/disk.ts'
 import { parseVkey } from '../../storage/note.ts'
+import type { Config } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
 
-/** What the mark says of a log, in its file's own text; '' when there is none. */
-export function readMark(file: string): string {
-  return fileExists(file) ? readWhole(file).toString('utf8') : ''
+/** Where a board's mark is. */
+export type MarkPlace = Pick<Config, 'dataDirectory' | 'markFile'>
+
+/** A mark that was left in the data directory; undefined: that is no place but the one that MARK_FILE names. */
+function strayMark({ dataDirectory, markFile }: MarkPlace): string | undefined {
+  const stray = join(dataDirectory, '.mark')
+  return stray === markFile ? undefined : stray
+}
+
+/** What is known of a board's log, each in the text of its file; none: no mark was ever kept. */
+export function readMarks(place: MarkPlace): string[] {
+  const files = [place.markFile, strayMark(place)].filter((file) => file !== undefined)
+  return files.filter(fileExists).map((file) => readWhole(file).toString('utf8'))
 }
 
 /** The log is not the one that the mark has seen, or is older than it. */
@@ -75,15 +90,18 @@ export const markPaceMs = 1_000
 /** Keeps the mark, at most once in a second. */
 export class MarkKeeper {
   readonly #file: string
+  /** A mark of this board that stands where it must not, until this one is on the disk. */
+  #stray: string | undefined
   readonly #vkeys: readonly string[]
   #wanted = ''
   #kept = ''
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  /** `vkeys`: of the board's logs, oldest first. */
-  constructor(file: string, vkeys: readonly string[]) {
-    this.#file = file
+  /** `vkeys`: of the board's logs, oldest first. They agree with every mark that there is. */
+  constructor(place: MarkPlace, vkeys: readonly string[]) {
+    this.#file = place.markFile
+    this.#stray = strayMark(place)
     this.#vkeys = vkeys
   }
 
@@ -109,8 +127,19 @@ export class MarkKeeper {
     try {
       await keepText(this.#file, markText(this.#vkeys, checkpoint))
       this.#kept = checkpoint
+      this.#dropStray()
     } catch (error) {
       log('warn', 'mark.not_kept', { file: this.#file, problem: String(error) })
     }
+  }
+
+  #dropStray(): void {
+    const stray = this.#stray
+    if (stray === undefined) return
+    if (fileExists(stray)) {
+      syncDirectory(dirname(this.#file))
+      removeFile(stray)
+    }
+    this.#stray = undefined
   }
 }

@@ -17,7 +17,7 @@ import { fileExists, writeAtomic } from '../../storage/disk.ts'
 import { logKeyFile, readFacts, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import { Heads } from './heads.ts'
-import { readMark } from './mark.ts'
+import { readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 
 export type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
@@ -31,13 +31,12 @@ export type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witne
 /** The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, and what SignedLog.open throws. */
 export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   const { dataDirectory, now, report } = options
-  const markFile = options.markFile === '' ? `${dataDirectory}.mark` : options.markFile
   const facts = readFacts(dataDirectory)
   const log = SignedLog.open({
     dataDirectory,
     origin: facts.origin,
     segmentBytesMax: options.segmentBytesMax,
-    mark: readMark(markFile),
+    marks: readMarks(options),
     begin: () => {
       throw new UnusableDirectory(`${dataDirectory} holds no signed log yet: start the board once.`)
     },
@@ -48,11 +47,11 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
     const next = nextOrigin(old.origin, now)
     if (next === undefined)
       throw new UnusableDirectory(`The letters of this year are used up: ${old.origin} can be closed next year.`)
-    await agreed(options, markFile, log)
+    await agreed(options, log)
     const keyFile = logKeyFile(dataDirectory, nameOf(next))
     if (!fileExists(keyFile)) writeAtomic(keyFile, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
     log.rotate(next, now)
-    await agreed(options, markFile, log)
+    await agreed(options, log)
     const { size } = log.closed.at(-1)!
     return { closed: { ...old, size }, next: { origin: log.origin, vkey: log.vkey } }
   } finally {
@@ -61,11 +60,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
 }
 
 /** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */
-async function agreed(
-  { dataDirectory, witnessPolicy }: RotationOptions,
-  markFile: string,
-  log: SignedLog,
-): Promise<void> {
+async function agreed({ dataDirectory, markFile, witnessPolicy }: RotationOptions, log: SignedLog): Promise<void> {
   const head = { size: log.newest.size, checkpoint: log.newest.checkpoint }
   const heads = new Heads({
     witnessPolicy,

@@ -36,8 +36,8 @@ export type SignedLogOptions = {
   /** Origin of the first log, from board.json. */
   readonly origin: string
   readonly segmentBytesMax: number
-  /** Text of the high-water mark, or ''. */
-  readonly mark: string
+  /** Texts of the high-water mark: none of them may know more than the log. */
+  readonly marks: readonly string[]
   /** Called where there is no log yet: how many shards it is to cover. Throws where there should be one. */
   readonly begin: () => number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -83,7 +83,7 @@ export class SignedLog {
     checkKey(this.#newest, this.#key.vkey, this.#keyFile(this.origin))
     this.#tree = this.#openTree()
     for (const log of this.#closed) this.#keepTree(log)
-    this.#checkMark()
+    this.#checkMarks()
     if (this.#newest.type === closeFrameType) this.#openNext()
     this.#dropOldKeys()
   }
@@ -202,9 +202,10 @@ export class SignedLog {
     return { path: this.#nodes(origin), frames, report: this.#options.report }
   }
 
-  #checkMark(): void {
+  #checkMarks(): void {
     const closed = this.#closed.map((log) => ({ ...log, rootOf: this.#rootsOf(log) }))
-    checkMark(this.#options.mark, [...closed, { vkey: this.vkey, size: this.#newest.size, rootOf: this.#rootsOf() }])
+    const logs = [...closed, { vkey: this.vkey, size: this.#newest.size, rootOf: this.#rootsOf() }]
+    for (const mark of this.#options.marks) checkMark(mark, logs)
   }
 
   /** Gives the root at any size of a closed log, or of the one that grows. */

@@ -21,8 +21,8 @@ export type LogThread = {
   /** Records of a board that nobody has posted to. */
   readonly firstRecords: number
   readonly segmentBytesMax: number
-  /** The high-water mark's text, or ''. */
-  readonly mark: string
+  /** Texts of the high-water mark: log/mark.ts. */
+  readonly marks: readonly string[]
   readonly front: MessagePort
   readonly feed: MessagePort
   readonly toShards: readonly MessagePort[]
@@ -52,7 +52,7 @@ runThread(async (born: LogThread, word: () => Promise<LogWord>) => {
     dataDirectory: data.dataDirectory,
     origin: data.origin,
     segmentBytesMax: data.segmentBytesMax,
-    mark: data.mark,
+    marks: data.marks,
     report,
     begin: () => {
       checkBeginning(data)

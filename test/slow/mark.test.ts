@@ -1,4 +1,5 @@
-import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -78,6 +79,16 @@ test('a mark that was changed by a byte is named, and stops the start', async ()
   mark[mark.length - 12]! ^= 1
   writeFileSync(`${directory}.mark`, mark)
   expect((await refusedBoard({ directory })).words).toContain('the mark of this log cannot be read')
+})
+
+test('a mark that was left in the directory goes beside it with the next start, and then stops an old copy', async () => {
+  const inside = join(directory, '.mark')
+  renameSync(`${directory}.mark`, inside)
+  const board = await startBoard({ directory: `${directory}/` })
+  await board.stop()
+  expect(existsSync(inside)).toBe(false)
+  putCopyBack()
+  expect((await refusedBoard({ directory: `${directory}/` })).words).toContain('a head of 4 was signed and published')
 })
 
 test('MARK_FILE names another place for it', async () => {

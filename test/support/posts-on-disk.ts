@@ -126,14 +126,18 @@ export function integrate({
 }
 
 /** The log of a directory that no board is using. */
-export function openLog(directory: string, segmentBytesMax = 64 * 1024 * 1024): SignedLog {
+export function openLog(
+  directory: string,
+  segmentBytesMax = 64 * 1024 * 1024,
+  marks: readonly string[] = [],
+): SignedLog {
   const { facts } = openBoardDirectory({ path: directory, serviceId: '', publicHost: '', shards: 1, now: startedAt })
   const { origin } = facts
   return SignedLog.open({
     dataDirectory: directory,
     origin,
     segmentBytesMax,
-    mark: '',
+    marks,
     begin: () => 1,
     report: () => {},
   })

@@ -107,7 +107,7 @@ const bind: Decider = (situation, letter) => {
   // What others took away of the holder of the fence still counts: nobody gets a result for nothing by hiding it.
   if (isGone && (kept === '' || state.bound.isGoneByAuthor(slot)))
     return fault('not_found', 'this reply is not shown any more: a result has to be there when it is submitted')
-  const sha256 = kept === '' ? hashAt(situation, slot) : kept
+  const sha256 = kept === '' ? hashAt(situation, state.marks.newest(slot))! : kept
   if (isCopied(situation, slot, sha256))
     return fault('conflict', 'an earlier reply of somebody else says exactly the same')
   const versions = state.marks.edits(slot).length + 1
@@ -282,19 +282,18 @@ function fault(code: string, message: string): Decision {
   return { ok: true, records: [], reply }
 }
 
-/** Hash of the newest version at this slot. */
-function hashAt({ state, board, record }: Situation, slot: number): string {
-  const place = board.events.place[state.marks.newest(slot)]!
+/** Hash of the one version at this slot; undefined where its text has left the disk. */
+function hashAt({ state, board, record }: Situation, slot: number): string | undefined {
+  const place = board.events.place[slot]!
   let hashes = hashesOf.get(board)
   if (hashes === undefined || hashes.size >= hashesMax) {
     hashes = new Map()
     hashesOf.set(board, hashes)
   }
-  let sha256 = hashes.get(place)
-  if (sha256 === undefined) {
-    sha256 = resultHashOf(record(place) as Event, state.blobs)!
-    hashes.set(place, sha256)
-  }
+  const known = hashes.get(place)
+  if (known !== undefined) return known
+  const sha256 = resultHashOf(record(place) as Event, state.blobs)
+  if (sha256 !== undefined) hashes.set(place, sha256)
   return sha256
 }
 
@@ -302,14 +301,21 @@ function hashAt({ state, board, record }: Situation, slot: number): string {
 const hashesOf = new WeakMap<Board, Map<number, string>>()
 const hashesMax = 100_000
 
-/** Somebody else said the same before, and it can be read. */
+/**
+ * Somebody else said the same before, and it can be read. Before: a version of his that says so was posted ahead of the first
+ * version of this reply that does. Where the replies stand says nothing, as any of them may be edited.
+ */
 function isCopied(situation: Situation, slot: number, sha256: string): boolean {
   const { state, board, now } = situation
   const { events } = board
   const parent = events.parent[slot]!
-  for (let other = events.next[parent]!; other !== none && other !== slot; other = events.next[other]!) {
+  const says = (version: number) => hashAt(situation, version) === sha256
+  const versionsOf = (reply: number) => [reply, ...state.marks.edits(reply)]
+  const first = versionsOf(slot).find(says) ?? state.marks.newest(slot)
+  for (let other = events.next[parent]!; other !== none && other < first; other = events.next[other]!) {
     if (events.parent[other] !== parent || events.author[other] === events.author[slot]) continue
-    if (state.marks.gone(other, now) === undefined && hashAt(situation, other) === sha256) return true
+    if (state.marks.gone(other, now) !== undefined) continue
+    if (versionsOf(other).some((version) => version < first && says(version))) return true
   }
   return false
 }

@@ -68,7 +68,7 @@ export function verifyJournal(directory: string, onProblem: (problem: JournalPro
         before = { ...before, nextSeq: firsts[i + 1] ?? firstSeq }
         continue
       }
-      verifyIndex(directory, checked, file.size(), tell)
+      verifyIndex(directory, checked, tell)
       total.frames += checked.walk.live.count
       total.bytes += file.size()
       before = { journalId: checked.journalId, nextSeq: checked.walk.live.nextSeq, chain: checked.walk.chain }
@@ -133,11 +133,11 @@ function problemOf({ path, offset, expected, found }: Damage, firstSeq: number):
 }
 
 // The same frames always give the same index, so comparing bytes compares everything.
-function verifyIndex(directory: string, checked: Checked, segmentBytes: number, tell: Tell): void {
+function verifyIndex(directory: string, checked: Checked, tell: Tell): void {
   const { walk, journalId } = checked
   if (walk.stop.kind !== 'sealed') return
   const { firstSeq, count } = walk.live
-  const expected = buildIndex(walk.live, { journalId, firstSeq, count, segmentBytes, chain: walk.chain })
+  const expected = buildIndex(walk.live, { journalId, firstSeq, count, segmentBytes: walk.stop.end, chain: walk.chain })
   const path = indexPath(directory, firstSeq)
   const found = fileExists(path) ? readWhole(path) : undefined
   if (found?.equals(expected)) return

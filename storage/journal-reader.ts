@@ -86,7 +86,7 @@ export class JournalReader {
   *#follow(last: number): Generator<Frame, void, undefined> {
     let tail = this.#tail ?? this.#openTail()
     let seq = tail.live.nextSeq
-    let window = windowOver(tail)
+    let window = windowOver(tail, last)
     while (seq <= last) {
       const { live, file } = tail
       // Who looks for a later frame between two steps has taken these into the index.
@@ -97,7 +97,7 @@ export class JournalReader {
       const frame = frameAt(window, live, file)
       if (frame.type === FOOTER) {
         tail = this.#pass(tail)
-        window = windowOver(tail)
+        window = windowOver(tail, last)
         continue
       }
       live.add(frame.frameBytes, frame.flags, frame.payload)
@@ -171,10 +171,14 @@ export class JournalReader {
   }
 }
 
-/** What was appended since the index was made, up to the end of the file now. */
-function windowOver({ file, live }: Tail): FrameWindow {
+/** Read at once for each frame that is new: most are shorter, and what is read too much are the zeros behind them. */
+const frameBytesUsual = 1024
+
+/** A window that fits what was appended since the index was made, through frame `last`. */
+function windowOver({ file, live }: Tail, last: number): FrameWindow {
   const size = file.size()
-  return new FrameWindow(file, size, Math.max(1, Math.min(windowBytes, size - live.end)))
+  const usual = Math.max(1, last - live.nextSeq + 1) * frameBytesUsual
+  return new FrameWindow(file, size, Math.max(1, Math.min(windowBytes, size - live.end, usual)))
 }
 
 /** The frame behind those of the index, which the writer said is durable. */

@@ -5,6 +5,10 @@
  * is full, a roll goes in this order, each step durable before the next, so that a crash between any two is legal:
  * footer -> index of the sealed segment (derived) -> header of the next segment and its name -> the batch.
  *
+ * Now and then a batch is followed by zeros, as room for the next ones: a sync of a file that does not grow has no new
+ * size and no new blocks to write down. Zeros behind the last frame of the newest segment are therefore what a
+ * running or a killed board leaves; sealing and closing cut them off.
+ *
  * Nobody hears of a decision before it is on disk; after a failed write or sync the journal is poisoned for good, and
  * its owner starts over with `Journal.open`, which believes only the disk.
  */
@@ -45,6 +49,14 @@ const frameBytesDefault = 8 * 1024 * 1024
 
 /** A batch is built in memory as a whole; a larger one is a mistake of the caller. */
 export const batchBytesMax = 256 * 1024 * 1024
+
+/**
+ * Room is made for as much again as the segment holds, between these bounds: little in a journal of few records, and in a
+ * large one so much that one sync in fifty pays for it.
+ */
+const roomBytesMin = 64 * 1024
+const roomBytesMax = 1024 * 1024
+const zeros = Buffer.alloc(roomBytesMax)
 
 /** The buffer for batches is kept up to this size; a rare larger one is given back. */
 const batchBytesKept = 4 * 1024 * 1024
@@ -89,6 +101,8 @@ export class Journal {
   /** Chain hash of the segments before the active one. */
   #chainBefore: Buffer
   #nextSeq: number
+  /** Up to here the active segment was written, with frames or with zeros. */
+  #filled = 0
   #batch = Buffer.allocUnsafe(64 * 1024)
   #poison: Poisoned | undefined
 
@@ -130,6 +144,7 @@ export class Journal {
     this.#sealed = new SealedSegments({ directory: this.#directory, openFile: this.#openFile, keepIndex })
     for (const { firstSeq, count } of recovered.sealed) this.#sealed.add(firstSeq, count)
     this.#active = recovered.active
+    this.#filled = recovered.active?.live.end ?? 0
     this.#chainBefore = recovered.chain
     this.#nextSeq = recovered.active?.live.nextSeq ?? this.#sealed.nextSeq
   }
@@ -155,6 +170,7 @@ export class Journal {
       const active = this.#makeRoom(batchBytes)
       const bytes = this.#encode(frames, batchBytes)
       active.file.writeAt(bytes, active.live.end)
+      this.#fillAhead(active, active.live.end + batchBytes)
       active.file.sync()
       for (const [i, frame] of frames.entries()) {
         active.live.add(FRAME_HEADER_BYTES + frame.payload.length, frame.flags, frame.payload)
@@ -192,12 +208,33 @@ export class Journal {
     return this.#batch.subarray(0, batchBytes)
   }
 
+  /** Makes room behind `end` where there is none. A disk without room for it goes on as it did. */
+  #fillAhead({ file }: ActiveSegment, end: number): void {
+    if (end <= this.#filled) return
+    this.#filled = end
+    const bytes = Math.min(Math.max(end, roomBytesMin), roomBytesMax, this.#segmentBytesMax - end)
+    if (bytes <= 0) return
+    try {
+      file.writeAt(zeros.subarray(0, bytes), end)
+      this.#filled += bytes
+    } catch (error) {
+      if (!(error instanceof DiskFull)) throw error
+      file.truncate(end)
+    }
+  }
+
+  /** Cuts off what is not a frame. */
+  #cutToFrames({ file, live }: ActiveSegment): void {
+    file.truncate(live.end)
+    this.#filled = live.end
+  }
+
   // Only a full disk leaves a known state: nothing was synced, so cutting back to the durable end undoes it.
   #afterFailure(error: unknown): void {
     let cause = error
     if (error instanceof DiskFull) {
       try {
-        this.#active?.file.truncate(this.#active.live.end)
+        if (this.#active) this.#cutToFrames(this.#active)
         return
       } catch (second) {
         cause = second
@@ -221,6 +258,7 @@ export class Journal {
   #seal(active: ActiveSegment): void {
     const { file, live } = active
     const chain = active.chain.digest()
+    if (this.#filled > live.end) this.#cutToFrames(active)
     file.writeAt(encodeFooter({ count: live.count, chain }, live.nextSeq), live.end)
     file.sync()
     file.close()
@@ -258,6 +296,7 @@ export class Journal {
       throw error
     }
     this.#active = { file, live: new LiveIndex(firstSeq), chain: new Chain(this.#chainBefore) }
+    this.#filled = this.#active.live.end
     return this.#active
   }
 
@@ -329,8 +368,13 @@ export class Journal {
   }
 
   close(): void {
-    this.#active?.file.close()
-    this.#sealed.close()
-    this.#poison ??= new Poisoned(this.#directory, 'closed')
+    const active = this.#active
+    try {
+      if (active && !this.#poison && this.#filled > active.live.end) this.#cutToFrames(active)
+    } finally {
+      active?.file.close()
+      this.#sealed.close()
+      this.#poison ??= new Poisoned(this.#directory, 'closed')
+    }
   }
 }

@@ -4,12 +4,13 @@
  * A frame was promised when the sync behind it returned. The last segment is walked from its start; at the first bad
  * frame X everything behind is searched for whole frames:
  *
- *   some frame behind X says that X was durable      damage: refuse, touch nothing
- *   frames, but none says so; or nothing, or zeros   a torn tail that was promised to nobody: save it aside, cut it
+ *   some frame behind X says that X was durable   damage: refuse, touch nothing
+ *   bytes, but no frame that says so              a torn tail that was promised to nobody: save it aside, cut it
+ *   nothing but zeros                             room made ahead of time (journal.ts): cut it, there is nothing to save
  *
  * A segment that is not the last, or has a footer, was durable as a whole, so any bad byte in it is damage. What a crash
- * in the middle of a roll leaves is legal: a sealed last segment, with or without index, and a newest file that is empty
- * or has no whole header (the header is synced before any frame is written behind it).
+ * in the middle of a roll leaves is legal: a sealed last segment, with or without index, zeros behind its footer, and a
+ * newest file that is empty or has no whole header (the header is synced before any frame is written behind it).
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -36,7 +37,7 @@ import {
   readSegmentHeader,
   segmentPath,
 } from './segment.ts'
-import { sealedDamage, type Walk, walkSegment } from './walk.ts'
+import { isBlank, sealedDamage, type Walk, walkSegment } from './walk.ts'
 
 /** Cut tails kept for a person to look at; the oldest goes first. */
 const savedTailsMax = 16
@@ -127,7 +128,7 @@ function recoverNewest(recovery: Recovery, firstSeq: number, older: Older): Reco
     }
     const { journalId } = checkSegmentHeader(file, header, before)
     const walk = walkSegment(file, header!, file.size())
-    cutTornTail(recovery, file, walk)
+    cutTail(recovery, file, walk)
     confirm(file, walk)
     syncDirectory(recovery.directory)
     if (walk.stop.kind !== 'sealed') {
@@ -170,7 +171,9 @@ function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boo
 export function damageBehind(file: DiskFile, walk: Walk): Damage | undefined {
   const { live, stop } = walk
   if (stop.kind === 'end') return undefined
-  if (stop.kind !== 'fault') return sealedDamage(file.path, walk, file.size())
+  const size = file.size()
+  if (stop.kind === 'sealed' && isBlank(file, stop.end, size)) return undefined
+  if (stop.kind !== 'fault') return sealedDamage(file.path, walk, size)
   const missing = live.nextSeq
   const bytes = readFrom(file, live.end)
   // A frame that cannot stand here, such as one inside somebody's payload, proves nothing.
@@ -182,13 +185,22 @@ export function damageBehind(file: DiskFile, walk: Walk): Damage | undefined {
 }
 
 /** Cuts what was promised to nobody. Throws Damage when what is behind the last good frame was durable once. */
-function cutTornTail(recovery: Recovery, file: DiskFile, walk: Walk): void {
+function cutTail(recovery: Recovery, file: DiskFile, walk: Walk): void {
   const damage = damageBehind(file, walk)
   if (damage) throw damage
-  if (walk.stop.kind !== 'fault') return
-  const { firstSeq, end } = walk.live
-  saveTail(recovery, file, { firstSeq, offset: end, bytes: readFrom(file, end) })
+  const { live, stop } = walk
+  const end = stop.kind === 'sealed' ? stop.end : live.end
+  if (end === file.size()) return
+  const bytes = withoutZeros(readFrom(file, end))
+  if (bytes.length > 0) saveTail(recovery, file, { firstSeq: live.firstSeq, offset: end, bytes })
   file.truncate(end)
+}
+
+/** Without the room behind them that was made ahead of time. */
+function withoutZeros(bytes: Buffer): Buffer {
+  let length = bytes.length
+  while (length > 0 && bytes[length - 1] === 0) length--
+  return bytes.subarray(0, length)
 }
 
 /**

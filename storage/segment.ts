@@ -1,5 +1,6 @@
 /**
- * One segment: a file of frames that only grows until a footer seals it.
+ * One segment: a file of frames that only grows until a footer seals it. Behind the last frame of one that is not sealed
+ * may stand zeros, up to 1 MiB: room for the next frames.
  *
  *   <first seq, 20 digits>.log   header | frame | frame | ... | footer frame once sealed
  *   <first seq, 20 digits>.idx   index of a sealed segment (sealed-index.ts), derived

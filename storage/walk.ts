@@ -22,7 +22,8 @@ export type Walk = {
 }
 
 /**
- * `end`: the file ends behind a frame. `sealed`: a footer agrees with all before it; `end` is the position behind it.
+ * `end`: the file ends behind a frame, or holds nothing but zeros from there on: room that was made ahead of time
+ * (journal.ts). `sealed`: a footer agrees with all before it; `end` is the position behind it.
  * `fault`: no next frame at `live.end`. `lie`: a whole, valid footer there that contradicts the frames before it,
  * which no crash can cause.
  */
@@ -31,6 +32,8 @@ export type WalkStop =
   | { readonly kind: 'sealed'; readonly end: number }
   | { readonly kind: 'fault'; readonly found: string }
   | { readonly kind: 'lie'; readonly expected: string; readonly found: string }
+
+const blankStepBytes = 64 * 1024
 
 /** Walks the segment of `size` bytes behind its (checked) header. */
 export function walkSegment(file: DiskFile, header: SegmentHeader, size: number): Walk {
@@ -45,7 +48,9 @@ export function walkSegment(file: DiskFile, header: SegmentHeader, size: number)
       break
     }
     const frame = window.at(live.end)
-    if (frame.frameBytes === undefined || frame.seq !== live.nextSeq || frame.durableSeq >= frame.seq) {
+    if (frame.frameBytes === undefined && isBlank(file, live.end, size)) {
+      stop = { kind: 'end' }
+    } else if (frame.frameBytes === undefined || frame.seq !== live.nextSeq || frame.durableSeq >= frame.seq) {
       stop = { kind: 'fault', found: describe(frame) }
     } else if (frame.type === FOOTER) {
       stop = footerStop(frame, live, running)
@@ -57,6 +62,17 @@ export function walkSegment(file: DiskFile, header: SegmentHeader, size: number)
     }
   }
   return { live, chain: running.digest(), running, provenSeq, stop }
+}
+
+/** Whether a file of `size` bytes holds nothing but zeros from `position` on. */
+export function isBlank(file: DiskFile, position: number, size: number): boolean {
+  const zeros = Buffer.alloc(Math.min(blankStepBytes, Math.max(0, size - position)))
+  const bytes = Buffer.allocUnsafe(zeros.length)
+  for (let at = position; at < size; at += bytes.length) {
+    const count = file.readAt(bytes.subarray(0, size - at), at)
+    if (bytes.compare(zeros, 0, count, 0, count) !== 0) return false
+  }
+  return true
 }
 
 function footerStop(frame: FoundFrame, live: LiveIndex, running: Chain): WalkStop {
@@ -76,13 +92,20 @@ function describe(frame: FoundFrame | NoFrame): string {
   return frame.fault === 'short' ? 'an incomplete frame' : `a wrong ${frame.fault}`
 }
 
+const endOfFile = 'the end of the file'
+
 /** What makes a walked segment of `size` bytes not a sound sealed one, or undefined. */
 export function sealedDamage(path: string, walk: Walk, size: number): Damage | undefined {
   const { stop, live } = walk
   const at = live.end
   switch (stop.kind) {
     case 'end':
-      return new Damage({ path, offset: at, expected: 'a frame or the footer', found: 'the end of the file' })
+      return new Damage({
+        path,
+        offset: at,
+        expected: 'a frame or the footer',
+        found: at === size ? endOfFile : 'zeros',
+      })
     case 'fault':
       return new Damage({ path, offset: at, expected: `frame ${live.nextSeq}`, found: stop.found })
     case 'lie':
@@ -92,7 +115,7 @@ export function sealedDamage(path: string, walk: Walk, size: number): Damage | u
       return new Damage({
         path,
         offset: stop.end,
-        expected: 'the end of the file',
+        expected: endOfFile,
         found: `${size - stop.end} bytes more`,
       })
   }

@@ -1,12 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
+import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { DiskFull, Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
-import { segmentPath } from '../../storage/segment.ts'
+import { FOOTER_BYTES, indexPath, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -28,14 +29,48 @@ function framesOf(journal: Journal | JournalReader, from = 1, through?: number) 
 test('a batch costs one write and one sync, whatever its size, and the seq of its first frame is returned', () => {
   const disk = new FaultyDisk()
   const journal = Journal.open({ directory: scratchDirectory(), openFile: disk.openFile })
-  disk.writes = 0
   disk.syncs = 0
+  // With the first one room is made for those that follow.
   expect(journal.append(batch(1, 1))).toBe(1)
-  expect(journal.append(batch(2, 500))).toBe(2)
-  expect(journal.append([])).toBe(502)
-  expect(journal.nextSeq).toBe(502)
-  expect([disk.writes, disk.syncs]).toEqual([2, 2])
+  disk.writes = 0
+  expect(journal.append(batch(2, 200))).toBe(2)
+  expect(journal.append([])).toBe(202)
+  expect(journal.nextSeq).toBe(202)
+  expect([disk.writes, disk.syncs]).toEqual([1, 2])
   journal.close()
+})
+
+test('a file grows in a few steps, with zeros up to its bound, and is cut to its frames when it is sealed or closed', () => {
+  const disk = new FaultyDisk()
+  const directory = scratchDirectory()
+  const segmentBytesMax = 200_000
+  const journal = Journal.open({ directory, openFile: disk.openFile, segmentBytesMax })
+  const path = segmentPath(directory, 1)
+  const sizes = new Set<number>()
+  let framesEnd = statSync(path).size
+  disk.writes = 0
+  let batches = 0
+  for (; !existsSync(indexPath(directory, 1)); batches++) {
+    sizes.add(statSync(path).size)
+    const frame = numbered(journal.nextSeq)
+    const end = framesEnd
+    journal.append([frame])
+    framesEnd += FRAME_HEADER_BYTES + frame.payload.length
+    if (existsSync(indexPath(directory, 1))) {
+      expect(statSync(path).size).toBe(end + FOOTER_BYTES)
+      break
+    }
+    const behind = readFileSync(path).subarray(framesEnd)
+    expect(behind.equals(Buffer.alloc(behind.length))).toBe(true)
+  }
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(segmentBytesMax)
+  expect(sizes.size).toBeLessThan(6)
+  expect(batches).toBeGreaterThan(1_000)
+  const newest = segmentPath(directory, journal.nextSeq - 1)
+  expect(statSync(newest).size).toBeGreaterThan(60_000)
+  const { nextSeq } = journal
+  journal.close()
+  expect(statSync(newest).size).toBe(SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + numbered(nextSeq - 1).payload.length)
 })
 
 test('the chain hash is what a reader of the description computes', () => {
@@ -216,10 +251,28 @@ describe('faults of the disk', () => {
     const directory = scratchDirectory()
     const journal = Journal.open({ directory, openFile: disk.openFile })
     journal.append(batch(1, 3))
-    const bytes = statSync(segmentPath(directory, 1)).size
+    const bytes = batch(1, 3).reduce(
+      (sum, { payload }) => sum + FRAME_HEADER_BYTES + payload.length,
+      SEGMENT_HEADER_BYTES,
+    )
     disk.room = 50
     expect(() => journal.append(batch(4, 2))).toThrow(DiskFull)
     expect(statSync(segmentPath(directory, 1)).size).toBe(bytes)
+    journal.close()
+  })
+
+  test('a batch that just fits is taken by a disk that has no room ahead', () => {
+    const disk = new FaultyDisk()
+    const directory = scratchDirectory()
+    const journal = Journal.open({ directory, openFile: disk.openFile })
+    const frames = batch(1, 3)
+    const bytes = frames.reduce((sum, { payload }) => sum + FRAME_HEADER_BYTES + payload.length, 0)
+    disk.room = bytes + 100
+    expect(journal.append(frames)).toBe(1)
+    expect(statSync(segmentPath(directory, 1)).size).toBe(SEGMENT_HEADER_BYTES + bytes)
+    disk.room = Infinity
+    expect(journal.append(batch(4, 1))).toBe(4)
+    expect(framesOf(journal)).toHaveLength(4)
     journal.close()
   })
 

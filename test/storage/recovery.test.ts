@@ -60,6 +60,17 @@ function damageOf(act: () => unknown): Damage {
   throw new Error('no damage was found')
 }
 
+/** Kinds of what the full check finds. */
+function problemsOf(directory: string): string[] {
+  const kinds: string[] = []
+  verifyJournal(directory, ({ kind }) => kinds.push(kind))
+  return kinds
+}
+
+function withoutZeros(bytes: Buffer): Buffer {
+  return bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1)
+}
+
 const log = (directory: string) => segmentPath(directory, 1)
 
 describe('the torn tail', () => {
@@ -79,25 +90,73 @@ describe('the torn tail', () => {
       const journal = Journal.open({ directory, report: (event) => events.push(event) })
       expectNumbered(journal, whole)
       const kept = cut < SEGMENT_HEADER_BYTES ? 0 : SEGMENT_HEADER_BYTES + bytesOf(1, whole)
-      expect(events).toHaveLength(kept < cut ? 1 : 0)
+      const torn = kept === 0 ? bytes.subarray(0, cut) : withoutZeros(bytes.subarray(kept, cut))
+      expect(events).toHaveLength(torn.length > 0 ? 1 : 0)
       for (const event of events) {
         if (event.kind !== 'tail-cut') throw new Error(event.kind)
-        expect(event).toMatchObject({ path: log(directory), offset: kept, bytes: cut - kept })
-        expect(readFileSync(event.saved)).toEqual(bytes.subarray(kept, cut))
+        expect(event).toMatchObject({ path: log(directory), offset: kept, bytes: torn.length })
+        expect(readFileSync(event.saved)).toEqual(torn)
       }
       journal.append([numbered(whole + 1)])
       journal.close()
     }
   })
 
-  test('zeros behind the last frame are cut', () => {
+  test('zeros behind the last frame are room that was made ahead of time: no problem, and cut without a word', () => {
     const directory = scratchDirectory()
     writeBatches(directory, 3, 2)
-    writeFileSync(log(directory), Buffer.alloc(4096), { flag: 'a' })
-    const journal = Journal.open({ directory })
+    writeFileSync(log(directory), Buffer.alloc(200_001), { flag: 'a' })
+    expect(problemsOf(directory)).toEqual([])
+    const events: JournalEvent[] = []
+    const journal = Journal.open({ directory, report: (event) => events.push(event) })
+    expect(events).toEqual([])
     expectNumbered(journal, 6)
     journal.close()
     expect(statSync(log(directory)).size).toBe(SEGMENT_HEADER_BYTES + bytesOf(1, 6))
+  })
+
+  test('a torn frame in front of such zeros is saved without them', () => {
+    const directory = scratchDirectory()
+    writeBatches(directory, 3, 2)
+    const torn = Buffer.concat([Buffer.from('half a frame'), Buffer.alloc(70_000)])
+    writeFileSync(log(directory), torn, { flag: 'a' })
+    expect(problemsOf(directory)).toEqual(['torn-tail'])
+    const events: JournalEvent[] = []
+    const journal = Journal.open({ directory, report: (event) => events.push(event) })
+    expectNumbered(journal, 6)
+    journal.close()
+    expect(events).toMatchObject([{ kind: 'tail-cut', bytes: 12 }])
+  })
+
+  test('a frame behind a gap of zeros that says it followed durable ones is damage, and zeros for durable frames are', () => {
+    const directory = scratchDirectory()
+    writeBatches(directory, 3, 2)
+    const bytes = readFileSync(log(directory))
+    bytes.fill(0, SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES + bytesOf(1, 2))
+    writeFileSync(log(directory), bytes)
+    expect(damageOf(() => Journal.open({ directory }))).toMatchObject({ offset: SEGMENT_HEADER_BYTES })
+    const other = scratchDirectory()
+    const { firsts } = writeSegments(other)
+    const older = segmentPath(other, firsts[1]!)
+    writeFileSync(older, Buffer.concat([readFileSync(older), Buffer.alloc(9)]))
+    expect(damageOf(() => Journal.open({ directory: other }))).toMatchObject({ path: older })
+  })
+
+  test('zeros behind the footer of the newest segment, as a crash in the middle of sealing leaves them, are cut', () => {
+    const directory = scratchDirectory()
+    const { firsts, last, segmentBytesMax } = writeSegments(directory)
+    rmSync(segmentPath(directory, firsts.at(-1)!))
+    const sealed = segmentPath(directory, firsts.at(-2)!)
+    const { size } = statSync(sealed)
+    writeFileSync(sealed, Buffer.alloc(5_000), { flag: 'a' })
+    expect(problemsOf(directory)).toEqual([])
+    const journal = Journal.open({ directory, segmentBytesMax })
+    expect(statSync(sealed).size).toBe(size)
+    expectNumbered(journal, firsts.at(-1)! - 1)
+    expect(last).toBeGreaterThanOrEqual(firsts.at(-1)!)
+    journal.append([numbered(journal.nextSeq)])
+    journal.close()
+    expect(problemsOf(directory)).toEqual([])
   })
 
   test('a bad frame in the last batch takes the whole frames behind it along: nobody was promised them', () => {

@@ -12,6 +12,7 @@ import type { Bench } from './report.ts'
 
 const payloadBytes = 400
 const loops = 200
+const seed = 0x12345678
 
 export const frameBench: Bench = {
   name: 'frame',
@@ -20,15 +21,15 @@ export const frameBench: Bench = {
     const payload = Buffer.alloc(payloadBytes, 'x')
     const frame = { type: 1, flags: 0, payload }
     const into = Buffer.alloc(FRAME_HEADER_BYTES + payloadBytes)
-    encodeFrame(into, 0, frame, 7, 6)
+    encodeFrame(into, 0, frame, { seq: 7, durableSeq: 6, seed })
     const packr = new Packr({ useRecords: false })
     const object = { seq: 7, type: 1, flags: 0, payload }
     const packed = Buffer.from(packr.pack(object))
     const line = JSON.stringify({ ...object, payload: payload.toString('base64') })
     const limit = looped(`CRC-32 of ${into.length} bytes`, loops, () => crc32(into))
     const cases = [
-      looped('encodeFrame', loops, (n) => encodeFrame(into, 0, frame, n + 1, n)),
-      looped('decodeFrame', loops, () => decodeFrame(into, 0, into.length)),
+      looped('encodeFrame', loops, (n) => encodeFrame(into, 0, frame, { seq: n + 1, durableSeq: n, seed })),
+      looped('decodeFrame', loops, () => decodeFrame(into, 0, into.length, seed)),
       looped('plain: msgpackr pack, no CRC', loops, () => packr.pack(object)),
       looped('plain: msgpackr unpack, no CRC', loops, () => packr.unpack(packed)),
       looped('plain: JSON and base64, no CRC', loops, () =>

@@ -46,10 +46,12 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
   let target: DiskFile | undefined
   try {
     const size = source.size()
-    if (readSegmentHeader(source)?.firstSeq !== firstSeq || readFooter(source, size, firstSeq) === undefined)
+    const header = readSegmentHeader(source)
+    if (header?.firstSeq !== firstSeq || readFooter(source, size, header) === undefined)
       throw new Damage({ path, offset: 0, expected: `sealed segment ${firstSeq}`, found: 'another or none' })
     removeFile(`${path}${suffix}`)
-    const window = new FrameWindow(source, size)
+    const { seed } = header
+    const window = new FrameWindow(source, { limit: size, seed })
     let stubs = 0
     let sinceStep = 0
     for (let at = SEGMENT_HEADER_BYTES; at < size; ) {
@@ -59,7 +61,7 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
       const kept = frame.type === FOOTER || (frame.flags & STUB) !== 0 ? undefined : compaction.keep(frame)
       if (kept !== undefined) {
         target ??= copyOf(source, size, `${path}${suffix}`)
-        target.writeAt(stubFrame(frame, kept), at)
+        target.writeAt(stubFrame(frame, kept, seed), at)
         stubs++
       }
       at += frame.frameBytes
@@ -85,7 +87,7 @@ export function removeUnfinished(directory: string): void {
 }
 
 /** The whole frame of a stub in place of `frame`. */
-function stubFrame(frame: FoundFrame, kept: Uint8Array): Buffer {
+function stubFrame(frame: FoundFrame, kept: Uint8Array, seed: number): Buffer {
   const key = keyOffset(frame.flags) === undefined ? 0 : KEY_BYTES
   const payload = Buffer.alloc(frame.payload.length)
   if (DIGEST_BYTES + key + kept.length > payload.length)
@@ -94,7 +96,8 @@ function stubFrame(frame: FoundFrame, kept: Uint8Array): Buffer {
   payload.set(frame.payload.subarray(0, key), DIGEST_BYTES)
   payload.set(kept, DIGEST_BYTES + key)
   const bytes = Buffer.allocUnsafe(frame.frameBytes)
-  encodeFrame(bytes, 0, { type: frame.type, flags: frame.flags | STUB, payload }, frame.seq, frame.durableSeq)
+  const { type, flags, seq, durableSeq } = frame
+  encodeFrame(bytes, 0, { type, flags: flags | STUB, payload }, { seq, durableSeq, seed })
   return bytes
 }
 

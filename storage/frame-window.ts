@@ -11,14 +11,19 @@ export const windowBytes = 256 * 1024
 
 export class FrameWindow {
   readonly #file: DiskFile
+  readonly #seed: number
   #limit: number
   #bytes: Buffer
   #base = 0
   #filled = 0
 
-  /** `limit`: position in the file behind which nothing is looked at; `bytes`: how much is read at once. */
-  constructor(file: DiskFile, limit: number, bytes: number = windowBytes) {
+  /**
+   * `limit`: position in the file behind which nothing is looked at; `seed`: of the segment's header; `bytes`: how much is
+   * read at once.
+   */
+  constructor(file: DiskFile, { limit, seed, bytes = windowBytes }: { limit: number; seed: number; bytes?: number }) {
     this.#file = file
+    this.#seed = seed
     this.#limit = limit
     this.#bytes = Buffer.allocUnsafe(bytes)
   }
@@ -32,12 +37,12 @@ export class FrameWindow {
   /** The frame at `position`, or why there is none; `short` then means that it reaches beyond the limit. */
   at(position: number): FoundFrame | NoFrame {
     if (position < this.#base || position >= this.#base + this.#filled) this.#fill(position, 0)
-    let found = decodeFrame(this.#bytes, position - this.#base, this.#filled)
+    let found = decodeFrame(this.#bytes, position - this.#base, this.#filled, this.#seed)
     // At most two more tries: one to see the whole header, one to see the whole payload.
     for (let tries = 0; tries < 2 && found.frameBytes === undefined && found.fault === 'short'; tries++) {
       if (position + found.needs > this.#limit) return found
       this.#fill(position, found.needs)
-      found = decodeFrame(this.#bytes, 0, this.#filled)
+      found = decodeFrame(this.#bytes, 0, this.#filled, this.#seed)
     }
     return found
   }

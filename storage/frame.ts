@@ -10,10 +10,12 @@
  *        4      4  length       of the payload, 1 or more
  *        8      8  seq          number of the frame in the journal, from 1, without gaps
  *       16      8  durable seq  highest seq that was known to be on disk when this frame was written
- *       24      4  crc          CRC-32 (IEEE polynomial, zlib.crc32) of bytes 0..24 and the payload
+ *       24      4  crc          CRC-32 (IEEE polynomial, zlib.crc32) of the journal's id, bytes 0..24 and the payload
  *       28      n  payload
  *
- * The CRC finds accidents only; malice is found by the chain hash (chain.ts) and the Merkle tree above.
+ * The CRC finds accidents only; malice is found by the chain hash (chain.ts) and the Merkle tree above. It begins with the
+ * id because recovery searches torn bytes for frames: nobody who sends a payload knows the id, so nothing inside one is a
+ * frame, whatever it imitates. Segments of version 1 (segment.ts) have CRCs without it: their seed is 0.
  */
 import { crc32 } from 'node:zlib'
 
@@ -62,9 +64,14 @@ export const FRAME_MAGIC: Uint8Array = Uint8Array.of(magic0, magic1)
 
 /**
  * Writes one frame into `into` at `at` and returns the position behind it. The caller made room for
- * FRAME_HEADER_BYTES + payload bytes and checked the values with `frameRefusal`.
+ * FRAME_HEADER_BYTES + payload bytes and checked the values with `frameRefusal`. `seed`: of the segment's header.
  */
-export function encodeFrame(into: Buffer, at: number, frame: NewFrame, seq: number, durableSeq: number): number {
+export function encodeFrame(
+  into: Buffer,
+  at: number,
+  frame: NewFrame,
+  { seq, durableSeq, seed }: { readonly seq: number; readonly durableSeq: number; readonly seed: number },
+): number {
   const { payload } = frame
   into[at] = magic0
   into[at + 1] = magic1
@@ -73,7 +80,7 @@ export function encodeFrame(into: Buffer, at: number, frame: NewFrame, seq: numb
   into.writeUInt32LE(payload.length, at + 4)
   writeSeq(into, seq, at + 8)
   writeSeq(into, durableSeq, at + 16)
-  const crc = crc32(payload, headerCrc(into, at))
+  const crc = crc32(payload, headerCrc(into, at, seed))
   into.writeUInt32LE(crc, at + crcOffset)
   into.set(payload, at + FRAME_HEADER_BYTES)
   return at + FRAME_HEADER_BYTES + payload.length
@@ -81,9 +88,10 @@ export function encodeFrame(into: Buffer, at: number, frame: NewFrame, seq: numb
 
 /**
  * Reads the frame at `at` of `bytes` (which end at `limit`) and checks magic, length and CRC. The payload is a
- * view of `bytes`. `needs` of a refusal is how many bytes from `at` a caller has to offer to get a verdict.
+ * view of `bytes`. `needs` of a refusal is how many bytes from `at` a caller has to offer to get a verdict. `seed`: of the
+ * segment's header.
  */
-export function decodeFrame(bytes: Buffer, at: number, limit: number): FoundFrame | NoFrame {
+export function decodeFrame(bytes: Buffer, at: number, limit: number, seed: number): FoundFrame | NoFrame {
   if (at + FRAME_HEADER_BYTES > limit) return refuse('short', FRAME_HEADER_BYTES)
   if (bytes[at] !== magic0 || bytes[at + 1] !== magic1) return refuse('magic', 0)
   const length = bytes.readUInt32LE(at + 4)
@@ -92,7 +100,7 @@ export function decodeFrame(bytes: Buffer, at: number, limit: number): FoundFram
   const frameBytes = FRAME_HEADER_BYTES + length
   if (at + frameBytes > limit) return refuse('short', frameBytes)
   const payload = bytes.subarray(start, start + length)
-  const crc = crc32(payload, headerCrc(bytes, at))
+  const crc = crc32(payload, headerCrc(bytes, at, seed))
   if (crc !== bytes.readUInt32LE(at + crcOffset)) return refuse('crc', 0)
   const type = bytes[at + 2]!
   if (type === 0) return refuse('magic', 0)
@@ -100,9 +108,9 @@ export function decodeFrame(bytes: Buffer, at: number, limit: number): FoundFram
   return { seq, type, flags: bytes[at + 3]!, payload, durableSeq: readSeq(bytes, at + 16), frameBytes }
 }
 
-/** CRC-32 of bytes 0..24 of a header: a view and a call of zlib for so few cost three times as much. */
-function headerCrc(bytes: Uint8Array, at: number): number {
-  let crc = 0xffffffff
+/** CRC-32 of bytes 0..24 of a header behind `seed`: a view and a call of zlib for so few cost three times as much. */
+function headerCrc(bytes: Uint8Array, at: number, seed: number): number {
+  let crc = ~seed
   for (let i = at; i < at + crcOffset; i++) crc = crcTable[(crc ^ bytes[i]!) & 0xff]! ^ (crc >>> 8)
   return ~crc >>> 0
 }

@@ -6,7 +6,7 @@
  */
 import { CHAIN_START } from './chain.ts'
 import { Damage, type DiskFile, fileExists, openFile, readWhole, writeAtomic } from './disk.ts'
-import { damageBehind, hasFrames } from './recovery.ts'
+import { damageBehind, wasBorn } from './recovery.ts'
 import { buildIndex } from './sealed-index.ts'
 import { SealedSegment } from './sealed-segment.ts'
 import {
@@ -105,7 +105,7 @@ function verifySegment(
 ): Checked | undefined {
   const header = readSegmentHeader(file)
   if (!header) {
-    const kind = position === 'newest' && !hasFrames(file, before.nextSeq) ? 'unborn' : 'damage'
+    const kind = position === 'newest' && !wasBorn(file) ? 'unborn' : 'damage'
     const facts = { expected: 'a segment header', found: 'none that is valid', firstSeq: before.nextSeq }
     tell({ kind, path: file.path, offset: 0, ...facts })
     return undefined

@@ -12,7 +12,13 @@ import { scanFrames } from './scan.ts'
 import { type ScanPlace, SealedSegments } from './sealed-segments.ts'
 import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from './segment.ts'
 
-type Tail = { readonly file: DiskFile; readonly live: LiveIndex; readonly window: FrameWindow }
+type Tail = {
+  readonly file: DiskFile
+  readonly live: LiveIndex
+  readonly window: FrameWindow
+  /** Of the segment's header. */
+  readonly seed: number
+}
 
 /** The id of the journal in a directory; undefined: it has not begun, or its first segment does not say. */
 export function journalIdIn(directory: string): Buffer | undefined {
@@ -62,7 +68,8 @@ export class JournalReader {
     if (!Number.isSafeInteger(seq) || seq < 1 || seq > this.#through) return undefined
     const tail = this.#reach(seq)
     if (!tail?.live.has(seq)) return this.#sealed.read(seq)
-    return readFrameAt(tail.file, { offset: tail.live.offsetOf(seq), end: tail.live.offsetOf(seq + 1), seq })
+    const { file, live, seed } = tail
+    return readFrameAt(file, { offset: live.offsetOf(seq), end: live.offsetOf(seq + 1), seq, seed })
   }
 
   /** Like Journal.scan: `from` to `through` inclusive; payloads are views that the next step overwrites. Throws Damage. */
@@ -109,8 +116,8 @@ export class JournalReader {
   #placeOf(seq: number): ScanPlace {
     const tail = this.#reach(seq)
     if (!tail?.live.has(seq)) return this.#sealed.placeOf(seq)
-    const { file, live } = tail
-    return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1 }
+    const { file, live, seed } = tail
+    return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1, seed }
   }
 
   /** Newest seq up to what `advance` said whose KEYED frame has this 16-byte key. */
@@ -162,11 +169,18 @@ export class JournalReader {
       throw new Damage({ path, offset: 0, expected: `the segment with durable frame ${firstSeq}`, found: 'no file' })
     }
     const file = this.#openFile(path, 'read')
-    if (readSegmentHeader(file)?.firstSeq !== firstSeq) {
+    const header = readSegmentHeader(file)
+    if (header?.firstSeq !== firstSeq) {
       file.close()
       throw new Damage({ path, offset: 0, expected: `the header of segment ${firstSeq}`, found: 'another or none' })
     }
-    this.#tail = { file, live: new LiveIndex(firstSeq), window: new FrameWindow(file, file.size()) }
+    const { seed } = header
+    this.#tail = {
+      file,
+      live: new LiveIndex(firstSeq),
+      window: new FrameWindow(file, { limit: file.size(), seed }),
+      seed,
+    }
     return this.#tail
   }
 }
@@ -175,10 +189,11 @@ export class JournalReader {
 const frameBytesUsual = 1024
 
 /** A window that fits what was appended since the index was made, through frame `last`. */
-function windowOver({ file, live }: Tail, last: number): FrameWindow {
+function windowOver({ file, live, seed }: Tail, last: number): FrameWindow {
   const size = file.size()
   const usual = Math.max(1, last - live.nextSeq + 1) * frameBytesUsual
-  return new FrameWindow(file, size, Math.max(1, Math.min(windowBytes, size - live.end, usual)))
+  const bytes = Math.max(1, Math.min(windowBytes, size - live.end, usual))
+  return new FrameWindow(file, { limit: size, seed, bytes })
 }
 
 /** The frame behind those of the index, which the writer said is durable. */

@@ -36,6 +36,7 @@ import {
   indexPath,
   readFrameAt,
   SEGMENT_BYTES_LIMIT,
+  seedOf,
   segmentPath,
 } from './segment.ts'
 
@@ -168,7 +169,7 @@ export class Journal {
     if (frames.length === 0) return firstSeq
     try {
       const active = this.#makeRoom(batchBytes)
-      const bytes = this.#encode(frames, batchBytes)
+      const bytes = this.#encode(frames, batchBytes, active.seed)
       active.file.writeAt(bytes, active.live.end)
       this.#fillAhead(active, active.live.end + batchBytes)
       active.file.sync()
@@ -196,13 +197,13 @@ export class Journal {
     return batchBytes
   }
 
-  #encode(frames: readonly NewFrame[], batchBytes: number): Buffer {
+  #encode(frames: readonly NewFrame[], batchBytes: number, seed: number): Buffer {
     if (batchBytes > this.#batch.length) this.#batch = Buffer.allocUnsafe(Math.max(batchBytes, this.#batch.length * 2))
     const durableSeq = this.#nextSeq - 1
     let at = 0
     let seq = this.#nextSeq
     for (const frame of frames) {
-      at = encodeFrame(this.#batch, at, frame, seq, durableSeq)
+      at = encodeFrame(this.#batch, at, frame, { seq, durableSeq, seed })
       seq++
     }
     return this.#batch.subarray(0, batchBytes)
@@ -259,7 +260,7 @@ export class Journal {
     const { file, live } = active
     const chain = active.chain.digest()
     if (this.#filled > live.end) this.#cutToFrames(active)
-    file.writeAt(encodeFooter({ count: live.count, chain }, live.nextSeq), live.end)
+    file.writeAt(encodeFooter({ count: live.count, chain }, live.nextSeq, active.seed), live.end)
     file.sync()
     file.close()
     this.#active = undefined
@@ -295,7 +296,8 @@ export class Journal {
       if (error instanceof DiskFull) removeFile(path)
       throw error
     }
-    this.#active = { file, live: new LiveIndex(firstSeq), chain: new Chain(this.#chainBefore) }
+    const seed = seedOf(this.id)
+    this.#active = { file, live: new LiveIndex(firstSeq), chain: new Chain(this.#chainBefore), seed }
     this.#filled = this.#active.live.end
     return this.#active
   }
@@ -304,8 +306,8 @@ export class Journal {
   read(seq: number): Frame | undefined {
     if (!Number.isSafeInteger(seq) || seq < 1 || seq >= this.#nextSeq) return undefined
     if (!this.#active?.live.has(seq)) return this.#sealed.read(seq)
-    const { file, live } = this.#active
-    return readFrameAt(file, { offset: live.offsetOf(seq), end: live.offsetOf(seq + 1), seq })
+    const { file, live, seed } = this.#active
+    return readFrameAt(file, { offset: live.offsetOf(seq), end: live.offsetOf(seq + 1), seq, seed })
   }
 
   /**
@@ -319,8 +321,8 @@ export class Journal {
 
   #placeOf(seq: number): ScanPlace {
     if (!this.#active?.live.has(seq)) return this.#sealed.placeOf(seq)
-    const { file, live } = this.#active
-    return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1 }
+    const { file, live, seed } = this.#active
+    return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1, seed }
   }
 
   /** Newest seq whose KEYED frame has this 16-byte key. */

@@ -35,6 +35,7 @@ import {
   listSegments,
   type Predecessor,
   readSegmentHeader,
+  SEGMENT_HEADER_BYTES,
   segmentPath,
 } from './segment.ts'
 import { isBlank, sealedDamage, type Walk, walkSegment } from './walk.ts'
@@ -54,7 +55,13 @@ export type RecoveryEvent =
     readonly saved: string
   }
 
-export type ActiveSegment = { readonly file: DiskFile; readonly live: LiveIndex; readonly chain: Chain }
+export type ActiveSegment = {
+  readonly file: DiskFile
+  readonly live: LiveIndex
+  readonly chain: Chain
+  /** Of the segment's header. */
+  readonly seed: number
+}
 
 export type Recovered = {
   readonly journalId: Buffer
@@ -132,7 +139,12 @@ function recoverNewest(recovery: Recovery, firstSeq: number, older: Older): Reco
     confirm(file, walk)
     syncDirectory(recovery.directory)
     if (walk.stop.kind !== 'sealed') {
-      return { journalId, sealed, chain: before.chain, active: { file, live: walk.live, chain: walk.running } }
+      return {
+        journalId,
+        sealed,
+        chain: before.chain,
+        active: { file, live: walk.live, chain: walk.running, seed: walk.seed },
+      }
     }
     file.close()
     return {
@@ -152,14 +164,14 @@ function gap(recovery: Recovery, expected: number, found: number): Damage {
   return new Damage({ path, offset: 0, expected: 'a segment', found: `no file; the next one is segment ${found}` })
 }
 
-/** Whether a file without a valid header has frames, which shows that the header was durable once. */
-export function hasFrames(file: DiskFile, firstSeq: number): boolean {
-  return findFrame(readFrom(file, 0), { from: firstSeq, to: Infinity }, () => true) !== undefined
+/** Whether a file without a valid header has anything behind it, which shows that the header was durable once. */
+export function wasBorn(file: DiskFile): boolean {
+  return !isBlank(file, SEGMENT_HEADER_BYTES, file.size())
 }
 
 /** Removes a newest file whose header never became durable. False when that cannot be. */
 function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boolean {
-  if (hasFrames(file, firstSeq)) return false
+  if (wasBorn(file)) return false
   const bytes = readFrom(file, 0)
   if (bytes.length > 0) saveTail(recovery, file, { firstSeq, offset: 0, bytes })
   file.close()
@@ -176,9 +188,13 @@ export function damageBehind(file: DiskFile, walk: Walk): Damage | undefined {
   if (stop.kind !== 'fault') return sealedDamage(file.path, walk, size)
   const missing = live.nextSeq
   const bytes = readFrom(file, live.end)
-  // A frame that cannot stand here, such as one inside somebody's payload, proves nothing.
+  // A frame that cannot stand here proves nothing.
   const near = { from: missing, to: missing + bytes.length / FRAME_HEADER_BYTES }
-  const proof = findFrame(bytes, near, (frame) => frame.durableSeq >= missing && frame.durableSeq < frame.seq)
+  const proof = findFrame(
+    bytes,
+    { ...near, seed: walk.seed },
+    (frame) => frame.durableSeq >= missing && frame.durableSeq < frame.seq,
+  )
   if (!proof) return undefined
   const found = `${stop.found}, though frame ${proof.seq} behind it says it was durable`
   return new Damage({ path: file.path, offset: live.end, expected: `frame ${missing}`, found })
@@ -228,7 +244,7 @@ function readFrom(file: DiskFile, offset: number): Buffer {
 /** The first whole frame anywhere in `bytes` with a seq in `near` that is `wanted`. */
 function findFrame(
   bytes: Buffer,
-  near: { readonly from: number; readonly to: number },
+  near: { readonly from: number; readonly to: number; readonly seed: number },
   wanted: (frame: FoundFrame) => boolean,
 ): FoundFrame | undefined {
   for (let at = bytes.indexOf(FRAME_MAGIC); at !== -1; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
@@ -236,7 +252,7 @@ function findFrame(
     // The seq is looked at first: a payload full of imitated headers must not cost one CRC of the rest for each.
     const seq = readSeq(bytes, at + 8)
     if (seq < near.from || seq > near.to) continue
-    const frame = decodeFrame(bytes, at, bytes.length)
+    const frame = decodeFrame(bytes, at, bytes.length, near.seed)
     if (frame.frameBytes !== undefined && wanted(frame)) return frame
   }
   return undefined

@@ -24,7 +24,8 @@ export function* scanFrames(scan: {
     const file = scan.openFile(place.path, 'read')
     try {
       // A scan of the few frames of one batch is the common case: a whole window each time would only feed the collector.
-      const window = new FrameWindow(file, place.end, Math.min(windowBytes, place.end - place.offset))
+      const { end, seed } = place
+      const window = new FrameWindow(file, { limit: end, seed, bytes: Math.min(windowBytes, end - place.offset) })
       for (let offset = place.offset; seq <= last; seq++) {
         const frame = window.at(offset)
         if (frame.frameBytes === undefined || frame.seq !== seq || frame.type === FOOTER) {

@@ -49,7 +49,7 @@ export class SealedSegment {
         throw new Damage({ path: file.path, offset: 0, expected: `the header of segment ${firstSeq}`, found })
       }
       const segmentBytes = file.size()
-      const footer = readFooter(file, segmentBytes, firstSeq)
+      const footer = readFooter(file, segmentBytes, header)
       if (!footer) throw missingFooter(file, header, segmentBytes)
       const { count, chain } = footer
       return new SealedSegment(options, file, header, {
@@ -108,7 +108,7 @@ export class SealedSegment {
 
   /** One frame in memory of its own. Needs the index. Throws Damage. */
   read(seq: number): Frame {
-    return readFrameAt(this.file, this.#index!.placeOf(seq))
+    return readFrameAt(this.file, { ...this.#index!.placeOf(seq), seed: this.header.seed })
   }
 
   /** Newest seq of this segment with the 16-byte key. Needs the index. */

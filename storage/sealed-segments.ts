@@ -16,6 +16,8 @@ export type ScanPlace = {
   readonly offset: number
   readonly end: number
   readonly lastSeq: number
+  /** Of the segment's header. */
+  readonly seed: number
 }
 
 type Listed = { readonly firstSeq: number; readonly count: number; indexIsIntact: boolean }
@@ -87,7 +89,8 @@ export class SealedSegments {
     const listed = this.#listedAt(seq)
     const segment = seq === listed.firstSeq ? this.#open(listed) : this.#indexed(listed)
     const { file, facts, lastSeq } = segment
-    return { path: file.path, offset: segment.offsetOf(seq), end: facts.segmentBytes, lastSeq }
+    const { seed } = segment.header
+    return { path: file.path, offset: segment.offsetOf(seq), end: facts.segmentBytes, lastSeq, seed }
   }
 
   close(): void {

@@ -9,7 +9,7 @@
  *
  *   offset  bytes  field
  *        0      3  magic           "BSJ"
- *        3      1  version         1 (frames as in frame.ts with CRC-32 IEEE)
+ *        3      1  version         2 (frames as in frame.ts), or 1 (their CRCs without the journal's id)
  *        4     16  journal id      random, the same in all segments of a journal
  *       20      8  first seq       of the frames behind it; equal to the file's name
  *       28     32  previous chain  chain hash of the segment before (chain.ts)
@@ -42,10 +42,19 @@ export const FOOTER_BYTES = FRAME_HEADER_BYTES + 4 + CHAIN_BYTES
 /** Positions of frames are kept in 32 bits. */
 export const SEGMENT_BYTES_LIMIT = 2 ** 32 - 1
 
-export type SegmentHeader = { readonly journalId: Buffer; readonly firstSeq: number; readonly previousChain: Buffer }
+export type SegmentHeader = {
+  readonly journalId: Buffer
+  readonly firstSeq: number
+  readonly previousChain: Buffer
+  /** What the CRCs of its frames go on from. */
+  readonly seed: number
+}
 export type SegmentFooter = { readonly count: number; readonly chain: Buffer }
 
-const magicAndVersion = Buffer.from('BSJ\x01', 'latin1')
+const magic = Buffer.from('BSJ', 'latin1')
+const versionAt = magic.length
+const version = 2
+const versionWithoutSeed = 1
 const crcAt = 60
 const digits = 20
 
@@ -63,9 +72,15 @@ export function listSegments(directory: string, kind: 'log' | 'idx'): number[] {
   return names.filter((name) => /^\d{20}\./.test(name)).map((name) => Number(name.slice(0, digits)))
 }
 
-export function encodeSegmentHeader(header: SegmentHeader): Buffer {
+/** The seed of all segments that are made for this journal now. */
+export function seedOf(journalId: Uint8Array): number {
+  return crc32(journalId)
+}
+
+export function encodeSegmentHeader(header: Omit<SegmentHeader, 'seed'>): Buffer {
   const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
-  magicAndVersion.copy(bytes)
+  magic.copy(bytes)
+  bytes[versionAt] = version
   header.journalId.copy(bytes, 4)
   writeSeq(bytes, header.firstSeq, 20)
   header.previousChain.copy(bytes, 28)
@@ -77,9 +92,13 @@ export function encodeSegmentHeader(header: SegmentHeader): Buffer {
 export function readSegmentHeader(file: DiskFile): SegmentHeader | undefined {
   const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
   if (file.readAt(bytes, 0) < SEGMENT_HEADER_BYTES) return undefined
-  if (!bytes.subarray(0, 4).equals(magicAndVersion)) return undefined
+  const found = bytes[versionAt]
+  if (!bytes.subarray(0, versionAt).equals(magic) || (found !== version && found !== versionWithoutSeed))
+    return undefined
   if (crc32(bytes.subarray(0, crcAt)) !== bytes.readUInt32LE(crcAt)) return undefined
-  return { journalId: bytes.subarray(4, 20), firstSeq: readSeq(bytes, 20), previousChain: bytes.subarray(28, crcAt) }
+  const journalId = bytes.subarray(4, 20)
+  const seed = found === versionWithoutSeed ? 0 : seedOf(journalId)
+  return { journalId, firstSeq: readSeq(bytes, 20), previousChain: bytes.subarray(28, crcAt), seed }
 }
 
 /** What a segment has to follow: undefined fields are not known yet. */
@@ -106,12 +125,12 @@ export function checkSegmentHeader(
 }
 
 /** `nextSeq` = the first seq behind the segment. */
-export function encodeFooter(footer: SegmentFooter, nextSeq: number): Buffer {
+export function encodeFooter(footer: SegmentFooter, nextSeq: number, seed: number): Buffer {
   const payload = Buffer.alloc(4 + CHAIN_BYTES)
   payload.writeUInt32LE(footer.count)
   footer.chain.copy(payload, 4)
   const bytes = Buffer.alloc(FOOTER_BYTES)
-  encodeFrame(bytes, 0, { type: FOOTER, flags: 0, payload }, nextSeq, nextSeq - 1)
+  encodeFrame(bytes, 0, { type: FOOTER, flags: 0, payload }, { seq: nextSeq, durableSeq: nextSeq - 1, seed })
   return bytes
 }
 
@@ -121,19 +140,23 @@ export function footerOf(frame: Frame): SegmentFooter | undefined {
   return { count: frame.payload.readUInt32LE(0), chain: Buffer.from(frame.payload.subarray(4)) }
 }
 
-/** The footer at the end of a segment of `size` bytes that starts at `firstSeq`, or undefined when it is not sealed. */
-export function readFooter(file: DiskFile, size: number, firstSeq: number): SegmentFooter | undefined {
+/** The footer at the end of a segment of `size` bytes, or undefined when it is not sealed. */
+export function readFooter(
+  file: DiskFile,
+  size: number,
+  { firstSeq, seed }: Pick<SegmentHeader, 'firstSeq' | 'seed'>,
+): SegmentFooter | undefined {
   if (size < SEGMENT_HEADER_BYTES + FOOTER_BYTES) return undefined
   const bytes = Buffer.alloc(FOOTER_BYTES)
   const filled = file.readAt(bytes, size - FOOTER_BYTES)
-  const frame = decodeFrame(bytes, 0, filled)
+  const frame = decodeFrame(bytes, 0, filled, seed)
   if (frame.frameBytes !== FOOTER_BYTES) return undefined
   const footer = footerOf(frame)
   return footer && frame.seq === firstSeq + footer.count ? footer : undefined
 }
 
 /** Reads one frame whose place is known, with one read into memory of its own. Throws Damage. */
-export function readFrameAt(file: DiskFile, place: { offset: number; end: number; seq: number }): Frame {
+export function readFrameAt(file: DiskFile, place: { offset: number; end: number; seq: number; seed: number }): Frame {
   const expectedBytes = place.end - place.offset
   if (expectedBytes <= FRAME_HEADER_BYTES || expectedBytes > FRAME_BYTES_LIMIT) {
     const found = `${expectedBytes} bytes of room`
@@ -141,7 +164,7 @@ export function readFrameAt(file: DiskFile, place: { offset: number; end: number
   }
   const bytes = Buffer.allocUnsafe(expectedBytes)
   const filled = file.readAt(bytes, place.offset)
-  const frame = decodeFrame(bytes, 0, filled)
+  const frame = decodeFrame(bytes, 0, filled, place.seed)
   if (frame.frameBytes === bytes.length && frame.seq === place.seq) return frame
   const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
   throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found })

@@ -12,6 +12,8 @@ import { footerOf, type SegmentHeader } from './segment.ts'
 
 export type Walk = {
   readonly live: LiveIndex
+  /** Of the segment's header. */
+  readonly seed: number
   /** Chain hash of the segment up to the last good frame. */
   readonly chain: Buffer
   /** For the writer that goes on where the walk ended. */
@@ -39,7 +41,7 @@ const blankStepBytes = 64 * 1024
 export function walkSegment(file: DiskFile, header: SegmentHeader, size: number): Walk {
   const live = new LiveIndex(header.firstSeq)
   const running = new Chain(header.previousChain)
-  const window = new FrameWindow(file, size)
+  const window = new FrameWindow(file, { limit: size, seed: header.seed })
   let provenSeq = 0
   let stop: WalkStop | undefined
   while (!stop) {
@@ -61,7 +63,7 @@ export function walkSegment(file: DiskFile, header: SegmentHeader, size: number)
       provenSeq = Math.max(provenSeq, frame.durableSeq)
     }
   }
-  return { live, chain: running.digest(), running, provenSeq, stop }
+  return { live, seed: header.seed, chain: running.digest(), running, provenSeq, stop }
 }
 
 /** Whether a file of `size` bytes holds nothing but zeros from `position` on. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { decodeFrame, encodeFrame, FRAME_BYTES_LIMIT, FRAME_HEADER_BYTES, frameRefusal } from '../../storage/frame.ts'
+import { seedOf } from '../../storage/segment.ts'
 
 const frames = fc.record({
   type: fc.integer({ min: 1, max: 254 }),
@@ -8,13 +9,15 @@ const frames = fc.record({
   payload: fc.uint8Array({ minLength: 1, maxLength: 400 }),
 })
 const seqs = fc.maxSafeNat()
+const seeds = fc.integer({ min: 0, max: 2 ** 32 - 1 })
+const seed = 0x12345678
 
 test('a frame comes back from its bytes as it was written, wherever it stands', () => {
   fc.assert(
-    fc.property(frames, seqs, seqs, fc.nat(50), (frame, seq, durableSeq, at) => {
+    fc.property(frames, seqs, seqs, fc.nat(50), seeds, (frame, seq, durableSeq, at, seed) => {
       const bytes = Buffer.alloc(at + FRAME_HEADER_BYTES + frame.payload.length)
-      expect(encodeFrame(bytes, at, frame, seq, durableSeq)).toBe(bytes.length)
-      const found = decodeFrame(bytes, at, bytes.length)
+      expect(encodeFrame(bytes, at, frame, { seq, durableSeq, seed })).toBe(bytes.length)
+      const found = decodeFrame(bytes, at, bytes.length, seed)
       expect(found).toEqual({
         ...frame,
         payload: Buffer.from(frame.payload),
@@ -28,38 +31,50 @@ test('a frame comes back from its bytes as it was written, wherever it stands', 
 
 test('a frame with any bit changed is not a frame', () => {
   const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 9)
-  encodeFrame(bytes, 0, { type: 3, flags: 1, payload: Buffer.from('some text') }, 7, 6)
+  encodeFrame(bytes, 0, { type: 3, flags: 1, payload: Buffer.from('some text') }, { seq: 7, durableSeq: 6, seed })
   for (let bit = 0; bit < bytes.length * 8; bit++) {
     const changed = Buffer.from(bytes)
     changed[bit >> 3]! ^= 1 << (bit & 7)
-    expect(decodeFrame(changed, 0, changed.length).frameBytes).toBeUndefined()
+    expect(decodeFrame(changed, 0, changed.length, seed).frameBytes).toBeUndefined()
   }
 })
 
 test('a frame cut anywhere is short and says how many bytes it needs', () => {
   const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 5)
-  encodeFrame(bytes, 0, { type: 1, flags: 0, payload: Buffer.from('12345') }, 1, 0)
+  encodeFrame(bytes, 0, { type: 1, flags: 0, payload: Buffer.from('12345') }, { seq: 1, durableSeq: 0, seed })
   for (let end = 0; end < bytes.length; end++) {
     const needs = end < FRAME_HEADER_BYTES ? FRAME_HEADER_BYTES : bytes.length
-    expect(decodeFrame(bytes, 0, end)).toMatchObject({ fault: 'short', needs })
+    expect(decodeFrame(bytes, 0, end, seed)).toMatchObject({ fault: 'short', needs })
   }
 })
 
 test('the bytes of a frame are those of the table in the file that owns the format', () => {
   const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 1)
-  encodeFrame(bytes, 0, { type: 2, flags: 0x81, payload: Buffer.from('!') }, 2 ** 32 + 5, 4)
-  // The CRC was computed by another program (Python's zlib).
-  const crc = '1e2cb9c3'
-  expect(bytes.toString('hex')).toBe(`ffb502810100000005000000010000000400000000000000${crc}21`)
+  const frame = { type: 2, flags: 0x81, payload: Buffer.from('!') }
+  // The CRCs were computed by another program (Python's zlib), the second one with the id 00 01 02 .. 0f.
+  encodeFrame(bytes, 0, frame, { seq: 2 ** 32 + 5, durableSeq: 4, seed: 0 })
+  const withCrc = (crc: string) => `ffb502810100000005000000010000000400000000000000${crc}21`
+  expect(bytes.toString('hex')).toBe(withCrc('1e2cb9c3'))
+  const journalId = Uint8Array.from({ length: 16 }, (_, n) => n)
+  encodeFrame(bytes, 0, frame, { seq: 2 ** 32 + 5, durableSeq: 4, seed: seedOf(journalId) })
+  expect(bytes.toString('hex')).toBe(withCrc('34b72ca3'))
+})
+
+test('a frame of another journal is no frame of this one', () => {
+  const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 1)
+  const frame = { type: 1, flags: 0, payload: Buffer.from('x') }
+  encodeFrame(bytes, 0, frame, { seq: 1, durableSeq: 0, seed: seedOf(Buffer.alloc(16, 1)) })
+  expect(decodeFrame(bytes, 0, bytes.length, seedOf(Buffer.alloc(16, 2)))).toMatchObject({ fault: 'crc' })
+  expect(decodeFrame(bytes, 0, bytes.length, 0)).toMatchObject({ fault: 'crc' })
 })
 
 test('random bytes are no frame, and zeros are none', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-      expect(decodeFrame(Buffer.from(bytes), 0, bytes.length).frameBytes).toBeUndefined()
+      expect(decodeFrame(Buffer.from(bytes), 0, bytes.length, seed).frameBytes).toBeUndefined()
     }),
   )
-  expect(decodeFrame(Buffer.alloc(100), 0, 100)).toMatchObject({ fault: 'magic' })
+  expect(decodeFrame(Buffer.alloc(100), 0, 100, seed)).toMatchObject({ fault: 'magic' })
 })
 
 test.each([
@@ -76,7 +91,7 @@ test.each([
 
 test('a length beyond the limit of the format is no frame, however many bytes follow', () => {
   const bytes = Buffer.alloc(100)
-  encodeFrame(bytes, 0, { type: 1, flags: 0, payload: Buffer.from('a') }, 1, 0)
+  encodeFrame(bytes, 0, { type: 1, flags: 0, payload: Buffer.from('a') }, { seq: 1, durableSeq: 0, seed })
   bytes.writeUInt32LE(FRAME_BYTES_LIMIT, 4)
-  expect(decodeFrame(bytes, 0, 100)).toMatchObject({ fault: 'length' })
+  expect(decodeFrame(bytes, 0, 100, seed)).toMatchObject({ fault: 'length' })
 })

@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { encodeFrame, FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { Damage, Journal, type JournalEvent } from '../../storage/journal.ts'
-import { FOOTER_BYTES, indexPath, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
+import { FOOTER_BYTES, indexPath, SEGMENT_HEADER_BYTES, seedOf, segmentPath } from '../../storage/segment.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
@@ -65,6 +65,10 @@ function problemsOf(directory: string): string[] {
   const kinds: string[] = []
   verifyJournal(directory, ({ kind }) => kinds.push(kind))
   return kinds
+}
+
+function seedIn(directory: string): number {
+  return seedOf(readFileSync(log(directory)).subarray(4, 20))
 }
 
 function withoutZeros(bytes: Buffer): Buffer {
@@ -173,15 +177,45 @@ describe('the torn tail', () => {
     }
   })
 
-  test('a frame inside the payload of a torn one proves nothing unless it could stand there', () => {
+  test('a frame that cannot stand behind a torn one proves nothing', () => {
     const directory = scratchDirectory()
     writeBatches(directory, 2, 2)
     const inner = Buffer.alloc(FRAME_HEADER_BYTES + 1)
-    encodeFrame(inner, 0, { type: 1, flags: 0, payload: Buffer.from('x') }, 1_000_000, 999_999)
+    const place = { seq: 1_000_000, durableSeq: 999_999, seed: seedIn(directory) }
+    encodeFrame(inner, 0, { type: 1, flags: 0, payload: Buffer.from('x') }, place)
     writeFileSync(log(directory), inner, { flag: 'a' })
     const journal = Journal.open({ directory })
     expectNumbered(journal, 4)
     journal.close()
+  })
+
+  test('a payload full of imitated frames that could stand there proves nothing, wherever it is torn', () => {
+    const original = scratchDirectory()
+    writeBatches(original, 2, 2)
+    const payload = Buffer.alloc(40 * (FRAME_HEADER_BYTES + 1))
+    const imitated = { type: 1, flags: 0, payload: Buffer.from('x') }
+    // Its sender knows the numbers, not the id of the journal.
+    for (let i = 0, at = 0; i < 40; i++)
+      at = encodeFrame(payload, at, imitated, { seq: 5 + i, durableSeq: 4 + i, seed: 0 })
+    const open = Journal.open({ directory: original })
+    open.append([{ type: 1, flags: 0, payload }])
+    open.close()
+    const start = SEGMENT_HEADER_BYTES + bytesOf(1, 4)
+    for (const [from, to] of [
+      [0, 28],
+      [4, 8],
+      [200, 400],
+      [1000, Infinity],
+    ] as const) {
+      const directory = scratchDirectory()
+      cpSync(original, directory, { recursive: true })
+      const bytes = readFileSync(log(directory))
+      writeFileSync(log(directory), bytes.fill(0, start + from, Math.min(start + to, bytes.length)))
+      expect(problemsOf(directory)).toEqual(['torn-tail'])
+      const journal = Journal.open({ directory })
+      expectNumbered(journal, 4)
+      journal.close()
+    }
   })
 
   test('not more than a few cut tails are kept', () => {

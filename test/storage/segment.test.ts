@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { openFile } from '../../storage/disk.ts'
 import { decodeFrame, encodeFrame, FOOTER, STUB } from '../../storage/frame.ts'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
-import { Journal } from '../../storage/journal.ts'
+import { Journal, JournalReader } from '../../storage/journal.ts'
 import {
   encodeSegmentHeader,
   indexPath,
@@ -13,6 +14,8 @@ import {
   readFooter,
   readSegmentHeader,
   SEGMENT_HEADER_BYTES,
+  type SegmentHeader,
+  seedOf,
   segmentPath,
 } from '../../storage/segment.ts'
 import { keyOf, numbered } from '../support/frames.ts'
@@ -25,7 +28,7 @@ test('a header comes back as it was written, and with any byte changed it is non
   expect(bytes).toHaveLength(SEGMENT_HEADER_BYTES)
   writeFileSync(path, bytes)
   const file = openFile(path, 'read')
-  expect(readSegmentHeader(file)).toEqual(header)
+  expect(readSegmentHeader(file)).toEqual({ ...header, seed: seedOf(header.journalId) })
   for (let offset = 0; offset < bytes.length; offset++) {
     flipByte(path, offset)
     expect(readSegmentHeader(file)).toBeUndefined()
@@ -45,12 +48,22 @@ test('names sort as their seqs do, and other files are not segments', () => {
   expect(listSegments(directory, 'idx')).toEqual([7])
 })
 
+function headerOf(path: string): SegmentHeader {
+  const file = openFile(path, 'read')
+  try {
+    return readSegmentHeader(file)!
+  } finally {
+    file.close()
+  }
+}
+
 /** What compaction will do to a segment: payloads become stubs that carry the digest and the key. */
 function replaceByStubs(path: string, isStub: (seq: number) => boolean): void {
   const bytes = readFileSync(path)
+  const { seed } = headerOf(path)
   const parts = [bytes.subarray(0, SEGMENT_HEADER_BYTES)]
   for (let at = SEGMENT_HEADER_BYTES; at < bytes.length; ) {
-    const frame = decodeFrame(bytes, at, bytes.length)
+    const frame = decodeFrame(bytes, at, bytes.length, seed)
     if (frame.frameBytes === undefined) throw new Error(frame.fault)
     at += frame.frameBytes
     const digest = createHash('sha256').update(frame.payload).digest()
@@ -59,7 +72,8 @@ function replaceByStubs(path: string, isStub: (seq: number) => boolean): void {
     const payload = isReplaced ? stub : frame.payload
     const part = Buffer.alloc(28 + payload.length)
     const flags = isReplaced ? frame.flags | STUB : frame.flags
-    encodeFrame(part, 0, { type: frame.type, flags, payload }, frame.seq, frame.durableSeq)
+    const { type, seq, durableSeq } = frame
+    encodeFrame(part, 0, { type, flags, payload }, { seq, durableSeq, seed })
     parts.push(part)
   }
   writeFileSync(path, Buffer.concat(parts))
@@ -89,6 +103,57 @@ test('a segment whose payloads became stubs keeps its chain hash, its seqs and i
   expect(check).toMatchObject({ frames: 49, damages: 0, nextSeq: 50, chain })
 })
 
+/** A segment as it was written when CRCs did not begin with the id of the journal. */
+function makeVersion1(path: string): void {
+  const bytes = readFileSync(path)
+  const { seed } = headerOf(path)
+  bytes[3] = 1
+  bytes.writeUInt32LE(crc32(bytes.subarray(0, 60)), 60)
+  for (let at = SEGMENT_HEADER_BYTES; at < bytes.length; ) {
+    const frame = decodeFrame(bytes, at, bytes.length, seed)
+    if (frame.frameBytes === undefined) throw new Error(frame.fault)
+    const payload = Buffer.from(frame.payload)
+    at = encodeFrame(bytes, at, { ...frame, payload }, { seq: frame.seq, durableSeq: frame.durableSeq, seed: 0 })
+  }
+  writeFileSync(path, bytes)
+}
+
+test('a journal of version 1 is read, appended to, sealed and compacted; its next segment has version 2', () => {
+  const directory = scratchDirectory()
+  const options = { directory, segmentBytesMax: 3000 }
+  const made = Journal.open(options)
+  while (made.nextSeq < 40) made.append([numbered(made.nextSeq)])
+  const chain = made.chain()
+  made.close()
+  const firsts = listSegments(directory, 'log')
+  for (const first of firsts) makeVersion1(segmentPath(directory, first))
+  const journal = Journal.open(options)
+  expect(journal.chain()).toEqual(chain)
+  while (listSegments(directory, 'log').length < firsts.length + 2) journal.append([numbered(journal.nextSeq)])
+  // One of the old segments and one of the new, each long enough for its stub.
+  const long = (seq: number) => numbered(seq).payload.length > 60
+  const gone = new Set([4, ...Array.from({ length: 9 }, (_, n) => journal.nextSeq - 1 - n).filter(long)])
+  for (const _ of journal.compact(gone, () => Buffer.from('gone'))) void _
+  for (let seq = 1; seq < journal.nextSeq; seq++) expect((journal.read(seq)!.flags & STUB) !== 0).toBe(gone.has(seq))
+  const { nextSeq } = journal
+  journal.close()
+  const problems: unknown[] = []
+  expect(verifyJournal(directory, (problem) => problems.push(problem))).toMatchObject({
+    frames: nextSeq - 1,
+    damages: 0,
+  })
+  expect(problems).toEqual([])
+  const versions = listSegments(directory, 'log').map((first) => readFileSync(segmentPath(directory, first))[3])
+  expect(versions.slice(0, firsts.length)).toEqual(firsts.map(() => 1))
+  expect(new Set(versions.slice(firsts.length))).toEqual(new Set([2]))
+  const again = Journal.open(options)
+  const reader = JournalReader.open(directory)
+  reader.advance(nextSeq - 1)
+  expect([...reader.scan(1)].map(({ seq }) => seq)).toEqual(Array.from({ length: nextSeq - 1 }, (_, i) => i + 1))
+  reader.close()
+  again.close()
+})
+
 test('a payload that was changed with its CRC put right is found by the chain hash', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ directory, segmentBytesMax: 3000 })
@@ -96,16 +161,19 @@ test('a payload that was changed with its CRC put right is found by the chain ha
   journal.close()
   const path = segmentPath(directory, 1)
   const bytes = readFileSync(path)
-  const frame = decodeFrame(bytes, SEGMENT_HEADER_BYTES, bytes.length)
+  const header = headerOf(path)
+  const { seed } = header
+  const frame = decodeFrame(bytes, SEGMENT_HEADER_BYTES, bytes.length, seed)
   if (frame.frameBytes === undefined) throw new Error(frame.fault)
   const payload = Buffer.from(frame.payload)
   payload[20]! ^= 1
-  encodeFrame(bytes, SEGMENT_HEADER_BYTES, { ...frame, payload }, frame.seq, frame.durableSeq)
+  const { seq, durableSeq } = frame
+  encodeFrame(bytes, SEGMENT_HEADER_BYTES, { ...frame, payload }, { seq, durableSeq, seed })
   writeFileSync(path, bytes)
   const problems: unknown[] = []
   verifyJournal(directory, (problem) => problems.push(problem))
   const file = openFile(path, 'read')
-  const footer = readFooter(file, bytes.length, 1)!
+  const footer = readFooter(file, bytes.length, header)!
   file.close()
   const found = `${footer.chain.toString('hex')} in the footer`
   expect(problems).toContainEqual(expect.objectContaining({ kind: 'damage', path, offset: bytes.length - 64, found }))

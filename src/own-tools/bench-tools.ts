@@ -2,7 +2,7 @@
  * Own tools that a hostile input can make slow: patterns of a JSON Schema, the worst case of a diff, nested Markdown. They run
  * on the bench thread alone (src/threads/tool-bench.ts), which is ended when one takes too long. Libraries are loaded with the thread.
  */
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Ajv2020, type CodeKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js'
 import { structuredPatch } from 'diff'
 import MarkdownIt from 'markdown-it'
 import { readJson } from './json-text.ts'
@@ -42,25 +42,15 @@ async function jsonSchema(input: Input): Promise<Output> {
   const value = input.json === undefined ? input.value : readJson(String(input.json), 'json')
   if (typeof schema !== 'boolean' && (typeof schema !== 'object' || schema === null || Array.isArray(schema)))
     throw new BadInput('a schema is an object, or true or false')
-  // A validator of its own for each schema: one must not see what another has named.
-  const ajv = new Ajv2020({
-    strict: false,
-    allErrors: true,
-    validateFormats: false,
-    logger: false,
-    addUsedSchema: false,
-  })
-  let check: (value: unknown) => boolean
-  let errors: () => readonly { instancePath: string; message?: string }[]
+  const check = checkOf(schema)
+  let valid: boolean
   try {
-    const compiled = ajv.compile(schema)
-    check = (given) => compiled(given) as boolean
-    errors = () => compiled.errors ?? []
+    valid = check(value) as boolean
   } catch (error) {
-    throw new BadInput(`the schema is none: ${(error as Error).message.slice(0, 500)}`)
+    if (!(error instanceof RangeError)) throw error
+    throw new BadInput('the schema refers to itself without end, or the value nests too deeply for it')
   }
-  const valid = check(value)
-  const found = errors().slice(0, errorsMax)
+  const found = (check.errors ?? []).slice(0, errorsMax)
   return {
     valid,
     errors: found.map(({ instancePath, message = '' }) => ({
@@ -68,6 +58,41 @@ async function jsonSchema(input: Input): Promise<Output> {
       message: message.slice(0, 1_024),
     })),
   }
+}
+
+const options = { strict: false, allErrors: true, validateFormats: false, logger: false } as const
+/** Knows the schema of schemas alone, made ready with the thread: it takes longer than most of what is asked. */
+const schemas = new Ajv2020(options)
+schemas.validateSchema({})
+
+/** A validator of its own for each schema: one must not see what another has named. */
+function checkOf(schema: boolean | object): ValidateFunction {
+  const ajv = new Ajv2020({
+    ...options,
+    validateSchema: false,
+    // A schema without a name has to be known for "#" to lead to it; one with a name may be one that is known already.
+    addUsedSchema: typeof schema === 'boolean' || !('$id' in schema),
+  })
+  // Of an older draft: 2020-12 does not know them.
+  for (const keyword of ['$recursiveRef', '$recursiveAnchor']) ajv.removeKeyword(keyword)
+  const reference = ajv.getKeyword('$dynamicRef') as CodeKeywordDefinition
+  const { code } = reference
+  reference.code = (context) => {
+    const anchor = String(context.schema).slice(1)
+    // Where there is none, the validator takes the schema that stands around the reference, again and again.
+    if (context.it.schemaEnv.root.dynamicAnchors[anchor] !== true)
+      throw new Error('a $dynamicRef must be # and the name of a $dynamicAnchor of a schema around it')
+    code(context)
+  }
+  let check: ValidateFunction
+  try {
+    schemas.validateSchema(schema, true)
+    check = ajv.compile(schema)
+  } catch (error) {
+    throw new BadInput(`the schema is none: ${(error as Error).message.slice(0, 500)}`)
+  }
+  if ('$async' in check) throw new BadInput('"$async" is no keyword of JSON Schema: leave it out')
+  return check
 }
 
 async function markdown({ text }: Input): Promise<Output> {

@@ -51,10 +51,20 @@ function time({ at, zone = 'UTC' }: Input, now: number): Output {
   return { unix, utc: `${moment.toISOString().slice(0, 19)}Z`, local, zone: format.resolvedOptions().timeZone, weekday }
 }
 
+/** Years 1 to 9999, as numbers of seconds are taken. */
+const secondsMin = -62_135_596_800
+const secondsMax = 253_402_300_799
+
 function secondsOf(text: string): number {
-  const milliseconds = rfc3339.test(text) ? Date.parse(text.replace(' ', 'T').toUpperCase()) : Number.NaN
-  if (Number.isNaN(milliseconds)) throw new BadInput('at is no RFC 3339 time, such as 2027-01-15T08:00:00Z')
-  return Math.floor(milliseconds / 1_000)
+  const written = text.replace(' ', 'T').toUpperCase()
+  const seconds = rfc3339.test(text) ? Math.floor(Date.parse(written) / 1_000) : Number.NaN
+  if (!(seconds >= secondsMin && seconds <= secondsMax))
+    throw new BadInput('at is no RFC 3339 time of the years 1 to 9999, such as 2027-01-15T08:00:00Z')
+  const clock = written.slice(0, 19)
+  // A day that its month does not have, and 24:00, are read as times of the day after.
+  if (new Date(`${clock}Z`).toISOString().slice(0, 19) !== clock)
+    throw new BadInput(`at is no time of any day: there is no ${clock}`)
+  return seconds
 }
 
 function zoneFormat(timeZone: string): Intl.DateTimeFormat {

@@ -193,6 +193,39 @@ describe('json-schema', () => {
     expect(await call('json-schema', { schema, value: {} })).toHaveProperty('fault')
   })
 
+  const self = { type: 'object', properties: { child: { $ref: '#' }, name: { type: 'string' } } }
+  const dynamic = { $dynamicAnchor: 'n', properties: { child: { $dynamicRef: '#n' }, name: { type: 'string' } } }
+  test.each([
+    ['its own reference to itself', self],
+    ['a name and the same', { $id: 'https://a.example/tree', ...self }],
+    ['a dynamic reference', dynamic],
+    ['one in a definition', { $ref: '#/$defs/tree', $defs: { tree: dynamic } }],
+    ['keywords of an older draft', { ...self, $recursiveRef: '#' }],
+  ])('follows %s', async (_, schema) => {
+    expect(await call('json-schema', { schema, value: { child: { child: {} } } })).toMatchObject({ valid: true })
+    expect(await call('json-schema', { schema, value: { child: { child: { name: 1 } } } })).toEqual({
+      valid: false,
+      errors: [{ path: '/child/child/name', message: 'must be string' }],
+    })
+  })
+
+  test('takes a schema by the name of the schema of schemas, which it knows already', async () => {
+    const schema = { $id: 'https://json-schema.org/draft/2020-12/schema', type: 'number' }
+    expect(await call('json-schema', { schema, value: 'x' })).toMatchObject({ valid: false })
+  })
+
+  test.each([
+    [{ $async: true, type: 'string' }, '$async'],
+    [{ $async: 'no' }, '$async'],
+    [{ properties: { a: { $async: true, type: 'string' } } }, 'async'],
+    [{ $dynamicRef: '#nowhere' }, '$dynamicAnchor'],
+    [{ properties: { a: { $dynamicRef: '#/$defs/a' } }, $defs: { a: true } }, '$dynamicAnchor'],
+    [{ $dynamicRef: '#a', $defs: { a: { $anchor: 'a' } } }, '$dynamicAnchor'],
+    [{ $ref: '#' }, 'without end'],
+  ])('says of %j what is wrong with it', async (schema, why) => {
+    expect((await call('json-schema', { schema, value: { a: 1 } })).fault).toContain(why)
+  })
+
   test('keeps one schema from another', async () => {
     await call('json-schema', { schema: { $id: 'https://a.example/x', type: 'string' }, value: 'a' })
     const other = { $id: 'https://a.example/x', type: 'integer' }
@@ -245,10 +278,25 @@ describe('time', () => {
     expect(await call('time', input)).toMatchObject({ utc, local })
   })
 
-  test.each([{ at: 'yesterday' }, { at: '2027-13-01T00:00:00Z' }, { zone: 'Mars/Base' }, { zone: '../etc' }])(
-    'refuses %j',
-    async (input) => expect(await call('time', input)).toHaveProperty('fault'),
-  )
+  test.each([
+    { at: 'yesterday' },
+    { at: '2027-13-01T00:00:00Z' },
+    { at: '2026-02-31T00:00:00Z' },
+    { at: '2026-02-29T10:00:00+02:00' },
+    { at: '2026-04-31T00:00:00Z' },
+    { at: '2026-01-01T24:00:00Z' },
+    { at: '9999-12-31T23:59:59-00:01' },
+    { at: '0000-12-31T23:59:59Z' },
+    { zone: 'Mars/Base' },
+    { zone: '../etc' },
+  ])('refuses %j', async (input) => expect(await call('time', input)).toHaveProperty('fault'))
+
+  test.each([
+    ['2028-02-29T23:59:59.999Z', '2028-02-29T23:59:59Z'],
+    ['2026-01-01t00:30:00+01:00', '2025-12-31T23:30:00Z'],
+    ['0001-01-01 00:00:00Z', '0001-01-01T00:00:00Z'],
+    ['9999-12-31T23:59:59Z', '9999-12-31T23:59:59Z'],
+  ])('takes %s', async (at, utc) => expect(await call('time', { at })).toMatchObject({ utc }))
 })
 
 test('sign-bytes gives the bytes of the worked example, and refuses what no command has', async () => {

@@ -28,7 +28,7 @@ const tools = new OwnTools(
             has_more: false,
           },
   },
-  400,
+  1_500,
 )
 afterAll(() => tools.close())
 

@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered, OutgoingRequest } from '../outgoing/request.ts'
+import { urlBytesMax } from '../outgoing/target.ts'
 
 export const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
@@ -23,8 +24,10 @@ export type Output = {
 type Address = { readonly url: string; readonly method: string }
 type Request = Required<Pick<OutgoingRequest, 'url' | 'method' | 'headers'>> & Pick<OutgoingRequest, 'body'>
 
-/** What is wrong with what a caller said, in a sentence; `isHttp`: of an HTTP tool. */
-export function dataFault({ method, query = {}, body }: CallData, isHttp: boolean): string | undefined {
+/** What is wrong with what a caller says to the tool at this address, in a sentence. */
+export function dataFault(address: Address & { readonly mcp: boolean }, data: CallData): string | undefined {
+  const { method, query = {}, body } = data
+  const isHttp = !address.mcp
   const isMethod = method === undefined || (httpMethods as readonly string[]).includes(method)
   if (isHttp && !isMethod) return `"method" in data must be one of ${httpMethods.join(', ')}`
   if (!Object.values(query).every((each) => ['string', 'number', 'boolean'].includes(typeof each)))
@@ -32,6 +35,11 @@ export function dataFault({ method, query = {}, body }: CallData, isHttp: boolea
   if (isHttp && method === 'GET' && body !== undefined) return 'a GET takes no "body": put it into "query"'
   if (!isHttp && body !== undefined && (typeof body !== 'object' || body === null || Array.isArray(body)))
     return '"body" in data must be an object: the arguments of the MCP tool'
+  // A tool whose own address is too long is at fault itself.
+  const hasQuery = isHttp && Object.keys(query).length > 0 && URL.canParse(address.url)
+  const urlBytes = hasQuery ? Buffer.byteLength(requestOf(address, data).url) : 0
+  if (urlBytes > urlBytesMax)
+    return `"query" in data makes the address of the tool ${urlBytes} bytes long, ${urlBytesMax} are allowed: send less, or a "body"`
   return undefined
 }
 

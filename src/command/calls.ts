@@ -13,6 +13,7 @@ import type { CallArgs } from '../../actors/calls/decide.ts'
 import { hostOf } from '../../actors/tools/listing.ts'
 import { Breaker } from '../calls/breaker.ts'
 import { type CallData, dataFault } from '../calls/relayed.ts'
+import { type Share, Slots, type SlotsMax } from '../calls/slots.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
 import { readJson } from '../own-tools/json-text.ts'
 import { BadInput, type Input } from '../own-tools/own-tool.ts'
@@ -45,13 +46,21 @@ export type CallsOptions = {
   readonly report: (error: Error) => void
 }
 
-/** Calls of others' tools at the same time: each may hold an answer of 1 MiB. */
-const underWayMax = 64
+/**
+ * Calls of others' tools at the same time: each may hold an answer of 1 MiB. A tool that never answers keeps its place for half
+ * a minute at no cost, so that nobody has more than a share of them.
+ */
+const underWayMax: SlotsMax = { board: 64, network: 16, identity: 8 }
+const fullBecause: Readonly<Record<Share, string>> = {
+  board: `${underWayMax.board} calls of tools are under way, as many as this board makes at a time`,
+  network: `${underWayMax.network} calls of tools are under way from your network, as many as one has at a time`,
+  identity: `${underWayMax.identity} calls of tools are under way for you, as many as one identity has at a time`,
+}
 const failuresMax = 5
 const restMs = 600_000
 /** Calls of one machine's tools from one network, in a minute: what is given back to the allowance was sent nevertheless. */
 const callsPerMinute = 60
-/** What nobody brings about by what he sends. */
+/** What nobody brings about by what he sends: whatever a caller can make unfit to be sent is refused before (`dataFault`). */
 const toolsOwnFaults: ReadonlySet<string> = new Set(['refused', 'tls', 'blocked'])
 
 const nowhere = { url: '', method: '', mcp: false, name: '' }
@@ -62,6 +71,7 @@ export class Calls {
   readonly #pace: Limiter
   /** Who waits for a call that is under way, by its id. */
   readonly #underWay = new Map<string, Give[]>()
+  readonly #slots = new Slots(underWayMax)
 
   constructor(options: CallsOptions) {
     this.#options = options
@@ -76,7 +86,7 @@ export class Calls {
 
   /** What the actor is told: which tool it is, and what it may cost. */
   prepare(verified: Verified, pass: (found: Found) => void): void {
-    const { command, data, door } = verified
+    const { command, data, door, signer } = verified
     const target = command.target as string
     const own = ownToolById.get(target)
     const common = { limits: dayLimits, wall: this.#options.wallSeconds(), network: this.#network(door.address) }
@@ -86,13 +96,25 @@ export class Calls {
       const args: CallArgs = { ...common, tool: target, subject: '', own: true, micros: 0, address: nowhere }
       return pass({ args })
     }
-    if (this.#underWay.size >= underWayMax)
-      return pass({ refusal: refusal('overloaded', 'too many tools are being called: try again', undefined, 1) })
+    const holder = { network: common.network, identity: signer.id }
+    const full = this.#slots.full(holder)
+    // The same again while the first is under way waits for that, in no place of its own.
+    if (full !== undefined && !this.#underWay.has(verified.sha.toString('hex', 0, 16))) {
+      const code = full === 'board' ? 'overloaded' : 'rate_limited'
+      return pass({ refusal: refusal(code, `${fullBecause[full]}: send it again when one has ended`, undefined, 1) })
+    }
+    // Held until the actor has answered: what it accepts takes a place of its own in the same moment.
+    const leave = this.#slots.take(holder)
+    const passed = (found: Found): void => {
+      if (found !== undefined && 'args' in found) return pass({ ...found, settle: leave })
+      leave()
+      pass(found)
+    }
     this.#options.read({ op: 'tools.listing', args: { target }, reader: '' }, (found) => {
-      if (found === undefined) return pass(undefined)
-      if (!found.ok && 'refusal' in found) return pass({ refusal: found.refusal })
+      if (found === undefined) return passed(undefined)
+      if (!found.ok && 'refusal' in found) return passed({ refusal: found.refusal })
       const listed = found.ok ? (JSON.parse(found.json) as FoundListing) : undefined
-      this.#prepareListed(target, listed, verified, { ...common, tool: target, own: false }, pass)
+      this.#prepareListed(target, listed, verified, { ...common, tool: target, own: false }, passed)
     })
   }
 
@@ -118,9 +140,9 @@ export class Calls {
     const { listing, subject } = found
     const { url, mcp_url, method, price, name } = listing
     const mcp = listing.kind === 'mcp' && mcp_url !== ''
-    const fault = dataFault(data as CallData, !mcp)
-    if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault, 'data') })
     const address = { url: mcp ? mcp_url : url, method, mcp, name }
+    const fault = dataFault(address, data as CallData)
+    if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault, 'data') })
     const listed = microsOf(price)
     const most = microsOf((data as CallData).max_price ?? '')
     const args = (micros: number): CallArgs => ({ ...common, subject, micros, address })
@@ -153,14 +175,17 @@ export class Calls {
     if (isDuplicate) return this.#giveKept(id, identity, facts, undefined, [give])
     const all = [give]
     this.#underWay.set(id, all)
+    const leave = this.#slots.take({ network: facts.network, identity })
     this.#call(id, verified, facts).then(
       (outcome) => {
+        leave()
         this.#underWay.delete(id)
         if (outcome === undefined) for (const each of all) each(undefined)
         else this.#giveKept(id, identity, facts, outcome, all)
       },
       (error: Error) => {
         this.#options.report(error)
+        leave()
         this.#underWay.delete(id)
         for (const each of all) each(undefined)
       },

@@ -277,7 +277,7 @@ describe('others’ tools', () => {
     const before = tool.sentTo('/paid').length
     const failures: (string | undefined)[] = []
     for (let batch = 0; batch < 5; batch++) {
-      const answers = Array.from({ length: 16 }, () => call(person(`demander ${batch}`), paid))
+      const answers = Array.from({ length: 16 }, (_, n) => call(person(`demander ${batch} ${n % 2}`), paid))
       for (const answer of await Promise.all(answers)) failures.push(called(answer).failure)
     }
     const unsent = failures.filter((failure) => failure === 'circuit_open').length
@@ -296,6 +296,7 @@ describe('others’ tools', () => {
     { query: { a: { b: 1 } } },
     { query: [] },
     { max_price: 'much' },
+    { query: { q: 'ü'.repeat(400) } },
   ])('are not asked with %j', async (data) => {
     const before = tool.sent.length
     const echo = await publish('/echo')

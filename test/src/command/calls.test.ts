@@ -1,0 +1,140 @@
+/** Calls of others' tools: what a caller alone brings about touches nobody else, neither by his input nor by how much he asks for at once. */
+import { expect, test } from 'vitest'
+import { type CallData, dataFault } from '../../../src/calls/relayed.ts'
+import { type Holder, Slots } from '../../../src/calls/slots.ts'
+import { Calls, type CallsOptions } from '../../../src/command/calls.ts'
+import type { Decided, Found } from '../../../src/command/plan.ts'
+import type { Outcome, Relay, Relayed } from '../../../src/command/relay.ts'
+import type { Verified } from '../../../src/command/reply.ts'
+import { urlBytesMax } from '../../../src/outgoing/target.ts'
+
+const url = 'https://tool.example/t'
+const listing = { kind: 'http', url, mcp_url: '', method: '', price: '', name: 'Tool' }
+
+/** A desk of calls whose tool answers when `end` is called. */
+function desk() {
+  const ends: (() => void)[] = []
+  const made: Relayed[] = []
+  const relay = {
+    make: (call: Relayed) =>
+      new Promise<Outcome>((done) => {
+        made.push(call)
+        ends.push(() => done({ tool: 't', status: 200, paid_by: 'allowance', duration_ms: 1 }))
+      }),
+    notMade: async () => ({ tool: 't', status: 0, failure: 'circuit_open', paid_by: 'allowance', duration_ms: 0 }),
+  } as unknown as Relay
+  const read: CallsOptions['read'] = ({ op }, answer) => {
+    const found = op === 'tools.listing' ? { listing, subject: 's', listed: true } : { allowance: {}, open: false }
+    answer({ ok: true, json: JSON.stringify(found) } as never)
+  }
+  const calls = new Calls({
+    read,
+    relay,
+    own: {} as never,
+    operators: new Set(),
+    pays: false,
+    secret: Buffer.alloc(32),
+    now: () => 0,
+    wallSeconds: () => 0,
+    report: (error) => {
+      throw error
+    },
+  })
+  let commands = 0
+  const command = (identity: string, address: string, data: CallData = {}): Verified =>
+    ({
+      command: { target: 't' },
+      data,
+      door: { address },
+      signer: { id: identity },
+      sha: Buffer.alloc(32, String(commands++).padStart(16, '0'), 'latin1'),
+    }) as unknown as Verified
+  const prepared = (verified: Verified): Found => {
+    let found: Found
+    calls.prepare(verified, (each) => {
+      found = each
+    })
+    return found
+  }
+  /** As the actor that accepts it does: what the call answers in the end, or the refusal. */
+  const call = (verified: Verified): Promise<unknown> | { readonly code: string; readonly retryAfter?: number } => {
+    const found = prepared(verified)
+    if (found === undefined || 'refusal' in found) return found!.refusal
+    found.settle?.(undefined)
+    const decided: Decided = { at: 0, isPublic: false, facts: found.args }
+    return new Promise((done) => calls.finish(verified, decided, false, done))
+  }
+  return { call, prepared, command, made, ends }
+}
+
+test('an address that a query makes too long is refused as the input of its caller, to the byte', () => {
+  const address = { url, method: '', mcp: false }
+  const room = urlBytesMax - url.length - '?q='.length
+  expect(dataFault(address, { query: { q: 'x'.repeat(room) } })).toBeUndefined()
+  expect(dataFault(address, { query: { q: 'x'.repeat(room + 1) } })).toMatch(/^"query" in data .* 2049 bytes .* 2048 /)
+  // As it is sent, not as it is written.
+  expect(dataFault(address, { query: { q: '🌍'.repeat(room / 12 + 1) } })).toContain('"query"')
+  expect(dataFault({ ...address, mcp: true }, { query: { q: 'x'.repeat(9_999) } })).toBeUndefined()
+  // Nothing that a caller could do about it.
+  expect(dataFault({ ...address, url: `${url}/${'x'.repeat(3_000)}` }, {})).toBeUndefined()
+})
+
+test('whoever sends what cannot be sent, any number of times, keeps nobody from the tool', async () => {
+  const { call, command, made, ends } = desk()
+  for (let n = 0; n < 20; n++)
+    expect(call(command('attacker', '192.0.2.1', { query: { q: 'x'.repeat(2_100) } }))).toMatchObject({
+      code: 'invalid_field',
+      field: 'data',
+    })
+  const answer = call(command('somebody', '198.51.100.1'))
+  expect(made).toHaveLength(1)
+  ends[0]!()
+  expect(await answer).toMatchObject({ values: { status: 200 } })
+})
+
+test('one identity has an eighth of the places, one network a quarter, and an end gives its place back', async () => {
+  const { call, command, made, ends } = desk()
+  const first = command('a', '192.0.2.1')
+  const answers = [call(first)]
+  for (let n = 1; n < 8; n++) answers.push(call(command('a', '192.0.2.1')))
+  expect(call(command('a', '198.51.100.1'))).toMatchObject({ code: 'rate_limited', retryAfter: 1 })
+  for (let n = 0; n < 8; n++) answers.push(call(command('b', '192.0.2.1')))
+  expect(call(command('c', '192.0.2.1'))).toMatchObject({ code: 'rate_limited', retryAfter: 1 })
+  // The same again waits for the first, and takes nobody's place.
+  answers.push(call(first))
+  expect(made).toHaveLength(16)
+  // Others are served, until the board itself has no place left.
+  for (let n = 0; n < 48; n++) answers.push(call(command(`d${n}`, `203.0.113.${n}`)))
+  expect(call(command('e', '203.0.113.99'))).toMatchObject({ code: 'overloaded', retryAfter: 1 })
+  expect(made).toHaveLength(64)
+  for (const end of ends) end()
+  for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ values: { status: 200 } })
+  expect(call(command('a', '192.0.2.1'))).toBeInstanceOf(Promise)
+})
+
+test('what is asked of the actor has its place already, and what is refused gives it back', () => {
+  const { prepared, command, call } = desk()
+  const asked = Array.from({ length: 8 }, () => prepared(command('a', '192.0.2.1')))
+  expect(call(command('a', '192.0.2.1'))).toMatchObject({ code: 'rate_limited' })
+  for (const found of asked) if (found !== undefined && 'settle' in found) found.settle?.(undefined)
+  for (let n = 0; n < 99; n++)
+    expect(call(command('a', '192.0.2.1', { method: 'TRACE' }))).toMatchObject({ code: 'invalid_field' })
+  expect(prepared(command('a', '192.0.2.1'))).toHaveProperty('args')
+})
+
+test('a place is given back once, and nobody is remembered without one', () => {
+  const slots = new Slots({ board: 2, network: 2, identity: 1 })
+  const [a, b]: Holder[] = [
+    { network: 'n', identity: 'a' },
+    { network: 'n', identity: 'b' },
+  ]
+  const leave = slots.take(a!)
+  expect([slots.full(a!), slots.full(b!)]).toEqual(['identity', undefined])
+  const other = slots.take(b!)
+  expect(slots.full({ network: 'm', identity: 'c' })).toBe('board')
+  leave()
+  leave()
+  expect([slots.full(a!), slots.full(b!)]).toEqual([undefined, 'identity'])
+  other()
+  expect(slots.full(b!)).toBeUndefined()
+})

@@ -40,7 +40,16 @@ export type Finished =
   | { readonly ok: true; readonly delegation: string; readonly identity: string }
   | { readonly ok: false; readonly code: string; readonly message: string }
 
-type Pending = { readonly seed: Buffer; timestamp: number; finished?: Extract<Finished, { ok: true }> }
+type Pending = {
+  readonly seed: Buffer
+  timestamp: number
+  /** The answers to it are taken one after the other: what refuses one must not erase the key of another. */
+  turn: Promise<unknown>
+  finished?: Extract<Finished, { ok: true }>
+}
+
+/** What the browser sends back. */
+type Signed = { readonly publicKey: string; readonly signature: string; readonly address: string }
 
 export const signInSeconds = 2_592_000
 const pendingMax = 10_000
@@ -61,11 +70,14 @@ export class SignIns {
   }
 
   /** Takes the signature over the newest challenge. */
-  async finish(
-    asked: Asked,
-    { publicKey, signature, address }: { publicKey: string; signature: string; address: string },
-  ): Promise<Finished> {
+  finish(asked: Asked, signed: Signed): Promise<Finished> {
     const pending = this.#pendingOf(asked.uid)
+    const finished = pending.turn.then(() => this.#finish(asked, signed, pending))
+    pending.turn = finished.catch(() => {})
+    return finished
+  }
+
+  async #finish(asked: Asked, { publicKey, signature, address }: Signed, pending: Pending): Promise<Finished> {
     if (pending.finished !== undefined) return pending.finished
     if (pending.timestamp === 0) return { ok: false, code: 'wrong_state', message: 'ask for the challenge first' }
     const bytes = this.#bytes(asked, pending, publicKey)
@@ -101,7 +113,7 @@ export class SignIns {
     const known = this.#pending.get(uid)
     if (known !== undefined) return known
     if (this.#pending.size >= pendingMax) this.#pending.delete(this.#pending.keys().next().value as string)
-    const made = { seed: randomBytes(32), timestamp: 0 }
+    const made = { seed: randomBytes(32), timestamp: 0, turn: Promise.resolve() }
     this.#pending.set(uid, made)
     return made
   }

@@ -17,6 +17,8 @@ declare module 'oidc-provider' {
   }
   export type Context = {
     readonly oidc: {
+      /** Name of the endpoint. */
+      readonly route: string
       readonly result?: { readonly login?: object; readonly consent?: { readonly grantId?: string } }
       readonly client?: Client
     }
@@ -50,7 +52,18 @@ declare module 'oidc-provider' {
     constructor(issuer: string, configuration: object)
     proxy: boolean
     readonly Grant: GrantModel
-    readonly Client: { find(id: string): Promise<Client | undefined> }
+    readonly Client: {
+      find(id: string): Promise<Client | undefined>
+      /** Whether a client that registers so is given a secret. */
+      needsSecret(metadata: object): boolean
+    }
+    /** Goes around every request; `oidc` is there behind `next`, where the path is one of the library's. */
+    use(
+      middleware: (
+        ctx: Omit<Context, 'oidc'> & { query: object & { response_mode?: unknown }; readonly oidc?: Context['oidc'] },
+        next: () => Promise<void>,
+      ) => Promise<void>,
+    ): this
     callback(): (req: IncomingMessage, res: ServerResponse) => void
     interactionDetails(req: IncomingMessage, res: ServerResponse): Promise<Interaction>
     interactionResult(req: IncomingMessage, res: ServerResponse, result: object, options?: object): Promise<string>

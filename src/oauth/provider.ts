@@ -29,6 +29,7 @@ export type ProviderOptions = {
 export const accessSeconds = 3_600
 export const refreshSeconds = 2_592_000
 const codeSeconds = 60
+const responseModes = ['query', 'fragment']
 const interactionSeconds = 600
 const metadataBytesMax = 64 * 1024
 const jsonType = /^application\/(?:[\w.-]+\+)?json *(?:;|$)/i
@@ -154,6 +155,14 @@ export function createProvider(options: ProviderOptions): Provider {
         },
       },
     },
+  })
+  // Nobody is given a secret that no door takes: who names no way to prove himself is a public client too (RFC 7591, 3.2.1).
+  provider.Client.needsSecret = () => false
+  provider.use(async (ctx, next) => {
+    // The library's page for this mode runs a script of its own, which no page of ours may: a mode that nobody knows.
+    if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
+    await next()
+    if (ctx.oidc?.route === 'discovery') Object.assign(ctx.body as object, { response_modes_supported: responseModes })
   })
   // Addresses in answers are those that people see, whatever stands between.
   provider.proxy = true

@@ -1,0 +1,82 @@
+/** The authorization server without a board behind it: nothing is kept, and the network answers as a test says. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { News } from '../../src/command/news.ts'
+import { Oauth, type OauthResponse } from '../../src/oauth/oauth.ts'
+import { SignInKeys } from '../../src/oauth/sign-in-keys.ts'
+import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'
+import { scratchDirectory } from './scratch.ts'
+
+export type OauthAlone = {
+  readonly get: (url: string) => Promise<OauthResponse>
+  readonly post: (url: string, body: object) => Promise<OauthResponse>
+  /** What was asked of the network. */
+  readonly asked: readonly OutgoingRequest[]
+}
+
+/** `answer`: of every address that is asked. */
+export function oauthAlone({
+  answer,
+  mayFetch = true,
+}: {
+  answer: Answered | NotAnswered
+  mayFetch?: boolean
+}): OauthAlone {
+  const folder = scratchDirectory()
+  const asked: OutgoingRequest[] = []
+  const oauth = new Oauth({
+    news: new News(),
+    address: 'http://board.example',
+    serviceId: 'bs-test',
+    boardIdentity: '0'.repeat(64),
+    actors: { write: (_letter, told) => told({ ok: true, reply: {} }, undefined) },
+    read: (_request, told) => told({ ok: true, json: '{}' }),
+    front: { execute: (_body, _door, respond) => respond(undefined) },
+    wallSeconds: () => 1_790_000_000,
+    keys: new SignInKeys(join(folder, 'sign-in.keys')),
+    tokenKeyFile: join(folder, 'oauth.key'),
+    cookieSecret: 'secret',
+    mayFetch: () => mayFetch,
+    signedOut: () => Promise.resolve(),
+    fault: (error) => {
+      throw error
+    },
+    outgoing: {
+      request: (request) => {
+        asked.push(request)
+        return Promise.resolve(answer)
+      },
+    },
+  })
+  const handle = (method: string, url: string, body: Buffer, headers: Record<string, string>) =>
+    oauth.handle({ method, url, headers, body, address: '127.0.0.1' })
+  return {
+    get: (url) => handle('GET', url, Buffer.alloc(0), {}),
+    post: (url, body) => handle('POST', url, Buffer.from(JSON.stringify(body)), { 'content-type': 'application/json' }),
+    asked,
+  }
+}
+
+/** The request that a client sends its user with. `more`: in place of what belongs there. */
+export function authorizeUrl(more: Readonly<Record<string, string>>): string {
+  const query = new URLSearchParams({
+    response_type: 'code',
+    scope: 'board:read',
+    resource: 'http://board.example/mcp',
+    code_challenge_method: 'S256',
+    code_challenge: createHash('sha256').update('x').digest('base64url'),
+    ...more,
+  })
+  return `/oauth/authorize?${query}`
+}
+
+export const headerOf = ({ headers }: OauthResponse, wanted: string): string =>
+  headers.find(([name]) => name === wanted)?.[1] ?? ''
+
+/** An answer of the network with a JSON body. */
+export const answered = (body: object, status = 200): Answered => ({
+  ok: true,
+  status,
+  headers: { 'content-type': ['application/json'] },
+  body: Buffer.from(JSON.stringify(body)),
+})

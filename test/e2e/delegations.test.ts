@@ -195,7 +195,8 @@ test('revoked, it is refused for ever: writes, reads, waits and tails end at onc
   expect(await wait).toMatchObject({ status: 403, code: 'forbidden' })
   await reader.until(() => false)
   expect(reader.text).toContain('# the delegation that you read by has ended: closed')
-  expect(Date.now() - endedAt).toBeLessThan(10_000)
+  // Long before the wait would have ended by itself.
+  expect(Date.now() - endedAt).toBeLessThan(45_000)
   expect(await client.post(key, { text: 'no more' })).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await client.command(key, { operation: 'inbox.get' })).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await client.get(tail!)).toMatchObject({ code: 'not_found' })

@@ -51,6 +51,8 @@ export type Command = {
   /** What `--help` says of each option, in order. */
   readonly optionHelp: readonly (readonly [string, string])[]
   readonly example: string
+  /** More lines of `--help`, after the example. */
+  readonly notes?: readonly string[]
   readonly options: Options
   readonly positionals: { readonly min: number; readonly max: number }
   run(args: Arguments, terminal: Terminal): Promise<ExitCode>
@@ -128,6 +130,7 @@ export function helpOf(command: Command): string {
     'Example:',
     `  ${command.example}`,
     '',
+    ...(command.notes === undefined ? [] : [...command.notes, '']),
     exitCodeHelp,
     '',
   ].join('\n')

@@ -5,7 +5,7 @@
 import { decodeBytes32, decodeBytes64 } from '../format/encoding.ts'
 import { commandId } from '../format/signing.ts'
 import { operationByName } from '../operations/index.ts'
-import { type Fields, openPayload, type Payload, recordOf, type SignatureToCheck } from './signed-line.ts'
+import { type Fields, openPayload, type Payload, recordOf, type SignatureToCheck, textOf } from './signed-line.ts'
 
 /** Clocks of signers may be this far off. */
 const windowSeconds = 300
@@ -21,7 +21,7 @@ export type OpenedDelegation = {
 /** A text says what is wrong. */
 export function openDelegation(event: Fields, { command, serviceId }: Payload): OpenedDelegation | string {
   const given = recordOf(event.delegation)
-  const text = String(given.signed_payload)
+  const text = textOf(given.signed_payload)
   const { sha256 } = commandId(Buffer.from(text))
   const opened = openPayload({ signed_payload: text, command_sha256: sha256 })
   if (typeof opened === 'string') return `of the delegation, ${opened}`
@@ -38,9 +38,9 @@ export function openDelegation(event: Fields, { command, serviceId }: Payload): 
   const at = Number(event.created_at)
   if (!(at >= from - windowSeconds)) return 'the delegation was made after the event'
   if (!(at < from + Number(made.ttl))) return 'the delegation had run out before the event'
-  const publicKey = String(made.public_key)
+  const publicKey = textOf(made.public_key)
   const key = decodeBytes32(publicKey)
-  const signature = decodeBytes64(String(given.signature))
+  const signature = decodeBytes64(textOf(given.signature))
   if (key === undefined || signature === undefined) return 'key or signature of the delegation is not base64url'
   const whose = 'the identity’s signature over the delegation'
   return { id: String(given.id), publicKey, key, signature: { signature, publicKey: key, message, whose } }

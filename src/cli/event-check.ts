@@ -7,7 +7,8 @@ import { formatEntry } from '../../actors/entry.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import { decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 } from '../format/encoding.ts'
 import { openDelegation } from './delegation-check.ts'
-import { type Fields, openPayload, recordOf, type SignatureToCheck } from './signed-line.ts'
+import { checkShown, type Renamed } from './shown-fields.ts'
+import { type Fields, openPayload, recordOf, type SignatureToCheck, textOf } from './signed-line.ts'
 
 export type LeafClaim = { readonly origin: string; readonly index: number; readonly leafHash: Buffer }
 
@@ -16,24 +17,22 @@ export type CheckedLine = {
   /** The delegation that a delegate signed by, or that ended. */
   readonly delegation?: string
   readonly signatures: readonly SignatureToCheck[]
-  /** Places in the log: the line's own, and of a redacted event that of the redaction. */
+  /** Places in the log: the line's own, and of a redacted event that of the redaction. None: it says it is in no log. */
   readonly leaves: readonly LeafClaim[]
   /** A later version: its own id, and that of its original. */
   readonly version: { readonly id: string; readonly original: string } | undefined
   /** Events named otherwise than they were signed, which is right where `signed` is a version of `shown`. */
   readonly renamed: readonly Renamed[]
-  /** The key is not the one that the author's id is the hash of, and no rotation seen so far ties them. */
-  readonly isUntied: boolean
+  /** The version that the board says replaced it, and the original of both. */
+  readonly successor: { readonly id: string; readonly original: string } | undefined
+  /** Which id is not the hash of its key, where no rotation seen so far ties them: "the author's id". */
+  readonly untied: string | undefined
   readonly serviceId: string | undefined
 }
-
-export type Renamed = { readonly field: string; readonly signed: string; readonly shown: string }
 
 export type LineCheck =
   | { readonly ok: true; readonly line: CheckedLine }
   | { readonly ok: false; readonly problem: string }
-
-const postOperations: ReadonlySet<string> = new Set(['post', 'event.post', 'message.post'])
 
 /** Which identity a key belongs to: its own hash, or by the rotations seen so far. */
 export class KeyOwners {
@@ -51,7 +50,7 @@ export class KeyOwners {
 /** Checks a line of type `event`, `tombstone`, `undelegation` or `rotation`; a rotation is entered into `owners`. */
 export function checkLine(value: Fields, owners: KeyOwners): LineCheck {
   if (value.type === 'rotation') return checkRotation(value, owners)
-  if (value.type === 'undelegation') return checkUndelegation(value)
+  if (value.type === 'undelegation') return checkUndelegation(value, owners)
   return value.type === 'tombstone' ? checkTombstone(value) : checkEvent(value, owners)
 }
 
@@ -60,9 +59,9 @@ function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
   if (typeof payload === 'string') return bad(payload)
   const { command, message } = payload
   const author = recordOf(value.author)
-  const publicKey = String(author.public_key)
+  const publicKey = textOf(author.public_key)
   const key = decodeBytes32(publicKey)
-  const signature = decodeBytes64(String(value.signature))
+  const signature = decodeBytes64(textOf(value.signature))
   if (key === undefined) return bad('the author’s public key is not 43 characters of base64url')
   if (signature === undefined) return bad('the signature is not 86 characters of base64url')
   if (command.public_key !== publicKey) return bad('the signed bytes name another key than the author’s')
@@ -70,26 +69,26 @@ function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
   if (typeof delegated === 'string') return bad(delegated)
   // Who signed is the author; or the author's word stands behind who signed.
   const own = delegated ?? { publicKey, key }
-  const isUntied = author.id !== owners.ownerOf(own.publicKey, own.key)
-  const different = differingField(value, command)
-  if (typeof different === 'string') return bad(`the ${different} shown is not the one that was signed`)
+  const untied = author.id === owners.ownerOf(own.publicKey, own.key) ? undefined : 'the author’s id'
+  const shown = checkShown(value, command)
+  if ('problem' in shown) return bad(shown.problem)
   return finish(value, 'event', {
     serviceId: payload.serviceId,
     signatures: [
       { signature, publicKey: key, message, whose: 'the author’s signature' },
       ...(delegated === undefined ? [] : [delegated.signature]),
     ],
-    renamed: different,
-    isUntied,
+    renamed: shown.renamed,
+    untied,
     ...(delegated === undefined ? {} : { delegation: delegated.id }),
   })
 }
 
 function checkTombstone(value: Fields): LineCheck {
-  for (const field of ['text', 'signed_payload', 'signature']) {
+  for (const field of ['text', 'format', 'attachments', 'delegation', 'signed_payload', 'signature']) {
     if (value[field] !== undefined) return bad(`a tombstone still has its ${field}`)
   }
-  return finish(value, 'tombstone', { serviceId: undefined, signatures: [], renamed: [], isUntied: false })
+  return finish(value, 'tombstone', nothingSigned)
 }
 
 function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
@@ -97,95 +96,87 @@ function checkRotation(value: Fields, owners: KeyOwners): LineCheck {
   if (typeof payload === 'string') return bad(payload)
   const { command, message } = payload
   if (command.operation !== 'identity.rotate') return bad('the signed bytes of a rotation are of another operation')
-  const oldKey = decodeBytes32(String(command.public_key))
-  const newKey = decodeBytes32(String(command.target))
-  const signature = decodeBytes64(String(value.signature))
-  const proof = decodeBytes64(String(value.proof))
+  const { public_key, target } = command
+  const oldKey = decodeBytes32(textOf(public_key))
+  const newKey = decodeBytes32(textOf(target))
+  const signature = decodeBytes64(textOf(value.signature))
+  const proof = decodeBytes64(textOf(value.proof))
   if (oldKey === undefined || newKey === undefined) return bad('a key of the rotation is not base64url')
   if (signature === undefined || proof === undefined) return bad('a signature of the rotation is not base64url')
-  owners.rotated(String(command.target), owners.ownerOf(String(command.public_key), oldKey))
+  for (const [field, signed] of [
+    ['public_key', public_key],
+    ['new_public_key', target],
+  ] as const) {
+    if (value[field] !== signed) return bad(`the ${field} shown is not the one that was signed`)
+  }
+  const owner = owners.ownerOf(textOf(public_key), oldKey)
+  owners.rotated(textOf(target), owner)
   return finish(value, 'rotation', {
+    ...nothingSigned,
     serviceId: payload.serviceId,
     signatures: [
       { signature, publicKey: oldKey, message, whose: 'the old key’s signature' },
       { signature: proof, publicKey: newKey, message, whose: 'the new key’s signature' },
     ],
-    renamed: [],
-    isUntied: false,
+    untied: value.identity === owner ? undefined : identitysId,
   })
 }
 
-/**
- * Which shown field of a post differs from the signed one; else the events that it names by another of their ids.
- * Other operations show text that they derive.
- */
-function differingField(value: Fields, command: Fields): string | readonly Renamed[] {
-  if (!postOperations.has(String(command.operation))) return []
-  if (value.text !== command.text) return 'text'
-  const supersedes = supersedesOf(command)
-  const renamed: Renamed[] = []
-  for (const [field, signed] of [
-    ['supersedes', supersedes],
-    ['reply_to', String(command.reply_to ?? '')],
-  ] as const) {
-    const shown = String(value[field] ?? '')
-    // A version may leave its place to its original.
-    if (shown === signed || (field === 'reply_to' && signed === '' && supersedes !== '')) continue
-    if (shown === '' || signed === '') return field
-    renamed.push({ field, signed, shown })
-  }
-  if ((value.to ?? '') !== (command.to ?? '')) return 'to'
-  if (value.kind !== (command.kind ?? 'note')) return 'kind'
-  // A reply may leave its place to the post that it answers.
-  if (command.room !== undefined && value.room !== command.room) return 'room'
-  if (command.page !== undefined && value.page !== command.page) return 'page'
-  return renamed
-}
-
-/** The event that a signed post says it is a new version of, or ''. */
-function supersedesOf({ data }: Fields): string {
-  if (typeof data !== 'string') return ''
-  try {
-    return String(recordOf(JSON.parse(data)).supersedes ?? '')
-  } catch {
-    return ''
-  }
-}
-
-type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'isUntied' | 'delegation'>
+const identitysId = 'the identity’s id'
 
 /** The end of a delegation: its leaf; and where the identity itself ended it, its signature. */
-function checkUndelegation(value: Fields): LineCheck {
-  const { delegation_id: delegation } = value
+function checkUndelegation(value: Fields, owners: KeyOwners): LineCheck {
+  const { delegation_id: delegation, signed_payload, ended_by: by } = value
   if (typeof delegation !== 'string' || !isHex32(delegation)) return bad('delegation_id is not 32 hex digits')
-  const facts = { renamed: [], isUntied: false, delegation }
-  if (value.signed_payload === undefined)
-    return finish(value, 'undelegation', { ...facts, serviceId: undefined, signatures: [] })
+  const isSigned = signed_payload !== undefined
+  if (isSigned !== (value.signature !== undefined)) return bad('of signature and signed_payload only one is there')
+  if (isSigned !== (by === 'revoked'))
+    return bad(isSigned ? 'what was signed is a revocation, and ended_by is not' : 'the revocation is not signed')
+  if (!isSigned) return finish(value, 'undelegation', { ...nothingSigned, delegation })
   const payload = openPayload(value)
   if (typeof payload === 'string') return bad(payload)
   const { command, message, serviceId } = payload
   if (command.operation !== 'delegation.revoke') return bad('the signed bytes of an end are of another operation')
-  const publicKey = decodeBytes32(String(command.public_key))
-  const signature = decodeBytes64(String(value.signature))
+  const { public_key, target } = command
+  const publicKey = decodeBytes32(textOf(public_key))
+  const signature = decodeBytes64(textOf(value.signature))
   if (publicKey === undefined || signature === undefined) return bad('key or signature of the end is not base64url')
+  // A revocation may name the delegate's key instead.
+  if (isHex32(textOf(target)) && target !== delegation)
+    return bad('the delegation_id shown is not the one that was signed')
+  const untied = value.identity === owners.ownerOf(textOf(public_key), publicKey) ? undefined : identitysId
   const signatures = [{ signature, publicKey, message, whose: 'the signature that ended the delegation' }]
-  return finish(value, 'undelegation', { ...facts, serviceId, signatures })
+  return finish(value, 'undelegation', { ...nothingSigned, serviceId, signatures, delegation, untied })
 }
+
+type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'untied' | 'delegation'>
+
+const nothingSigned: Facts = { serviceId: undefined, signatures: [], renamed: [], untied: undefined }
 
 /** What events, tombstones and rotations have in common: the id and the entry in the log. */
 function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineCheck {
   const { event_id: event, command_sha256: command } = value
   if (typeof command !== 'string' || !isHex64(command)) return bad('command_sha256 is not 64 hex digits')
-  if (kind !== 'rotation' || event !== undefined) {
-    if (typeof event !== 'string' || !isHex32(event)) return bad('event_id is not 32 hex digits')
-    if (event !== command.slice(0, 32)) return bad('event_id is not the first half of command_sha256')
+  if (typeof event !== 'string' || !isHex32(event)) return bad('event_id is not 32 hex digits')
+  if (event !== command.slice(0, 32)) return bad('event_id is not the first half of command_sha256')
+  const { supersedes, superseded_by: successor } = value
+  for (const [field, id] of Object.entries({ supersedes, superseded_by: successor })) {
+    if (id !== undefined && !isHex32(textOf(id))) return bad(`${field} is not 32 hex digits`)
   }
-  const { supersedes } = value
-  if (supersedes !== undefined && (typeof supersedes !== 'string' || !isHex32(supersedes)))
-    return bad('supersedes is not 32 hex digits')
-  const version = supersedes === undefined ? undefined : { id: String(event), original: supersedes }
+  for (const [field, right] of [
+    ['hidden', kind === 'tombstone'],
+    ['archive_eligible', true],
+  ] as const) {
+    if (value[field] !== undefined && value[field] !== right) return bad(`${field} is not ${right}`)
+  }
+  const line = {
+    ...facts,
+    kind,
+    version: supersedes === undefined ? undefined : { id: event, original: textOf(supersedes) },
+    successor: successor === undefined ? undefined : { id: textOf(successor), original: textOf(supersedes ?? event) },
+  }
   const log = recordOf(value.log)
-  if (log.state === 'none') return { ok: true, line: { kind, leaves: [], version, ...facts } }
+  if (log.state === 'none') return { ok: true, line: { ...line, leaves: [] } }
   const isOfKeys = kind === 'rotation' || kind === 'undelegation'
   if (!isOfKeys && (typeof value.room !== 'string' || !Number.isSafeInteger(value.seq))) {
     return bad('room or seq is missing')
@@ -197,11 +188,14 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
   if (typeof own === 'string') return bad(own)
   const leaves: LeafClaim[] = [own]
   if (value.redaction !== undefined) {
-    const redaction = leafOf(recordOf(value.redaction), { kind: 'redact', room, seq, target: String(event) })
-    if (typeof redaction === 'string') return bad(`of the redaction, ${redaction}`)
-    leaves.push(redaction)
+    const redaction = recordOf(value.redaction)
+    const leaf = leafOf(redaction, { kind: 'redact', room, seq, target: event })
+    if (typeof leaf === 'string') return bad(`of the redaction, ${leaf}`)
+    if (redaction.event_id !== textOf(redaction.command_sha256).slice(0, 32))
+      return bad('of the redaction, event_id is not the first half of command_sha256')
+    leaves.push(leaf)
   }
-  return { ok: true, line: { kind, leaves, version, ...facts } }
+  return { ok: true, line: { ...line, leaves } }
 }
 
 const entryKinds = { event: 'post', tombstone: 'post', rotation: 'rotate', undelegation: 'undelegate' } as const

@@ -11,6 +11,7 @@ import { openCheckpoint, type ParsedCheckpoint, parseCheckpoint } from '../../st
 import { CompactRange, leafHash } from '../../storage/merkle.ts'
 import { parseNote, parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { LeafClaims } from './leaf-claims.ts'
+import { textOf } from './signed-line.ts'
 
 export const leavesPerLineMax = 4096
 
@@ -64,7 +65,7 @@ export class ExportLogs {
   }
 
   takeLeaves(number: number, value: Readonly<Record<string, unknown>>): void {
-    const hashes = decodeBase64(String(value.hashes))
+    const hashes = decodeBase64(textOf(value.hashes))
     if (
       hashes === undefined ||
       hashes.length === 0 ||
@@ -74,7 +75,7 @@ export class ExportLogs {
       this.#areLeavesBroken = true
       return this.#fail(number, `hashes is not base64 of 1 to ${leavesPerLineMax} hashes of 32 bytes`)
     }
-    const origin = String(value.origin)
+    const origin = textOf(value.origin)
     if (this.#origin === undefined) this.#begin(number, origin, hashes.subarray(0, 32))
     else if (origin !== this.#origin)
       this.#fail(number, `the log is ${origin}; the leaves before are of ${this.#origin}`)
@@ -98,10 +99,10 @@ export class ExportLogs {
   /** A log ends here, and another follows it. */
   takeClosed(number: number, value: Readonly<Record<string, unknown>>): void {
     if (this.#origin === undefined || value.origin !== this.#origin)
-      return this.#fail(number, `it closes ${String(value.origin)}, whose leaves do not stand before it`)
-    const parsed = this.#takeHead(number, String(value.checkpoint))
-    const close = decodeBase64(String(value.close))
-    const open = decodeBase64(String(value.open))
+      return this.#fail(number, `it closes ${textOf(value.origin)}, whose leaves do not stand before it`)
+    const parsed = this.#takeHead(number, textOf(value.checkpoint))
+    const close = decodeBase64(textOf(value.close))
+    const open = decodeBase64(textOf(value.open))
     const next = close === undefined ? undefined : nextOf(close)
     const previous = open === undefined ? undefined : previousOf(open)
     if (close === undefined || next === undefined || !leafHash(close).equals(this.#last))
@@ -114,7 +115,7 @@ export class ExportLogs {
     if (open === undefined || !isTied)
       return this.#fail(number, 'the first entry of the next log does not name the end of this one')
     const key = parseVkey(next.vkey)
-    const isTrusted = this.#isSignedBy(number, String(value.checkpoint), this.#origin) === true
+    const isTrusted = this.#isSignedBy(number, textOf(value.checkpoint), this.#origin) === true
     if (isTrusted && key.ok && key.value.name === next.origin) this.#keys.set(next.origin, key.value)
     this.#endClaims()
     this.#tie = { origin: next.origin, open: leafHash(open) }

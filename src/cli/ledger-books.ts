@@ -8,7 +8,7 @@
  */
 import { formatLedgerEntry, type LedgerLine, type PostingType, parseLedgerEntry } from '../../actors/ledger-entry.ts'
 
-const types: ReadonlySet<string> = new Set<PostingType>(['hold', 'post', 'void', 'direct'])
+const types: ReadonlySet<unknown> = new Set<PostingType>(['hold', 'post', 'void', 'direct'])
 const shapes = {
   event: /^([0-9a-f]{32}|-)$/,
   room: /^([a-z0-9][a-z0-9_-]{0,63}|-)$/,
@@ -105,7 +105,7 @@ export function readLedgerLine(value: Readonly<Record<string, unknown>>): { line
     if (typeof value[name] !== 'string' || !shape.test(value[name] as string)) return `${name} is none of a posting`
   for (const name of ['seq', 'time', 'code', 'amount'])
     if (!Number.isSafeInteger(value[name]) || (value[name] as number) < 0) return `${name} is not a whole number`
-  if (!types.has(String(value.posting))) return 'posting is not hold, post, void or direct'
+  if (!types.has(value.posting)) return 'posting is not hold, post, void or direct'
   if ((value.amount as number) < 1) return 'amount is not at least 1'
   const entry = formatLedgerEntry({ ...value, type: value.posting } as unknown as LedgerLine)
   return { line: parseLedgerEntry(entry)!, entry }

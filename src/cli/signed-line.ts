@@ -42,3 +42,8 @@ const notCanonical = 'the signed_payload is not in the canonical form of signing
 export function recordOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
+
+/** The text, or '' where it is something else. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

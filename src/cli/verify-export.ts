@@ -12,12 +12,13 @@ import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { chooseBackend } from '../verify/choose.ts'
 import type { VerdictCallback } from '../verify/verifier.ts'
 import { DelegationTimes } from './delegation-times.ts'
-import { checkLine, KeyOwners, type Renamed } from './event-check.ts'
+import { checkLine, KeyOwners } from './event-check.ts'
 import { ExportLogs } from './export-logs.ts'
 import { LedgerBooks, readLedgerLine } from './ledger-books.ts'
 import { type Line, lineBytesMax } from './lines.ts'
 import type { LogTiles } from './log-tiles.ts'
-import type { SignatureToCheck } from './signed-line.ts'
+import type { Renamed } from './shown-fields.ts'
+import { type SignatureToCheck, textOf } from './signed-line.ts'
 
 /** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
 const pendingMax = 2048
@@ -46,6 +47,8 @@ export type ExportReport = {
   provedAt: number | undefined
   /** Lines of a part that only the rest could settle: whose key it is, or which event a version's id stands for. */
   unsettled: number
+  /** Lines of a part that say they are in no log, as those of private rooms do. */
+  unlogged: number
   hasEnd: boolean
   /** The checkpoint at the end, and whether the log's key signed it; undefined = no key to check with. */
   checkpoint: ParsedCheckpoint | undefined
@@ -97,7 +100,10 @@ class ExportVerification {
   /** Id of a later version -> its original. */
   readonly #versions = new Map<string, string>()
   readonly #renamed: (Renamed & { readonly line: number })[] = []
-  readonly #untied: number[] = []
+  readonly #successors: { readonly id: string; readonly original: string; readonly line: number }[] = []
+  readonly #untied: { readonly line: number; readonly whose: string }[] = []
+  /** Lines that say they are in no log. */
+  readonly #unlogged: number[] = []
   readonly #delegations = new DelegationTimes()
   #pending = 0
   #wake: (() => void) | undefined
@@ -141,7 +147,7 @@ class ExportVerification {
     if (value.type === 'log') return this.#logs.takeClosed(number, value)
     if (value.type === 'end') return this.#takeEnd(number, value)
     const isLedger = value.type === 'ledger'
-    if (!isLedger && !recordTypes.has(String(value.type))) {
+    if (!isLedger && !recordTypes.has(textOf(value.type))) {
       return this.#fail(number, 'the type is not event, tombstone, rotation, undelegation, ledger, leaves, log or end')
     }
     if (this.#logs.leaves > 0) return this.#fail(number, 'a record stands after the leaves')
@@ -157,7 +163,7 @@ class ExportVerification {
     else report.undelegations += 1
     const check = checkLine(value, this.#owners)
     if (!check.ok) return this.#fail(number, check.problem)
-    const { kind, leaves, serviceId, signatures, version, renamed, isUntied, delegation } = check.line
+    const { kind, leaves, serviceId, signatures, version, successor, renamed, untied, delegation } = check.line
     if (serviceId !== undefined) {
       report.serviceId ??= serviceId
       if (serviceId !== report.serviceId)
@@ -166,8 +172,10 @@ class ExportVerification {
     for (const { index, leafHash, origin } of leaves) this.#logs.claim(origin, index, leafHash, number)
     if (version !== undefined) this.#versions.set(version.id, version.original)
     for (const each of renamed) this.#renamed.push({ ...each, line: number })
-    if (isUntied) this.#untied.push(number)
+    if (successor !== undefined) this.#successors.push({ ...successor, line: number })
+    if (untied !== undefined) this.#untied.push({ line: number, whose: untied })
     const [own] = leaves
+    if (own === undefined) this.#unlogged.push(number)
     if (delegation !== undefined && own !== undefined) this.#delegations.note(kind, delegation, own, number)
     for (const signature of signatures) this.#checkSignature(number, signature)
   }
@@ -178,9 +186,9 @@ class ExportVerification {
     if (typeof read === 'string') return this.#fail(number, read)
     const fault = this.#report.ledger.take(read.line)
     if (fault !== undefined) this.#fail(number, fault)
-    const { origin, index } = Object(value.log) as { origin?: unknown; index?: unknown }
-    if (typeof origin !== 'string' || !Number.isSafeInteger(index) || (index as number) < 0)
-      return this.#fail(number, 'log names no origin and index')
+    const { state, origin, index } = Object(value.log) as { state?: unknown; origin?: unknown; index?: unknown }
+    if (state !== 'included' || typeof origin !== 'string' || !Number.isSafeInteger(index) || (index as number) < 0)
+      return this.#fail(number, 'log names no state, origin and index')
     this.#logs.claim(origin, index as number, leafHash(read.entry), number)
   }
 
@@ -203,7 +211,7 @@ class ExportVerification {
       report.events + report.tombstones + report.rotations + report.undelegations + (report.ledger?.postings ?? 0)
     if (value.count !== records)
       this.#fail(number, `the end line counts ${String(value.count)} records; there are ${records}`)
-    this.#logs.takeEnd(number, String(value.checkpoint))
+    this.#logs.takeEnd(number, textOf(value.checkpoint))
   }
 
   #finish(): void {
@@ -228,10 +236,18 @@ class ExportVerification {
     }
     for (const line of this.#delegations.late())
       this.#fail(line, 'its delegation had ended before, by the order of the log')
-    for (const line of this.#untied) {
-      if (report.hasEnd)
-        this.#fail(line, 'the author’s id is not the hash of the key, and no rotation in the file ties them')
+    for (const { line, whose } of this.#untied) {
+      if (report.hasEnd) this.#fail(line, `${whose} is not the hash of the key, and no rotation in the file ties them`)
       else report.unsettled += 1
+    }
+    if (!report.hasEnd) report.unlogged = this.#unlogged.length
+    else for (const line of this.#unlogged) this.#fail(line, 'it names no leaf, as every line of a whole export does')
+    // Held against a line only where what it names is right; and that may be newer than the export.
+    if (report.failures > 0) return
+    for (const { line, id, original } of this.#successors) {
+      const actual = this.#versions.get(id)
+      if (actual !== undefined && actual !== original)
+        this.#fail(line, 'superseded_by names a version of another event')
     }
   }
 
@@ -288,6 +304,7 @@ function emptyReport(): ExportReport {
     elsewhere: 0,
     provedAt: undefined,
     unsettled: 0,
+    unlogged: 0,
     hasEnd: false,
     checkpoint: undefined,
     isSignedByLog: undefined,

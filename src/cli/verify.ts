@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { Verifier } from '../verify/verifier.ts'
+import { boardsWordHelp } from './boards-word.ts'
 import { BoardClient } from './client.ts'
 import {
   type Arguments,
@@ -40,6 +41,7 @@ export const verifyCommand: Command = {
     ['--threads N', 'threads that check signatures (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
+  notes: boardsWordHelp,
   options: {
     ledger: { type: 'boolean' },
     vkey: { type: 'string' },
@@ -249,6 +251,11 @@ function rowsOf(
       'not settled',
       `${grouped(report.unsettled)} lines name a key or a version that only the rest of the export explains`,
     ])
+  if (report.unlogged > 0)
+    rows.push([
+      'in no log',
+      `${grouped(report.unlogged)} lines, as of private rooms: NOT CHECKED but for their signatures`,
+    ])
   rows.push(['failures', grouped(report.failures)])
   rows.push([
     'read',
@@ -266,6 +273,10 @@ function recordRows({ events, tombstones, rotations, signatures }: ExportReport)
     ],
     ['key rotations', grouped(rotations)],
     ['signatures good', grouped(signatures)],
+    [
+      'board’s word',
+      'handles, votes, doors, names and hashes of attachments, threads of replies (verify --help has all of it)',
+    ],
   ]
 }
 

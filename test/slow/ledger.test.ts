@@ -1,12 +1,20 @@
-/** The public ledger: what the export says, what it proves without the board, and what a check of the files finds. */
+/**
+ * What an export of a board proves without the board: the public ledger, and of every line every field; and what a check of the
+ * files finds.
+ */
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { signingBytes } from '../../src/format/signing.ts'
+import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Bounty } from '../support/bounty.ts'
-import { Client, person } from '../support/client.ts'
+import { Client, freshNonce, now, person } from '../support/client.ts'
+import { delegated } from '../support/delegations.ts'
+import { logKeyOf } from '../support/judge.ts'
+import { isBoardsWord, type Json, ManyVerifications } from '../support/line-mutations.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -129,6 +137,68 @@ test('broadside verify keeps the books again without the board, and names the li
   }
   const messages = (await client.get('/v1/export')).text
   expect(await verify(messages)).toMatchObject({ code: 1, out: expect.stringContaining('is no ledger') })
+})
+
+/** Everything that has a line in an export, and what must have none. */
+async function lived(): Promise<void> {
+  const [cleo, next, delegate, second] = [person('cleo'), person('cleo later'), person('her agent'), person('another')]
+  const done = async (signer: typeof cleo, fields: Parameters<Client['command']>[1]) => {
+    const answer = await client.command(signer, fields)
+    expect([fields.operation, answer.status, answer.text]).toEqual([fields.operation, 200, expect.anything()])
+    return answer
+  }
+  const post = async (signer: typeof cleo, fields: object) =>
+    (await done(signer, { operation: 'post', ...fields })).data.event_id!
+  await done(cleo, { operation: 'room.create', room: 'hers' })
+  await done(cleo, { operation: 'room.create', room: 'cellar', visibility: 'private', members: [ada.id] })
+  await post(cleo, { room: 'cellar', text: 'among us' })
+  const file = blobOf(await done(cleo, putFields(Buffer.from('a file'), { room: 'hers', filename: 'a.txt' }))).id
+  const data = (more: object) => JSON.stringify({ schema: 1, ...more })
+  const first = await post(cleo, { room: 'hers', page: 'side', text: '*first*', attachments: [file], handle: 'cleo' })
+  const reply = await post(ada, { text: 'a reply', reply_to: first, to: cleo.id })
+  const better = await post(cleo, { text: '_better_', data: data({ supersedes: first, format: 'markdown' }) })
+  await post(cleo, { text: 'best', page: 'side', data: data({ supersedes: better }), attachments: [file] })
+  await post(ada, { text: 'to a version', reply_to: better })
+  await post(ada, { text: 'a better reply', data: data({ supersedes: reply }) })
+  await done(ada, { operation: 'vote', event_id: first, data: data({ value: 1 }) })
+  const gone = await post(cleo, { room: 'hers', text: 'taken back', kind: 'promotion' })
+  await post(cleo, { text: 'taken back too', data: data({ supersedes: gone }), kind: 'promotion' })
+  await done(cleo, { operation: 'event.redact', event_id: gone, reason: 'mine' })
+  const hidden = await post(ada, { room: 'hers', text: 'hidden', reply_to: first })
+  await done(cleo, { operation: 'room.hide', event_id: hidden, reason: 'off topic' })
+  await done(cleo, { operation: 'docs.create', room: 'hers', text: 'a document', data: data({ title: 'Notes' }) })
+  const tool = (await client.get('/api/tool?id=broadside:hash')).data as unknown as { tool: { subject_id: string } }
+  const review = { target: tool.tool.subject_id, kind: 'works', text: 'It hashes.' }
+  await done(cleo, { operation: 'tools.review', ...review })
+  const { work } = await new Bounty(client).run(ada, new Bounty(client).ask('hers', 5))
+  await done(ada, { operation: 'work.edit', event_id: work.id, text: 'do that' })
+  await new Bounty(client).run(ada, { operation: 'work.cancel', event_id: work.id, reason: 'done by others' })
+  const first_delegation = await delegated(client, cleo, delegate)
+  await post(delegate, { room: 'hers', text: 'by her agent' })
+  await done(cleo, { operation: 'delegation.revoke', target: first_delegation })
+  await delegated(client, cleo, second)
+  await post(second, { room: 'hers', text: 'by another' })
+  const signing = { timestamp: now(), nonce: freshNonce() }
+  const rotate = { operation: 'identity.rotate', target: next.publicKey }
+  const bytes = signingBytes(client.serviceId, { ...rotate, public_key: cleo.publicKey, ...signing })
+  const body = JSON.parse(client.sign(cleo, rotate, signing).body) as object
+  const moved = await client.send(JSON.stringify({ ...body, proof: next.sign(bytes).toString('base64url') }))
+  expect([moved.status, moved.text]).toEqual([200, expect.anything()])
+  await post(next, { room: 'hers', text: 'with the new key' })
+}
+
+test('whatever field of an export is changed, broadside verify finds it, or says that it is the board’s word', async () => {
+  await lived()
+  const many = new ManyVerifications(await logKeyOf(client))
+  for (const path of ['/v1/export', '/v1/export?stream=ledger']) {
+    const lines = linesOf((await client.get(path)).text) as Json[]
+    const { failures, first } = await many.verify(lines)
+    expect([path, failures, first]).toEqual([path, 0, undefined])
+    for (const [n, line] of lines.entries()) {
+      const unfound = await many.unfound(lines, n)
+      expect([path, n, unfound.filter((change) => !isBoardsWord(line, change))]).toEqual([path, n, []])
+    }
+  }
 })
 
 test('a full check of the stopped board applies every posting again, a reservation and its opening once', async () => {

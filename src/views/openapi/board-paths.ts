@@ -175,6 +175,7 @@ const exportPath: Json = {
     'Without parameters follow lines of `type` `leaves` with all leaf hashes of the log (`hashes` is',
     'one base64 string of 32-byte hashes, one after the other, from the index `start` on), and a last line of `type` `end` with',
     'the count and the signed head of that size: together they can be checked offline, signature by signature and leaf by leaf.',
+    'Nobody signs `votes`, `via`, `author.handle`, what an attachment says beside its `id`, and the author and reason of a tombstone.',
     'Compressed with gzip on `Accept-Encoding`.',
     'With `stream=ledger`, by itself or with `cursor` and `limit`: every posting of credits of public works, every grant and transfer',
     'in place of messages, numbered without gaps by `seq`, each with its leaf; whole, with the same lines of leaves and end.',

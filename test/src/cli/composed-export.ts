@@ -31,35 +31,38 @@ export class ComposedExport {
 
   /** Posts as `signer`, whose identity may be that of an older key. */
   post(text: string, signer: Signer, { id = signer.id, replyTo = '' } = {}): Json {
+    const author = { id, public_key: signer.publicKey }
+    return this.event(
+      { operation: 'post', room: 'lobby', text, reply_to: replyTo },
+      { author, ...(replyTo === '' ? {} : { reply_to: replyTo }) },
+      signer,
+    )
+  }
+
+  /** What `signer` signs in `command`, shown as `shown` says where that is not a note in the lobby that begins a thread. */
+  event(command: Json, shown: Json, signer: Signer): Json {
     const seq = this.records.length + 1
     const created = 1_790_000_000 + seq
     const { payload, sha256, signature } = signed(
-      {
-        operation: 'post',
-        room: 'lobby',
-        text,
-        reply_to: replyTo,
-        public_key: signer.publicKey,
-        timestamp: created,
-        nonce: `nonce ${seq}`,
-      },
+      { ...command, public_key: signer.publicKey, timestamp: created, nonce: `nonce ${seq}` },
       signer,
     )
     const event_id = sha256.slice(0, 32)
-    const index = this.#log({ kind: 'post', event: event_id, room: 'lobby', seq, time: created, command: sha256 })
+    const room = String(shown.room ?? 'lobby')
+    const index = this.#log({ kind: 'post', event: event_id, room, seq, time: created, command: sha256 })
     const record = {
       type: 'event',
       event_id,
-      room: 'lobby',
+      room,
       page: 'main',
       seq,
       kind: 'note',
-      author: { id, public_key: signer.publicKey },
-      text,
-      ...(replyTo === '' ? {} : { reply_to: replyTo }),
+      author: { id: signer.id, public_key: signer.publicKey },
+      text: command.text,
       thread: event_id,
       created_at: created,
       hidden: false,
+      ...shown,
       signature,
       signed_payload: payload,
       command_sha256: sha256,
@@ -98,6 +101,9 @@ export class ComposedExport {
     this.records.push({
       type: 'rotation',
       event_id: event,
+      identity: from.id,
+      public_key: from.publicKey,
+      new_public_key: to.publicKey,
       signature,
       proof: to.sign(bytes).toString('base64url'),
       signed_payload: payload,

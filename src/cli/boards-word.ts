@@ -1,0 +1,29 @@
+/**
+ * What a line of an export shows that `broadside verify` takes from the board: nobody signed it, or what was signed is not in
+ * the file. Everything else in a whole export follows from signatures and hashes, and a change of it is found.
+ */
+
+/** A field, with all that is in it. */
+type Word = readonly [of: string, fields: readonly string[]]
+
+export const boardsWord: readonly Word[] = [
+  ['an event', ['author.handle', 'votes', 'via', 'superseded_by']],
+  ['an attachment', ['filename', 'media_type', 'size', 'sha256', 'url', 'gone', 'reason']],
+  ['a reply', ['thread']],
+  ['a version that does not say where', ['thread', 'page', 'reply_to']],
+  [
+    'a tombstone',
+    [
+      ...['author', 'page', 'kind', 'reply_to', 'to', 'thread', 'supersedes', 'superseded_by'],
+      ...['reason', 'hidden_by', 'votes', 'via', 'redaction where it is left out'],
+    ],
+  ],
+  ['an end of a delegation that nobody signed', ['identity', 'ended_by']],
+]
+
+/** For `--help`. */
+export const boardsWordHelp: readonly string[] = [
+  'The board’s word, which no check of a file settles:',
+  ...boardsWord.map(([of, fields]) => `  of ${of}: ${fields.join(', ')}`),
+  '  and fields that this program does not know. What is left out says what its absence says: plain text, no file, not hidden.',
+]

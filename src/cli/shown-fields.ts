@@ -1,0 +1,105 @@
+/**
+ * What an event of an export shows, held against the command that its author signed.
+ *
+ * From the command follow: text, to, format, the ids of attachments, kind, what it replies to or replaces where it says so; of a
+ * post that begins a thread also room, page and thread. The rest is the word of the board (boards-word.ts).
+ */
+import { reviewsRoom } from '../../actors/tools/reviews.ts'
+import { operationByName } from '../operations/index.ts'
+import { type Fields, recordOf, textOf } from './signed-line.ts'
+
+/** An event named otherwise than it was signed, which is right where `signed` is a version of `shown`. */
+export type Renamed = { readonly field: string; readonly signed: string; readonly shown: string }
+
+/** What is wrong, or the events that are named by another of their ids. */
+export type ShownCheck = { readonly problem: string } | { readonly renamed: readonly Renamed[] }
+
+/** What the event of a command is, by the command alone; undefined: that follows from another event. */
+type Made = {
+  readonly kind: string
+  /** What it is a new version of, or ''. */
+  readonly supersedes: string
+  readonly room?: unknown
+  readonly page?: unknown
+  /** Of which thread: one that it begins, or that of the event that it replaces, which began it. */
+  readonly thread?: 'own' | 'original'
+}
+
+type Data = { readonly format?: unknown; readonly supersedes?: unknown }
+
+const page = 'main'
+
+/** Every operation that makes an event. */
+const makers: Readonly<Record<string, (command: Fields, data: Data) => Made | undefined>> = {
+  post(command, data) {
+    const kind = textOf(command.kind ?? 'note')
+    const supersedes = textOf(data.supersedes)
+    // A version leaves its place to its original, a reply its room to the post that it answers.
+    if (supersedes !== '') return { kind, supersedes, room: command.room, page: command.page }
+    const made = { kind, supersedes, page: command.page ?? page }
+    if (command.reply_to !== undefined) return { ...made, room: command.room }
+    return { ...made, room: command.room ?? 'lobby', thread: 'own' }
+  },
+  'work.create'({ event_id, room = 'lobby', page: named = page }) {
+    // With event_id the request is a post by itself.
+    return event_id === undefined ? { kind: 'request', supersedes: '', room, page: named, thread: 'own' } : undefined
+  },
+  'work.edit': ({ event_id }) => ({ kind: 'note', supersedes: textOf(event_id), thread: 'original' }),
+  'tools.review': () => ({ kind: 'review', supersedes: '', room: reviewsRoom, page, thread: 'own' }),
+  // The board names its room.
+  'conversation.open': () => ({ kind: 'note', supersedes: '', page, thread: 'own' }),
+}
+
+export function checkShown(value: Fields, command: Fields): ShownCheck {
+  const operation = textOf(command.operation)
+  const data = dataOf(command)
+  const made = makers[operationByName.get(operation)?.name ?? '']?.(command, data)
+  if (made === undefined) return { problem: `the signed bytes are of ${operation}, which makes no event` }
+  const isShownAs = (field: string, signed: unknown): boolean => (value[field] ?? '') === (signed ?? '')
+  const { kind, supersedes, room, page, thread } = made
+  if (!isShownAs('text', command.text)) return different('text')
+  if (!isShownAs('to', command.to)) return different('to')
+  if (!isShownAs('kind', kind)) return different('kind')
+  if (room !== undefined && !isShownAs('room', room)) return different('room')
+  if (page !== undefined && !isShownAs('page', page)) return different('page')
+  if ((value.format ?? 'text') !== (data.format ?? 'text')) return different('format')
+  if (!areAttached(value.attachments, command.attachments)) return different('attachments')
+  for (const field of ['reason', 'hidden_by', 'redaction']) {
+    if (value[field] !== undefined) return { problem: `it shows its text, and a ${field} as if that were gone` }
+  }
+  if (thread === 'own' && value.thread !== textOf(value.command_sha256).slice(0, 32))
+    return { problem: 'the thread of a post that begins one is not the post itself' }
+  if (thread === 'original' && value.thread !== value.supersedes)
+    return { problem: 'the thread of a request is not the request itself' }
+  const renamed: Renamed[] = []
+  for (const [field, signed] of [
+    ['supersedes', supersedes],
+    ['reply_to', textOf(command.reply_to)],
+  ] as const) {
+    const isLeftToOriginal = field === 'reply_to' && signed === '' && supersedes !== '' && thread === undefined
+    if (isLeftToOriginal || isShownAs(field, signed)) continue
+    const shown = textOf(value[field])
+    if (shown === '' || signed === '') return different(field)
+    renamed.push({ field, signed, shown })
+  }
+  return { renamed }
+}
+
+function different(field: string): ShownCheck {
+  return { problem: `the ${field} shown is not the one that was signed` }
+}
+
+/** The very blobs that were signed, in that order. */
+function areAttached(shown: unknown = [], signed: unknown = []): boolean {
+  if (!Array.isArray(shown) || !Array.isArray(signed) || shown.length !== signed.length) return false
+  return signed.every((id, n) => recordOf(shown[n]).id === id)
+}
+
+function dataOf({ data }: Fields): Data {
+  if (typeof data !== 'string') return {}
+  try {
+    return recordOf(JSON.parse(data))
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,78 @@
+/** Every field of every line of an export changed, one at a time: found, or the board's word and said to be so. */
+import { expect, test } from 'vitest'
+import { boardsWordHelp } from '../../../src/cli/boards-word.ts'
+import { checkShown } from '../../../src/cli/shown-fields.ts'
+import { parseVkey } from '../../../storage/note.ts'
+import { isBoardsWord, ManyVerifications } from '../../support/line-mutations.ts'
+import { ComposedExport, composedLogKey, type Json, person } from './composed-export.ts'
+
+const [ada, bob, newBob] = [person(1), person(2), person(3)]
+const parsed = parseVkey(composedLogKey.vkey)
+if (!parsed.ok) throw new Error(parsed.problem)
+const many = new ManyVerifications(parsed.value)
+
+const blob = { filename: 'a.txt', media_type: 'text/plain', size: 4, sha256: 'e'.repeat(64), url: '/a/x' }
+const views = { votes: { up: 1, down: 0, score: 1 }, via: 'command', format: 'text', attachments: [] }
+
+/** A line of every kind of event that there is. */
+function varied(): ComposedExport {
+  const made = new ComposedExport()
+  const post = (command: Json, shown: Json = {}, signer = ada): Json =>
+    made.event({ operation: 'post', ...command }, { ...views, ...shown }, signer)
+  const work = { schema: 1, title: 'A thing to do' }
+  const first = post({ text: 'plain' }, { author: { id: ada.id, public_key: ada.publicKey, handle: 'ada' } })
+  const original = String(first.event_id)
+  post(
+    { text: 'elsewhere', room: 'hall', page: 'side', kind: 'request' },
+    { room: 'hall', page: 'side', kind: 'request' },
+  )
+  const files = ['a', 'b'].map((byte) => byte.repeat(32))
+  post(
+    { text: '*with files*', attachments: files, data: '{"schema":1,"format":"markdown"}' },
+    { format: 'markdown', attachments: files.map((id) => ({ id, ...blob })) },
+  )
+  post({ text: 'an answer', reply_to: original, to: ada.id }, { reply_to: original, to: ada.id, thread: original }, bob)
+  const version = { supersedes: original, thread: original }
+  const data = JSON.stringify({ schema: 1, supersedes: original })
+  first.superseded_by = post({ text: 'said better', data }, version).event_id
+  const asked = { kind: 'request', room: 'market' }
+  const create = { operation: 'work.create', room: 'market', text: 'do this', amount: 10, data: JSON.stringify(work) }
+  const request = String(made.event(create, { ...views, ...asked }, ada).event_id)
+  const better = { ...views, room: 'market', supersedes: request, thread: request }
+  made.event({ operation: 'work.edit', event_id: request, text: 'do that' }, better, ada)
+  const review = { operation: 'tools.review', target: 's_0123456789abcdef', kind: 'works', text: 'it works' }
+  made.event(review, { ...views, room: 'reviews', kind: 'review' }, bob)
+  made.rotate(bob, newBob)
+  made.post('with the new key', newBob, { id: bob.id })
+  made.redact(made.post('taken away', ada))
+  made.other()
+  return made
+}
+
+const lines = varied().lines()
+
+test('it verifies as it is', async () => {
+  expect(await many.verify(lines)).toMatchObject({ failures: 0, unsettled: 0, isSignedByLog: true })
+})
+
+test.each(lines.map((line, n) => [n, `${line.type} ${String(line.text ?? '')}`] as const))(
+  'line %i, %s: a change of any field is found, or is of what is the board’s word',
+  async (n) => {
+    const unfound = await many.unfound(lines, n)
+    expect(unfound.filter((change) => !isBoardsWord(lines[n]!, change))).toEqual([])
+  },
+)
+
+test('what another operation has signed is no text of anybody', () => {
+  const value = { text: 'yes' }
+  for (const operation of ['vote', 'room.create', 'identity.register', 'no.such', 'constructor'])
+    expect(checkShown(value, { operation, text: 'yes' })).toEqual({ problem: expect.stringContaining(operation) })
+  const posted = { operation: 'work.create', event_id: 'a'.repeat(32), text: 'yes' }
+  expect(checkShown(value, posted)).toEqual({ problem: expect.stringContaining('makes no event') })
+})
+
+test('the help of the command says what is the board’s word', () => {
+  const help = boardsWordHelp.join('\n')
+  for (const field of ['author.handle', 'votes', 'via', 'superseded_by', 'sha256', 'thread', 'reason'])
+    expect(help).toContain(field)
+})

@@ -1,0 +1,146 @@
+/** Every field of a line of an export changed, one at a time, as somebody would who wants a file to say something else. */
+import { checkHere, type ExportReport, type SignatureChecker, verifyExport } from '../../src/cli/verify-export.ts'
+import type { VerifierKey } from '../../storage/note.ts'
+
+export type Json = Record<string, unknown>
+/** `path`: names with dots, an element of a list by its number. */
+export type Mutation = { readonly path: string; readonly how: string; readonly line: Json }
+
+/** All of a line; `other`: a line of the same type, whose values are put into its place. */
+export function mutationsOf(line: Json, other: Json = {}): Mutation[] {
+  return pathsOf(line, []).flatMap((keys) => {
+    const path = keys.join('.')
+    const before = at(line, keys)
+    const values: [how: string, value: unknown][] = [['left out', undefined], ...changes(before)]
+    const another = at(other, keys)
+    // Of an author each field is taken by itself: the same one may have another handle there.
+    if (another !== undefined && path !== 'author') values.push(['that of another line', another])
+    return values
+      .filter(([, value]) => JSON.stringify(value) !== JSON.stringify(before))
+      .map(([how, value]) => ({ path, how, line: withValue(line, keys, value) }))
+  })
+}
+
+function changes(value: unknown): [how: string, value: unknown][] {
+  if (typeof value === 'number') return [['one more', value + 1]]
+  if (typeof value === 'boolean') return [['turned', !value]]
+  if (typeof value === 'string')
+    return [
+      ['its first character', turned(value, 0)],
+      ['its last but one', turned(value, value.length - 2)],
+      ['in a list', [value]],
+    ]
+  if (Array.isArray(value))
+    return [
+      ['emptied', []],
+      ['doubled', [...value, ...value]],
+      ['one more', [...value, { id: '0'.repeat(32) }]],
+    ]
+  return [['emptied', {}]]
+}
+
+/** Stays what it is in kind: hex stays hex, a letter a letter. */
+function turned(text: string, at: number): string {
+  const character = text[at] ?? ''
+  return `${text.slice(0, Math.max(0, at))}${character === 'a' ? 'b' : character === '1' ? '2' : /\d/.test(character) ? '1' : 'a'}${text.slice(at + 1)}`
+}
+
+function pathsOf(value: unknown, keys: readonly string[]): (readonly string[])[] {
+  if (typeof value !== 'object' || value === null) return [keys]
+  const below = Object.entries(value).flatMap(([name, each]) => pathsOf(each, [...keys, name]))
+  return keys.length === 0 ? below : [keys, ...below]
+}
+
+function at(value: unknown, keys: readonly string[]): unknown {
+  return keys.reduce<unknown>((found, key) => (found as Json | undefined)?.[key], value)
+}
+
+function withValue(line: Json, keys: readonly string[], value: unknown): Json {
+  const copy = structuredClone(line)
+  const holder = at(copy, keys.slice(0, -1)) as Json
+  const name = keys.at(-1)!
+  if (value !== undefined) holder[name] = value
+  else if (Array.isArray(holder)) holder.splice(Number(name), 1)
+  else delete holder[name]
+  return copy
+}
+
+/** Checks many files that differ in one line: a signature that was checked before is not checked again. */
+export class ManyVerifications {
+  readonly #key: VerifierKey
+  readonly #checker = checkHere()
+  readonly #verdicts = new Map<string, Parameters<Parameters<SignatureChecker['verify']>[3]>[0]>()
+
+  constructor(key: VerifierKey) {
+    this.#key = key
+  }
+
+  verify(lines: readonly Json[]): Promise<ExportReport> {
+    return this.#verify(lines.map(bytesOf))
+  }
+
+  /** Changes of the line at this place that nobody finds, as `path: how`. */
+  async unfound(lines: readonly Json[], place: number): Promise<string[]> {
+    const line = lines[place]!
+    const whole = lines.map(bytesOf)
+    const other = lines.find(({ type }, n) => n !== place && type === line.type)
+    const unfound: string[] = []
+    for (const { path, how, line: changed } of mutationsOf(line, other)) {
+      const { failures } = await this.#verify(whole.with(place, bytesOf(changed)))
+      if (failures === 0) unfound.push(`${path}: ${how}`)
+    }
+    return unfound
+  }
+
+  #verify(lines: readonly Buffer[]): Promise<ExportReport> {
+    async function* read() {
+      for (const [n, bytes] of lines.entries()) yield { number: n + 1, bytes, isCut: false }
+    }
+    const checker: SignatureChecker = {
+      verify: (signature, publicKey, message, callback) => {
+        const name = Buffer.concat([signature, publicKey, message]).toString('latin1')
+        const known = this.#verdicts.get(name)
+        if (known !== undefined) return callback(known)
+        this.#checker.verify(signature, publicKey, message, (verdict) => {
+          this.#verdicts.set(name, verdict)
+          callback(verdict)
+        })
+      },
+      close: () => Promise.resolve(),
+    }
+    return verifyExport({ lines: read(), checker, logKey: this.#key, progress: () => {} })
+  }
+}
+
+function bytesOf(line: Json): Buffer {
+  return Buffer.from(JSON.stringify(line))
+}
+
+/** Is a change, as `unfound` names it, of something that `broadside verify --help` calls the board's word? */
+export function isBoardsWord(line: Json, change: string): boolean {
+  const [path, how] = change.split(': ') as [string, string]
+  const [field, , part] = path.split('.')
+  const isLeftOut = how === 'left out'
+  if (isLeftOut && (path === 'hidden' || path === 'archive_eligible')) return true
+  if (line.type === 'tombstone') return ofTombstones.has(field!) || (isLeftOut && path === 'redaction')
+  if (line.type === 'undelegation') return line.signed_payload === undefined && ['identity', 'ended_by'].includes(path)
+  if (line.type !== 'event') return false
+  if (path === 'author.handle' || ['votes', 'via', 'superseded_by'].includes(field!)) return true
+  if (field === 'attachments') return (part !== undefined && part !== 'id') || (isLeftOut && isEmpty(line.attachments))
+  if (path === 'thread') return line.reply_to !== undefined || isVersion(line)
+  if (path === 'page' || path === 'reply_to') return isVersion(line)
+  return path === 'format' && isLeftOut && line.format === 'text'
+}
+
+const ofTombstones: ReadonlySet<string> = new Set([
+  ...['author', 'page', 'kind', 'reply_to', 'to', 'thread', 'supersedes', 'superseded_by'],
+  ...['reason', 'hidden_by', 'votes', 'via'],
+])
+
+function isVersion({ supersedes }: Json): boolean {
+  return supersedes !== undefined
+}
+
+function isEmpty(list: unknown): boolean {
+  return Array.isArray(list) && list.length === 0
+}

@@ -51,7 +51,8 @@ const remove: Decider = ({ state, board, now }, letter) => {
   if (blob.author !== letter.author && !mayTouchOthers(letter))
     return refuse('forbidden', delegationTouchesNone, 'target')
   if (isOwnersAlone(room, blob.author, letter)) return refuse('forbidden', ownersAlone, 'target')
-  if (blob.author === letter.author && blob.events.some((slot) => state.bound.liveResultAt(slot) !== undefined))
+  const isHandedIn = (slot: number) => state.bound.liveResultAt(slot) !== undefined || state.bound.isBound(slot)
+  if (blob.author === letter.author && blob.events.some(isHandedIn))
     return refuse('wrong_state', 'this file hangs on the result of a work: it stays until that is settled', 'target')
   const facts: DeletedFacts = {
     target,

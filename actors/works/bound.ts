@@ -16,7 +16,13 @@ import type { Observation, ObservedArgs, RoomRefusal, TellArgs, UnbindArgs } fro
 import { resultHashOf } from './result-hash.ts'
 
 /** A result that the room has bound: the hash of its newest version then, and how many versions it had. */
-export type Binding = { readonly result: string; readonly sha256: string; readonly versions: number }
+export type Binding = {
+  readonly result: string
+  readonly sha256: string
+  readonly versions: number
+  /** Hash of the newest version that came while the market had not decided; absent: none did. */
+  readonly edited?: string
+}
 
 export type Marked = {
   /** 32 hex: the event id of its request. */
@@ -29,7 +35,10 @@ export type Marked = {
   readonly bindings: Map<string, Binding>
   /** The result of the work, as it was bound. */
   result: Binding | undefined
-  /** Slot of a reply that was bound, or that the holder of the live fence posted as a `result` -> hash of its newest version. */
+  /**
+   * Slot of a reply that the worker of the live fence has delivered -> hash of its newest version: he posted it as a `result`, or
+   * the market took it of him. What anybody has only bound is none: the market may refuse it.
+   */
   readonly delivered: Map<number, string>
   /** Slots of marked events that their own author has hidden. */
   readonly hiddenByAuthor: Set<number>
@@ -94,20 +103,25 @@ export class Bound implements Part {
     return this.markedAt(this.#slotOf(work))
   }
 
-  /** The live work whose result is at this slot, or whose holder has delivered it there. */
+  /** The live work whose worker has delivered what is at this slot. */
   liveResultAt(slot: number): Marked | undefined {
     if (this.#marked.size === 0) return undefined
     const original = this.#marks.original(slot)
-    const bound = this.#results.get(original)
-    const found = bound ?? this.markedAt(this.#core.board.events.parent[original]!)
-    const isOne = bound !== undefined || found?.delivered.has(original) === true
-    return isOne && found?.told?.live === true ? found : undefined
+    const marked = this.#results.get(original) ?? this.markedAt(this.#core.board.events.parent[original]!)
+    if (marked === undefined || !this.#isOfWorker(marked, original)) return undefined
+    return this.#results.has(original) || marked.delivered.has(original) ? marked : undefined
   }
 
-  /** The hash of what the holder of the live fence has delivered at this slot, kept while its text can be taken away. */
+  /** This reply is bound, and the market has not decided over it as far as is known. */
+  isBound(slot: number): boolean {
+    return [...this.#binding].some((marked) => this.#boundOf(marked, this.#marks.original(slot)).length > 0)
+  }
+
+  /** The hash of what the worker of a live fence has delivered at this slot, kept while its text can be taken away. */
   deliveredHash(slot: number): string | undefined {
     const original = this.#marks.original(slot)
-    return this.markedAt(this.#core.board.events.parent[original]!)?.delivered.get(original)
+    const marked = this.markedAt(this.#core.board.events.parent[original]!)
+    return marked !== undefined && this.#isOfWorker(marked, original) ? marked.delivered.get(original) : undefined
   }
 
   /** Its own author took this event away: by redacting it, or by hiding it as a moderator. */
@@ -166,10 +180,13 @@ export class Bound implements Part {
     if (marked === undefined) return
     const isDelivered = event.kind === 'result' && this.holdsFence(parent, hex(event.author))
     const isResult = this.#results.has(original)
-    if (!isDelivered && !isResult && !marked.delivered.has(original)) return
+    const isKept = isDelivered || isResult || marked.delivered.has(original)
+    const bound = this.#boundOf(marked, original)
+    if (!isKept && bound.length === 0) return
     // A text that has left the disk since has no hash any more: what it was is in what was written down then.
     const sha256 = resultHashOf(event, this.#blobs) ?? ''
-    marked.delivered.set(original, sha256)
+    if (isKept) marked.delivered.set(original, sha256)
+    for (const [command, binding] of bound) marked.bindings.set(command, { ...binding, edited: sha256 })
     if (isResult && slot !== original)
       this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
   }
@@ -248,11 +265,14 @@ export class Bound implements Part {
     const marked = this.find(work)!
     marked.bindings.set(command, { result, sha256, versions })
     this.#binding.add(marked)
-    marked.delivered.set(this.#slotOf(result), sha256)
   }
 
   #unbind({ work, command }: UnbindArgs): void {
     this.#letGo(this.find(work)!, command)
+  }
+
+  #boundOf({ bindings }: Marked, original: number): (readonly [command: string, binding: Binding])[] {
+    return [...bindings].filter(([, { result }]) => this.#slotOf(result) === original)
   }
 
   #letGo(marked: Marked, command: string): void {
@@ -274,8 +294,9 @@ export class Bound implements Part {
     const marked = this.#marked.get(slot)!
     const before = marked.told
     marked.told = told
-    this.#takeResult(marked, told)
+    const current = this.#takeResult(marked, told)
     if (!told.live || before?.worker !== told.worker) marked.delivered.clear()
+    if (told.live && current !== undefined) marked.delivered.set(this.#slotOf(told.result), current)
     if (before === undefined) this.#lookBack(marked, slot, 'request')
     const { board, changes } = this.#core
     const room = board.events.room[slot]!
@@ -285,25 +306,28 @@ export class Bound implements Part {
       changes.add(`work.${state}`, { position: place.change, room, slot: none, subject: told.work, at })
   }
 
-  /** The market names the result: what was bound for it counts, and what has become of it since is said. */
-  #takeResult(marked: Marked, { result, sha256: submitted }: TellArgs): void {
+  /**
+   * The market names the result: what was bound for it counts, and what has become of it since is said. Gives the hash of its newest
+   * version where it is taken now.
+   */
+  #takeResult(marked: Marked, { result, sha256: submitted }: TellArgs): string | undefined {
     const taken = [...marked.bindings].find(([, binding]) => binding.result === result)
     if (taken !== undefined) this.#letGo(marked, taken[0])
     if (marked.result !== undefined && marked.result.result !== result) {
       this.#results.delete(this.#slotOf(marked.result.result))
       marked.result = undefined
     }
-    if (result === '' || (taken === undefined && marked.result !== undefined)) return
+    if (result === '' || (taken === undefined && marked.result !== undefined)) return undefined
     const slot = this.#slotOf(result)
     const versions = this.#marks.edits(slot).length + 1
-    const bound = taken?.[1] ?? { result, sha256: submitted, versions }
+    const { edited, ...bound } = taken?.[1] ?? { result, sha256: submitted, versions }
+    const isEdited = versions > bound.versions
+    const current = isEdited ? (edited ?? marked.delivered.get(slot) ?? '') : bound.sha256
     marked.result = bound
     this.#results.set(slot, marked)
-    if (versions > bound.versions) {
-      const sha256 = marked.delivered.get(slot) ?? ''
-      this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
-    }
+    if (isEdited) this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256: current })
     this.#lookBack(marked, slot, 'result')
+    return current
   }
 
   /** Says what became of an event before the room was told that it is one to speak of. */
@@ -333,6 +357,11 @@ export class Bound implements Part {
 
   #slotOf(id: string): number {
     return this.#core.board.events.find(Buffer.from(id, 'hex'))
+  }
+
+  /** Whoever posted what is at this slot works on this live work, as far as the room was told. */
+  #isOfWorker({ told }: Marked, slot: number): boolean {
+    return told?.live === true && told.worker === this.#authorOf(slot)
   }
 
   #authorOf(slot: number): string {

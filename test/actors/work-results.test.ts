@@ -135,6 +135,94 @@ test('what the market did not take is let go, and may be bound again', () => {
   expect(desk.bind(work, result).fault).toBeUndefined()
 })
 
+test('who only asks for a reply to be bound gains nothing by it, whether the market has refused yet or not', () => {
+  const work = begin()
+  desk.tell(work)
+  good(desk.say('ada', 'room.policy.set', room, { args: { set: { promotion: 'moderate' } } }))
+  const ad = desk.deliver(work, 'a fine summary', 'eve')
+  const hidden = desk.deliver(work, 'spam', 'eve')
+  const screened = () => {
+    const version = good(desk.say('eve', 'post', room, { text: 'buy', args: { ...post, supersedes: ad } }))
+    expect(version.reply.screen).toBe(true)
+    good(desk.say('board', 'room.hide', room, { ...about(ad), via: 'board' }))
+    good(desk.say('ada', 'room.restore', room, about(ad)))
+  }
+  const commands = [ad, hidden].map((result) => {
+    const letter = { text: 'x', args: { work, result } }
+    return good(desk.say('eve', 'work.bind', room, letter)).id
+  })
+  good(desk.say('ada', 'room.hide', room, about(hidden)))
+  const unseen = () => expect(desk.bind(work, hidden, 'eve').fault?.code).toBe('not_found')
+  // As it is bound; while somebody else works on it; when the market has refused it; and with a claim of her own.
+  screened()
+  unseen()
+  desk.tell(work, claimed)
+  screened()
+  unseen()
+  for (const command of commands) good(desk.say('board', 'work.unbind', room, { args: { work, command } }))
+  screened()
+  unseen()
+  desk.tell(work, { ...claimed, worker: person('eve'), fence: 2 })
+  unseen()
+})
+
+test('what comes between a bound reply and the claim that it was bound for is heard behind it, and then it is delivered', () => {
+  const work = begin()
+  desk.tell(work)
+  const result = desk.deliver(work, 'ready-made')
+  const { sha256 } = desk.bind(work, result)
+  desk.edit(result, 'swindle')
+  const edited = resultSha256('swindle', [])
+  good(desk.say('ada', 'room.hide', room, about(result)))
+  desk.expectSameAgain()
+  const submitted = { ...claimed, result, sha256: sha256! }
+  desk.tell(work, { ...submitted, state: 'submitted' })
+  expect(desk.heard()).toEqual([
+    { event: 'result', change: 'edited', by: 'author', sha256: edited },
+    { event: 'result', change: 'hidden', by: 'other' },
+  ])
+  expect(desk.state.bound.unsettled()).toEqual([])
+  // Sent back, or after a backup was restored, it is handed in again though nobody sees it.
+  desk.tell(work, { ...submitted, state: 'revision' })
+  expect(desk.bind(work, result)).toMatchObject({ id: result, sha256: edited })
+})
+
+test('a file that hangs on a bound reply stays until the market has refused it, and then until the work is settled', () => {
+  const work = begin()
+  desk.tell(work)
+  const file = { size: 1, filename: 'a.txt', media_type: 'text/plain', is_image: false, over_quota: false }
+  const blob = good(desk.say('bob', 'blob.put', room, { args: { ...file, sha256: Buffer.alloc(32, 7) } })).id
+  const args = { ...post, replyTo: work, attachments: [blob] }
+  const result = good(desk.say('bob', 'post', room, { text: 'see the file', args })).id
+  const remove = () => code(desk.say('bob', 'blob.delete', room, { args: { target: blob, reason: '' } }))
+  const command = good(desk.say('bob', 'work.bind', room, { text: 'x', args: { work, result } })).id
+  expect(remove()).toBe('wrong_state')
+  const { sha256 } = desk.bind(work, result)
+  good(desk.say('board', 'work.unbind', room, { args: { work, command } }))
+  expect(remove()).toBe('wrong_state')
+  desk.tell(work, { ...claimed, state: 'submitted', result, sha256: sha256! })
+  expect(remove()).toBe('wrong_state')
+  desk.tell(work, { ...claimed, state: 'accepted', live: false, result, sha256: sha256! })
+  expect(remove()).toBe('')
+})
+
+test('a reply of the worker that is no result is kept for him when the market took it, and not before', () => {
+  const work = begin()
+  desk.tell(work, claimed)
+  const result = good(desk.say('bob', 'post', room, { text: 'a note', args: { ...post, replyTo: work } })).id
+  const command = good(desk.say('bob', 'work.bind', room, { text: 'x', args: { work, result } })).id
+  good(desk.say('board', 'work.unbind', room, { args: { work, command } }))
+  good(desk.say('ada', 'room.hide', room, about(result)))
+  expect(desk.bind(work, result).fault?.code).toBe('not_found')
+  good(desk.say('ada', 'room.restore', room, about(result)))
+  const { sha256 } = desk.bind(work, result)
+  desk.tell(work, { ...claimed, state: 'submitted', result, sha256: sha256! })
+  const other = desk.deliver(work, 'better')
+  desk.tell(work, { ...claimed, state: 'submitted', result: other, sha256: desk.bind(work, other).sha256! })
+  good(desk.say('ada', 'room.hide', room, about(result)))
+  expect(desk.bind(work, result).sha256).toBe(sha256)
+})
+
 /** What an owner who is the requester can do to keep a worker from delivering, or a result from counting, before it is submitted. */
 const hindrances: Readonly<Record<string, (result: string, work: string) => Decided | undefined>> = {
   'closes the room': () => desk.say('ada', 'room.policy.set', room, { args: { set: { closed: true } } }),

@@ -152,15 +152,17 @@ const observe: Decider = ({ state: { market }, now }, letter) => {
   return turn.finish(letter, work, steps, { event, change, set })
 }
 
-/** Only what its worker did himself counts as changed or missing; taken away by others it is as good as it was. */
+/**
+ * Only what its worker did himself counts as changed or missing, whether he redacts it or hides it as a moderator; taken away by
+ * others it is as good as it was. What is restored is as it was: a room restores nothing that was redacted.
+ */
 function seen(result: Result, change: ObserveArgs['change'], by: ObserveArgs['by'], sha256 = result.current): Result {
   switch (change) {
     case 'edited':
       return { ...result, current: sha256 }
-    case 'hidden':
-      return { ...result, available: false }
     case 'restored':
-      return { ...result, available: !result.missing }
+      return { ...result, available: true, missing: false }
+    case 'hidden':
     case 'redacted':
       return { ...result, available: false, missing: result.missing || by === 'author' }
   }

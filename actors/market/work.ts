@@ -52,7 +52,7 @@ export type Result = {
   readonly sha256: string
   /** As it is now. */
   readonly current: string
-  /** The worker took it away itself. */
+  /** The worker took it away itself: redacted it, or hides it as a moderator. */
   readonly missing: boolean
   /** Its text can be read now. */
   readonly available: boolean

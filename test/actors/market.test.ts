@@ -230,6 +230,24 @@ test('what a moderator takes away counts as it was submitted: silence still pays
   expect(t.at(work)).toMatchObject({ state: 'accepted', reward_reason: 'reviewer_silent' })
 })
 
+test('a result that its worker hides as a moderator is missing, as if he had redacted it, until it is restored', () => {
+  const said = { event: 'result', by: 'author' } as const
+  const { t, work } = at('submitted')
+  t.house('work.observe', { work, n: 1, ...said, change: 'hidden' })
+  expect(t.at(work).result).toMatchObject({ available: false, missing: true })
+  expect(t.about('work.accept', ada, work).refusal?.code).toBe('not_found')
+  // Whoever takes it away behind him does not make it good.
+  const hidden = at('submitted')
+  hidden.t.house('work.observe', { work: hidden.work, n: 1, ...said, change: 'hidden' })
+  hidden.t.house('work.observe', { work: hidden.work, n: 2, ...said, by: 'other', change: 'redacted' })
+  hidden.t.now += 3 * day
+  expect(hidden.t.at(hidden.work).state).toBe('disputed')
+  t.house('work.observe', { work, n: 2, ...said, by: 'other', change: 'restored' })
+  expect(t.at(work).result).toMatchObject({ available: true, missing: false })
+  t.now += 3 * day
+  expect(t.at(work)).toMatchObject({ state: 'accepted', reward_reason: 'reviewer_silent' })
+})
+
 test('a result that its worker changed is accepted only by its hash as it is now', () => {
   const { t, work } = at('submitted')
   const { sha256 } = boundOf(bob, work, 'other')

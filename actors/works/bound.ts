@@ -112,9 +112,12 @@ export class Bound implements Part {
     return this.#results.has(original) || marked.delivered.has(original) ? marked : undefined
   }
 
-  /** This reply is bound, and the market has not decided over it as far as is known. */
+  /** This reply is bound, and the market may take it: as far as is known it has not decided, and the work is not settled. */
   isBound(slot: number): boolean {
-    return [...this.#binding].some((marked) => this.#boundOf(marked, this.#marks.original(slot)).length > 0)
+    const original = this.#marks.original(slot)
+    return [...this.#binding].some(
+      (marked) => marked.told?.live !== false && this.#boundOf(marked, original).length > 0,
+    )
   }
 
   /** The hash of what the worker of a live fence has delivered at this slot, kept while its text can be taken away. */

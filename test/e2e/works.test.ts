@@ -194,6 +194,19 @@ test('a claim that comes with its result is submitted in one step', async () => 
   expect(Number(now!.claim_expires_at)).toBeGreaterThan(Number(now!.created_at))
 })
 
+test('a result that somebody edits into an older reply of his is still that of its author, and nobody else hands it in', async () => {
+  const { worker, work } = await workAt(world, 'open', {}, { room: 'jobs' })
+  const thief = world.someone()
+  const [text, reply] = [`what only the worker of ${work} has found`, { room: 'jobs', reply_to: work, kind: 'result' }]
+  const ready = await world.post(thief, { ...reply, text: `soon, ${work}` })
+  const target = await world.post(worker, { ...reply, text })
+  await world.post(thief, { room: 'jobs', text, data: JSON.stringify({ schema: 1, supersedes: ready }) })
+  const claim = { operation: 'work.claim', event_id: work }
+  expect((await client.command(thief, { ...claim, target: ready })).code).toBe('conflict')
+  const { work: now } = await world.done(worker, { ...claim, target })
+  expect(now).toMatchObject({ state: 'submitted', result_id: target })
+})
+
 test('of many who claim at the same time one holds the work', async () => {
   const { work } = await workAt(world, 'open', {}, { room: 'jobs' })
   const racers = Array.from({ length: 20 }, () => world.someone())

@@ -16,6 +16,7 @@ import { decideClaim, decideRegister } from './people/registry.ts'
 import { receiversDeciders } from './receivers/decide.ts'
 import { rulesDeciders } from './rooms/decide.ts'
 import { decidePost, decideRoomCreate } from './rooms/room.ts'
+import { salesDeciders } from './sales/decide.ts'
 import { toolsDeciders } from './tools/decide.ts'
 import { worksDeciders } from './works/decide.ts'
 import type { Decider } from './write.ts'
@@ -35,6 +36,7 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...blobsDeciders,
   ...receiversDeciders,
   ...callsDeciders,
+  ...salesDeciders,
   ...toolsDeciders,
   ...worksDeciders,
   ...workDeciders,

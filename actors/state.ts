@@ -24,6 +24,7 @@ import { People } from './people/people.ts'
 import { Receivers } from './receivers/receivers.ts'
 import { type BoardRecord, RecordType } from './record.ts'
 import { Rules } from './rooms/rules.ts'
+import { Sales } from './sales/sales.ts'
 import { Tools } from './tools/tools.ts'
 import { Bound } from './works/bound.ts'
 import { LedgerIndex } from './works/ledger-index.ts'
@@ -47,6 +48,7 @@ export class State implements Core {
   readonly blobs: Blobs
   readonly receivers: Receivers
   readonly calls = new Calls()
+  readonly sales = new Sales()
   readonly tools = new Tools()
   readonly delegations: Delegations
   readonly bound: Bound
@@ -91,6 +93,7 @@ export class State implements Core {
       this.hooks,
       this.oauth,
       this.calls,
+      this.sales,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

@@ -15,13 +15,14 @@ import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { Relay } from './relay.ts'
+import { Sales } from './sales.ts'
 import { ToolDesk } from './tool-desk.ts'
 import { Unsettled } from './unsettled.ts'
 
 export type CallingOptions = {
   /** Public address of the board. */
   readonly address: string
-  readonly directory: { readonly facts: { readonly service_id: string } }
+  readonly directory: { readonly facts: { readonly service_id: string }; readonly identity: { readonly id: string } }
   readonly vkey: string
   readonly news: Pick<News, 'noteChange'>
   readonly actors: Actors
@@ -113,8 +114,9 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
   const sale = config.sale
   const paySecret = createHmac('sha256', secret).update('broadside-pay-v1').digest()
   const realm = new URL(address).host
+  const book = new Sales({ actors, read, boardIdentity: directory.identity.id })
   const seller =
-    sale === undefined ? undefined : new Seller({ ...sale, realm, secret: paySecret, outgoing, wallSeconds })
+    sale === undefined ? undefined : new Seller({ ...sale, realm, secret: paySecret, outgoing, book, wallSeconds })
   return {
     calls,
     own,

@@ -8,6 +8,7 @@ import { marketName } from '../../actors/market/letters.ts'
 import { oauthName } from '../../actors/oauth/oauth-records.ts'
 import { receiversOf } from '../../actors/receivers/decide.ts'
 import { registryName } from '../../actors/record.ts'
+import { salesActor } from '../../actors/sales/sales.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
 
@@ -27,6 +28,7 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'calls.open': () => callsActor,
   'calls.mark': () => callsActor,
   'calls.completed': () => callsActor,
+  'sale.find': () => salesActor,
   'tools.due': () => toolsActor,
 }
 

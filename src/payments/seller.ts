@@ -5,10 +5,11 @@
  *   x402 v2        PAYMENT-REQUIRED               -> PAYMENT-SIGNATURE        -> PAYMENT-RESPONSE
  *   MPP evm/charge WWW-Authenticate: Payment      -> Authorization: Payment   -> Payment-Receipt
  *
- * The order is verify, work, settle, answer: who gets a result has paid, and who has paid gets it. The same payment again gets
- * the same answer, also while the first is under way; a settlement that nobody confirms is asked for again with the same bytes
- * and never turned into another 402: neither by what verifies it anew nor by a second settlement that is refused, since both are
- * refused of a transfer that was made. Where it is refused because its nonce is used up, it was made.
+ * The order is verify, work, write down, settle, write down, answer: who gets a result has paid, and who has paid gets it. The
+ * same payment again gets the same answer, also while the first is under way or after a kill at any moment; a settlement that
+ * nobody confirms is asked for again with the same bytes and never turned into another 402: neither by what verifies it anew nor
+ * by a second settlement that is refused, since both are refused of a transfer that was made. Where it is refused because its
+ * nonce is used up, it was made. A sale is known for two days, and for as long as its payment can be settled, at most thirty.
  *
  * A payment is what it names itself by, payer and nonce, however it is written and whatever tool it is sent to: a transfer that
  * settles once buys once, whether or not a facilitator says "success" to the same transfer again.
@@ -29,12 +30,13 @@ export type SellerOptions = {
   readonly realm: string
   readonly secret: Buffer
   readonly outgoing: Outgoing
+  readonly book: SaleBook
   readonly wallSeconds: () => number
 }
 
 export type Bought = {
   readonly status: number
-  readonly headers: readonly (readonly [string, string])[]
+  readonly headers: readonly Header[]
   readonly body: string
 }
 /** What is sold: its name, where it is, and the work; a text of JSON, or why there is none. */
@@ -45,6 +47,17 @@ export type Ware = {
   readonly work: () => Promise<{ readonly json: string } | { readonly status: 400 | 503; readonly problem: string }>
 }
 
+type Header = readonly [name: string, value: string]
+/** `proof`: headers that go with what is sold; absent: it is not known whether it was paid. */
+export type KeptSale = { readonly sent: string; readonly json: string; readonly proof?: readonly Header[] }
+/** Where sales are kept, by their key. All of it rejects where it is not known that it was done. */
+export type SaleBook = {
+  find(key: string): Promise<KeptSale | undefined>
+  begin(sale: Pick<KeptSale, 'sent' | 'json'> & { readonly key: string; readonly expires: number }): Promise<void>
+  settle(sold: { readonly key: string; readonly proof: readonly Header[] }): Promise<void>
+  drop(key: string): Promise<void>
+}
+
 type Authorization = { readonly from: string; readonly nonce: string } & Fields
 type Claim = {
   readonly protocol: 'x402' | 'mpp'
@@ -52,13 +65,14 @@ type Claim = {
   /** Unix seconds after which it buys nothing new. */
   readonly until?: number
 }
-type Sale = { readonly sent: string; readonly bought: Promise<Bought> }
-/** Of which it is not known whether it was settled, and what it buys if it was. */
-type Doubt = { readonly sent: string; readonly json: string }
+type UnderWay = { readonly sent: string; readonly bought: Promise<Bought> }
 type Settled = { readonly success?: unknown; readonly transaction?: unknown; readonly errorReason?: unknown }
 
 const lifeSeconds = 300
-const keptMax = 2_000
+const keptSeconds = 2 * 86_400
+const keptSecondsMax = 30 * 86_400
+/** As much as an answer of anybody's tool may have. */
+const resultBytesMax = 1024 * 1024
 const pendingReason = 'settlement_pending'
 /** Words of a facilitator for an authorization of which the nonce is used up: `invalid_exact_evm_nonce_already_used`. */
 const usedUp = /(?:nonce|authorization)_(?:is_)?(?:already_)?used/
@@ -68,10 +82,7 @@ const json = ['content-type', 'application/json'] as const
 export class Seller {
   readonly #options: SellerOptions
   readonly #chainId: number
-  /** What was sold, or is being sold, by payer and nonce; oldest first. */
-  readonly #sold = new Map<string, Sale>()
-  /** By payer and nonce, oldest first. */
-  readonly #doubts = new Map<string, Doubt>()
+  readonly #underWay = new Map<string, UnderWay>()
 
   constructor(options: SellerOptions) {
     this.#options = options
@@ -86,66 +97,73 @@ export class Seller {
     const claim = x402 === undefined ? await this.#mppClaim(ware, mpp!) : this.#x402Claim(x402)
     if (typeof claim === 'string') return this.#ask(ware, 'verification-failed', claim)
     const { from, nonce } = claim.payload.authorization
-    const key = `${from} ${nonce}`.toLowerCase()
-    const sent = createHash('sha256')
-      .update(`${ware.id}\n${canonical(claim.payload)}`)
-      .digest('base64url')
-    const before = this.#sold.get(key)
-    const doubt = this.#doubts.get(key)
-    if ((before ?? doubt ?? { sent }).sent !== sent)
-      return this.#ask(ware, 'verification-failed', 'this payment was sent for something else: it buys one call')
-    if (before !== undefined) return before.bought
-    if (doubt === undefined && !((claim.until ?? Number.POSITIVE_INFINITY) > this.#options.wallSeconds()))
-      return this.#ask(ware, 'verification-failed', 'this challenge has expired')
-    const sale: Sale = { sent, bought: this.#sale(ware, claim, key, sent) }
-    keep(this.#sold, key, sale)
-    const bought = await sale.bought.catch((error: unknown) => {
-      this.#sold.delete(key)
-      throw error
-    })
-    // What was not sold may be paid for again.
-    if (bought.status !== 200) this.#sold.delete(key)
+    const key = hashOf(`${from} ${nonce}`.toLowerCase())
+    const sent = hashOf(`${ware.id}\n${canonical(claim.payload)}`)
+    const before = this.#underWay.get(key)
+    if (before !== undefined) return before.sent === sent ? before.bought : this.#sentElsewhere(ware)
+    const bought = this.#sale(ware, claim, key, sent).finally(() => this.#underWay.delete(key))
+    this.#underWay.set(key, { sent, bought })
     return bought
   }
 
-  async #sale(ware: Ware, { protocol, payload }: Claim, key: string, sent: string): Promise<Bought> {
+  async #sale(ware: Ware, { protocol, payload, until }: Claim, key: string, sent: string): Promise<Bought> {
     const accepted = this.#accepts()
     const paymentPayload = { x402Version: 2, accepted, payload }
     const body = { x402Version: 2, paymentPayload, paymentRequirements: accepted }
-    const doubt = this.#doubts.get(key)
-    let result = doubt?.json
+    const kept = await this.#options.book.find(key).catch(() => 'unread' as const)
+    if (kept === 'unread') return pending('the board cannot read its book of sales now: send the same again')
+    if (kept !== undefined && kept.sent !== sent) return this.#sentElsewhere(ware)
+    if (kept?.proof !== undefined) return sold(kept.json, kept.proof)
+    let result = kept?.json
     if (result === undefined) {
+      const now = this.#options.wallSeconds()
+      if (!((until ?? Number.POSITIVE_INFINITY) > now))
+        return this.#ask(ware, 'verification-failed', 'this challenge has expired')
       const verified = await this.#facilitator('verify', body)
       if (verified === undefined) return pending('the facilitator does not answer: send the same again')
       if (verified.isValid !== true) return this.#ask(ware, 'verification-failed', reasonOf(verified.invalidReason))
       const made = await ware.work()
       if ('problem' in made) return problem(made.status, 'invalid-request', made.problem)
       result = made.json
+      if (Buffer.byteLength(result) > resultBytesMax)
+        return problem(400, 'invalid-request', `the result has more than ${resultBytesMax} bytes`)
+      const sale = { key, sent, json: result, expires: keptUntil(payload.authorization, now) }
+      const isKept = await this.#options.book.begin(sale).then(
+        () => true,
+        () => false,
+      )
+      if (!isKept) return pending('the board cannot write this sale down now: send the same again')
     }
+    // From here on it may be paid, also where nobody hears of it any more.
     const first: Settled | undefined = await this.#facilitator('settle', body)
     const settled: Settled | undefined = first ?? (await this.#facilitator('settle', body))
-    const isDoubtful = doubt !== undefined || first === undefined
+    const isDoubtful = kept !== undefined || first === undefined
     const { network } = this.#options
     const response = ['PAYMENT-RESPONSE', encodeBase64Json({ network, ...settled })] as const
-    if (settled?.success === true) {
-      this.#doubts.delete(key)
-      return sold(result, protocol === 'x402' ? response : this.#receipt(settled))
-    }
+    if (settled?.success === true)
+      return this.#sold(key, result, [protocol === 'x402' ? response : this.#receipt(settled)])
     const reason = settled?.errorReason
     // Nobody has named its transaction, so there is nothing to prove it by.
-    if (isDoubtful && typeof reason === 'string' && usedUp.test(reason)) {
-      this.#doubts.delete(key)
-      return sold(result)
-    }
-    if (isDoubtful || reason === pendingReason) {
-      keep(this.#doubts, key, { sent, json: result })
+    if (isDoubtful && typeof reason === 'string' && usedUp.test(reason)) return this.#sold(key, result, [])
+    if (isDoubtful || reason === pendingReason)
       return pending(`${pendingReason}: it is not known yet whether this payment was made: send the same again`)
-    }
+    // What was not sold may be paid for again; where that is not written, it stays in doubt.
+    await this.#options.book.drop(key).catch(() => {})
     const asked = await this.#ask(ware, 'verification-failed', reasonOf(reason))
     return { ...asked, headers: [...asked.headers, response] }
   }
 
-  #receipt({ transaction }: Settled): readonly [string, string] {
+  /** Where it is not written it stays in doubt: the same again is settled again, and refused as used up. */
+  async #sold(key: string, result: string, proof: readonly Header[]): Promise<Bought> {
+    await this.#options.book.settle({ key, proof }).catch(() => {})
+    return sold(result, proof)
+  }
+
+  #sentElsewhere(ware: Ware): Promise<Bought> {
+    return this.#ask(ware, 'verification-failed', 'this payment was sent for something else: it buys one call')
+  }
+
+  #receipt({ transaction }: Settled): Header {
     const timestamp = new Date(this.#options.wallSeconds() * 1_000).toISOString()
     const receipt = { status: 'success', method: 'evm', timestamp, reference: String(transaction) }
     return ['Payment-Receipt', Buffer.from(JSON.stringify(receipt)).toString('base64url')]
@@ -243,10 +261,11 @@ export class Seller {
   }
 }
 
-/** The oldest makes room. */
-function keep<Kept>(all: Map<string, Kept>, key: string, value: Kept): void {
-  all.set(key, value)
-  if (all.size > keptMax) all.delete(all.keys().next().value as string)
+/** As long as anybody may ask for it again, and the payment may still be settled; but not for ever. */
+function keptUntil({ validBefore }: Authorization, now: number): number {
+  const lastMoment = Number(validBefore)
+  const wanted = Number.isFinite(lastMoment) ? Math.max(lastMoment, now + keptSeconds) : now + keptSeconds
+  return Math.ceil(Math.min(wanted, now + keptSecondsMax))
 }
 
 /** Only what EIP-3009 knows goes on: nothing beside it tells two payments apart. */
@@ -264,7 +283,7 @@ function problem(status: number, code: string, detail: string): Bought {
   return { status, headers: [['content-type', 'application/problem+json'], noStore], body: JSON.stringify(body) }
 }
 
-function sold(body: string, ...proof: readonly (readonly [string, string])[]): Bought {
+function sold(body: string, proof: readonly Header[]): Bought {
   return { status: 200, headers: [json, ['cache-control', 'private'], ...proof], body }
 }
 
@@ -281,6 +300,8 @@ function sameText(a: string, b: string): boolean {
   const [one, other] = [Buffer.from(a), Buffer.from(b)]
   return one.length === other.length && timingSafeEqual(one, other)
 }
+
+const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url')
 
 /** JSON with sorted keys: the same text for the same value. */
 function canonical(value: unknown): string {

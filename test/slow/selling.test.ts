@@ -1,9 +1,10 @@
-/** The board sells its own tools: real buyers of x402 and MPP pay it, through a facilitator on loopback. */
+/** The board sells its own tools: real buyers of x402 and MPP pay it, through a facilitator on loopback; also a board that is killed at it. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { loadPeer, missingPackage } from '../peers/npm-peers.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { patience } from '../support/patience.ts'
 import { json, ToolServer } from '../support/tool-server.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -15,6 +16,7 @@ const network = 'eip155:84532'
 
 type Account = { readonly address: string }
 type Fetch = typeof fetch
+type Asked = 'verify' | 'settle'
 
 describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(missing)}`, () => {
   let chain: X402Seller
@@ -22,23 +24,37 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
   let board: Board
   let account: Account
   let lose = 0
+  /** Hears of what the facilitator is asked, before and after it does that. */
+  let when: (asked: Asked, moment: 'before' | 'after') => unknown = () => {}
 
   beforeAll(async () => {
     chain = await X402Seller.open()
     const asked =
-      (what: 'verify' | 'settle') =>
+      (what: Asked) =>
       async ({ body }: { body: string }, response: Parameters<typeof json>[0]) => {
         const { paymentPayload, paymentRequirements } = JSON.parse(body) as {
           paymentPayload: unknown
           paymentRequirements: unknown
         }
+        await when(what, 'before')
         const found = await chain.facilitator[what](paymentPayload, paymentRequirements)
+        await when(what, 'after')
         if (what === 'settle' && lose-- > 0) response.destroy()
         else json(response, found)
       }
     facilitator = await ToolServer.open({ '/verify': asked('verify'), '/settle': asked('settle') })
-    board = await startBoard({
-      directory: boardDirectory(),
+    board = await start(boardDirectory())
+    const { privateKeyToAccount } = await loadPeer<{ privateKeyToAccount: (key: string) => Account }>('viem/accounts')
+    account = privateKeyToAccount(key)
+  })
+  afterAll(() => {
+    chain.close()
+    facilitator.close()
+  })
+
+  const start = (directory: string) =>
+    startBoard({
+      directory,
       env: {
         BROADSIDE_LOOPBACK: '1',
         SHARDS: '1',
@@ -48,17 +64,11 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
         PAY_PRICE: '0.001',
       },
     })
-    const { privateKeyToAccount } = await loadPeer<{ privateKeyToAccount: (key: string) => Account }>('viem/accounts')
-    account = privateKeyToAccount(key)
-  })
-  afterAll(() => {
-    chain.close()
-    facilitator.close()
-  })
 
   const url = (tool = 'broadside:hash', query = '?text=hello') => `${board.address}/pay/tools/${tool}${query}`
 
-  async function x402Fetch(): Promise<Fetch> {
+  /** Signs what a 402 asks for: the headers of the payment. */
+  async function x402Signer(): Promise<(asked: Response) => Promise<Record<string, string>>> {
     const { x402Client, x402HTTPClient } = await loadPeer<{
       x402Client: new () => {
         register(network: string, scheme: unknown): unknown
@@ -77,12 +87,18 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     const client = new x402Client()
     client.register(network, new ExactEvmScheme(account))
     const http = new x402HTTPClient(client)
+    return async (asked) => {
+      const required = http.getPaymentRequiredResponse((name) => asked.headers.get(name), await asked.json())
+      return http.encodePaymentSignatureHeader(await client.createPaymentPayload(required))
+    }
+  }
+
+  async function x402Fetch(): Promise<Fetch> {
+    const signed = await x402Signer()
     return async (input, init) => {
       const first = await fetch(input, init)
       if (first.status !== 402) return first
-      const required = http.getPaymentRequiredResponse((name) => first.headers.get(name), await first.json())
-      const headers = http.encodePaymentSignatureHeader(await client.createPaymentPayload(required))
-      return fetch(input, { ...init, headers: { ...(init?.headers as object), ...headers } })
+      return fetch(input, { ...init, headers: { ...(init?.headers as object), ...(await signed(first)) } })
     }
   }
 
@@ -149,6 +165,61 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     // The facilitator has settled and its answer was lost; of the same bytes again it says that their nonce is used up.
     expect([found.status, await found.json()]).toEqual([200, { algorithm: 'sha256', hex: expect.any(String) }])
     expect(chain.settled.length - settled).toBe(1)
+  })
+
+  /** The same payment to the board as it is started again, until it is known what it bought. */
+  async function boughtAgain(headers: Record<string, string>): Promise<{ answer: Response; body: unknown }> {
+    const killed = board
+    await killed.kill()
+    board = await start(killed.directory)
+    const answer = await vi.waitFor(async () => {
+      const found = await fetch(url(), { headers })
+      expect(found.status).not.toBe(503)
+      return found
+    }, patience)
+    return { answer, body: await answer.json() }
+  }
+
+  test.each([
+    ['verify', 'after'],
+    ['settle', 'before'],
+    ['settle', 'after'],
+  ] as const)(
+    'whose board is killed when it has asked to %s, %s that is done, pay once and get what they paid for',
+    async (asked, moment) => {
+      const settled = chain.settled.length
+      const headers = await (await x402Signer())(await fetch(url()))
+      when = (now, at) => {
+        if (now !== asked || at !== moment) return
+        when = () => {}
+        return board.kill()
+      }
+      await expect(fetch(url(), { headers })).rejects.toThrow()
+      const { answer, body } = await boughtAgain(headers)
+      expect([answer.status, body]).toEqual([200, { algorithm: 'sha256', hex: expect.stringMatching(/^2cf24d/) }])
+      expect(chain.settled.length - settled).toBe(1)
+    },
+  )
+
+  test('who were told to send the same again may do so after the board was killed', async () => {
+    const settled = chain.settled.length
+    const headers = await (await x402Signer())(await fetch(url()))
+    lose = 2
+    expect((await fetch(url(), { headers })).status).toBe(503)
+    expect((await boughtAgain(headers)).answer.status).toBe(200)
+    expect(chain.settled.length - settled).toBe(1)
+  })
+
+  test('get the same answer to the same payment after the board was killed', async () => {
+    const headers = await (await x402Signer())(await fetch(url()))
+    const first = await fetch(url(), { headers })
+    expect(first.status).toBe(200)
+    const asked = facilitator.sent.length
+    const { answer, body } = await boughtAgain(headers)
+    expect([answer.status, body]).toEqual([200, await first.json()])
+    expect(answer.headers.get('payment-response')).toBe(first.headers.get('payment-response'))
+    expect((await fetch(url('broadside:diff'), { headers })).status).toBe(402)
+    expect(facilitator.sent.length).toBe(asked)
   })
 
   test.each([

@@ -15,6 +15,7 @@ import { peopleReads } from './people.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 import { receiversReads } from './receivers.ts'
 import { roomsReads } from './rooms.ts'
+import { salesReads } from './sales.ts'
 import { searchReads } from './search.ts'
 import { toolsReads } from './tools.ts'
 import { updatesReads } from './updates.ts'
@@ -35,6 +36,7 @@ const reads: Reads = {
   ...blobsReads,
   ...receiversReads,
   ...callsReads,
+  ...salesReads,
   ...toolsReads,
   ...updatesReads,
   ...searchReads,

@@ -1,40 +1,52 @@
-/** One payment buys one call, however it is written, wherever it is sent, and whatever a facilitator says of it the second time. */
+/** One payment buys one call, however it is written, wherever it is sent, whatever a facilitator says of it the second time, and whatever ends the board meanwhile. */
 import { expect, test } from 'vitest'
+import { type Act, fromFrame } from '../../../actors/record.ts'
 import type { Outgoing } from '../../../src/outgoing/request.ts'
-import { Seller, type Ware } from '../../../src/payments/seller.ts'
+import { type SaleBook, Seller, type Ware } from '../../../src/payments/seller.ts'
+import { SaleJournal } from '../../support/sale-book.ts'
 
 type Said = object | undefined
 
 /** A facilitator that calls every settlement a success, also of what it has settled before, where nothing else is to be `said` first. */
 function shop(said: { readonly verify?: Said[]; readonly settle?: Said[] } = {}) {
-  const seen = { worked: 0, settled: 0 }
+  const seen = { worked: 0, verified: 0, settled: 0 }
+  const clock = { now: 1_800_000_000 }
+  const journal = new SaleJournal(() => clock.now)
+  /** Ends of what is written, whenever a settlement was asked for. */
+  const written: (string | undefined)[] = []
   const outgoing = {
     async request({ url }: { url: string }) {
       await new Promise((done) => setImmediate(done))
-      if (url.endsWith('/settle')) seen.settled++
+      if (url.endsWith('/settle')) {
+        seen.settled++
+        written.push((journal.frames.at(-1) && (fromFrame(journal.frames.at(-1)!) as Act).op) ?? undefined)
+      } else seen.verified++
       const next = url.endsWith('/settle') ? said.settle : said.verify
       const found = next?.length ? next.shift() : { isValid: true, success: true, transaction: '0x1' }
       if (found === undefined) return { ok: false, failure: 'unknown', reason: '', sent: true }
       return { ok: true, status: 200, headers: {}, body: Buffer.from(JSON.stringify(found)) }
     },
   } as unknown as Outgoing
-  const seller = new Seller({
-    payTo: `0x${'2'.repeat(40)}`,
-    facilitator: 'https://facilitator.example',
-    network: 'eip155:8453',
-    micros: 1_000,
-    realm: 'board.example',
-    secret: Buffer.alloc(32),
-    outgoing,
-    wallSeconds: () => 1_800_000_000,
-  })
+  const open = (book: SaleBook = journal.opened()) =>
+    new Seller({
+      payTo: `0x${'2'.repeat(40)}`,
+      facilitator: 'https://facilitator.example',
+      network: 'eip155:8453',
+      micros: 1_000,
+      realm: 'board.example',
+      secret: Buffer.alloc(32),
+      outgoing,
+      book,
+      wallSeconds: () => clock.now,
+    })
+  const seller = open()
   const ware = (id: string): Ware => ({
     id,
     url: `https://board.example/pay/tools/${id}`,
     description: '',
     work: async () => ({ json: `{"n":${++seen.worked}}` }),
   })
-  return { seller, ware, seen }
+  return { seller, ware, seen, open, journal, clock, written }
 }
 
 const authorization = {
@@ -68,7 +80,7 @@ test('the same payment in other words, at once or later, is the one that was sol
   const bought = await Promise.all(sent.map((x402) => seller.sell(ware('broadside:hash'), { x402 })))
   bought.push(await seller.sell(ware('broadside:hash'), { x402: written(payment, 2) }))
   expect(bought.map(({ status, body }) => [status, body])).toEqual(bought.map(() => [200, '{"n":1}']))
-  expect(seen).toEqual({ worked: 1, settled: 1 })
+  expect(seen).toEqual({ worked: 1, verified: 1, settled: 1 })
 })
 
 test('a payment buys nothing of a second tool, nor under a second signature of the same transfer', async () => {
@@ -87,7 +99,7 @@ test('a payment buys nothing of a second tool, nor under a second signature of t
     }),
   ]
   expect((await Promise.all(others)).map(({ status }) => status)).toEqual([200, 402, 402, 402])
-  expect(seen).toEqual({ worked: 1, settled: 1 })
+  expect(seen).toEqual({ worked: 1, verified: 1, settled: 1 })
   const nameless = { ...payment, payload: { signature: '0xabcd', authorization: { ...authorization, nonce: 7 } } }
   expect((await seller.sell(ware('broadside:hash'), { x402: written(nameless) })).status).toBe(402)
 })
@@ -131,4 +143,107 @@ test('a payment in doubt is kept for what it was sent for', async () => {
   expect((await seller.sell(ware('broadside:diff'), sent)).status).toBe(402)
   expect((await seller.sell(ware('broadside:hash'), sent)).status).toBe(200)
   expect(seen.worked).toBe(1)
+})
+
+const start = ['journal', 'snapshot'] as const
+
+test.each(start)('what was sold is given again after a start from the %s, and nobody is asked', async (from) => {
+  const made = shop()
+  const { open, ware, seen, journal, written: when } = made
+  const sent = { x402: written(await paymentFor(made)) }
+  const first = await open().sell(ware('broadside:hash'), sent)
+  expect(first.status).toBe(200)
+  // It was on disk before anybody was asked to move money.
+  expect(when).toEqual(['sale.begun'])
+  const again = open(journal.opened(from))
+  expect(await again.sell(ware('broadside:hash'), sent)).toEqual(first)
+  expect((await again.sell(ware('broadside:diff'), sent)).status).toBe(402)
+  expect(seen).toEqual({ worked: 1, verified: 1, settled: 1 })
+})
+
+test.each(start)(
+  'what is in doubt stays so after a start from the %s: the same again is settled, not verified',
+  async (from) => {
+    const made = shop({ settle: [undefined, undefined, used] })
+    const { open, ware, seen, journal } = made
+    const sent = { x402: written(await paymentFor(made)) }
+    expect((await open().sell(ware('broadside:hash'), sent)).status).toBe(503)
+    const again = open(journal.opened(from))
+    expect((await again.sell(ware('broadside:diff'), sent)).status).toBe(402)
+    expect(await again.sell(ware('broadside:hash'), sent)).toMatchObject({ status: 200, body: '{"n":1}' })
+    expect(seen).toEqual({ worked: 1, verified: 1, settled: 3 })
+    // And that it was sold is known after the next start.
+    expect(await open(journal.opened(from)).sell(ware('broadside:hash'), sent)).toMatchObject({ body: '{"n":1}' })
+    expect(seen.settled).toBe(3)
+  },
+)
+
+test('whose payment was refused may pay with it again, also after a start', async () => {
+  const made = shop({ settle: [refused('insufficient_funds')] })
+  const { open, ware, journal } = made
+  const sent = { x402: written(await paymentFor(made)) }
+  expect((await open().sell(ware('broadside:hash'), sent)).status).toBe(402)
+  expect(await open(journal.opened()).sell(ware('broadside:hash'), sent)).toMatchObject({
+    status: 200,
+    body: '{"n":2}',
+  })
+})
+
+test('nothing is settled that is not written down, and nothing verified while the book cannot be read', async () => {
+  const made = shop()
+  const { open, ware, seen, journal } = made
+  const sent = { x402: written(await paymentFor(made)) }
+  const book = journal.opened()
+  const unwritten: SaleBook = {
+    find: (key) => book.find(key),
+    begin: () => Promise.reject(new Error('no answer')),
+    settle: (sold) => book.settle(sold),
+    drop: (key) => book.drop(key),
+  }
+  expect((await open(unwritten).sell(ware('broadside:hash'), sent)).status).toBe(503)
+  expect(seen).toEqual({ worked: 1, verified: 1, settled: 0 })
+  journal.isGone = true
+  expect((await open(book).sell(ware('broadside:hash'), sent)).status).toBe(503)
+  expect(seen).toEqual({ worked: 1, verified: 1, settled: 0 })
+  journal.isGone = false
+  expect((await open(book).sell(ware('broadside:hash'), sent)).status).toBe(200)
+})
+
+test('a sale whose end is not written down is found out again, and a result too large is not sold', async () => {
+  const made = shop({ settle: [{ success: true, transaction: '0x1' }, used] })
+  const { open, ware, seen, journal } = made
+  const sent = { x402: written(await paymentFor(made)) }
+  const book = journal.opened()
+  const halfWritten: SaleBook = {
+    find: (key) => book.find(key),
+    begin: (sale) => book.begin(sale),
+    settle: () => Promise.reject(new Error('no answer')),
+    drop: (key) => book.drop(key),
+  }
+  expect((await open(halfWritten).sell(ware('broadside:hash'), sent)).status).toBe(200)
+  expect(await open(book).sell(ware('broadside:hash'), sent)).toMatchObject({ status: 200, body: '{"n":1}' })
+  const other = { ...authorization, nonce: `0x${'8'.repeat(64)}` }
+  const more = { x402: written(await paymentFor(made, { payload: { signature: '0x', authorization: other } })) }
+  const large: Ware = { ...ware('broadside:hash'), work: async () => ({ json: '"'.padEnd(1024 * 1024 + 1, 'x') }) }
+  expect((await open(book).sell(large, more)).status).toBe(400)
+  expect(seen.settled).toBe(2)
+})
+
+test.each([
+  ['1800000300', 2 * 86_400],
+  ['1800864000', 864_000],
+  ['9999999999', 30 * 86_400],
+  ['soon', 2 * 86_400],
+])('a payment that is good until %s is known for %i seconds', async (validBefore, seconds) => {
+  const made = shop({ settle: [{ success: true, transaction: '0x1' }] })
+  const { open, ware, seen, journal, clock } = made
+  const payload = { signature: '0x', authorization: { ...authorization, validBefore } }
+  const sent = { x402: written(await paymentFor(made, { payload })) }
+  await open().sell(ware('broadside:hash'), sent)
+  clock.now += seconds - 1
+  expect((await open(journal.opened()).sell(ware('broadside:hash'), sent)).status).toBe(200)
+  expect(seen.verified).toBe(1)
+  clock.now++
+  await open(journal.opened()).sell(ware('broadside:hash'), sent)
+  expect(seen.verified).toBe(2)
 })

@@ -6,6 +6,7 @@ import { createPayer } from '../../../src/payments/payer.ts'
 import { Seller } from '../../../src/payments/seller.ts'
 import { walletOf } from '../../../src/payments/wallet.ts'
 import { encodeBase64Json } from '../../../src/payments/x402.ts'
+import { SaleJournal } from '../../support/sale-book.ts'
 
 const outgoing = {} as Outgoing
 const wallSeconds = () => 1_800_000_000
@@ -70,6 +71,7 @@ test('a payment is refused, whatever it holds', async () => {
   const seller = new Seller({
     ...{ payTo, facilitator: 'https://facilitator.example', network: 'eip155:8453', micros: 1_000 },
     ...{ realm: 'board.example', secret: Buffer.alloc(32), outgoing, wallSeconds },
+    book: new SaleJournal(wallSeconds).opened(),
   })
   const ware = { id: 'x', url: 'https://board.example/x', description: '', work: async () => ({ json: '{}' }) }
   const asked = await seller.sell(ware, {})

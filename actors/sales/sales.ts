@@ -1,0 +1,113 @@
+/**
+ * What the board has sold by the call, all with one actor, `@sales`. Private.
+ *
+ *   sale.begun (what is bought; the payment may now be settled) -> sale.settled (it was paid) | sale.dropped (it was not)
+ *
+ * A sale that is begun and not ended may have been paid: whoever sends its payment again is never asked for another one.
+ * A payment is known by a hash of its payer and nonce. Results stay in the journal; here is where each lies, and until when it
+ * is looked for.
+ */
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+
+/** Name of the actor that decides over all sales. */
+export const salesActor = '@sales'
+
+/** Sales that are known at a time: the oldest makes room. Each was paid for, or a facilitator has called its payment good. */
+export const salesMax = 100_000
+
+/** Facts of `sale.begun`. */
+export type SaleFacts = {
+  /** Hash of payer and nonce. */
+  readonly key: string
+  /** Hash of what was sent, and for what. */
+  readonly sent: string
+  /** What it buys: JSON text. */
+  readonly json: string
+  /** Unix seconds: nobody looks for it any more. */
+  readonly expires: number
+}
+
+/** Facts of `sale.settled`. */
+export type SoldFacts = {
+  readonly key: string
+  /** Headers that prove the payment: none where nobody has named its transaction. */
+  readonly proof: readonly (readonly [name: string, value: string])[]
+}
+
+type Place = { readonly shard: number; readonly seq: number }
+export type Sale = {
+  readonly sent: string
+  readonly expires: number
+  readonly begun: Place
+  settled: Place | undefined
+}
+
+type Packed = readonly (readonly [
+  key: string,
+  sent: string,
+  expires: number,
+  shard: number,
+  begun: number,
+  settled: number | null,
+])[]
+
+/** Sales begun between two looks for those whose time is over. */
+const sweepEvery = 256
+
+export class Sales implements Part {
+  readonly acts: Part['acts'] = {
+    'sale.begun': (act, place) => this.#begun(act, place),
+    'sale.settled': ({ facts }, { shard, seq }) => {
+      const found = this.#sales.get(facts.key as string)
+      if (found !== undefined) found.settled = { shard, seq }
+    },
+    'sale.dropped': ({ facts }) => void this.#sales.delete(facts.key as string),
+  }
+  /** Oldest first. */
+  readonly #sales = new Map<string, Sale>()
+  readonly #max: number
+  #count = 0
+
+  constructor(max = salesMax) {
+    this.#max = max
+  }
+
+  /** Undefined: there is none, or its time is over. */
+  find(key: string, now: number): Sale | undefined {
+    const found = this.#sales.get(key)
+    return found !== undefined && now < found.expires ? found : undefined
+  }
+
+  pack(): Packed {
+    return [...this.#sales].map(([key, { sent, expires, begun, settled }]) => [
+      key,
+      sent,
+      expires,
+      begun.shard,
+      begun.seq,
+      settled?.seq ?? null,
+    ])
+  }
+
+  restore(packed: Packed): void {
+    for (const [key, sent, expires, shard, begun, settled] of packed)
+      this.#sales.set(key, {
+        sent,
+        expires,
+        begun: { shard, seq: begun },
+        settled: settled === null ? undefined : { shard, seq: settled },
+      })
+  }
+
+  #begun({ facts, at }: Act, { shard, seq }: ActPlace): void {
+    const { key, sent, expires } = facts as SaleFacts
+    // Moved to the end, where its time was over before.
+    this.#sales.delete(key)
+    this.#sales.set(key, { sent, expires, begun: { shard, seq }, settled: undefined })
+    if (this.#sales.size > this.#max) this.#sales.delete(this.#sales.keys().next().value as string)
+    this.#count++
+    if (this.#count % sweepEvery !== 0) return
+    for (const [each, { expires: end }] of this.#sales) if (end <= at) this.#sales.delete(each)
+  }
+}

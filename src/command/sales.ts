@@ -1,0 +1,50 @@
+/** The seller's book: what was sold lies with an actor, `@sales`, so that a payment is known after a kill too. */
+import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
+import type { KeptSale, SaleBook } from '../payments/seller.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { internalLetter } from './own-letter.ts'
+import type { Actors, NoAnswer } from './ports.ts'
+
+export type SalesOptions = {
+  readonly actors: Pick<Actors, 'write'>
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  /** Identity id of the board: what it sells is its own. */
+  readonly boardIdentity: string
+}
+
+export class Sales implements SaleBook {
+  readonly #options: SalesOptions
+
+  constructor(options: SalesOptions) {
+    this.#options = options
+  }
+
+  async find(key: string): Promise<KeptSale | undefined> {
+    const asked: ReadRequest = { op: 'sale.find', args: { key }, reader: '' }
+    const answer = await new Promise<ReadAnswer | NoAnswer>((resolve) => this.#options.read(asked, resolve))
+    if (answer === undefined || !answer.ok) throw new Error('the book of sales could not be read')
+    return (JSON.parse(answer.json) as { sale?: KeptSale }).sale
+  }
+
+  begin(sale: SaleFacts): Promise<void> {
+    return this.#say('sale.begin', sale)
+  }
+
+  settle(sold: SoldFacts): Promise<void> {
+    return this.#say('sale.settle', sold)
+  }
+
+  drop(key: string): Promise<void> {
+    return this.#say('sale.drop', { key })
+  }
+
+  async #say(op: string, args: object): Promise<void> {
+    const letter = internalLetter(op, salesActor, this.#options.boardIdentity, args)
+    const problem = await new Promise<string | undefined>((resolve) =>
+      this.#options.actors.write(letter, (answer) =>
+        resolve(answer === undefined ? 'no answer' : answer.ok ? undefined : answer.refusal.message),
+      ),
+    )
+    if (problem !== undefined) throw new Error(`a sale could not be written down: ${problem}`)
+  }
+}

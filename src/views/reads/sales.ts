@@ -1,0 +1,17 @@
+/** What was sold for a payment, as the seller reads it: by the key of the payment, asked by the board alone. */
+import { type Act, fromFrame } from '../../../actors/record.ts'
+import type { SaleFacts, SoldFacts } from '../../../actors/sales/sales.ts'
+import type { KeptSale } from '../../payments/seller.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+
+export const salesReads: Reads = { 'sale.find': find }
+
+/** `sale`: absent where there is none. */
+function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const found = state.sales.find(String(args.key), now())
+  if (found === undefined) return ok({})
+  const factsAt = ({ shard, seq }: { shard: number; seq: number }) => (fromFrame(frame(shard, seq)) as Act).facts
+  const { sent, json } = factsAt(found.begun) as SaleFacts
+  const proof = found.settled === undefined ? {} : { proof: (factsAt(found.settled) as SoldFacts).proof }
+  return ok({ sale: { sent, json, ...proof } satisfies KeptSale })
+}

@@ -1,0 +1,26 @@
+/** What is known of sales: no more of them than there may be, the oldest and those whose time is over first. */
+import { expect, test } from 'vitest'
+import { type Act, RecordType } from '../../actors/record.ts'
+import { type SaleFacts, Sales, salesActor } from '../../actors/sales/sales.ts'
+
+const begun = (sales: Sales, n: number, { at = 1_000, expires = 2_000 } = {}) => {
+  const facts: SaleFacts = { key: `key ${n}`, sent: `sent ${n}`, json: '{}', expires }
+  const act: Act = { type: RecordType.act, room: salesActor, at, author: Buffer.alloc(32), op: 'sale.begun', facts }
+  sales.acts['sale.begun']!(act, { id: Buffer.alloc(16), change: 0, leaf: 0, shard: 1, seq: n })
+}
+
+test('the oldest makes room, and one that is begun anew is not the oldest', () => {
+  const sales = new Sales(3)
+  for (const n of [1, 2, 3, 1, 4]) begun(sales, n)
+  expect([1, 2, 3, 4].map((n) => sales.find(`key ${n}`, 1_000)?.begun.seq)).toEqual([1, undefined, 3, 4])
+})
+
+test('what is over is not there, and is forgotten in the end', () => {
+  const sales = new Sales()
+  begun(sales, 0)
+  expect([sales.find('key 0', 1_999) === undefined, sales.find('key 0', 2_000)]).toEqual([false, undefined])
+  for (let n = 1; n < 600; n++) begun(sales, n, { at: 2_000, expires: 3_000 })
+  expect(sales.pack()).toHaveLength(599)
+  for (let n = 600; n < 1_100; n++) begun(sales, n, { at: 3_000, expires: 4_000 })
+  expect(sales.pack().every(([, , expires]) => expires === 4_000)).toBe(true)
+})

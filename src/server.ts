@@ -28,7 +28,7 @@ import { compatDoor } from './http/compat.ts'
 import { describe } from './http/described.ts'
 import { documentPaths } from './http/documents.ts'
 import { embedDoors } from './http/embed.ts'
-import { handleExport } from './http/export.ts'
+import { exportDoor } from './http/export.ts'
 import { figureDoors } from './http/figures.ts'
 import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
@@ -107,7 +107,8 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs })
   const addressOf = (exchange: Exchange) => clientAddress(exchange, config.trustProxy)
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
-  const followers = new Followers({ house: () => house, directory, news, limitsOn: config.limitsOn, refuse, addressOf })
+  const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
+  const followers = new Followers({ ...config, house: () => house, read, directory, news, refuse, addressOf })
   let heads: Heads | undefined
   let postroom: Postroom | undefined
   let works: Works | undefined
@@ -163,7 +164,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     directory,
     address,
     scale: config.deliveryScale,
-    read: (request, answer) => front.read(request, answer),
+    read,
   })
   postroom = delivering
   works = openWorks({
@@ -175,7 +176,6 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     news,
   })
   const secret = createHmac('sha256', directory.identity.seed).update('broadside-names-v1').digest()
-  const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
   const verify = (...asked: Parameters<Verifier['verify']>) => verifier.verify(...asked)
   const callers = { ...growing, address, directory, news, actors: house, secret, read, verify }
   const calling = await startCalling(config, callers)
@@ -332,11 +332,11 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
         wallSeconds,
       }),
       '/tail/': (exchange, room) => followers.tails.handle(exchange, room),
-      '/v1/export': (exchange) =>
-        handleExport(
-          { next: (request, answer) => house.askFeed(['export', request, house.seen], answer), refuse },
-          exchange,
-        ),
+      '/v1/export': exportDoor({
+        next: (request, answer) => house.askFeed(['export', request, house.seen], answer),
+        rooms: followers.rooms,
+        refuse,
+      }),
       ...figureDoors({ tell: tellFigures, doors: () => routes }),
       '/work.atom': workFeedDoor({
         read: (request, answer) => front.read(request, answer),

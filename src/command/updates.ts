@@ -7,6 +7,7 @@
 import type { CursorSealer } from '../format/cursor.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
+import type { OpenRooms } from './open-rooms.ts'
 import type { NoAnswer } from './ports.ts'
 import { PublicWaits } from './public-waits.ts'
 import { type Reply, type Respond, refused } from './reply.ts'
@@ -17,6 +18,7 @@ export type UpdatesOptions = {
   readonly shards: number
   readonly generation: string
   readonly cursors: CursorSealer
+  readonly rooms: Pick<OpenRooms, 'may'>
   readonly readFeed: (request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
   readonly readShard: (shard: number, request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
   /** Tells every shard whose news to tell. */
@@ -90,9 +92,13 @@ export class Updates {
       if (!isOver && waitMs > 0) this.#seats.leave(address)
       isOver = true
     }
+    // Seated before its rooms are looked for, so that nothing falls between the two; an answer is held until they are known.
+    let mayHear = false
+    let held: (() => void) | undefined
     const answer: Respond = (reply) => {
       over()
-      respond(reply)
+      if (mayHear) respond(reply)
+      else held = () => respond(reply)
     }
     const until = this.#options.now() + waitMs
     const filter = { rooms: sorted(rooms), kinds: sorted(kinds), limit }
@@ -107,9 +113,16 @@ export class Updates {
             filter,
             marks: marks === undefined ? this.#nowhere() : [...marks],
           })
-    poll.onGone(() => {
+    const end = (): void => {
       over()
       leave()
+    }
+    poll.onGone(end)
+    this.#options.rooms.may(filter.rooms, reader, (verdict) => {
+      mayHear = verdict === 'yes'
+      if (mayHear) return held?.()
+      end()
+      respond(typeof verdict === 'object' ? refused({ ...verdict, field: poll.roomsField }) : undefined)
     })
   }
 

@@ -17,6 +17,8 @@ export type Poll = UpdatesFilter & {
   /** Public key that signed, else '': with it the wait ends. */
   readonly key: string
   readonly address: string
+  /** What names the rooms in the words of the door that was used. */
+  readonly roomsField: 'room' | 'data'
   /** Calls back once when the client goes away before it is answered. */
   readonly onGone: (callback: () => void) => void
 }
@@ -106,6 +108,7 @@ export function pollOf(
     reader,
     key,
     address: door.address,
+    roomsField: door.via === 'get' ? 'room' : 'data',
     onGone: door.onGone ?? (() => {}),
   }
 }

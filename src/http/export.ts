@@ -2,6 +2,7 @@
 
 import { createGzip } from 'node:zlib'
 import { faultOf } from '../command/check.ts'
+import type { OpenRooms } from '../command/open-rooms.ts'
 import { printable } from '../format/printable.ts'
 import { sizes } from '../limits.ts'
 import { fields } from '../operations/fields.ts'
@@ -11,6 +12,7 @@ import type { ByteStream, Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 
 export type ExportOptions = {
+  readonly rooms: Pick<OpenRooms, 'may'>
   readonly next: (request: ExportRequest, answer: (chunk: ExportChunk | undefined) => void) => void
   readonly refuse: (exchange: Exchange, found: Refusal) => void
 }
@@ -23,20 +25,35 @@ const base: readonly Header[] = [
   ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
 ]
 
-export function handleExport(options: ExportOptions, exchange: Exchange): void {
+export function exportDoor(options: ExportOptions): (exchange: Exchange) => void {
+  return (exchange) => handle(options, exchange)
+}
+
+function handle(options: ExportOptions, exchange: Exchange): void {
   const request = readRequest(exchange.query)
   if ('code' in request) return options.refuse(exchange, request)
   const gzip = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
   options.next(request, (chunk) => {
     if (exchange.ended) return
     if (chunk === undefined) return exchange.drop()
-    if (!chunk.ok) return options.refuse(exchange, chunk.refusal)
+    if (!chunk.ok) return refuseChunk(options, exchange, request, chunk.refusal)
     const headers: Header[] = [...base, ['vary', 'accept-encoding']]
     if (chunk.nextCursor !== undefined) headers.push(['x-next-cursor', chunk.nextCursor])
     if (gzip) headers.push(['content-encoding', 'gzip'])
     const stream = exchange.stream(200, headers)
     if (gzip) pumpGzip(options, request, chunk, stream)
     else pump(options, request, chunk, stream)
+  })
+}
+
+/** The feed knows of public rooms alone: of any other it is asked for, as every read is, whether it is private. */
+function refuseChunk(options: ExportOptions, exchange: Exchange, { filter }: ExportRequest, found: Refusal): void {
+  const { refuse, rooms } = options
+  if (found.field !== 'room' || filter.room === undefined) return refuse(exchange, found)
+  rooms.may([filter.room], '', (verdict) => {
+    if (exchange.ended) return
+    if (verdict === undefined) return exchange.drop()
+    refuse(exchange, verdict === 'yes' ? found : verdict)
   })
 }
 

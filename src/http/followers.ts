@@ -4,6 +4,7 @@ import type { BoardDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import { keyFarewell, keyRefusal } from '../command/delegated.ts'
 import type { News } from '../command/news.ts'
+import { OpenRooms } from '../command/open-rooms.ts'
 import { Updates } from '../command/updates.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { House } from '../house/house.ts'
@@ -12,12 +13,14 @@ import type { Refusal } from '../refusals.ts'
 import type { FeedNews } from '../threads/feed.ts'
 import type { ShardNews } from '../threads/private-news.ts'
 import { openReadToken } from '../views/read-token.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { Exchange } from './port.ts'
 import { Tails } from './tail.ts'
 
 export type FollowersOptions = {
   /** Asked for when somebody follows: there is none yet when this is made. */
   readonly house: () => House
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | undefined) => void) => void
   readonly directory: BoardDirectory
   readonly news: News
   readonly limitsOn: boolean
@@ -28,13 +31,15 @@ export type FollowersOptions = {
 export class Followers {
   readonly tails: Tails
   readonly updates: Updates
+  readonly rooms: OpenRooms
   readonly #shards: number
 
-  constructor({ house, directory, news, limitsOn, refuse, addressOf }: FollowersOptions) {
+  constructor({ house, read, directory, news, limitsOn, refuse, addressOf }: FollowersOptions) {
     const cursors = new CursorSealer(directory.cursorKey)
     const { shards, generation } = directory.facts
     const perAddress = (count: number) => (limitsOn ? count : Number.POSITIVE_INFINITY)
     this.#shards = shards
+    this.rooms = new OpenRooms(read)
     this.tails = new Tails({
       backfill: (request, answer) =>
         request.reader === ''
@@ -44,10 +49,13 @@ export class Followers {
       watchAs: (reader, room, format, on) =>
         house().tellShard(shardOf(room, shards), [on ? 'watch' : 'unwatch', room, format, reader]),
       openToken: (text) => {
-        const token = openReadToken(cursors, text, wallSeconds())
-        return token === undefined || news.isOver(token.key) ? undefined : token
+        const token = openReadToken(cursors, text)
+        if (token === undefined) return 'this board gave no such token'
+        if (token.expires <= wallSeconds()) return 'this token is expired'
+        return news.isOver(token.key) ? 'the key that asked for this token is not taken any more' : token
       },
       keyOver: (key) => keyFarewell(news, key),
+      rooms: this.rooms,
       refuse,
       addressOf,
       streamsPerAddress: perAddress(rates.streams_per_address),
@@ -60,6 +68,7 @@ export class Followers {
       shards,
       generation,
       cursors,
+      rooms: this.rooms,
       readFeed: (request, answer) => house().askFeed(['updates', request, house().seen], answer),
       readShard: (shard, request, answer) => house().askShard(shard, ['updates', request], answer),
       follow: (reader, on) => {

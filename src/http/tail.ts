@@ -5,25 +5,22 @@
  * readers of a format. A reader that does not keep up is told so and closed; it never slows the writer or the others.
  */
 
-import { faultOf } from '../command/check.ts'
 import { keyFarewells } from '../command/delegated.ts'
-import { printable } from '../format/printable.ts'
-import { fields } from '../operations/fields.ts'
+import type { OpenRooms } from '../command/open-rooms.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Backfill, BackfillRequest } from '../views/backfill.ts'
 import type { TailFormat } from '../views/stream.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
-import { parseQuery } from './query.ts'
 import { dataHeaders } from './security.ts'
+import { type Asked, askedOf, type TailRules } from './tail-request.ts'
 
-export type TailsOptions = {
+export type TailsOptions = TailRules & {
   /** Asks the feed, or for a request with a reader the shard of that private room. */
   readonly backfill: (request: BackfillRequest, answer: (found: Backfill | undefined) => void) => void
   readonly watch: (room: string, format: TailFormat, on: boolean) => void
   /** The same for one member of a private room. */
   readonly watchAs: (reader: string, room: string, format: TailFormat, on: boolean) => void
-  /** Whom a read token lets in where; undefined: nobody. */
-  readonly openToken: (text: string) => Opened | undefined
+  readonly rooms: Pick<OpenRooms, 'may'>
   /** One of `keyFarewells`: why the key is refused by now. */
   readonly keyOver: (key: string) => string | undefined
   readonly refuse: (exchange: Exchange, found: Refusal) => void
@@ -33,14 +30,7 @@ export type TailsOptions = {
   readonly now: () => number
   readonly queueBytesMax: number
   readonly stallMs: number
-  readonly lastMax: number
 }
-
-/** What a read token opens, to whom, and the key that it was signed for with. */
-type Opened = { readonly room: string; readonly reader: string; readonly key: string }
-
-/** `key`: as in a token, '' without one. */
-type Asked = BackfillRequest & { readonly key: string }
 
 type Reader = {
   readonly stream: ByteStream
@@ -76,7 +66,6 @@ const heartbeatMs = 25_000
 const watchEveryMs = 1_000
 /** Readers written to before the thread looks at other work: about 10 ms. */
 const slice = 500
-const lastDefault = 5
 
 export class Tails {
   readonly #options: TailsOptions
@@ -95,7 +84,7 @@ export class Tails {
 
   /** GET /tail/{room} */
   handle(exchange: Exchange, room: string): void {
-    const asked = readRequest(exchange, room, this.#options)
+    const asked = askedOf(exchange, room, this.#options)
     if ('code' in asked) return this.#options.refuse(exchange, asked)
     const address = this.#options.addressOf(exchange)
     if ((this.#perAddress.get(address) ?? 0) >= this.#options.streamsPerAddress) {
@@ -119,7 +108,22 @@ export class Tails {
       this.#left(channel, asked.reader)
       if (exchange.ended) return
       if (found === undefined || found.ok) return exchange.drop()
-      this.#options.refuse(exchange, found.refusal)
+      this.#refuse(exchange, asked, found.refusal)
+    })
+  }
+
+  /** A room without a tail for this reader is not there, or private: then it is said what opens it, or why a token does not. */
+  #refuse(exchange: Exchange, { room, reader, shut }: Asked, found: Refusal): void {
+    const { refuse, rooms } = this.#options
+    if (found.field !== 'room') return refuse(exchange, found)
+    rooms.may([room], reader, (verdict) => {
+      if (exchange.ended) return
+      if (verdict === undefined) return exchange.drop()
+      if (verdict === 'yes') return refuse(exchange, found)
+      if (verdict.code !== 'private_room') return refuse(exchange, verdict)
+      const why = reader === '' ? shut : 'whoever asked for this token is no member of the room any more'
+      const message = `this room is private: its tail takes ?token=, which a signed room.read_token gives its members${why === undefined ? '' : `; ${why}`}`
+      refuse(exchange, refusal('private_room', message, why === undefined ? 'room' : 'token'))
     })
   }
 
@@ -357,36 +361,4 @@ function streamHeaders(type: string): readonly Header[] {
 
 function nameOf(room: string, format: TailFormat, isPrivate: boolean): string {
   return `${isPrivate ? 'private ' : ''}${format} ${room}`
-}
-
-function readRequest(
-  exchange: Exchange,
-  room: string,
-  { lastMax, openToken }: Pick<TailsOptions, 'lastMax' | 'openToken'>,
-): Asked | Refusal {
-  const fault = faultOf('room', fields.room, room)
-  if (fault !== undefined) return fault
-  const query = parseQuery(exchange.query, 1_024)
-  if ('code' in query) return query
-  for (const name of query.keys()) {
-    if (!['last', 'since', 'format', 'token'].includes(name))
-      return refusal('unknown_field', 'a tail takes last, since, format and token', printable(name, 32))
-  }
-  const last = query.get('last') ?? String(lastDefault)
-  if (!/^(0|[1-9][0-9]{0,2})$/.test(last) || Number(last) > lastMax)
-    return refusal('invalid_field', `last must be an integer from 0 to ${lastMax}`, 'last')
-  const sse = exchange.header('accept')?.includes('text/event-stream') === true
-  const format = query.get('format') ?? 'block'
-  if (format !== 'line' && format !== 'block')
-    return refusal('invalid_field', 'format must be line, or left out', 'format')
-  const since = query.get('since') ?? (sse ? (exchange.header('last-event-id') ?? '') : '')
-  if (since !== '') {
-    const wrong = faultOf('since', fields.event_id, since)
-    if (wrong !== undefined) return wrong
-  }
-  const token = query.get('token')
-  const opened = token === undefined ? undefined : openToken(token)
-  // A token that opens nothing here counts as none: a public room needs none, and of any other there is none to be seen.
-  const { reader, key } = opened?.room === room ? opened : { reader: '', key: '' }
-  return { room, format: sse ? 'sse' : format, last: Number(last), since, after: 0, reader, key }
 }

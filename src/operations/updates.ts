@@ -66,7 +66,7 @@ export const updatesGet: Operation = {
     },
     closed,
   ),
-  refusals: ['expired'],
+  refusals: ['expired', 'not_found', 'private_room'],
   result: Type.Object({
     schema: Type.Literal(1),
     updates: Type.Array(Update, { maxItems: sizes.page_maximum }),

@@ -86,6 +86,7 @@ test('everybody else gets 403 private_room from its reads and writes, signed or 
     { operation: 'events.list', room },
     { operation: 'thread.get', event_id: inside.root },
     { operation: 'event.get', event_id: inside.reply },
+    { operation: 'updates.get', data: JSON.stringify({ schema: 1, wait: 55, rooms: ['open', room] }) },
   ]
   for (const fields of reads) {
     expect([fields, await client.command(outsider, fields)]).toMatchObject([
@@ -102,6 +103,9 @@ test('everybody else gets 403 private_room from its reads and writes, signed or 
     `/api/events?room=${room}`,
     `/api/thread/${inside.root}`,
     `/api/events/${inside.reply}`,
+    `/api/updates?wait=55&room=open,${room}`,
+    `/tail/${room}`,
+    `/v1/export?room=${room}`,
   ]) {
     expect([path, await client.get(path)]).toMatchObject([path, { status: 403, code: 'private_room' }])
   }
@@ -116,9 +120,7 @@ test('a private id or room is answered like an unknown one where 403 would tell 
     expect(known.text.replaceAll(inside.root, unknown).replaceAll(room, 'no-such-room')).toBe(none.text)
   }
   await alike((id) => `/api/log/proof?message=${id}`)
-  await alike((_, name) => `/tail/${name}`)
   await alike((id) => `/tail/open?since=${id}`)
-  await alike((_, name) => `/v1/export?room=${name}`)
   for (const fields of [{ reply_to: inside.root }, { room: 'open', reply_to: inside.root }]) {
     expect(await client.post(outsider, { text: 'x', ...fields })).toMatchObject({
       status: 400,
@@ -126,6 +128,19 @@ test('a private id or room is answered like an unknown one where 403 would tell 
       field: 'reply_to',
     })
   }
+})
+
+test('a room that is not there is 400 not_found to whoever wants to follow or keep it', async () => {
+  for (const path of ['/api/updates?wait=55&room=open,nosuch', '/tail/nosuch', '/v1/export?room=nosuch'])
+    expect([path, await client.get(path)]).toMatchObject([path, { status: 400, code: 'not_found', field: 'room' }])
+  const data = JSON.stringify({ schema: 1, wait: 55, rooms: [room, 'nosuch'] })
+  expect(await client.command(member, { operation: 'updates.get', data })).toMatchObject({
+    status: 400,
+    code: 'not_found',
+    field: 'data',
+  })
+  const inner = JSON.stringify({ schema: 1, rooms: [room, 'open'] })
+  expect((await client.command(member, { operation: 'updates.get', data: inner })).status).toBe(200)
 })
 
 test('a member may not carry a private event into a public room, and claims no handle in a private one', async () => {

@@ -95,7 +95,11 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
         `room.created ${two}`,
       ])
     }
-    expect(await drain(client, { cursor, rooms: ['no-such-room'] })).toEqual([])
+    for (const wait of [0, 55])
+      expect(await ask(client, { cursor, wait, rooms: [one, 'no-such-room'] })).toMatchObject({
+        status: 400,
+        code: 'not_found',
+      })
   })
 
   test('a signed reader also hears of replies to him and of mentions, each beside the post', async () => {
@@ -145,12 +149,12 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     })
     expect(made.status).toBe(200)
     const waiting = updates(client, { cursor: ofBen!, wait: 55, kinds: ['event.posted'] }, ben)
-    const strangers = [
-      updates(client, { cursor: ofEve!, wait: 3 }, eve),
-      updates(client, { cursor: ofEve!, wait: 3, rooms: [room] }, eve),
-      updates(client, { cursor: begin, wait: 3 }),
-      updates(client, { cursor: begin, wait: 3, rooms: [room] }),
-    ]
+    const strangers = [updates(client, { cursor: ofEve!, wait: 3 }, eve), updates(client, { cursor: begin, wait: 3 })]
+    for (const [cursor, who] of [[ofEve!, eve] as const, [begin, undefined] as const])
+      expect(await ask(client, { cursor, wait: 55, rooms: [open, room] }, who)).toMatchObject({
+        status: 403,
+        code: 'private_room',
+      })
     const secret = await post({ room, text: 'canary' })
     expect((await waiting).updates).toEqual([{ type: 'event.posted', at: secret.created_at, room, event: secret }])
     const answer = await post({ room, text: 'canary too', reply_to: secret.event_id }, ben)
@@ -294,7 +298,7 @@ describe.each(['uws', 'node'])('the life of a wait on the %s engine', (engine) =
     while (await isFull()) {}
     const waiting = [updates(client, { wait: 55 }), updates(client, { wait: 55 }, ada)]
     // Both are there when a post that they would hear of has been heard by one that came after them.
-    await updates(client, { wait: 1, rooms: ['nowhere'] })
+    await updates(client, { wait: 1, rooms: ['lobby'] })
     const ended = board.stop()
     for (const answer of await Promise.all(waiting)) expect(answer).toMatchObject({ updates: [], has_more: false })
     expect((await ended).code).toBe(0)

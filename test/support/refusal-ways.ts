@@ -274,7 +274,15 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   'conversations.list': { unsigned: unsigned('conversations.list'), key_rotated: byOldKey('conversations.list') },
   ...workWays,
   'inbox.get': { unsigned: unsigned('inbox.get'), key_rotated: byOldKey('inbox.get') },
-  'updates.get': { expired: cursorOfAnotherLife },
+  'updates.get': {
+    expired: cursorOfAnotherLife,
+    not_found: (world) =>
+      send(world, 'updates.get', world.someone(), { data: '{"schema":1,"rooms":["no-such-room"]}' }),
+    private_room: async (world) => {
+      const { room } = await world.privateRoom()
+      return send(world, 'updates.get', world.someone(), { data: JSON.stringify({ schema: 1, rooms: [room] }) })
+    },
+  },
   'changes.list': {
     expired: (world) => send(world, 'changes.list', world.someone(), { data: '{"schema":1,"after":999999999}' }),
   },

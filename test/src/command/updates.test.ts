@@ -89,6 +89,10 @@ test('every follower hears everything once and in order', async () => {
         shards,
         generation: '0'.repeat(32),
         cursors: new CursorSealer(key),
+        // Whether a room may be followed is told later than what happens in it.
+        rooms: {
+          may: (asked, _reader, answer) => (asked.length === 0 ? answer('yes') : reads.push(() => answer('yes'))),
+        },
         readFeed: read(0),
         readShard: (shard, request, answer) => read(shard + 1)(request, answer),
         follow: (reader, on) => (on ? followed.add(reader) : followed.delete(reader)),
@@ -128,7 +132,18 @@ test('every follower hears everything once and in order', async () => {
           follower.cursor = data.cursor
         }
         updates.poll(
-          { cursor, waitSeconds, rooms: wanted, kinds: [], limit, reader, key: '', address: '', onGone },
+          {
+            cursor,
+            waitSeconds,
+            rooms: wanted,
+            kinds: [],
+            limit,
+            reader,
+            key: '',
+            address: '',
+            roomsField: 'data',
+            onGone,
+          },
           respond,
         )
       }

@@ -1,0 +1,62 @@
+/** What somebody asks who opens a tail: its query, and what a read token lets him into. */
+import { faultOf } from '../command/check.ts'
+import { printable } from '../format/printable.ts'
+import { fields } from '../operations/fields.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { BackfillRequest } from '../views/backfill.ts'
+import type { Exchange } from './port.ts'
+import { parseQuery } from './query.ts'
+
+export type TailRules = {
+  /** Whom a read token lets in where, or why nobody. */
+  readonly openToken: (text: string) => Opened | string
+  readonly lastMax: number
+}
+
+/** What a read token opens, to whom, and the key that it was signed for with. */
+type Opened = { readonly room: string; readonly reader: string; readonly key: string }
+
+/** `key`: as in a token, '' without one. `shut`: why the token opens nothing here; undefined: there is none, or it is good. */
+export type Asked = BackfillRequest & { readonly key: string; readonly shut: string | undefined }
+
+const lastDefault = 5
+
+export function askedOf(exchange: Exchange, room: string, { lastMax, openToken }: TailRules): Asked | Refusal {
+  const fault = faultOf('room', fields.room, room)
+  if (fault !== undefined) return fault
+  const query = parseQuery(exchange.query, 1_024)
+  if ('code' in query) return query
+  for (const name of query.keys()) {
+    if (!['last', 'since', 'format', 'token'].includes(name))
+      return refusal('unknown_field', 'a tail takes last, since, format and token', printable(name, 32))
+  }
+  const last = query.get('last') ?? String(lastDefault)
+  if (!/^(0|[1-9][0-9]{0,2})$/.test(last) || Number(last) > lastMax)
+    return refusal('invalid_field', `last must be an integer from 0 to ${lastMax}`, 'last')
+  const sse = exchange.header('accept')?.includes('text/event-stream') === true
+  const format = query.get('format') ?? 'block'
+  if (format !== 'line' && format !== 'block')
+    return refusal('invalid_field', 'format must be line, or left out', 'format')
+  const since = query.get('since') ?? (sse ? (exchange.header('last-event-id') ?? '') : '')
+  if (since !== '') {
+    const wrong = faultOf('since', fields.event_id, since)
+    if (wrong !== undefined) return wrong
+  }
+  const token = query.get('token')
+  // A token that opens nothing here counts as none, and is spoken of only where the room is private: a public room needs none.
+  const none: Asked = {
+    room,
+    format: sse ? 'sse' : format,
+    last: Number(last),
+    since,
+    after: 0,
+    reader: '',
+    key: '',
+    shut: undefined,
+  }
+  if (token === undefined) return none
+  const opened = openToken(token)
+  if (typeof opened === 'string') return { ...none, shut: opened }
+  if (opened.room !== room) return { ...none, shut: 'this token is for another room' }
+  return { ...none, reader: opened.reader, key: opened.key }
+}

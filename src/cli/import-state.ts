@@ -24,20 +24,20 @@ export class ImportState {
     this.#eventIds = eventIds
   }
 
-  /** Opens or makes the file. Throws CommandFailed when it belongs to another board or seed, or is damaged before its last line. */
+  /** Opens or makes the file. Throws CommandFailed when it cannot, when it belongs to another board or seed, or is damaged before its last line. */
   static open(path: string, identity: ImportIdentity): ImportState {
     const header = headerOf(identity)
-    if (!existsSync(path)) {
-      try {
-        writeFileSync(path, `${header}\n`, { mode: 0o600 })
-      } catch (error) {
-        throw new CommandFailed(
-          `Progress cannot be kept (${(error as Error).message}). Name a place with --state FILE.`,
-        )
-      }
-      return new ImportState(path, new Map())
+    let kept: string | undefined
+    try {
+      if (existsSync(path)) kept = readFileSync(path, 'utf8')
+      else writeFileSync(path, `${header}\n`, { mode: 0o600 })
+    } catch (error) {
+      throw new CommandFailed(
+        `Progress cannot be kept in ${path} (${(error as Error).message}). Name a place with --state FILE.`,
+      )
     }
-    const lines = readFileSync(path, 'utf8').split('\n')
+    if (kept === undefined) return new ImportState(path, new Map())
+    const lines = kept.split('\n')
     // A kill may have torn the last row; the others were written whole.
     const torn = lines.pop() ?? ''
     if (lines[0] !== header && !(lines.length === 0 && header.startsWith(torn))) {

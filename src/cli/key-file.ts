@@ -39,7 +39,9 @@ export function createKeyFile(path: string): Signer {
 export function readKeyFile(path: string): Signer {
   if (!existsSync(path))
     throw new CommandFailed(`There is no key file ${path}. Make one with: broadside keygen ${path}`)
-  const { mode, size } = statSync(path)
+  const stats = statSync(path)
+  const { mode, size } = stats
+  if (!stats.isFile()) throw new CommandFailed(`${path} is no file. Make a key with: broadside keygen NEWFILE`)
   if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
     throw new CommandFailed(`Others can read the key file ${path}. Make it yours alone with: chmod 600 ${path}`)
   }

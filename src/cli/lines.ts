@@ -3,7 +3,7 @@
  *
  * Whether it is gzip is told by its first two bytes, not by its name.
  */
-import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, createReadStream, openSync, type ReadStream, readSync, statSync } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import { CommandFailed } from './command-line.ts'
 
@@ -14,7 +14,10 @@ const readBytes = 256 * 1024
 export type Line = { readonly number: number; readonly bytes: Buffer }
 
 export type LineSource = {
-  /** Every line without its end, the empty ones too; an over-long one comes as its first bytes with `isCut`. */
+  /**
+   * Every line without its end, the empty ones too; an over-long one comes as its first bytes with `isCut`. Throws CommandFailed
+   * where the file ends before it should.
+   */
   lines(): AsyncGenerator<Line & { readonly isCut: boolean }>
   /** Share of the file that was read, 0..1. */
   share(): number
@@ -31,12 +34,24 @@ export function openLines(path: string): LineSource {
   } catch (error) {
     throw new CommandFailed(`${path} cannot be read (${(error as Error).message}). Check the file's name.`)
   }
-  const file = createReadStream(path, { highWaterMark: readBytes })
-  const bytes = isGzip ? file.pipe(createGunzip({ chunkSize: readBytes })) : file
-  file.on('error', (error) => bytes.destroy(error))
+  let file: ReadStream | undefined
   return {
-    lines: () => splitLines(bytes as AsyncIterable<Buffer>),
-    share: () => (fileBytes === 0 ? 1 : Math.min(1, file.bytesRead / fileBytes)),
+    // Nothing is read before somebody listens: what goes wrong is then told to him.
+    async *lines() {
+      file = createReadStream(path, { highWaterMark: readBytes })
+      const bytes = isGzip ? file.pipe(createGunzip({ chunkSize: readBytes })) : file
+      file.on('error', (error) => bytes.destroy(error))
+      try {
+        yield* splitLines(bytes as AsyncIterable<Buffer>)
+      } catch (error) {
+        throw new CommandFailed(
+          `${path} cannot be read to its end (${(error as Error).message}). Get the whole file and run this again.`,
+        )
+      } finally {
+        file.destroy()
+      }
+    },
+    share: () => (fileBytes === 0 ? 1 : Math.min(1, (file?.bytesRead ?? 0) / fileBytes)),
     fileBytes,
   }
 }

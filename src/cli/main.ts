@@ -75,10 +75,20 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
     terminal.err(`${error.message}\n`)
     return exitCodes.failed
   }
+  if (isOfFile(error)) {
+    terminal.err(`${error.message}. Check that name, the rights to it and the room on its disk.\n`)
+    return exitCodes.failed
+  }
   // Nobody foresaw it: the trace is what its maintainers need.
   const trace = error instanceof Error ? (error.stack ?? error.message) : String(error)
   terminal.err(`${trace}\n`)
   return exitCodes.failed
+}
+
+/** What the system says of a file that a command was told to use: it names the file, and a trace says no more. */
+function isOfFile(error: unknown): error is Error {
+  const { path, syscall, name } = Object(error) as { path?: unknown; syscall?: unknown; name?: unknown }
+  return error instanceof Error && typeof path === 'string' && (typeof syscall === 'string' || name === 'DiskFull')
 }
 
 function overview(): string {

@@ -12,6 +12,7 @@ import { dirname, join } from 'node:path'
 import { writeAtomic } from '../../storage/disk.ts'
 import { HASH_BYTES, type NodeReader, nodeHash } from '../../storage/merkle.ts'
 import { formatTilePath, newTiles, TILE_HEIGHT, TILE_WIDTH, type TilePath, tileNodes } from '../../storage/tile-path.ts'
+import { CommandFailed } from './command-line.ts'
 
 /** Upper tiles are read again and again while a root is computed. */
 const tilesKeptMax = 64
@@ -20,9 +21,16 @@ export class MirrorStore {
   readonly #directory: string
   readonly #kept = new Map<string, Buffer>()
 
+  /** Makes the directory. Throws CommandFailed where it cannot be one. */
   constructor(directory: string) {
     this.#directory = directory
-    mkdirSync(directory, { recursive: true })
+    try {
+      mkdirSync(directory, { recursive: true })
+    } catch (error) {
+      throw new CommandFailed(
+        `${directory} cannot be the directory of a mirror (${(error as Error).message}). Name a new directory, or that of an earlier run.`,
+      )
+    }
   }
 
   /** A file's text, or '' when it is not there. */

@@ -58,6 +58,10 @@ test.each([
   [['post', 'lobby', 'text', '--key', 'no-such-key.json'], 'broadside keygen no-such-key.json'],
   [['read', 'lobby', '--url', 'ftp://x'], 'http://127.0.0.1:8787'],
   [['verify', 'no-such-file.jsonl'], 'no-such-file.jsonl cannot be read'],
+  [['post', 'lobby', 'text', '--key', 'test'], 'test is no file'],
+  [['verify', 'x'.repeat(300)], 'Check that name, the rights to it and the room on its disk.'],
+  [['mirror', 'http://127.0.0.1:1', 'package.json'], 'package.json cannot be the directory of a mirror (EEXIST'],
+  [['mirror', 'http://127.0.0.1:1', 'package.json/x'], 'Name a new directory, or that of an earlier run'],
 ])('%j fails: exit 1 and a sentence', async (argv, sentence) => {
   const { code, err } = await run(...argv)
   expect(code).toBe(1)

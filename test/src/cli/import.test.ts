@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,6 +72,32 @@ test('a deep and wide corpus arrives whole, every reply under its parent, howeve
   expect(answers()).toEqual(expected)
   expect(board.openMax()).toBeGreaterThan(8)
   expect(board.openMax()).toBeLessThanOrEqual(32)
+})
+
+test('a file that was cut short is named with what to do, and its report is printed', async () => {
+  const rows = Array.from({ length: 300 }, (_, n) => ({
+    id: `m${n}`,
+    text: `text ${n} ${randomBytes(20).toString('hex')}`,
+  }))
+  const path = corpus(rows, 'cut.jsonl.gz')
+  const whole = readFileSync(path)
+  writeFileSync(path, whole.subarray(0, whole.length - 500))
+  const { code, out, err } = await runImport(path)
+  expect(err).toBe(
+    `${path} cannot be read to its end (unexpected end of file). Get the whole file and run this again.\n`,
+  )
+  expect(out).toContain('posted in')
+  expect(code).toBe(1)
+  writeFileSync(path, whole)
+  expect((await runImport(path)).code).toBe(0)
+  expect(new Set(board.posts.map(({ command }) => command.text)).size).toBe(300)
+})
+
+test('a directory in the place of the file of progress is named', async () => {
+  const { code, err } = await runImport(corpus([{ id: 'a' }]), '--state', directory)
+  expect(err).toContain(`Progress cannot be kept in ${directory} (EISDIR`)
+  expect(err).toContain('--state FILE')
+  expect(code).toBe(1)
 })
 
 test('children may stand before their parents in the file', async () => {

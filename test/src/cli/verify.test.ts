@@ -51,6 +51,13 @@ test('gzip is recognised by its bytes', async () => {
   expect(code).toBe(0)
 })
 
+test('an export that was cut short is named, with what to do', async () => {
+  const whole = gzipSync(text(composedExport().lines()))
+  const { code, err } = await verifyBytes(whole.subarray(0, whole.length - 200), ...pinned)
+  expect(err).toContain('cannot be read to its end (unexpected end of file). Get the whole file')
+  expect(code).toBe(1)
+})
+
 test('without a key it says plainly that the checkpoint’s signature was not checked', async () => {
   const { code, out } = await verifyBytes(text(composedExport().lines()))
   expect(out).toContain('signature NOT CHECKED')

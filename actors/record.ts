@@ -14,9 +14,10 @@
  */
 import { createHash } from 'node:crypto'
 import { Packr, Unpackr } from 'msgpackr'
+import { MORE } from '../storage/frame.ts'
 import { type Frame, type NewFrame, STUB } from '../storage/journal.ts'
 
-/** Frame flags of this floor (storage uses 0x80 and 0x40). */
+/** Frame flags of this floor (storage uses 0x80, 0x40 and 0x20). */
 export const PUBLIC = 0x01
 export const LEAF = 0x02
 /** With LEAF: one decision that is several leaves, all in one frame, so that a crash keeps all of them or none. */
@@ -163,12 +164,16 @@ const nothing = Buffer.alloc(0)
 const encoder = new Packr({ useRecords: false, variableMapSize: true })
 const decoder = new Unpackr({ useRecords: false })
 
-/** Encodes a record; `key` is 16 bytes, `entries` are its leaves in the public log, 64 KiB in all at most. */
+/**
+ * Encodes a record; `key` is 16 bytes, `entries` are its leaves in the public log, 64 KiB in all at most. `hasMore`: the next record
+ * belongs to the same decision, and a crash keeps both or none.
+ */
 export function toFrame(
   record: BoardRecord,
   key: Uint8Array,
   isPublic: boolean,
   entries: readonly Uint8Array[],
+  hasMore = false,
 ): NewFrame {
   const { type, ...body } = record
   const packed = encoder.pack(body)
@@ -179,7 +184,7 @@ export function toFrame(
   payload.set(block, 18)
   payload.set(packed, 18 + block.length)
   const leaves = entries.length === 0 ? 0 : entries.length === 1 ? LEAF : LEAF | LEAVES
-  return { type, flags: KEYED | (isPublic ? PUBLIC : 0) | leaves, payload }
+  return { type, flags: KEYED | (isPublic ? PUBLIC : 0) | leaves | (hasMore ? MORE : 0), payload }
 }
 
 function bundleOf(entries: readonly Uint8Array[]): Buffer {

@@ -4,6 +4,8 @@
  * A turn takes the waiting letters, decides them all in memory, appends once with one sync, and tells the log actor
  * how far the journal reaches; the next turn follows when the log has confirmed that. A public write is answered when the log has confirmed that its frame is on disk and signed;
  * a private one as soon as the journal is. Nobody hears of a decision before it is on disk.
+ * A decision of several records is one whole on disk too: what a crash leaves of it is cut when the journal is opened
+ * (storage/whole-decisions.ts).
  *
  * An error while appending leaves this thread (rollback = crash): memory is thrown away and replayed from the file.
  */
@@ -258,7 +260,8 @@ export class Shard {
     let last = 0
     decision.records.forEach((planned, index) => {
       const seq = base + index
-      this.#frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entries ?? []))
+      const hasMore = index < decision.records.length - 1
+      this.#frames.push(toFrame(planned.record, planned.key, planned.isPublic, planned.entries ?? [], hasMore))
       this.state.apply(planned.record, planned.key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
       if (planned.record.type === RecordType.act) {
         this.#acted.add(planned.record.room)
@@ -321,7 +324,6 @@ export class Shard {
 
   #makeFirstRooms(): void {
     for (const { name: room, keeper } of this.#options.firstRooms) {
-      if (this.board.rooms.has(room)) continue
       const at = this.#options.wallSeconds()
       const owner = keeper === undefined ? undefined : Buffer.from(keeper, 'hex')
       const made: RoomCreated = {
@@ -331,8 +333,10 @@ export class Shard {
         visibility: 'public',
         ...(owner === undefined ? {} : { owner }),
       }
-      this.#writeDown(made, `first room ${room}`)
-      if (owner === undefined) continue
+      if (!this.board.rooms.has(room)) this.#writeDown(made, `first room ${room}`)
+      // A start that was killed between the two left the room alone.
+      const isRuled = this.board.rooms.get(room)!.owner !== keeper || this.state.rules.isRuled(room)
+      if (owner === undefined || isRuled) continue
       const policy: Policy = { ...openPolicy, write: 'owner' }
       const op = 'room.policy.set'
       const ruled: Act = { type: RecordType.act, room, at, author: owner, op, facts: { policy } }

@@ -6,8 +6,9 @@ import { createHash } from 'node:crypto'
 import type { Frame } from '../storage/journal.ts'
 import type { Board } from './board.ts'
 import type { Columns } from './columns.ts'
+import { conversationPrefix } from './direct/direct.ts'
 import { none } from './event-index.ts'
-import { type BoardRecord, commandSha, frameKey, fromFrame, type Signed } from './record.ts'
+import { type BoardRecord, commandSha, frameKey, fromFrame, RecordType, type Signed } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds } from './retry-memory.ts'
 import { isOfBoard } from './rooms/roles.ts'
 import type { State } from './state.ts'
@@ -250,6 +251,8 @@ export class Acceptance {
   remind(frame: Frame, record: BoardRecord, author: string, now: number): void {
     const isEvent = 'seq' in record
     if (!('by' in record) || record.by === undefined) return
+    // Older releases wrote what was signed with the room of a conversation too: the act behind it is what was accepted.
+    if (record.type === RecordType.roomCreated && record.room.startsWith(conversationPrefix)) return
     if (now - record.at > requestSeconds) {
       if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
       return

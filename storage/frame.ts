@@ -6,7 +6,7 @@
  *   offset  bytes  field
  *        0      2  magic        ff b5 (ff never occurs in UTF-8, so plain text cannot imitate a frame)
  *        2      1  type         1..254 for the owner of the journal, 255 = footer of a segment, 0 is illegal
- *        3      1  flags        KEYED, STUB, the rest for the owner of the journal
+ *        3      1  flags        KEYED, STUB, MORE, the rest for the owner of the journal
  *        4      4  length       of the payload, 1 or more
  *        8      8  seq          number of the frame in the journal, from 1, without gaps
  *       16      8  durable seq  highest seq that was known to be on disk when this frame was written
@@ -32,6 +32,9 @@ export const KEYED = 0x80
  * first written, so the chain hash still comes out; the key of a KEYED stub stands right behind the digest.
  */
 export const STUB = 0x40
+
+/** Flag: the next frame belongs to the same decision. Where a journal ends with it, the decision never was (whole-decisions.ts). */
+export const MORE = 0x20
 
 export const KEY_BYTES = 16
 export const DIGEST_BYTES = 32

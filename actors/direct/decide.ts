@@ -41,15 +41,16 @@ const open: Decider = (situation, letter) => {
     if (found !== undefined) return refuse(...found)
   }
   const created = found === undefined
-  // What was signed lies with the message alone, where there is one, and goes with it when that is redacted.
+  // What was signed lies with the message alone, where there is one, and goes with it when that is redacted; else with the act,
+  // and never with the room: a retry is told of the record that has it.
   const by = textBytes === 0 ? { by: letter.by } : {}
   const planned: Planned[] = []
   const plan = (record: BoardRecord) => planned.push({ record, key: letter.id, isPublic: false })
   const author = Buffer.from(letter.author, 'hex')
-  if (created) {
+  if (room === undefined) {
     const members = others.map((member) => Buffer.from(member, 'hex'))
     const owned = { room: letter.to, at: now, visibility: 'private', owner: author, members } as const
-    plan({ type: RecordType.roomCreated, ...owned, ...by })
+    plan({ type: RecordType.roomCreated, ...owned })
   }
   if (created || textBytes === 0)
     plan({ type: RecordType.act, room: letter.to, at: now, author, op: letter.op, facts: { kind, created }, ...by })

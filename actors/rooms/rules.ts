@@ -112,6 +112,11 @@ export class Rules implements Part {
     return this.#policies.get(room) ?? (this.#isPrivate(room) ? privatePolicy : openPolicy)
   }
 
+  /** Somebody has set its policy. */
+  isRuled(room: string): boolean {
+    return this.#policies.has(room)
+  }
+
   /** Invites that are good at this time. */
   openInvites(room: string, now: number): readonly Invite[] {
     return (this.#invites.get(room) ?? []).filter(({ expires }) => expires > now)

@@ -6,7 +6,7 @@ import { type Confirmation, type FirstRoom, type Head, Shard, type ShardAnswer }
 import type { WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
-import { Journal } from '../../storage/journal.ts'
+import { openWhole } from '../../storage/whole-decisions.ts'
 import { shardSnapshotsDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -59,7 +59,7 @@ type FromFront = readonly ['write', WriteLetter] | ShardAsk
 const diskLookMs = 500
 
 runThread((data: ShardThread) => {
-  const journal = Journal.open({
+  const journal = openWhole({
     directory: data.directory,
     segmentBytesMax: data.segmentBytesMax,
     report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),

@@ -170,9 +170,7 @@ export function pagesOf({ board: { events }, marks }: State, room: Room, now: nu
   for (const page of room.pages.values()) {
     const { count, threads, until } = marks.visible(page, now)
     if (count === 0) continue
-    let position = page.events.length - 1
-    while (marks.gone(page.events.at(position), now) !== undefined) position--
-    const last = page.events.at(position)
+    const last = marks.newestShown(page, now)
     pages.push({ name: page.name, count, threads, order: page.last, last, updatedAt: events.at[last]!, until })
   }
   return pages.sort((a, b) => b.order - a.order)

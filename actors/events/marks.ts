@@ -10,6 +10,7 @@ import type { Core } from '../core.ts'
 import { none } from '../event-index.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act, Event } from '../record.ts'
+import { type MarkedEvents, PageMarks } from './page-marks.ts'
 import { type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
 
 /** Versions of one event, the first one counted. */
@@ -45,9 +46,6 @@ type Packed = readonly [
   votes: PackedVotes,
 ]
 
-/** Events of a page that are not to be counted, and those that will expire. */
-type PageMarks = { gone: number; threadsGone: number; readonly expiring: number[] }
-
 export class Marks implements Part {
   readonly acts: Part['acts'] = {
     'room.hide': (act, place) => this.#hide(act, place),
@@ -68,19 +66,30 @@ export class Marks implements Part {
   /** Id (32 hex) of a redacting command -> slot of what it redacted. */
   readonly #redacting = new Map<string, number>()
   readonly #pages = new Map<Page, PageMarks>()
+  readonly #marked: MarkedEvents
+  /** Slots whose text is gone for good, in the order in which this thread learnt it. */
+  readonly #takenBack: number[] = []
 
   constructor(core: Core) {
     this.#core = core
+    const { events } = core.board
+    this.#marked = {
+      endOf: (slot) => events.expires[slot]!,
+      isMarked: (slot) => this.#markOf(slot) !== undefined,
+      beginsThread: (slot) => events.root[slot] === none,
+    }
   }
 
   onEvent(event: Event, slot: number, place: ActPlace): void {
     const { board, changes } = this.#core
     if (event.original === undefined) {
-      if (event.expires !== undefined) this.#marksOf(slot).expiring.push(slot)
+      if (event.expires !== undefined) this.#willExpire(slot)
       return
     }
     const original = board.events.find(event.original)
     this.#originals.set(slot, original)
+    // Decided by a clock that was set back.
+    if (this.#isTakenBack(original)) this.#takenBack.push(slot)
     const edits = this.#edits.get(original)
     if (edits === undefined) this.#edits.set(original, [slot])
     else edits.push(slot)
@@ -158,34 +167,22 @@ export class Marks implements Part {
   visible(page: Page, now: number): { readonly count: number; readonly threads: number; readonly until: number } {
     const marks = this.#pages.get(page)
     if (marks === undefined) return { count: page.count, threads: page.threads, until: 0 }
-    const { expires, root } = this.#core.board.events
-    let count = page.count - marks.gone
-    let threads = page.threads - marks.threadsGone
-    let until = 0
-    for (const slot of marks.expiring) {
-      if (this.#markOf(slot) !== undefined) continue
-      const ends = expires[slot]!
-      if (ends > now) {
-        until = until === 0 ? ends : Math.min(until, ends)
-        continue
-      }
-      count--
-      if (root[slot] === none) threads--
-    }
-    return { count, threads, until }
+    this.#pass(marks, now)
+    const { count, threads } = marks.hidden
+    return { count: page.count - count, threads: page.threads - threads, until: marks.until }
   }
 
-  /** Slots whose text is gone for good at `now`: redacted or expired, with every version. */
-  takenBack(now: number): number[] {
-    const { events } = this.#core.board
-    const slots: number[] = []
-    const take = (original: number): void => {
-      slots.push(original, ...this.edits(original))
-    }
-    for (const slot of this.#redactions.keys()) take(slot)
-    for (const { expiring } of this.#pages.values())
-      for (const slot of expiring) if (events.expires[slot]! <= now && !this.#redactions.has(slot)) take(slot)
-    return slots
+  /** Slot of the newest event that a page shows at `now`, where it shows any. */
+  newestShown(page: Page, now: number): number {
+    const marks = this.#pages.get(page)
+    if (marks === undefined) return page.events.at(page.events.length - 1)
+    return marks.newest((slot) => this.gone(slot, now) !== undefined)
+  }
+
+  /** Slots whose text is gone for good at `now`, redacted or expired, with every version. A list that grows at its end alone. */
+  takenBack(now: number): readonly number[] {
+    for (const marks of this.#pages.values()) this.#pass(marks, now)
+    return this.#takenBack
   }
 
   pack(): Packed {
@@ -199,7 +196,7 @@ export class Marks implements Part {
       for (const edit of edits) this.#originals.set(edit, original)
     }
     for (let slot = 0; slot < events.count; slot++) {
-      if (events.expires[slot] !== 0 && !this.isEdit(slot)) this.#marksOf(slot).expiring.push(slot)
+      if (events.expires[slot] !== 0 && !this.isEdit(slot)) this.#willExpire(slot)
     }
     for (const [slot, hide] of hides) this.#mark(slot, () => this.#hides.set(slot, hide))
     for (const [slot, redaction] of redactions) this.#setRedaction(slot, redaction)
@@ -236,6 +233,7 @@ export class Marks implements Part {
   }
 
   #setRedaction(slot: number, redaction: Redaction): void {
+    if (!this.#isTakenBack(slot)) this.#takeBack(slot)
     this.#mark(slot, () => this.#redactions.set(slot, redaction))
     this.#redacting.set(redaction.id, slot)
   }
@@ -255,19 +253,39 @@ export class Marks implements Part {
     const before = Number(this.#markOf(slot) !== undefined)
     change()
     const more = Number(this.#markOf(slot) !== undefined) - before
-    const marks = this.#marksOf(slot)
-    marks.gone += more
-    if (this.#core.board.events.root[slot] === none) marks.threadsGone += more
+    if (more !== 0) this.#marksOf(slot).marked(slot, more === 1 ? 1 : -1)
+  }
+
+  #willExpire(slot: number): void {
+    if (this.#marksOf(slot).add(slot)) this.#takeBack(slot)
+  }
+
+  #pass(marks: PageMarks, now: number): void {
+    marks.pass(now, (slot) => {
+      if (!this.#redactions.has(slot)) this.#takeBack(slot)
+    })
+  }
+
+  #takeBack(original: number): void {
+    this.#takenBack.push(original, ...this.edits(original))
+  }
+
+  #isTakenBack(original: number): boolean {
+    return this.#redactions.has(original) || this.#pages.get(this.#pageOf(original))?.hasExpired(original) === true
   }
 
   #marksOf(slot: number): PageMarks {
-    const { board } = this.#core
-    const page = board.roomList[board.events.room[slot]!]!.pages.get(board.page(slot))!
+    const page = this.#pageOf(slot)
     let marks = this.#pages.get(page)
     if (marks === undefined) {
-      marks = { gone: 0, threadsGone: 0, expiring: [] }
+      marks = new PageMarks(page, this.#marked)
       this.#pages.set(page, marks)
     }
     return marks
+  }
+
+  #pageOf(slot: number): Page {
+    const { board } = this.#core
+    return board.roomList[board.events.room[slot]!]!.pages.get(board.page(slot))!
   }
 }

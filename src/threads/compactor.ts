@@ -1,5 +1,6 @@
 /**
- * Compaction in a shard's thread: texts that were redacted or have expired leave the disk, in slices between turns.
+ * Compaction in a shard's thread: texts that were redacted or have expired leave the disk, in slices between turns. What was
+ * looked at is not looked at again; after a start everything that was ever taken back is, once.
  *
  * A text is gone from every read at once; this makes the bytes go too. What was done is told to whoever reads this journal,
  * so that nobody keeps the old file open.
@@ -20,10 +21,17 @@ export type CompactorOptions = {
   readonly onRewritten: () => void
 }
 
+/** Frames read between two turns. */
+const framesPerSlice = 128
+
 export class Compactor {
   readonly #options: CompactorOptions
-  /** Frames that are stubs, as far as this run knows. */
-  readonly #done = new Set<number>()
+  /** Frames that are to become stubs, as far as they have been looked at. */
+  readonly #wanted = new Set<number>()
+  /** Frames that were not written yet when they were looked at. */
+  readonly #unwritten: number[] = []
+  /** How many texts of posts, and of commands of the market, have been looked at. */
+  readonly #seen = { events: 0, commands: 0 }
   readonly #timer: NodeJS.Timeout
   #isRunning = false
   #closed = false
@@ -41,24 +49,34 @@ export class Compactor {
 
   #look(): void {
     if (this.#isRunning) return
-    const { state, journal } = this.#options
-    const { place } = state.board.events
-    const wanted = new Set<number>()
-    const events = state.marks.takenBack(readingSeconds()).map((slot) => place[slot]!)
+    const { state } = this.#options
+    const events = state.marks.takenBack(readingSeconds())
     // Of the request of a work the market has the command too, until it is taken back.
-    for (const seq of [...events, ...state.mail.takenBack()]) {
-      if (this.#done.has(seq)) continue
-      // After a start it is not known yet which of them are stubs: the frame says.
-      const frame = journal.read(seq)
-      if (frame === undefined || isStub(frame)) this.#done.add(seq)
-      else wanted.add(seq)
+    const commands = state.mail.takenBack()
+    const seen = this.#seen
+    const slice = (): void => {
+      if (this.#closed) return
+      let looked = 0
+      const { place } = state.board.events
+      for (; seen.events < events.length && looked < framesPerSlice; looked++) this.#see(place[events[seen.events++]!]!)
+      for (; seen.commands < commands.length && looked < framesPerSlice; looked++) this.#see(commands[seen.commands++]!)
+      if (looked > 0) return void setImmediate(slice)
+      if (this.#wanted.size > 0) return this.#run(this.#wanted)
+      this.#isRunning = false
     }
-    if (wanted.size === 0) return
     this.#isRunning = true
-    this.#run(wanted)
+    for (const seq of this.#unwritten.splice(0)) this.#see(seq)
+    slice()
   }
 
-  #run(wanted: ReadonlySet<number>): void {
+  /** After a start it is not known yet which of them are stubs: the frame says. */
+  #see(seq: number): void {
+    const frame = this.#options.journal.read(seq)
+    if (frame === undefined) this.#unwritten.push(seq)
+    else if (!isStub(frame)) this.#wanted.add(seq)
+  }
+
+  #run(wanted: Set<number>): void {
     const { shard, journal, onRewritten } = this.#options
     const startedAt = monotonicMs()
     const steps = journal.compact(wanted, stubOf)
@@ -71,7 +89,7 @@ export class Compactor {
           report('info', 'journal.compacting', { shard, ...step.value })
           return void setImmediate(slice)
         }
-        for (const seq of wanted) this.#done.add(seq)
+        wanted.clear()
         report('info', 'journal.compacted', { shard, texts: step.value, ms: Math.round(monotonicMs() - startedAt) })
         onRewritten()
       } catch (error) {

@@ -182,6 +182,8 @@ function run(steps: readonly Step[]): { subject: Subject; model: Model } {
   for (const step of steps) {
     if (step.op === 'wait') {
       subject.now += step.seconds
+      // Whatever somebody reads in between, the same is read afterwards.
+      seen(subject.state, subject.now, model)
       continue
     }
     if (step.op === 'post') {
@@ -243,6 +245,10 @@ function seen(state: State, now: number, model: Model) {
       .map(({ name, count, threads, last }) => ({ name, count, threads, last: events.idHex(last) }))
       .sort((a, b) => a.name.localeCompare(b.name)),
     room: countsOf(state, rooms.get(room)!, now),
+    takenBack: state.marks
+      .takenBack(now)
+      .map((slot) => events.idHex(slot))
+      .sort(),
   }
 }
 
@@ -279,6 +285,10 @@ function expectedOf(model: Model, now: number): ReturnType<typeof seen> {
       pages: counted.length,
       until: ends.length === 0 ? 0 : Math.min(...ends),
     },
+    takenBack: model.events
+      .filter(({ isRedacted, ends: end }) => isRedacted || (end !== 0 && end <= now))
+      .flatMap(({ versions }) => versions)
+      .sort(),
   }
 }
 

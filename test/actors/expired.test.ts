@@ -1,0 +1,63 @@
+/** Posts that expired are counted once: however many there ever were, later readers do not walk them. */
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { countsOf, pagesOf } from '../../actors/reading.ts'
+import { type BoardRecord, RecordType } from '../../actors/record.ts'
+import { State } from '../../actors/state.ts'
+
+const posts = 3_000
+const [start, end] = [1_790_000_000, 1_790_000_600]
+
+/** A page of which the first post stays, half of the others expires at `end`, and half before; and how often a time was looked at. */
+function crowded() {
+  const state = new State()
+  const apply = (record: object, n: number): void => {
+    const id = createHash('sha256').update(`${n}`).digest().subarray(0, 16)
+    state.apply(record as BoardRecord, id, { shard: 0, seq: n, change: n, leaf: n })
+  }
+  apply({ type: RecordType.roomCreated, room: 'hall', at: start, visibility: 'public' }, 1)
+  const by = { key: Buffer.alloc(32, 2), sig: Buffer.alloc(64), signed: Buffer.from('{}') }
+  const post = { type: RecordType.event, room: 'hall', page: 'main', kind: 'note', at: start, via: 'x', by }
+  for (let n = 0; n <= posts; n++) {
+    const expires = n === 0 ? {} : { expires: end - (n % 2) * (n % 300) }
+    apply({ ...post, seq: n + 1, author: Buffer.alloc(32, 1), ...expires }, n + 2)
+  }
+  const { events } = state.board
+  const times = events.expires
+  let looks = 0
+  events.expires = new Proxy(times, {
+    get(target, name) {
+      looks++
+      return Reflect.get(target, name) as unknown
+    },
+  })
+  const looked = (read: () => void): number => {
+    const before = looks
+    read()
+    return looks - before
+  }
+  return { state, room: state.board.rooms.get('hall')!, looked }
+}
+
+test('counts, pages and what is to leave the disk cost what has expired since they were last asked for', () => {
+  const { state, room, looked } = crowded()
+  const readAll = (now: number) => () => {
+    pagesOf(state, room, now)
+    countsOf(state, room, now)
+    state.marks.takenBack(now)
+  }
+  expect(pagesOf(state, room, start)[0]).toMatchObject({ count: posts + 1, last: posts })
+  expect(looked(readAll(start))).toBeLessThan(50)
+  expect(pagesOf(state, room, end)[0]).toMatchObject({ count: 1, last: 0, until: 0 })
+  expect(countsOf(state, room, end)).toEqual({ count: 1, threads: 1, pages: 1, until: 0 })
+  expect(state.marks.takenBack(end)).toHaveLength(posts)
+  expect(looked(readAll(end))).toBeLessThan(50)
+  expect(looked(readAll(end + 1_000))).toBeLessThan(50)
+})
+
+test('who asks by an earlier time finds nothing again that has expired', () => {
+  const { state, room } = crowded()
+  expect(pagesOf(state, room, end)[0]).toMatchObject({ count: 1, last: 0 })
+  expect(countsOf(state, room, start).count).toBe(1)
+  expect(pagesOf(state, room, start)[0]).toMatchObject({ count: 1 })
+})

@@ -1,0 +1,72 @@
+/** How a shard finds the texts that are to leave the disk: a few frames at a time, each of them once. */
+import { expect, test, vi } from 'vitest'
+import type { State } from '../../../actors/state.ts'
+import { Compactor } from '../../../src/threads/compactor.ts'
+import { type Journal, STUB } from '../../../storage/journal.ts'
+import { patience } from '../../support/patience.ts'
+
+const frames = 1_000
+
+// No thread, nobody to report to.
+vi.mock('../../../src/threads/entry.ts', () => ({ report: () => {} }))
+
+/** A shard after its start: all of these were taken back, every third is no stub yet. */
+function shard({ written = Number.POSITIVE_INFINITY } = {}) {
+  const events = Array.from({ length: frames }, (_, slot) => slot)
+  const place = Uint32Array.from({ length: frames + 100 }, (_, slot) => slot + 1)
+  const said = { reads: [] as number[], compacted: [] as number[][], mostAtOnce: 0, written, fails: false }
+  let atOnce = 0
+  const journal = {
+    read(seq: number) {
+      if (atOnce++ === 0) setImmediate(() => (atOnce = 0))
+      said.mostAtOnce = Math.max(said.mostAtOnce, atOnce)
+      said.reads.push(seq)
+      return seq > said.written ? undefined : { flags: seq % 3 === 0 ? 0 : STUB }
+    },
+    *compact(seqs: ReadonlySet<number>) {
+      if (said.fails) throw Object.assign(new Error('no space'), { name: 'DiskFull' })
+      said.compacted.push([...seqs])
+      yield {}
+      return seqs.size
+    },
+  }
+  const commands: number[] = []
+  const state = {
+    board: { events: { place } },
+    marks: { takenBack: () => events },
+    mail: { takenBack: () => commands },
+  }
+  const compactor = new Compactor({
+    shard: 0,
+    journal: journal as unknown as Journal,
+    state: state as unknown as State,
+    everySeconds: 0.01,
+    onRewritten: () => {},
+  })
+  return { said, events, commands, compactor }
+}
+
+const thirds = Array.from({ length: Math.floor(frames / 3) }, (_, n) => 3 * (n + 1))
+
+test('after a start each frame is read once, a few between two turns; then only what is new', async () => {
+  const { said, events, commands, compactor } = shard()
+  await vi.waitFor(() => expect(said.compacted).toEqual([thirds]), patience)
+  expect(said.reads).toHaveLength(frames)
+  expect(said.mostAtOnce).toBeLessThanOrEqual(128)
+  events.push(frames + 1)
+  commands.push(frames + 51)
+  await vi.waitFor(() => expect(said.compacted).toEqual([thirds, [frames + 2]]), patience)
+  expect(said.reads.slice(frames)).toEqual([frames + 2, frames + 51])
+  compactor.close()
+})
+
+test('a frame that is not written yet is looked at again, and what a full disk kept is tried again', async () => {
+  const { said, compactor } = shard({ written: frames - 10 })
+  said.fails = true
+  await vi.waitFor(() => expect(said.reads.length).toBeGreaterThan(frames), patience)
+  expect(said.compacted).toEqual([])
+  said.written = frames
+  said.fails = false
+  await vi.waitFor(() => expect(said.compacted.flat().sort((a, b) => a - b)).toEqual(thirds), patience)
+  compactor.close()
+})

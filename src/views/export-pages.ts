@@ -202,7 +202,7 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
         events.change[slot]! <= position && isForArchive(state, slot) && isTold(state, slot, position, at.end, filter),
     )
     .slice(at.given)
-    .map((slot) => exportLine(context, slot))
+    .map((slot) => exportLine(context, slot, state.book.newest.base + at.size))
 }
 
 /** Has this identity written anything that an export of the room has? */

@@ -22,8 +22,8 @@ export function isForArchive({ board: { events, roomList }, rules }: State, slot
 
 export type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now'>
 
-/** One version as a line with its line feed. */
-export function exportLine({ state, body, frame: frameAt, now }: LineContext, slot: number): string {
+/** One version as a line with its line feed. `leaves`: of the board, as many as the export proves. */
+export function exportLine({ state, body, frame: frameAt, now }: LineContext, slot: number, leaves: number): string {
   const frame = body(slot)
   const event = versionView(state, slot, frame, { payload: true, now: now() })
   const { command } = entryOf(frame)
@@ -31,7 +31,8 @@ export function exportLine({ state, body, frame: frameAt, now }: LineContext, sl
   const line = { ...event, command_sha256: command, log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
-  if (redaction === undefined) return `${JSON.stringify(line)}\n`
+  // One that came while the export is given is told by the next: its text is gone, but its leaf is not among these.
+  if (redaction === undefined || redaction.leaf >= leaves) return `${JSON.stringify(line)}\n`
   return `${JSON.stringify({ ...line, redaction: redactionView(state, redaction, frameAt(redaction.shard, redaction.place)) })}\n`
 }
 

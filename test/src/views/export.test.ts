@@ -1,0 +1,57 @@
+/** An export that takes a while: what happens behind its beginning is for the next one. */
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { formatEntry } from '../../../actors/entry.ts'
+import { type BoardRecord, RecordType, toFrame } from '../../../actors/record.ts'
+import { State } from '../../../actors/state.ts'
+import { type ExportContext, type ExportState, exportChunk } from '../../../src/views/export-pages.ts'
+import type { Frame } from '../../../storage/journal.ts'
+
+const at = 1_790_000_000
+const checkpoint = 'board.example/log/2026a\n2\n\n'
+
+/** A room, a post in it, and its redaction: changes 1 to 3, leaves 0 and 1 for the last two. */
+function redacted(): ExportContext {
+  const state = new State()
+  const frames: Frame[] = []
+  const sha = createHash('sha256').update('{}').digest()
+  const id = sha.subarray(0, 16)
+  const names = { event: id.toString('hex'), room: 'hall', seq: 1, time: at, command: sha.toString('hex') }
+  const apply = (record: object, entry?: Buffer): void => {
+    const seq = frames.length + 1
+    const frame = toFrame(record as BoardRecord, id, true, entry === undefined ? [] : [entry])
+    frames.push({ ...frame, seq } as unknown as Frame)
+    state.apply(record as BoardRecord, id, { shard: 0, seq, change: seq, leaf: seq - 2 })
+  }
+  const by = { key: Buffer.alloc(32, 2), sig: Buffer.alloc(64), signed: Buffer.from('{"command":{"text":"x"}}') }
+  const author = Buffer.alloc(32, 1)
+  apply({ type: RecordType.roomCreated, room: 'hall', at, visibility: 'public' })
+  const post = { type: RecordType.event, room: 'hall', page: 'main', kind: 'note', seq: 1, at, author, by, via: 'x' }
+  apply(post, formatEntry({ kind: 'post', ...names }))
+  const facts = { id, reason: 'mine', by: 'author' }
+  const redaction = { type: RecordType.act, room: 'hall', at, author, op: 'event.redact', facts, by }
+  apply(redaction, formatEntry({ kind: 'redact', ...names, target: names.event }))
+  state.book.take({ type: 1, size: 2, checkpoint } as unknown as Parameters<typeof state.book.take>[0], 1)
+  const frame = (_: number, seq: number): Frame => frames[seq - 1]!
+  const body = (slot: number): Frame => frame(0, state.board.events.place[slot]!)
+  return { state, board: state.board, body, frame, now: () => at } as unknown as ExportContext
+}
+
+test('a redaction behind the size that an export proves takes the text, and its leaf is not named', () => {
+  const context = redacted()
+  const linesOf = (state: Pick<ExportState, 'end' | 'size'>) => {
+    const begun = { row: 0, rotation: 0, given: 0, checkpoint, count: 0, log: 0, leaf: 0, ...state }
+    const chunk = exportChunk(context, { filter: {}, limit: 0, cursor: '', state: begun })
+    if (!chunk.ok) throw new Error(chunk.refusal.message)
+    return Buffer.from(chunk.bytes)
+      .toString()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { type: string; text?: string; redaction?: object })
+  }
+  expect(linesOf({ end: 3, size: 2 })).toMatchObject([{ type: 'tombstone', redaction: { log: { index: 1 } } }])
+  const early = linesOf({ end: 2, size: 1 })
+  expect(early).toMatchObject([{ type: 'tombstone', reason: 'mine' }])
+  expect(early[0]).not.toHaveProperty('redaction')
+  expect(early[0]).not.toHaveProperty('text')
+})

@@ -76,7 +76,11 @@ export const creditTransfer: Operation = {
   required: ['target', 'amount'],
   optional: ['reason'],
   narrowed: {
-    target: patterned('^[0-9a-f]{64}$', 'who gets them', 'an identity id of 64 lowercase hex characters'),
+    target: patterned(
+      '^[0-9a-f]{64}$',
+      'who gets them: also a key that has done nothing here yet, so look twice at what you write',
+      'an identity id of 64 lowercase hex characters',
+    ),
     amount: credits,
   },
   refusals: ['insufficient_credits'],

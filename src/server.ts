@@ -60,7 +60,7 @@ import type { FeedStats } from './threads/feed.ts'
 import { Verifier } from './verify/verifier.ts'
 import { limitsOf } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
-import { type Figures, statsData } from './views/figures.ts'
+import { type Figures, nothingCounted, statsData } from './views/figures.ts'
 import { witnessesAnswer } from './views/witnesses.ts'
 
 export type RunningServer = { readonly address: string; close(): Promise<void> }
@@ -230,7 +230,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   })
   const startedAt = monotonicMs()
   /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
-  let stats: FeedStats = { rooms: 0, identities: 0, events: 0, blobs: 0, documents: 0, works: {}, change: 0 }
+  let stats: FeedStats = nothingCounted
   const figures = async (): Promise<Figures> => ({
     ...stats,
     treeSize: news.head.size,

@@ -12,7 +12,7 @@ import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Check, compile } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
-import { dataFault } from './data-fault.ts'
+import { dataFault, dataNeeds } from './data-fault.ts'
 import { nearest } from './nearest.ts'
 
 /** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
@@ -71,7 +71,8 @@ export function checkOperation(
   for (const name of operation.required) {
     if (isGiven((command as Record<string, unknown>)[name])) continue
     const { meaning, rule } = rules.get(name)!
-    return bad(refusal('missing_field', `${operation.name} needs ${name}, ${meaning}: ${rule}`, name))
+    const keys = name === 'data' ? dataNeeds(operation) : ''
+    return bad(refusal('missing_field', `${operation.name} needs ${name}, ${meaning}: ${rule}${keys}`, name))
   }
   const data = checkData(operation, command.data as string | undefined)
   return data.ok ? { ok: true, value: { operation, data: data.value } } : data
@@ -83,6 +84,10 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
   if (operation.data === undefined || text === undefined || text === '') return { ok: true, value: {} }
   const parsed = parseStrictText(text)
   if (!parsed.ok) return bad(refusal('invalid_field', `data must hold JSON text: ${parsed.message}`, 'data'))
+  for (const [key, most] of Object.entries(operation.dataBytes ?? {})) {
+    const sent = bytesOf(parsed.value, key)
+    if (sent > most) return bad(refusal('too_large', `"${key}" has ${sent} bytes, ${most} are allowed`, 'data'))
+  }
   let check = dataChecks.get(operation)
   if (check === undefined) {
     check = compile(operation.data)
@@ -93,6 +98,13 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
     return bad(refusal('invalid_field', message, 'data'))
   }
   return { ok: true, value: parsed.value as Record<string, unknown> }
+}
+
+/** UTF-8 bytes of the text at this key; 0 where there is none. */
+function bytesOf(value: unknown, key: string): number {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return 0
+  const text = (value as Readonly<Record<string, unknown>>)[key]
+  return typeof text === 'string' ? Buffer.byteLength(text) : 0
 }
 
 const ruleTables = new Map<Operation, ReadonlyMap<FieldName, Field>>()

@@ -57,6 +57,14 @@ export function dataFault(
   return `"${key}" in data of ${name} must be ${ruleOf(wrong)}`
 }
 
+/** What `data` has to hold, to end a sentence that says that it is missing. */
+export function dataNeeds({ data, example }: Pick<Operation, 'data' | 'example'>): string {
+  const { required = [] } = (data ?? {}) as Shape
+  return required.length === 0
+    ? ''
+    : `; it needs ${required.join(', ')}, such as ${example.data ?? exampleOf(data as Shape)}`
+}
+
 /** What a value of this shape is, to follow "must be". */
 export function ruleOf(shape: Shape): string {
   if (shape.const !== undefined) return JSON.stringify(shape.const)

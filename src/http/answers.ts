@@ -3,6 +3,7 @@
  * An answer is good as long as nothing it depends on has changed; bounded in bytes, least recently used goes first.
  */
 import { hash } from 'node:crypto'
+import type { Exchange } from './port.ts'
 
 export type Ready = {
   readonly body: Buffer
@@ -57,6 +58,14 @@ export class ReadyAnswers {
 
 export function etagOf(body: Buffer): string {
   return `"${hash('sha256', body, 'base64url').slice(0, 22)}"`
+}
+
+/** The reader has what this tag names, or says that anything will do: tags are compared weakly (RFC 9110, 13.1.2). */
+export function isHeld(exchange: Exchange, etag: string): boolean {
+  const header = exchange.header('if-none-match')
+  if (header === undefined) return false
+  const strong = (tag: string): string => tag.trim().replace(/^W\//, '')
+  return header.split(',').some((each) => strong(each) === '*' || strong(each) === strong(etag))
 }
 
 function cost(url: string, { body }: Ready): number {

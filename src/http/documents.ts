@@ -3,7 +3,7 @@ import { capabilities, type Described } from '../views/capabilities.ts'
 import { forAgents, llmsText, robotsText } from '../views/for-agents.ts'
 import { openapi } from '../views/openapi.ts'
 import { exampleLibraries } from '../views/operation-examples.ts'
-import { etagOf } from './answers.ts'
+import { etagOf, isHeld } from './answers.ts'
 import type { Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
 import { dataHeaders } from './security.ts'
@@ -31,7 +31,7 @@ function serve(type: string, render: () => string): RouteHandler {
   return (exchange) => {
     made ??= make(type, render())
     const { body, etag, headers } = made
-    if (exchange.header('if-none-match') === etag) exchange.reply(304, headers, '')
+    if (isHeld(exchange, etag)) exchange.reply(304, headers, '')
     else exchange.reply(200, headers, body)
   }
 }

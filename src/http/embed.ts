@@ -3,9 +3,10 @@
  * (W3C Subresource Integrity).
  */
 import { embed } from '../pages/assets.ts'
-import { etagOf } from './answers.ts'
+import { etagOf, isHeld } from './answers.ts'
 import type { Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
+import { openHeaders } from './security.ts'
 
 export function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
   const { path, type, body, integrity } = embed
@@ -22,12 +23,12 @@ function fixed(type: string, body: Buffer): RouteHandler {
     ['content-type', type],
     ['etag', etag],
     ['cache-control', 'public, max-age=300, stale-while-revalidate=86400'],
-    ['access-control-allow-origin', '*'],
+    ...openHeaders,
     ['cross-origin-resource-policy', 'cross-origin'],
     ['x-content-type-options', 'nosniff'],
   ]
   return (exchange) => {
-    if (exchange.header('if-none-match') === etag) exchange.reply(304, headers, '')
+    if (isHeld(exchange, etag)) exchange.reply(304, headers, '')
     else exchange.reply(200, headers, body)
   }
 }

@@ -10,6 +10,7 @@ import { type Refusal, refusal } from '../refusals.ts'
 import type { ExportChunk, ExportRequest } from '../views/export-pages.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
+import { openHeaders } from './security.ts'
 
 export type ExportOptions = {
   readonly rooms: Pick<OpenRooms, 'may'>
@@ -21,8 +22,7 @@ const base: readonly Header[] = [
   ['content-type', 'application/x-ndjson'],
   ['cache-control', 'no-store'],
   ['x-content-type-options', 'nosniff'],
-  ['access-control-allow-origin', '*'],
-  ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
+  ...openHeaders,
 ]
 
 export function exportDoor(options: ExportOptions): (exchange: Exchange) => void {

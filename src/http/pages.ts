@@ -22,7 +22,7 @@ import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/re
 import { pages } from '../pages/registry.ts'
 import { type Refusal, refusal, statusOf } from '../refusals.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
-import { etagOf, ReadyAnswers } from './answers.ts'
+import { etagOf, isHeld, ReadyAnswers } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 import type { RouteHandler } from './routes.ts'
@@ -81,7 +81,7 @@ function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
   const etag = etagOf(body)
   const headers: readonly Header[] = [...ownFileHeaders(type), ['etag', etag], ['cache-control', caching]]
   return (exchange) => {
-    if (isKnown(exchange, etag)) exchange.reply(304, headers, '')
+    if (isHeld(exchange, etag)) exchange.reply(304, headers, '')
     else exchange.reply(200, headers, body)
   }
 }
@@ -205,7 +205,7 @@ class PageServer {
       ['etag', etag],
       ['vary', 'accept-encoding'],
     ]
-    const isSame = isKnown(exchange, etag)
+    const isSame = isHeld(exchange, etag)
     this.#options.onReply(isSame ? 304 : 200)
     if (isSame) return exchange.reply(304, headers, '')
     if (isPacked) headers.push(['content-encoding', 'gzip'])
@@ -242,13 +242,6 @@ class PageServer {
  */
 function pageEtag(page: Buffer): string {
   return `W/${etagOf(Buffer.from(page.toString('utf8').replace(/ data-live-change="\d+"/, '')))}`
-}
-
-/** If-None-Match compares weakly (RFC 9110, 13.1.2). */
-function isKnown(exchange: Exchange, etag: string): boolean {
-  const header = exchange.header('if-none-match')
-  const opaque = (tag: string): string => tag.trim().replace(/^W\//, '')
-  return header?.split(',').some((each) => opaque(each) === opaque(etag)) === true
 }
 
 /** What comes out of an address is held to the declaration, as at every other door. */

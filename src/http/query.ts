@@ -1,5 +1,6 @@
 /** The query of a URL, strictly: each parameter once, percent-encoding that decodes, a bound on its length. */
 import { printable } from '../format/printable.ts'
+import { sizes } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 
 export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string, string> | Refusal {
@@ -24,6 +25,16 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
     found.set(name, value)
   }
   return found
+}
+
+/** A path that takes no parameter says so, as one says that takes others. */
+export function noQuery(path: string, query: string): Refusal | undefined {
+  if (query === '') return undefined
+  const given = parseQuery(query, sizes.url_query_bytes)
+  if ('code' in given) return given
+  const [name] = given.keys()
+  if (name === undefined) return undefined
+  return refusal('unknown_field', `${path} takes no parameter ${printable(name)}; it takes none`, printable(name))
 }
 
 function decode(text: string): string | undefined {

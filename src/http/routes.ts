@@ -16,9 +16,9 @@ import { operations } from '../operations/index.ts'
 import { type Operation, pathField } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { etagOf, type Ready, ReadyAnswers } from './answers.ts'
+import { etagOf, isHeld, type Ready, ReadyAnswers } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
-import { parseQuery } from './query.ts'
+import { noQuery, parseQuery } from './query.ts'
 import { dataHeaders } from './security.ts'
 
 export type RouteHandler = (exchange: Exchange, parameter: string) => void
@@ -48,17 +48,22 @@ export interface Doors {
 }
 
 const json = 'application/json; charset=utf-8'
-const shared: readonly Header[] = [
-  ...dataHeaders,
-  ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
-]
 const preflight: readonly Header[] = [
-  ...shared,
+  ...dataHeaders,
   ['access-control-allow-headers', 'content-type'],
   ['access-control-max-age', '600'],
 ]
 /** An encoded slash, or a backslash, is a slash to some and none to others: two readers would see two paths. */
 const ambiguous = /%2f|%5c|\\/i
+
+/** Reads of the API with a door of their own that takes no parameter. */
+const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
+const braceOpen = 0x7b
+
+function encoded(encoding: string): Refusal {
+  const message = `no Content-Encoding is taken, and the body has ${printable(encoding, 32)}: send the JSON plainly`
+  return refusal('invalid_json', message)
+}
 
 type Found = { readonly operation: Operation; readonly parameter: string }
 
@@ -101,6 +106,8 @@ export class Routes implements Doors {
     }
     if (method === 'OPTIONS') return this.preflight(exchange, 'GET, HEAD, OPTIONS')
     if (method !== 'GET' && method !== 'HEAD') return this.wrongMethod(exchange, 'GET, HEAD, OPTIONS')
+    const wrong = plainReads.has(path) ? noQuery(path, exchange.query) : undefined
+    if (wrong !== undefined) return this.send(exchange, refused(wrong))
     if (more !== undefined) return more.run(exchange, more.parameter)
     this.#read(exchange, found!)
   }
@@ -112,7 +119,7 @@ export class Routes implements Doors {
     const retry: readonly Header[] = reply.retryAfter === undefined ? [] : [['retry-after', String(reply.retryAfter)]]
     exchange.reply(
       reply.status,
-      [['content-type', json], ...shared, ['cache-control', 'no-store'], ...retry, ...extra],
+      [['content-type', json], ...dataHeaders, ['cache-control', 'no-store'], ...retry, ...extra],
       reply.body,
     )
   }
@@ -136,6 +143,9 @@ export class Routes implements Doors {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
         return this.send(exchange, refused(refusal('too_large', message)))
       }
+      // Whatever is encoded does not begin as an object does: a plain command costs no look at its headers.
+      const encoding = result.body[0] === braceOpen ? undefined : exchange.header('content-encoding')
+      if (encoding !== undefined && encoding !== 'identity') return this.send(exchange, refused(encoded(encoding)))
       this.#options.front.execute(result.body, door, (reply) => this.send(exchange, reply))
     })
   }
@@ -223,11 +233,8 @@ export class Routes implements Doors {
             ['content-type', 'text/plain; charset=utf-8'],
             ['content-disposition', `attachment; filename="${file}"`],
           ]
-    const headers: Header[] = [...kind, ...shared, ['cache-control', 'no-cache'], ['etag', etag]]
-    const same = exchange
-      .header('if-none-match')
-      ?.split(',')
-      .some((each) => each.trim().replace(/^W\//, '') === etag)
+    const headers: Header[] = [...kind, ...dataHeaders, ['cache-control', 'no-cache'], ['etag', etag]]
+    const same = isHeld(exchange, etag)
     this.#options.onReply(same ? 304 : 200)
     if (same) exchange.reply(304, headers, '')
     else exchange.reply(200, headers, body)

@@ -53,9 +53,15 @@ export function ownFileHeaders(type: string): readonly Header[] {
   ]
 }
 
+/** Everybody may read it from any page, and these headers with it: no cookie is used here. */
+export const openHeaders: readonly Header[] = [
+  ['access-control-allow-origin', '*'],
+  ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
+]
+
 /** What is read by programs: JSON and plain text. */
 export const dataHeaders: readonly Header[] = [
-  ['access-control-allow-origin', '*'],
+  ...openHeaders,
   noSniff,
   ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
 ]

@@ -262,13 +262,7 @@ export class Tails {
       else this.#perAddress.set(address, left)
       this.#left(channel, reader.member)
     })
-    if (channel.format !== 'sse')
-      stream.write(
-        Buffer.from(
-          `# live tail of room ${channel.room}: [ begins a post, an empty line ends it, # is the board, more empty lines are heartbeats; a line of a text that would begin so has "> " before it\n\n`,
-        ),
-      )
-    else stream.write(Buffer.from(`: live events of room ${channel.room}\n\n`))
+    stream.write(Buffer.from(greetings[channel.format](channel.room)))
     this.#backfill(reader, asked, found)
   }
 
@@ -353,6 +347,15 @@ export class Tails {
       }
     }
   }
+}
+
+/** What a stream is, said first. */
+const greetings: Readonly<Record<TailFormat, (room: string) => string>> = {
+  block: (room) =>
+    `# live tail of room ${room}: [ begins a post, an empty line ends it, # is the board, more empty lines are heartbeats; a line of a text that would begin so has "> " before it\n\n`,
+  line: (room) =>
+    `# live tail of room ${room}: each line that begins with [ is a post, with ⏎ for its line breaks, # is the board, empty lines are heartbeats\n\n`,
+  sse: (room) => `: live events of room ${room}\n\n`,
 }
 
 function streamHeaders(type: string): readonly Header[] {

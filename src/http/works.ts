@@ -7,7 +7,7 @@ import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { refusal } from '../refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { etagOf } from './answers.ts'
+import { etagOf, isHeld } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
 import type { Doors, RouteHandler } from './routes.ts'
 import { dataHeaders } from './security.ts'
@@ -51,7 +51,7 @@ export function workFeedDoor({ read, address, throttle, addressOf, doors }: Work
         ['etag', etag],
         ...dataHeaders,
       ]
-      if (exchange.header('if-none-match') === etag) exchange.reply(304, headers, '')
+      if (isHeld(exchange, etag)) exchange.reply(304, headers, '')
       else exchange.reply(200, headers, body)
     })
   }

@@ -62,6 +62,7 @@ export const identityProfileSet: Operation = {
     },
     { additionalProperties: false },
   ),
+  dataBytes: { description: sizes.profile_description_bytes },
   refusals: ['key_rotated', 'suspended'],
   result: Type.Object({ identity: IdentitySchema, receipt: Receipt }),
   example: {

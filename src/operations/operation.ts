@@ -32,6 +32,8 @@ export type Operation = {
   readonly narrowed?: Partial<Record<FieldName, Field>>
   /** Closed schema of the JSON inside `data`. */
   readonly data?: Schema
+  /** UTF-8 bytes that texts inside `data` may have, by their keys; JSON Schema can only count characters. */
+  readonly dataBytes?: Readonly<Record<string, number>>
   readonly refusals: readonly RefusalCode[]
   /** Schema of `data` in the answer. */
   readonly result: Schema

@@ -25,11 +25,13 @@ const upTo = (maximum: number, description: string) => Type.Integer({ minimum: 0
 /** Policies, invites and reports hold numbers that every JSON reader keeps. */
 const safe = Number.MAX_SAFE_INTEGER
 
+export const rulesBytesMax = 2_048
+
 /** Keys of a policy, as they are set and as they are shown. */
 export const policyKeys = {
   write: choice(['open', 'members', 'owner'], 'who begins threads'),
   reply: choice(['anyone', 'members', 'none'], 'who replies; none: nobody at all'),
-  rules: Type.String({ maxLength: 2_048, description: 'for people to read, at most 2048 bytes' }),
+  rules: Type.String({ maxLength: rulesBytesMax, description: `for people to read, at most ${rulesBytesMax} bytes` }),
   promotion: choice(
     ['allow', 'moderate'],
     'moderate: what is mainly an advertisement, a link drop or a referral is hidden',

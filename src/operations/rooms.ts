@@ -4,7 +4,15 @@ import { sizes } from '../limits.ts'
 import { bounded, integer, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { listOf, PageSchema, Receipt, RoomName } from './results.ts'
-import { InviteSchema, MemberSchema, PolicySchema, policyKeys, RoleChange, RoomSchema } from './room-results.ts'
+import {
+  InviteSchema,
+  MemberSchema,
+  PolicySchema,
+  policyKeys,
+  RoleChange,
+  RoomSchema,
+  rulesBytesMax,
+} from './room-results.ts'
 import { Type } from './schema.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
@@ -234,6 +242,7 @@ export const roomPolicySet: Operation = {
   required: ['room', 'data'],
   optional: [],
   data: Type.Partial(policyKeys, { additionalProperties: false }),
+  dataBytes: { rules: rulesBytesMax },
   refusals: [...ofRooms, 'forbidden'],
   result: Type.Object({ room: RoomName, policy: PolicySchema, receipt: Receipt }),
   example: { operation: 'room.policy.set', room: 'workshop', data: '{"write":"members","promotion":"moderate"}' },

@@ -4,6 +4,7 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import { type Change, nowhere } from '../../actors/changes.ts'
+import { parseEntry } from '../../actors/entry.ts'
 import { Feed } from '../../actors/feed.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import type { BookedLog } from '../../actors/log-book.ts'
@@ -85,6 +86,10 @@ export type FeedStats = {
   readonly events: number
   readonly blobs: number
   readonly documents: number
+  /** Tools in the directory. */
+  readonly tools: number
+  /** When the newest entry of the log was made, Unix seconds; 0 = it has none. */
+  readonly checkpointAt: number
   /** By the state that they are in now. */
   readonly works: Readonly<Record<string, number>>
   readonly change: number
@@ -176,6 +181,19 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
     const log = feed.book.named(name)
     return log === undefined ? null : (tileBytes({ feed, log, tree: trees.of(log) }, path) ?? null)
   }
+  /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
+  let ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
+  const counted = () => {
+    const { applied, book } = feed
+    if (ofFrame.applied !== applied) {
+      const log = book.newest
+      const { size } = log.head
+      const entry = size === 0 ? undefined : parseEntry(feed.entries(log, size - 1, size).subarray(2))
+      ofFrame = { applied, tools: feed.state.tools.count, checkpointAt: Number(entry?.get('time') ?? 0) }
+    }
+    const { tools, checkpointAt } = ofFrame
+    return { tools, checkpointAt }
+  }
   const answer = (asked: FeedAsk): unknown => {
     switch (asked[0]) {
       case 'read':
@@ -199,6 +217,7 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
           events: events.count,
           blobs: blobs.count,
           documents: documents.count,
+          ...counted(),
           works: feed.state.market.counts(readingSeconds()),
           change,
         } satisfies FeedStats

@@ -6,6 +6,9 @@ export type Figures = {
   readonly events: number
   readonly blobs: number
   readonly documents: number
+  readonly tools: number
+  /** Unix seconds. */
+  readonly checkpointAt: number
   /** Public works by the state that they are in now; those that there are none of are left out. */
   readonly works: Readonly<Record<string, number>>
   readonly change: number
@@ -21,11 +24,25 @@ export type Figures = {
   readonly counters: readonly (readonly [name: string, count: number])[]
 }
 
+/** Before anybody has counted. */
+export const nothingCounted = {
+  rooms: 0,
+  identities: 0,
+  events: 0,
+  blobs: 0,
+  documents: 0,
+  tools: 0,
+  checkpointAt: 0,
+  works: {},
+  change: 0,
+} as const satisfies Partial<Figures>
+
 export function statsData(figures: Figures) {
-  const { rooms, identities, events, blobs, documents, works, treeSize, streamsOpen, uptimeSeconds } = figures
+  const { rooms, identities, events, blobs, documents, tools, works, treeSize, checkpointAt } = figures
   const byState = Object.fromEntries(Object.entries(works).map(([state, count]) => [`works_${state}`, count]))
-  const counts = { rooms, identities, events, blobs, documents, works: sumOf(works), ...byState }
-  return { stats: { ...counts, log_size: treeSize, streams_open: streamsOpen, uptime_seconds: uptimeSeconds } }
+  const counts = { rooms, identities, events, blobs, documents, tools, works: sumOf(works), ...byState }
+  const log = { log_size: treeSize, checkpoint_at: checkpointAt }
+  return { stats: { ...counts, ...log, streams_open: figures.streamsOpen, uptime_seconds: figures.uptimeSeconds } }
 }
 
 type Metric = readonly [name: string, kind: 'gauge' | 'counter', help: string, value: number]
@@ -37,6 +54,7 @@ export function metricsText(figures: Figures): string {
     ['events', 'gauge', 'Public events.', figures.events],
     ['blobs', 'gauge', 'Public attachments that stand.', figures.blobs],
     ['documents', 'gauge', 'Public documents that stand.', figures.documents],
+    ['tools', 'gauge', 'Tools in the directory.', figures.tools],
     ['works', 'gauge', 'Public works.', sumOf(figures.works)],
     ['log_size', 'gauge', 'Leaves in the public log.', figures.treeSize],
     ['change', 'gauge', 'Number of the newest public change.', figures.change],

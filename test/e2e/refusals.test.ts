@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, freshNonce, now, person } from '../support/client.ts'
@@ -217,6 +218,44 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await client.get('/api/events/%00')).toMatchObject({ status: 400 })
     expect(await client.get('/api/events?room=%zz')).toMatchObject({ status: 400, code: 'invalid_field' })
     expect(await client.get('/api/events?room=lobby&room=lobby')).toMatchObject({ status: 400, code: 'invalid_field' })
+    for (const path of ['/api/stats', '/capabilities', '/openapi.json', '/time']) {
+      expect([path, await client.get(`${path}?x=1`)]).toMatchObject([
+        path,
+        { status: 400, code: 'unknown_field', field: 'x' },
+      ])
+      expect((await client.get(path)).status).toBe(200)
+    }
+  })
+
+  test('an encoded body is called what it is', async () => {
+    const body = gzipSync(client.sign(ada, hello).body)
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+    const answer = await fetch(`${board.address}/v1/command`, { method: 'POST', headers, body })
+    expect(answer.status).toBe(400)
+    const { error } = (await answer.json()) as { error: { code: string; message: string } }
+    expect(error).toEqual({
+      code: 'invalid_json',
+      message: 'no Content-Encoding is taken, and the body has gzip: send the JSON plainly',
+    })
+  })
+
+  test('pages of others may read what a client needs of the headers, and whoever has any answer is told so', async () => {
+    const { text: vkeys } = await client.get('/log/policy')
+    const log = /^log \S+ \S+(\/log\/\w+)$/m.exec(vkeys)![1]
+    for (const path of [
+      '/capabilities',
+      '/for-agents',
+      '/embed/v1.js',
+      `${log}/checkpoint`,
+      '/v1/export',
+      '/api/rooms',
+    ])
+      expect([path, (await client.get(path)).headers['access-control-expose-headers']]).toEqual([
+        path,
+        'Retry-After, ETag, X-Next-Cursor',
+      ])
+    for (const path of ['/capabilities', '/api/rooms', '/embed/v1.js', '/'])
+      expect([path, (await client.get(path, { 'if-none-match': '*' })).status]).toEqual([path, 304])
   })
 })
 

@@ -49,6 +49,9 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     const made = await posts(name, 4)
     const none = new StreamReader(board.address, `/tail/${name}?last=0&format=line`)
     await none.until((text) => text.includes('\n\n'))
+    expect(none.text).toMatch(
+      /^# live tail of room .*: each line that begins with \[ is a post, with ⏎ for its line breaks/,
+    )
     const many = new StreamReader(board.address, `/tail/${name}?last=200&format=line`)
     await many.until((text) => blockIds(text).length === 4)
     const { event } = (await client.post(ada, { room: name, text: 'a\nb\r\tc\u202e\u001b[2J' })).data

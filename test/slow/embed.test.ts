@@ -56,6 +56,13 @@ test('the script is small, pinned by its hash, and may be loaded and cached anyw
 })
 
 describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missingBrowser)}`, () => {
+  test('without a room it says what is missing', async () => {
+    const page = await openPage()
+    await page.goto(`${address}data-limit="3"`)
+    await expect.poll(() => page.locator('[role=status]').textContent()).toContain('data-room is missing')
+    await page.close()
+  })
+
   test('the newest posts stand there, and what is posted, edited, redacted and said over a restart, once and in order', async () => {
     await client.command(ada, { operation: 'room.create', room: 'square' })
     for (let n = 0; n < 5; n++) await client.post(ada, { room: 'square', text: `before ${n}` })

@@ -36,6 +36,8 @@ describe('a board with limits of its own', () => {
   const given = {
     writes_per_identity_per_minute: 6,
     writes_per_identity_burst: 5,
+    // What is used comes back slowly: however slow the machine, it can be seen.
+    bytes_per_identity_per_day: 100_000,
     new_conversations_per_identity_per_day: 1,
     new_rooms_per_identity_per_day: 2,
     reads_per_address_per_minute: null,

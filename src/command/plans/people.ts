@@ -1,6 +1,5 @@
 /** How writes on people are carried out: all of them by the registry, which knows every handle, key and suspension. */
 import { registryName } from '../../../actors/record.ts'
-import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
 import type { Plan, Plans, Shown } from '../plan.ts'
 import type { Verified } from '../reply.ts'
@@ -12,21 +11,12 @@ const own = ({ signer }: Verified): Shown => ({ read: 'identity.get', args: { ta
 
 const setProfile: Plan = {
   to: registry,
-  check: ({ data }) => profileFault(data as { description?: string; capabilities?: string[]; links?: string[] }),
+  check: ({ data }) => profileFault(data as { capabilities?: string[]; links?: string[] }),
   show: own,
 }
 
-function profileFault(profile: {
-  description?: string
-  capabilities?: string[]
-  links?: string[]
-}): Refusal | undefined {
-  const { description = '', capabilities = [], links = [] } = profile
-  const sent = Buffer.byteLength(description)
-  if (sent > sizes.profile_description_bytes) {
-    const message = `description has ${sent} bytes, ${sizes.profile_description_bytes} are allowed`
-    return refusal('too_large', message, 'data')
-  }
+function profileFault(profile: { capabilities?: string[]; links?: string[] }): Refusal | undefined {
+  const { capabilities = [], links = [] } = profile
   if (new Set(capabilities).size < capabilities.length)
     return refusal('invalid_field', 'capabilities must name each capability once', 'data')
   const bad = links.find((link) => !isPlainLink(link))

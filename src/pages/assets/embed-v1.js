@@ -151,5 +151,6 @@
       pause = Math.min(60_000, pause * 2)
     }
   }
-  follow()
+  if (room === '') state.textContent = 'data-room is missing: it names the room to show'
+  else follow()
 })()

@@ -41,6 +41,22 @@ describe('what is said of a mistake', () => {
       'unknown_field limit: log.checkpoint does not take the field limit; its own fields are: none',
     ],
     [{ operation: 'post' }, 'missing_field text: post needs text, what is said: 1 to 32768 bytes of UTF-8 without NUL'],
+    [
+      { operation: 'log.consistency' },
+      'missing_field data: log.consistency needs data, what an operation takes beyond the fields: a string that holds JSON text, at most 65536 bytes; it needs schema, from, to, such as {"schema":1,"from":1,"to":1}',
+    ],
+    [
+      { operation: 'room.policy.set', room: 'den', data: JSON.stringify({ rules: 'a'.repeat(2049) }) },
+      'too_large data: "rules" has 2049 bytes, 2048 are allowed',
+    ],
+    [
+      { operation: 'room.policy.set', room: 'den', data: JSON.stringify({ rules: 'ä'.repeat(1025) }) },
+      'too_large data: "rules" has 2050 bytes, 2048 are allowed',
+    ],
+    [
+      { operation: 'identity.profile.set', data: JSON.stringify({ schema: 1, description: 'a'.repeat(2049) }) },
+      'too_large data: "description" has 2049 bytes, 2048 are allowed',
+    ],
     [post({ text: 5 }), 'invalid_field text: text must be 1 to 32768 bytes of UTF-8 without NUL; a number was sent'],
     [post({ to: null }), 'invalid_field to: to must be an identity id of 64 lowercase hex characters; null was sent'],
     [

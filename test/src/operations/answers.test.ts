@@ -265,6 +265,9 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   test('the board’s own paths answer what the description says', async () => {
     const stats = JSON.parse((await client.get('/api/stats')).text) as { data: unknown }
     expect(faultsOf('Stats', stats.data)).toEqual([])
+    const { tools, checkpoint_at } = (stats.data as { stats: Readonly<Record<string, number>> }).stats
+    expect(tools).toBe(0)
+    expect(Math.abs(checkpoint_at! - Date.now() / 1000)).toBeLessThan(3_600)
     const description = await client.get('/openapi.json')
     expect(JSON.parse(description.text)).toMatchObject({ openapi: '3.1.0', servers: [{ url: board.address }] })
     expect((await client.get('/healthz')).text).toBe('ok\n')

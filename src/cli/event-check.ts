@@ -159,16 +159,12 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
   if (typeof command !== 'string' || !isHex64(command)) return bad('command_sha256 is not 64 hex digits')
   if (typeof event !== 'string' || !isHex32(event)) return bad('event_id is not 32 hex digits')
   if (event !== command.slice(0, 32)) return bad('event_id is not the first half of command_sha256')
-  const { supersedes, superseded_by: successor } = value
-  for (const [field, id] of Object.entries({ supersedes, superseded_by: successor })) {
-    if (id !== undefined && !isHex32(textOf(id))) return bad(`${field} is not 32 hex digits`)
-  }
-  for (const [field, right] of [
-    ['hidden', kind === 'tombstone'],
-    ['archive_eligible', true],
-  ] as const) {
-    if (value[field] !== undefined && value[field] !== right) return bad(`${field} is not ${right}`)
-  }
+  const { supersedes, superseded_by: successor, hidden, archive_eligible: eligible } = value
+  if (supersedes !== undefined && !isHex32(textOf(supersedes))) return bad('supersedes is not 32 hex digits')
+  if (successor !== undefined && !isHex32(textOf(successor))) return bad('superseded_by is not 32 hex digits')
+  const isHidden = kind === 'tombstone'
+  if (hidden !== undefined && hidden !== isHidden) return bad(`hidden is not ${isHidden}`)
+  if (eligible !== undefined && eligible !== true) return bad('archive_eligible is not true')
   const line = {
     ...facts,
     kind,

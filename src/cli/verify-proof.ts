@@ -10,9 +10,10 @@ import { decodeBase64 } from '../../storage/base64.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import { verifyInclusion } from '../../storage/merkle-verify.ts'
-import type { VerifierKey } from '../../storage/note.ts'
+import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { parseProofFile } from '../../storage/proof-file.ts'
 import { Unverified } from './command-line.ts'
+import { type Fields, recordOf, textOf } from './signed-line.ts'
 
 export type ProvenFacts = {
   readonly eventId: string
@@ -24,11 +25,9 @@ export type ProvenFacts = {
   readonly hasSignedBytes: boolean
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
 /** `proof` = the `data` of `/api/log/proof`. */
 export function verifyProofJson(proof: Fields, logKey: VerifierKey): ProvenFacts {
-  const entry = decodeBase64(String(proof.entry))
+  const entry = decodeBase64(textOf(proof.entry))
   if (entry === undefined) throw new Unverified('The entry is not canonical base64.')
   const leaf = leafHash(entry)
   if (leaf.toString('hex') !== proof.leaf_hash) throw new Unverified('The entry does not hash to leaf_hash.')
@@ -39,15 +38,25 @@ export function verifyProofJson(proof: Fields, logKey: VerifierKey): ProvenFacts
     leaf,
     index: proof.leaf_index as number,
     path,
-    checkpoint: String(proof.checkpoint),
+    checkpoint: textOf(proof.checkpoint),
     logKey,
-    signedBytes: typeof proof.signed_payload === 'string' ? Buffer.from(proof.signed_payload) : undefined,
+    signedBytes: proof.signed_payload === undefined ? undefined : Buffer.from(textOf(proof.signed_payload)),
   })
   if (proof.event_id !== facts.eventId) throw new Unverified('The entry is of another event than event_id says.')
   if (proof.tree_size !== facts.size) throw new Unverified('tree_size is not the size that the checkpoint signs.')
   if (proof.root_hash !== facts.root.toString('hex'))
     throw new Unverified('root_hash is not the root that the checkpoint signs.')
+  const { origin, vkey } = recordOf(proof.log)
+  if (origin !== undefined && origin !== facts.origin)
+    throw new Unverified('log.origin is another log than that of the checkpoint.')
+  if (vkey !== undefined && !isOf(logKey, textOf(vkey)))
+    throw new Unverified('log.vkey is another key than the one that the checkpoint was checked with.')
   return facts
+}
+
+function isOf({ name, publicKey }: VerifierKey, vkey: string): boolean {
+  const parsed = parseVkey(vkey)
+  return parsed.ok && parsed.value.name === name && parsed.value.publicKey.equals(publicKey)
 }
 
 /** A tlog-proof file whose `extra` is the entry. */

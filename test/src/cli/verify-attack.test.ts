@@ -2,14 +2,16 @@
 import { expect, test } from 'vitest'
 import { boardsWordHelp } from '../../../src/cli/boards-word.ts'
 import { checkShown } from '../../../src/cli/shown-fields.ts'
+import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
 import { parseVkey } from '../../../storage/note.ts'
-import { isBoardsWord, ManyVerifications } from '../../support/line-mutations.ts'
+import { isBoardsWord, ManyVerifications, mutationsOf } from '../../support/line-mutations.ts'
 import { ComposedExport, composedLogKey, type Json, person } from './composed-export.ts'
 
 const [ada, bob, newBob] = [person(1), person(2), person(3)]
 const parsed = parseVkey(composedLogKey.vkey)
 if (!parsed.ok) throw new Error(parsed.problem)
-const many = new ManyVerifications(parsed.value)
+const key = parsed.value
+const many = new ManyVerifications(key)
 
 const blob = { filename: 'a.txt', media_type: 'text/plain', size: 4, sha256: 'e'.repeat(64), url: '/a/x' }
 const views = { votes: { up: 1, down: 0, score: 1 }, via: 'command', format: 'text', attachments: [] }
@@ -62,6 +64,21 @@ test.each(lines.map((line, n) => [n, `${line.type} ${String(line.text ?? '')}`] 
     expect(unfound.filter((change) => !isBoardsWord(lines[n]!, change))).toEqual([])
   },
 )
+
+test('a change of any field of a proof is found, unless it only leaves out what need not be there', () => {
+  const composed = varied()
+  const [proof, other] = composed.records.slice(0, 2).map((record) => composed.proof(record))
+  const accepted = mutationsOf(proof!, other).filter(({ line }) => {
+    try {
+      return verifyProofJson(line, key).eventId !== ''
+    } catch {
+      return false
+    }
+  })
+  const names = accepted.map(({ path, how }) => `${path} ${how}`).sort()
+  const absent = ['log', 'log.origin', 'log.vkey', 'signed_payload'].map((path) => `${path} left out`)
+  expect(names).toEqual([...absent, 'log emptied'].sort())
+})
 
 test('what another operation has signed is no text of anybody', () => {
   const value = { text: 'yes' }

@@ -1,11 +1,13 @@
 /** Every field of every line of an export changed, one at a time: found, or the board's word and said to be so. */
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { boardsWordHelp } from '../../../src/cli/boards-word.ts'
 import { checkShown } from '../../../src/cli/shown-fields.ts'
 import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
 import { parseVkey } from '../../../storage/note.ts'
 import { isBoardsWord, ManyVerifications, mutationsOf } from '../../support/line-mutations.ts'
 import { ComposedExport, composedLogKey, type Json, person } from './composed-export.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
 
 const [ada, bob, newBob] = [person(1), person(2), person(3)]
 const parsed = parseVkey(composedLogKey.vkey)

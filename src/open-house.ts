@@ -1,6 +1,7 @@
 /** Starts the house and lets what it tells reach who wants to know: news of rooms and people, followers, new heads. */
 import { nameOf } from '../actors/log-book.ts'
 import type { Head } from '../actors/shard.ts'
+import type { BlobFiles } from '../storage/blob-files.ts'
 import type { BoardDirectory } from './board-directory.ts'
 import type { News } from './command/news.ts'
 import type { Config } from './config.ts'
@@ -19,6 +20,7 @@ export async function openHouse(
     news,
     followers,
     marks,
+    files,
     onHead,
     postroom,
     onMail,
@@ -27,6 +29,8 @@ export async function openHouse(
     news: News
     followers: Followers
     marks: readonly string[]
+    /** Files of attachments. */
+    files: BlobFiles
     onHead: (head: Head) => void
     /** Who delivers; there is none yet when the house is opened. */
     postroom: () => Postroom | undefined
@@ -52,6 +56,7 @@ export async function openHouse(
     onPrivateNews: (shard, told) => {
       if (told[0] === 'moved') postroom()?.moved(shard)
       else if (told[0] === 'mail') onMail(shard, told[1])
+      else if (told[0] === 'unneeded') for (const [room, sha256] of told[1]) files.drop(room, sha256)
       else followers.hearPrivate(shard, told)
     },
     onShardRestart: (shard) => {

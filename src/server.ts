@@ -109,6 +109,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
   const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
   const followers = new Followers({ ...config, house: () => house, read, directory, news, refuse, addressOf })
+  const files = new BlobFiles(blobsDirectory(directory.path))
   let heads: Heads | undefined
   let postroom: Postroom | undefined
   let works: Works | undefined
@@ -118,6 +119,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     news,
     followers,
     marks: readMarks(config),
+    files,
     onHead: (head) => heads?.note(head),
     postroom: () => postroom,
     onMail: (shard, mail) => works?.courier.mail(shard, mail),
@@ -143,7 +145,6 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     followers.keysOver()
     postroom?.delegationsOver(ended)
   })
-  const files = new BlobFiles(blobsDirectory(directory.path))
   await sweepBlobs(files, (room, answer) =>
     house.readPrivate(shardOf(room, house.shards), { op: 'blob.needed', args: { room }, reader: '' }, answer),
   )

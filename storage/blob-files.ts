@@ -7,7 +7,7 @@
  * A file is written whole, synced, renamed and its directory synced before anybody may speak of it. The same bytes in one room
  * are one file; two rooms never share one, so whether a file exists tells nothing about another room. Which files are needed
  * the journals say: a file that none of them names (a crash between file and record, a refused command) is removed, at the
- * latest by the sweep of the next start. What was signed is not here: the record keeps the signing bytes without the base64url
+ * latest by the sweep of the next start; that of a redacted post goes when the text has gone. What was signed is not here: the record keeps the signing bytes without the base64url
  * text of the file, and where it stood (actors/record.ts, `Cut`).
  *
  * One owner per directory. It counts who holds a file, so that none is removed while a command that will name it is under way.

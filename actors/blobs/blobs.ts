@@ -172,6 +172,17 @@ export class Blobs implements Part {
     return new Set(held.map(({ sha256 }) => sha256))
   }
 
+  /** The files that nothing needs any more where the texts of the events with these slots are destroyed, each once. */
+  unneededAfter(slots: ReadonlySet<number>): (readonly [room: string, sha256: string])[] {
+    const found = new Map<string, Set<string>>()
+    for (const { room, sha256, events } of this.#byId.values())
+      if (events.some((slot) => slots.has(slot))) found.set(room, (found.get(room) ?? new Set()).add(sha256))
+    return [...found].flatMap(([room, files]) => {
+      const held = this.heldIn(room)
+      return [...files].filter((sha256) => !held.has(sha256)).map((sha256) => [room, sha256] as const)
+    })
+  }
+
   /** Another standing blob of the same room has the same bytes. */
   hasTwin({ id, room, sha256 }: Blob): boolean {
     return this.#byRoom

@@ -2,11 +2,12 @@
  * Compaction in a shard's thread: texts that were redacted or have expired leave the disk, in slices between turns. What was
  * looked at is not looked at again; after a start everything that was ever taken back is, once.
  *
- * A text is gone from every read at once; this makes the bytes go too. What was done is told to whoever reads this journal,
- * so that nobody keeps the old file open.
+ * A text is gone from every read at once; this makes the bytes go too, and with them what recovery saved of this journal. What
+ * was done is told to whoever reads this journal, so that nobody keeps the old file open, and to whoever has the files of posts.
  */
 import { isStub, stubOf } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
+import { removeSavedTails } from '../../storage/compaction.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
 import { report } from './entry.ts'
@@ -14,11 +15,13 @@ import { report } from './entry.ts'
 export type CompactorOptions = {
   readonly shard: number
   readonly journal: Journal
+  /** Of the journal. */
+  readonly directory: string
   readonly state: State
   /** Seconds between two looks; what was taken back is gone from the disk soon after the next one. */
   readonly everySeconds: number
-  /** Segments of the journal were rewritten. */
-  readonly onRewritten: () => void
+  /** Segments of the journal were rewritten: the texts of the events with these slots are destroyed. */
+  readonly onRewritten: (slots: ReadonlySet<number>) => void
 }
 
 /** Frames read between two turns. */
@@ -32,6 +35,8 @@ export class Compactor {
   readonly #unwritten: number[] = []
   /** How many texts of posts, and of commands of the market, have been looked at. */
   readonly #seen = { events: 0, commands: 0 }
+  /** Slots of events whose texts are to be destroyed. */
+  #leaving = new Set<number>()
   readonly #timer: NodeJS.Timeout
   #isRunning = false
   #closed = false
@@ -58,7 +63,10 @@ export class Compactor {
       if (this.#closed) return
       let looked = 0
       const { place } = state.board.events
-      for (; seen.events < events.length && looked < framesPerSlice; looked++) this.#see(place[events[seen.events++]!]!)
+      for (; seen.events < events.length && looked < framesPerSlice; looked++) {
+        const slot = events[seen.events++]!
+        if (this.#see(place[slot]!)) this.#leaving.add(slot)
+      }
       for (; seen.commands < commands.length && looked < framesPerSlice; looked++) this.#see(commands[seen.commands++]!)
       if (looked > 0) return void setImmediate(slice)
       if (this.#wanted.size > 0) return this.#run(this.#wanted)
@@ -69,17 +77,22 @@ export class Compactor {
     slice()
   }
 
-  /** After a start it is not known yet which of them are stubs: the frame says. */
-  #see(seq: number): void {
+  /** Whether there is a text to destroy. After a start it is not known yet which of them are stubs: the frame says. */
+  #see(seq: number): boolean {
     const frame = this.#options.journal.read(seq)
     if (frame === undefined) this.#unwritten.push(seq)
-    else if (!isStub(frame)) this.#wanted.add(seq)
+    else if (isStub(frame)) return false
+    else this.#wanted.add(seq)
+    return true
   }
 
   #run(wanted: Set<number>): void {
-    const { shard, journal, onRewritten } = this.#options
+    const { shard, journal, directory, onRewritten } = this.#options
     const startedAt = monotonicMs()
-    const steps = journal.compact(wanted, stubOf)
+    const steps = (function* () {
+      removeSavedTails(directory)
+      return yield* journal.compact(wanted, stubOf)
+    })()
     const slice = (): void => {
       // What is left half done is done again after the next start.
       if (this.#closed) return
@@ -91,7 +104,8 @@ export class Compactor {
         }
         wanted.clear()
         report('info', 'journal.compacted', { shard, texts: step.value, ms: Math.round(monotonicMs() - startedAt) })
-        onRewritten()
+        onRewritten(this.#leaving)
+        this.#leaving = new Set()
       } catch (error) {
         report('error', 'journal.not_compacted', {
           shard,

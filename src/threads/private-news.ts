@@ -30,6 +30,8 @@ export type ShardNews =
   | readonly ['live', room: string, format: TailFormat, position: number, bytes: Uint8Array]
   /** These readers may not read the room any more. */
   | readonly ['left', room: string, readers: readonly string[]]
+  /** No post names these files any more: of redacted ones, whose texts have left the disk. */
+  | readonly ['unneeded', files: readonly (readonly [room: string, sha256: string])[]]
   /** Something private happened. */
   | readonly ['moved']
 

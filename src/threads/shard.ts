@@ -100,9 +100,14 @@ runThread((data: ShardThread) => {
   const compactor = new Compactor({
     shard: data.number,
     journal,
+    directory: data.directory,
     state: shard.state,
     everySeconds: data.compactSeconds,
-    onRewritten: () => log.tell('rewritten' satisfies ToLog),
+    onRewritten: (slots) => {
+      log.tell('rewritten' satisfies ToLog)
+      const unneeded = shard.state.blobs.unneededAfter(slots)
+      if (unneeded.length > 0) front.tell(['unneeded', unneeded] satisfies ShardNews)
+    },
   })
   const hear = (said: FromLog): void => {
     if (said[0] === 'confirm') shard.confirm(said[1])

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
 import { verifyProofJson } from '../../src/cli/verify-proof.ts'
 import type { VerifierKey } from '../../storage/note.ts'
+import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { logKeyOf } from '../support/judge.ts'
@@ -109,6 +110,38 @@ test('what has expired leaves the disk as well, and so does what was redacted in
   await gone(directory, secret)
   const read = await client.command(ada, { operation: 'event.get', event_id: inside.data.event_id! })
   expect(read.data.event).toMatchObject({ type: 'tombstone' })
+})
+
+test('the files of redacted posts and what recovery saved go with the texts; what another post shows stays', async () => {
+  const directory = boardDirectory()
+  const board = await startBoard({ directory, env: { COMPACT_SECONDS: '1' } })
+  const client = await open(board)
+  await client.command(ada, { operation: 'room.create', room: 'talk' })
+  await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
+  const put = async (room: string, words: string) =>
+    blobOf(await client.command(ada, putFields(Buffer.from(words), { room, filename: 'x.txt' })))
+  const posted = async (room: string, attachments: string[], more = {}) =>
+    (await client.post(ada, { room, text: 'look', attachments, ...more })).data.event_id!
+  const shown = await put('talk', `${secret} file, shown twice`)
+  const edited = await put('talk', `${secret} file of an edit`)
+  const first = await put('talk', `${secret} file`)
+  const inside = await put('den', `${secret} file within`)
+  const talk = await posted('talk', [first.id, shown.id])
+  await posted('talk', [edited.id], { data: JSON.stringify({ schema: 1, supersedes: talk }) })
+  const other = await posted('talk', [shown.id])
+  const den = await posted('den', [inside.id])
+  const tails = join(directory, 'shard-00', 'lost+tail')
+  mkdirSync(tails)
+  writeFileSync(join(tails, '00000001-1-64.bin'), `${secret} never promised`)
+  for (const event_id of [talk, den])
+    expect((await client.command(ada, { operation: 'event.redact', event_id, reason: 'x' })).status).toBe(200)
+  await vi.waitFor(() => expect(filesWith(directory, secret)).toEqual([`blobs/talk/${shown.sha256}`]), patience)
+  expect(await (await fetch(`${board.address}${shown.url}`)).text()).toBe(`${secret} file, shown twice`)
+  await client.command(ada, { operation: 'event.redact', event_id: other, reason: 'x' })
+  await gone(directory, secret)
+  await board.stop()
+  const fsck = spawnSync(process.execPath, [program, 'fsck', '--data', directory], { encoding: 'utf8' })
+  expect([fsck.stdout.includes('damage'), fsck.status]).toEqual([false, 0])
 })
 
 test('killed again and again while texts are leaving, the board loses nothing else and finishes', async () => {

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { removeSavedTails } from '../../storage/compaction.ts'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal, JournalReader, KEYED, STUB } from '../../storage/journal.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -92,6 +93,17 @@ test('a compaction that ends at any step leaves every frame whole, and the next 
     again.close()
     journal.close()
   }
+})
+
+test('saved tails of a journal go, and nothing else of it', () => {
+  const directory = scratchDirectory()
+  expect(removeSavedTails(directory)).toBe(0)
+  mkdirSync(join(directory, 'lost+tail'))
+  for (const name of ['00000001-1-64.bin', '00000002-9-64.bin'])
+    writeFileSync(join(directory, 'lost+tail', name), 'words')
+  writeFileSync(join(directory, 'other'), 'words')
+  expect(removeSavedTails(directory)).toBe(2)
+  expect(readdirSync(directory, { recursive: true })).toEqual(['lost+tail', 'other'])
 })
 
 test('a reader in another thread reads on while segments are rewritten under it, and sees the stubs when it looks anew', () => {

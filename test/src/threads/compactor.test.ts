@@ -1,9 +1,12 @@
 /** How a shard finds the texts that are to leave the disk: a few frames at a time, each of them once. */
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { State } from '../../../actors/state.ts'
 import { Compactor } from '../../../src/threads/compactor.ts'
 import { type Journal, STUB } from '../../../storage/journal.ts'
 import { patience } from '../../support/patience.ts'
+import { scratchDirectory } from '../../support/scratch.ts'
 
 const frames = 1_000
 
@@ -14,7 +17,19 @@ vi.mock('../../../src/threads/entry.ts', () => ({ report: () => {} }))
 function shard({ written = Number.POSITIVE_INFINITY } = {}) {
   const events = Array.from({ length: frames }, (_, slot) => slot)
   const place = Uint32Array.from({ length: frames + 100 }, (_, slot) => slot + 1)
-  const said = { reads: [] as number[], compacted: [] as number[][], mostAtOnce: 0, written, fails: false }
+  const said = {
+    tails: ['1.bin'],
+    reads: [] as number[],
+    compacted: [] as number[][],
+    destroyed: [] as number[][],
+    mostAtOnce: 0,
+    written,
+    fails: false,
+  }
+  const directory = scratchDirectory()
+  const tails = join(directory, 'lost+tail')
+  mkdirSync(tails)
+  writeFileSync(join(tails, '1.bin'), 'words')
   let atOnce = 0
   const journal = {
     read(seq: number) {
@@ -24,6 +39,7 @@ function shard({ written = Number.POSITIVE_INFINITY } = {}) {
       return seq > said.written ? undefined : { flags: seq % 3 === 0 ? 0 : STUB }
     },
     *compact(seqs: ReadonlySet<number>) {
+      said.tails = readdirSync(tails)
       if (said.fails) throw Object.assign(new Error('no space'), { name: 'DiskFull' })
       said.compacted.push([...seqs])
       yield {}
@@ -40,8 +56,9 @@ function shard({ written = Number.POSITIVE_INFINITY } = {}) {
     shard: 0,
     journal: journal as unknown as Journal,
     state: state as unknown as State,
+    directory,
     everySeconds: 0.01,
-    onRewritten: () => {},
+    onRewritten: (slots) => said.destroyed.push([...slots]),
   })
   return { said, events, commands, compactor }
 }
@@ -68,5 +85,18 @@ test('a frame that is not written yet is looked at again, and what a full disk k
   said.written = frames
   said.fails = false
   await vi.waitFor(() => expect(said.compacted.flat().sort((a, b) => a - b)).toEqual(thirds), patience)
+  compactor.close()
+})
+
+test('which posts have lost their texts is told, those of a pass that failed too; saved tails go first', async () => {
+  const { said, events, compactor } = shard()
+  said.fails = true
+  await vi.waitFor(() => expect(said.tails).toEqual([]), patience)
+  expect(said.destroyed).toEqual([])
+  said.fails = false
+  const slots = thirds.map((seq) => seq - 1)
+  await vi.waitFor(() => expect(said.destroyed).toEqual([slots]), patience)
+  events.push(frames + 1)
+  await vi.waitFor(() => expect(said.destroyed).toEqual([slots, [frames + 1]]), patience)
   compactor.close()
 })

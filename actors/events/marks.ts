@@ -144,6 +144,13 @@ export class Marks implements Part {
     return ends !== 0 && ends <= now ? expired : undefined
   }
 
+  /** Slots of what is counted as no post of its own: edits, and what was hidden or redacted, some of them twice. */
+  *marked(): IterableIterator<number> {
+    yield* this.#originals.keys()
+    yield* this.#hides.keys()
+    yield* this.#redactions.keys()
+  }
+
   votes(slot: number): Sums {
     return this.#votes.sums(this.original(slot))
   }

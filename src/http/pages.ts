@@ -101,7 +101,11 @@ function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | 
     if (match === null) continue
     const all = parseQuery(exchange.query, sizes.url_query_bytes)
     if ('code' in all) return all
-    const query = new Map((page.query ?? []).flatMap((name) => (all.get(name) ? [[name, all.get(name)!]] : [])))
+    const query = new Map<string, string>()
+    for (const name of page.query ?? []) {
+      const value = all.get(name) || all.get(page.alsoCalled?.[name] ?? name)
+      if (value) query.set(name, value)
+    }
     const parameters = Object.fromEntries(names.map((name, n) => [name, match[n + 1]!]))
     return { page, request: { path: exchange.path, parameters, query }, key: JSON.stringify([exchange.path, ...query]) }
   }

@@ -60,6 +60,7 @@ export const RoomSchema = Type.Object(
     name: slug('room name'),
     visibility: choice(['public', 'private'], 'who may read'),
     owner: Type.Optional(hash('identity id; absent: the operator owns it')),
+    owner_handle: Type.Optional(handle('unique name of the owner')),
     moderators: Type.Array(hash('identity id'), { maxItems: 16 }),
     members: count('people of the room, its owner and moderators among them'),
     role: Type.Optional(RoleName),

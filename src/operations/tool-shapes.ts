@@ -4,7 +4,7 @@ import { reviewKinds } from '../../actors/tools/reviews.ts'
 import { probeVerdicts } from '../../actors/tools/tools.ts'
 import { sizes } from '../limits.ts'
 import { type Field, patterned } from './fields.ts'
-import { count, hash, id, seconds } from './results.ts'
+import { count, handle, hash, id, seconds } from './results.ts'
 import { Type } from './schema.ts'
 
 const oneOf = (values: readonly string[], description?: string) =>
@@ -166,6 +166,7 @@ export const ReviewSchema = Type.Object(
     event_id: id('the post in the room reviews'),
     subject_id: Type.String({ pattern: subjectPattern }),
     author: hash('identity id of who wrote it'),
+    author_handle: Type.Optional(handle('unique name of the author')),
     kind: oneOf(reviewKinds),
     text: text(sizes.text_bytes, 'what it says; untrusted'),
     evidence: Type.Optional(text(2000, 'where to see it; untrusted')),

@@ -130,6 +130,7 @@ export type Tool = Omit<ToolResult, 'why' | 'score'> & {
   readonly input_schema?: unknown
   readonly output_schema?: unknown
   readonly owner?: string
+  readonly owner_handle?: string
   readonly verified: boolean
   readonly source?: string
   readonly callable: string

@@ -54,6 +54,8 @@ export type Page = {
   readonly about: string
   /** Query parameters it takes; any other is left out of its cache's key and has no effect. */
   readonly query?: readonly string[]
+  /** How the API calls some of them: they are taken by that name too. */
+  readonly alsoCalled?: Readonly<Record<string, string>>
   show(ask: Ask, request: PageRequest): Promise<Shown> | Shown
 }
 

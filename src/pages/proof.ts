@@ -71,7 +71,9 @@ ${steps.map(([step, title, meaning]) => html`<li id="step-${step}"><strong>${tit
 <h2>Check it without this page</h2>
 <p>Save <a href="/api/log/proof?message=${shownId}&amp;format=tlog-proof" download>the proof file</a> or <a href="/api/log/proof?message=${shownId}">the proof as JSON</a>, then, anywhere and without this board:</p>
 <pre tabindex="0">broadside verify ${shownId}.json --vkey '${it.log.vkey}'</pre>
-<p class="quiet">To fetch the JSON by hand: <code>curl '${ask.board.address}/api/log/proof?message=${shownId}' -o ${shownId}.json</code></p>`,
+<p class="quiet">To fetch the JSON by hand:</p>
+<pre tabindex="0">curl -o ${shownId}.json \\
+  '${ask.board.address}/api/log/proof?message=${shownId}'</pre>`,
       scripts: ['proof.js'],
     })
   },

@@ -7,7 +7,7 @@ import { type Page, shown } from './page.ts'
 import { activityPlot } from './pictures/activity.ts'
 import { empty, facts, pager, tabs } from './pieces/listing.ts'
 import { liveList } from './pieces/live.ts'
-import { shortId } from './pieces/person.ts'
+import { person, shortId } from './pieces/person.ts'
 import { postHtml, postsHtml } from './pieces/post.ts'
 import { excerpt } from './pieces/text.ts'
 import { countOf, when, whole } from './pieces/time.ts'
@@ -53,9 +53,7 @@ ${pager(path, own, list)}`,
         ['posts', whole(about.count)],
         ['threads', whole(about.threads)],
         ['people', about.members === 0 ? 'open to all' : countOf(about.members, 'member')],
-        about.owner === undefined
-          ? undefined
-          : ['owner', html`<a href="/i/${about.owner}">${shortId(about.owner)}</a>`],
+        about.owner === undefined ? undefined : ['owner', person({ id: about.owner, handle: about.owner_handle })],
         ['made', when(about.created_at)],
       ])}</section>
 <section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>

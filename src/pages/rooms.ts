@@ -9,6 +9,7 @@ export const rooms: Page = {
   path: '/rooms',
   about: 'All public rooms.',
   query: ['q', 'cursor'],
+  alsoCalled: { q: 'query' },
   async show(ask, { query }) {
     const [q, cursor] = [query.get('q'), query.get('cursor')]
     const list = await ask.read<RoomsList>('rooms.list', {

@@ -12,6 +12,7 @@ export const search: Page = {
   path: '/search',
   about: 'Search in public posts.',
   query: names,
+  alsoCalled: { q: 'query' },
   async show(ask, { query }) {
     const asked: Asked = Object.fromEntries(query)
     const { q, room, kind, author } = asked

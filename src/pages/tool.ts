@@ -7,7 +7,7 @@ import type { Tool, ToolFound } from './data.ts'
 import { type Html, html, linkTo } from './html.ts'
 import { type Page, Refused, shown } from './page.ts'
 import { facts } from './pieces/listing.ts'
-import { person } from './pieces/person.ts'
+import { type Named, person } from './pieces/person.ts'
 import { reviewsHtml } from './pieces/reviews.ts'
 import { schemaTable } from './pieces/schema.ts'
 import { excerpt, textHtml } from './pieces/text.ts'
@@ -21,6 +21,8 @@ export const tool: Page = {
     const target = decoded(parameters.id!)
     const found = await ask.read<ToolFound>('tools.get', { target })
     const { tool: it, index, probe } = found
+    const owner =
+      it.owner === undefined ? undefined : await ask.find<{ identity: Named }>('identity.get', { target: it.owner })
     return shown({
       title: it.name,
       description: excerpt(it.description, 200),
@@ -39,7 +41,7 @@ ${it.output_schema !== undefined && html`<h2>What it gives</h2>${schemaOf(it.out
         it.protocols.length === 0 ? undefined : ['paid by', it.protocols.join(', ')],
         it.network === '' ? undefined : ['network', it.network],
         it.output === undefined ? undefined : ['gives', it.output],
-        it.owner === undefined ? undefined : ['spoken for by', person({ id: it.owner })],
+        it.owner === undefined ? undefined : ['spoken for by', person(owner?.identity ?? { id: it.owner })],
         it.source === undefined ? undefined : ['from', it.source],
         it.service === undefined ? undefined : ['part of', html`<a href="${toolPath(it.service)}">${it.service}</a>`],
         ['listed', when(it.created_at)],
@@ -95,10 +97,14 @@ function isRecord(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function callOf({ id, callable }: Tool): Html {
-  if (callable === 'listed only')
-    return html`<p>This board does not call it for you: call it yourself, at the address of its listing, and pay what it asks.</p>`
+function callOf({ id, kind, callable }: Tool): Html {
+  if (kind === 'agent' || kind === 'site')
+    return html`<p>This is no tool that a call reaches: what it offers stands at its address.</p>`
+  const isPaidHere = callable !== 'listed only'
   const data = JSON.stringify({ schema: 1, body: ownToolById.get(id)?.example.input ?? {} })
   const command = JSON.stringify({ operation: 'tools.call', target: id, data }, undefined, 1)
-  return html`<p>Sign this with your key; a call from the free daily allowance needs no wallet. See <a href="/docs/tools.call">tools.call</a>.</p><pre tabindex="0"><code>${command}</code></pre><p><button type="button" hidden data-copy="${command}">Copy the command</button></p>`
+  const how = isPaidHere
+    ? html`Sign this with your key; a call from the free daily allowance needs no wallet.`
+    : html`This board does not pay for it: to use it, call it yourself at the address of its listing, and pay what it asks. Signed with your key, this asks it through the board and shows what it answers unpaid, such as its price; it takes one of your calls of the day.`
+  return html`<p>${how} See <a href="/docs/tools.call">tools.call</a>.</p><pre tabindex="0"><code>${command}</code></pre><p><button type="button" hidden data-copy="${command}">Copy the command</button></p>`
 }

@@ -30,6 +30,7 @@ export const tools: Page = {
   path: '/tools',
   about: 'The directory of tools: search, filters, why each result is there.',
   query: names,
+  alsoCalled: { q: 'query' },
   async show(ask, { query }) {
     const asked: Asked = Object.fromEntries(query)
     if (asked.subject !== undefined) return subjectPage(ask, asked.subject)

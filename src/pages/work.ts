@@ -6,7 +6,7 @@ import { type Html, html, joined, nothing } from './html.ts'
 import { type Page, shown } from './page.ts'
 import { moneyPlot } from './pictures/money.ts'
 import { facts } from './pieces/listing.ts'
-import { person } from './pieces/person.ts'
+import { person, shortId } from './pieces/person.ts'
 import { postHtml } from './pieces/post.ts'
 import { table } from './pieces/table.ts'
 import { excerpt, textHtml } from './pieces/text.ts'
@@ -30,7 +30,7 @@ export const work: Page = {
       section: 'work',
       head: html`<p class="crumbs"><a href="/work">Work</a> / <a href="/room/${it.room}">${it.room}</a></p><h1>${it.title}</h1><div class="line"><span>${credits(it.reward.amount)}</span>${stateTag(it.state)}${it.simulated && html`<span class="tag">practice: its credits are made for it</span>`}${it.capabilities.map((each) => html`<a class="tag" href="/work?capability=${each}">${each}</a>`)}</div>`,
       main: html`<h2>The request</h2>${request === undefined ? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>` : await postHtml(request.event)}<p class="line"><a href="/e/${it.id}">its thread</a></p>
-<h2>The money</h2>${moneyPlot(it, transitions)}${transfersTable(transitions)}
+<h2>The money</h2>${moneyPlot(it, transitions)}${transfersTable(transitions, namesIn(it, transitions))}
 <h2>What happened</h2><ol class="timeline">${joined(transitions.map((each) => transitionHtml(each)))}</ol>${hasMore === true && html`<p><a href="/api/work/${it.id}/history">All of it as JSON</a></p>`}
 ${resultOf(it, result === undefined ? undefined : await postHtml(result.event))}`,
       aside: html`<section><h2>Who</h2>${facts([
@@ -68,18 +68,26 @@ function meaningOf(code: number): string {
   return meanings.get(code) ?? `code ${code}`
 }
 
-function account(name: string): Html {
-  const id = /^user:([0-9a-f]{64})$/.exec(name)?.[1]
-  return id === undefined ? html`${name}` : html`<a href="/i/${id}"><code>${id.slice(0, 8)}</code></a>`
+/** Handles of those who have to do with the work, by identity id. */
+function namesIn(it: Work, transitions: readonly Transition[]): ReadonlyMap<string, string> {
+  const people = [it.requester, it.reviewer, it.worker, ...transitions.map(({ actor }) => actor)]
+  return new Map(people.flatMap((each) => (each?.handle === undefined ? [] : [[each.id, each.handle]])))
 }
 
-function transfersTable(transitions: readonly Transition[]): Html {
+function account(name: string, names: ReadonlyMap<string, string>): Html {
+  const id = /^user:([0-9a-f]{64})$/.exec(name)?.[1]
+  if (id === undefined) return html`${name}`
+  const handle = names.get(id)
+  return html`<a href="/i/${id}" title="identity ${id}">${handle === undefined ? html`<code>${shortId(id)}</code>` : `@${handle}`}</a>`
+}
+
+function transfersTable(transitions: readonly Transition[], people: ReadonlyMap<string, string>): Html {
   const rows = transitions.flatMap(({ transfers, at }) =>
     transfers.map(({ code, debit, credit, amount }) => [
       when(at),
       meaningOf(code),
-      account(debit),
-      account(credit),
+      account(debit, people),
+      account(credit, people),
       whole(amount),
     ]),
   )

@@ -20,6 +20,7 @@ export const works: Page = {
   path: '/work',
   about: 'Works that are offered and done.',
   query: names,
+  alsoCalled: { q: 'query', state: 'kind', min: 'min_reward' },
   async show(ask, { query }) {
     const asked: Asked = Object.fromEntries(query)
     const { state } = asked

@@ -301,3 +301,21 @@ test('attachments are downloads, never pages of ours', async () => {
   expect(headers['content-type']).not.toContain('html')
   expect(payloads.length).toBeGreaterThan(10)
 })
+
+test('a post is counted alike wherever posts are, people have their names, and the API’s names of parameters are taken', async () => {
+  const lobby = (await get('/room/lobby')).text
+  const [, posts] = /<dt>posts<\/dt>\s*<dd>(\d+)<\/dd>/.exec(lobby)!
+  expect(lobby).toContain(`${posts} posts in the last 30 days`)
+  expect((await get('/room/workshop')).text).toMatch(/<dt>owner<\/dt>\s*<dd><a class="person".*?<b>@ada<\/b>/)
+  const work = shown.paths.find((path) => /^\/work\/[0-9a-f]{32}$/.test(path))!
+  expect((await get(work)).text).toMatch(/<td[^>]*><a href="\/i\/[0-9a-f]{64}" title="identity [0-9a-f]{64}">@\w+<\/a>/)
+  for (const [api, own] of [
+    ['/tools?query=hash', '/tools?q=hash'],
+    ['/search?query=tail', '/search?q=tail'],
+    ['/work?kind=open', '/work?state=open'],
+    ['/rooms?query=work', '/rooms?q=work'],
+  ] as const) {
+    const [one, other] = [await get(api), await get(own)]
+    expect([api, one.status, bodyOf(one.text)]).toEqual([api, 200, bodyOf(other.text)])
+  }
+})

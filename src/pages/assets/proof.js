@@ -153,9 +153,9 @@ function shape(name, attributes, text) {
   return made
 }
 
-/** Leaf at the bottom, root at the top; a neighbour stands on the side it is hashed on. */
+/** Leaf at the bottom, root at the top; a neighbour stands on the side it is hashed on. As wide as a phone, so letters keep their size there. */
 function draw({ computed, steps }, holds) {
-  const width = 640
+  const width = 352
   const row = 64
   const height = row * (steps.length + 1)
   const svg = shape('svg', {
@@ -164,9 +164,9 @@ function draw({ computed, steps }, holds) {
     'aria-label': 'path from the leaf to the root',
     class: holds ? 'path' : 'path bad',
   })
-  const place = (step, isLeft) => ({ x: isLeft ? 180 : 460, y: height - row * step - row / 2 })
+  const place = (step, isLeft) => ({ x: isLeft ? 86 : 266, y: height - row * step - row / 2 })
   const box = ({ x, y }, hash, kind, label) => {
-    svg.append(shape('rect', { x: x - 95, y: y - 18, width: 190, height: 36, rx: 6, class: `node ${kind}` }))
+    svg.append(shape('rect', { x: x - 83, y: y - 18, width: 166, height: 36, rx: 6, class: `node ${kind}` }))
     svg.append(
       shape('text', { x, y: y - 2 }, `${hex(hash).slice(0, 20)}…`),
       shape('text', { x, y: y + 13, class: 'label' }, label),

@@ -9,6 +9,7 @@ import { when } from './time.ts'
 type Review = {
   readonly event_id: string
   readonly author: string
+  readonly author_handle?: string
   readonly kind: string
   readonly text: string
   readonly evidence?: string
@@ -23,8 +24,8 @@ export async function reviewsHtml(ask: Ask, target: string): Promise<Html> {
   const how = html`<p class="quiet">A review is a signed post in the room <a href="/room/reviews">reviews</a>, one of each author: <a href="/docs/tools.review">write one</a>.</p>`
   if (found === undefined || found.reviews.length === 0) return html`${empty('Nobody has reviewed it yet.')}${how}`
   const items = found.reviews.map(
-    ({ event_id: id, author, kind, text, evidence, created_at: at }) =>
-      html`<li><div class="by">${person({ id: author })}<span class="tag ${tones[kind] ?? ''}">${kind}</span><a href="/e/${id}">${when(at)}</a></div><p class="text" dir="auto">${textHtml(text)}</p>${evidence !== undefined && html`<p class="quiet">Seen at ${linkTo(evidence, evidence)}</p>`}</li>`,
+    ({ event_id: id, author, author_handle: handle, kind, text, evidence, created_at: at }) =>
+      html`<li><div class="by">${person({ id: author, handle })}<span class="tag ${tones[kind] ?? ''}">${kind}</span><a href="/e/${id}">${when(at)}</a></div><p class="text" dir="auto">${textHtml(text)}</p>${evidence !== undefined && html`<p class="quiet">Seen at ${linkTo(evidence, evidence)}</p>`}</li>`,
   )
   return html`<ul class="rows">${items}</ul>${how}`
 }

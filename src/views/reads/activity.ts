@@ -1,7 +1,10 @@
 /**
- * How busy the board, or one public room, was: counts of events by hour or day. The house's own read, for the pictures on pages. Slots are in order of acceptance, so each border of the plot is one binary search and nothing
- * is counted one by one; where a clock was set back, an event may stand in the bar beside its own.
+ * How busy the board, or one public room, was: counts of posts by hour or day, edits and what is not shown left out, as every
+ * count of posts does. The house's own read, for the pictures on pages. Slots are in order of acceptance, so each border of the
+ * plot is one binary search; only what is left out is looked at one by one. Where a clock was set back, a post may stand in the
+ * bar beside its own.
  */
+import type { State } from '../../../actors/state.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from './read.ts'
 
 export type Activity = {
@@ -17,13 +20,13 @@ export const activityReads: Reads = {
       const { events } = context.board
       return activity(context, request, { length: events.count, at: (position) => position })
     }
-    return withRoom(context, request, ({ events }) => activity(context, request, events))
+    return withRoom(context, request, (room) => activity(context, request, room.events, room.number))
   },
 }
 
 type Slots = { readonly length: number; at(position: number): number }
 
-function activity({ board, now }: ReadContext, { args }: ReadRequest, slots: Slots): ReadAnswer {
+function activity({ state, board, now }: ReadContext, { args }: ReadRequest, slots: Slots, room?: number): ReadAnswer {
   const { events } = board
   const step = Number(args.step)
   const bars = Number(args.bars)
@@ -39,7 +42,26 @@ function activity({ board, now }: ReadContext, { args }: ReadRequest, slots: Slo
   }
   const borders = Array.from({ length: bars + 1 }, (_, n) => firstFrom(from + n * step))
   const counts = borders.slice(1).map((border, n) => border - borders[n]!)
+  for (const slot of leftOut(state, now(), { slots, first: borders[0]!, room })) {
+    const bar = Math.floor((events.at[slot]! - from) / step)
+    if (counts[bar] !== undefined) counts[bar] = Math.max(0, counts[bar] - 1)
+  }
   const found: Activity = { from, step, counts }
-  const room = args.room === undefined ? {} : { room: String(args.room) }
-  return ok(found, { ...room, until: from + bars * step })
+  return ok(found, { ...(room === undefined ? {} : { room: String(args.room) }), until: from + bars * step })
+}
+
+/** What counts as no post: edits, what was hidden or redacted, what has expired. */
+function leftOut(
+  { board: { events }, marks }: State,
+  now: number,
+  { slots, first, room }: { slots: Slots; first: number; room: number | undefined },
+): ReadonlySet<number> {
+  const found = new Set<number>()
+  for (const slot of marks.marked()) if (room === undefined || events.room[slot] === room) found.add(slot)
+  for (let position = first; position < slots.length; position++) {
+    const slot = slots.at(position)
+    const ends = events.expires[slot]!
+    if (ends !== 0 && ends <= now) found.add(slot)
+  }
+  return found
 }

@@ -116,12 +116,14 @@ function untilStale({ state, now }: ReadContext, rooms: readonly Room[]): { unti
   return ends.length === 0 ? {} : { until: Math.min(...ends) }
 }
 
-export function roomView({ state, now }: ReadContext, room: Room) {
+export function roomView({ state, board, now }: ReadContext, room: Room) {
   const { count, threads, pages } = countsOf(state, room, now())
+  const handle = room.owner === undefined ? undefined : board.authors.get(room.owner)?.handle
   return {
     name: room.name,
     visibility: room.visibility,
     ...(room.owner === undefined ? {} : { owner: room.owner }),
+    ...(handle === undefined ? {} : { owner_handle: handle }),
     moderators: [...room.moderators],
     members: room.members.size + (room.owner === undefined ? 0 : 1),
     ...(room.about === undefined ? {} : { about: room.about }),

@@ -94,8 +94,20 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     const { by } = eventOf(body(slot))
     const { text, data } = (JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: Said }).command
     const { evidence } = JSON.parse(data ?? '{}') as { evidence?: string }
+    const handle = board.authors.get(author)?.handle
     const more = evidence === undefined ? {} : { evidence }
-    return { event_id: id, subject_id: subject, author, kind, text, ...more, text_is_untrusted: true, created_at: at }
+    const named = handle === undefined ? {} : { author_handle: handle }
+    return {
+      event_id: id,
+      subject_id: subject,
+      author,
+      ...named,
+      kind,
+      text,
+      ...more,
+      text_is_untrusted: true,
+      created_at: at,
+    }
   })
   const count = (kind: string) => standing.filter((each) => each.kind === kind).length
   const counts = { works: count('works'), mixed: count('mixed'), down: count('down'), avoid: count('avoid') }

@@ -199,7 +199,7 @@ test('revoked, it is refused for ever: writes, reads, waits and tails end at onc
   expect(Date.now() - endedAt).toBeLessThan(45_000)
   expect(await client.post(key, { text: 'no more' })).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await client.command(key, { operation: 'inbox.get' })).toMatchObject({ status: 403, code: 'forbidden' })
-  expect(await client.get(tail!)).toMatchObject({ code: 'not_found' })
+  expect(await client.get(tail!)).toMatchObject({ status: 403, code: 'private_room', field: 'token' })
   expect(await client.send(kept.body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
   expect(await delegate(client, owner, key)).toMatchObject({ code: 'conflict' })
   expect(await client.command(owner, { operation: 'delegation.revoke', target: id })).toMatchObject({

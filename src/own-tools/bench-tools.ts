@@ -63,7 +63,7 @@ async function jsonSchema(input: Input): Promise<Output> {
 const options = { strict: false, allErrors: true, validateFormats: false, logger: false } as const
 /** Knows the schema of schemas alone, made ready with the thread: it takes longer than most of what is asked. */
 const schemas = new Ajv2020(options)
-schemas.validateSchema({})
+void schemas.validateSchema({})
 
 /** A validator of its own for each schema: one must not see what another has named. */
 function checkOf(schema: boolean | object): ValidateFunction {
@@ -86,7 +86,7 @@ function checkOf(schema: boolean | object): ValidateFunction {
   }
   let check: ValidateFunction
   try {
-    schemas.validateSchema(schema, true)
+    void schemas.validateSchema(schema, true)
     check = ajv.compile(schema)
   } catch (error) {
     throw new BadInput(`the schema is none: ${(error as Error).message.slice(0, 500)}`)

@@ -76,7 +76,6 @@ function followersOf(stage: Stage, world: World, seed: number): { pollers: Polle
     { who: publicRooms[0]!.owner!, kinds: ['reply', 'mention', 'receiver.item', 'document.written'] },
     { who: ada.core[2]!, rooms: [ada, publicRooms[1]!], limit: 1 },
     { who: stranger },
-    { who: stranger, rooms: [ada, den] },
   ].map((options) => new Poller(stage, options))
   const first = (name: string) => world.book.byRoom.get(name)![0]!.id
   const [one, two, three, four] = publicRooms

@@ -215,6 +215,7 @@ async function checkClosed(nobody: Views, other: Views, { book }: Model): Promis
           ['events.list', { room: name }],
           ['docs.list', { room: name }],
           ['room.read_token', { room: name }],
+          ['updates.get', { data: JSON.stringify({ schema: 1, wait: 0, rooms: [name] }) }],
           ['event.get', { event_id: said.id }],
           ['thread.get', { event_id: said.id }],
           ['event.history', { event_id: said.id }],

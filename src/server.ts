@@ -253,7 +253,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
   const described = describe(config, { directory, address, log: growing, verifier: verifier.backend })
   const onReply = (status: number): void => counters.add(`replies_${status}`)
   const pages = pageDoors({
-    read: (request, answer) => front.read(request, answer),
+    read,
     figures: (answer) => tellFigures((found) => answer(found && statsData(found).stats)),
     now: wallSeconds,
     news,
@@ -340,7 +340,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
       }),
       ...figureDoors({ tell: tellFigures, doors: () => routes }),
       '/work.atom': workFeedDoor({
-        read: (request, answer) => front.read(request, answer),
+        read,
         address,
         throttle,
         addressOf,

@@ -4,6 +4,8 @@ import { expect, test } from 'vitest'
 import { countsOf, pagesOf } from '../../actors/reading.ts'
 import { type BoardRecord, RecordType } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
+import { type Activity, activityReads } from '../../src/views/reads/activity.ts'
+import type { ReadContext } from '../../src/views/reads/read.ts'
 
 const posts = 3_000
 const [start, end] = [1_790_000_000, 1_790_000_600]
@@ -53,6 +55,21 @@ test('counts, pages and what is to leave the disk cost what has expired since th
   expect(state.marks.takenBack(end)).toHaveLength(posts)
   expect(looked(readAll(end))).toBeLessThan(50)
   expect(looked(readAll(end + 1_000))).toBeLessThan(50)
+})
+
+test('the plot of posts leaves out what has expired, and looks at nothing but what is left out', () => {
+  const { state, looked } = crowded()
+  const shownAt = (now: number): number => {
+    const context = { state, board: state.board, now: () => now } as unknown as ReadContext
+    const args = { step: 3_600, bars: 24 }
+    const found = activityReads['board.activity']!(context, { op: 'board.activity', args, reader: '' })
+    if (!found.ok) throw new Error('no plot')
+    return (JSON.parse(found.json) as Activity).counts.reduce((sum, count) => sum + count)
+  }
+  expect(shownAt(start)).toBe(posts + 1)
+  expect(looked(() => shownAt(start))).toBeLessThan(50)
+  expect(shownAt(end)).toBe(1)
+  expect(looked(() => shownAt(end))).toBeLessThan(50)
 })
 
 test('who asks by an earlier time finds nothing again that has expired', () => {

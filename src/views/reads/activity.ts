@@ -42,7 +42,7 @@ function activity({ state, board, now }: ReadContext, { args }: ReadRequest, slo
   }
   const borders = Array.from({ length: bars + 1 }, (_, n) => firstFrom(from + n * step))
   const counts = borders.slice(1).map((border, n) => border - borders[n]!)
-  for (const slot of leftOut(state, now(), { slots, first: borders[0]!, room })) {
+  for (const slot of leftOut(state, now(), room)) {
     const bar = Math.floor((events.at[slot]! - from) / step)
     if (counts[bar] !== undefined) counts[bar] = Math.max(0, counts[bar] - 1)
   }
@@ -51,17 +51,12 @@ function activity({ state, board, now }: ReadContext, { args }: ReadRequest, slo
 }
 
 /** What counts as no post: edits, what was hidden or redacted, what has expired. */
-function leftOut(
-  { board: { events }, marks }: State,
-  now: number,
-  { slots, first, room }: { slots: Slots; first: number; room: number | undefined },
-): ReadonlySet<number> {
+function leftOut({ board: { events }, marks }: State, now: number, room: number | undefined): ReadonlySet<number> {
   const found = new Set<number>()
-  for (const slot of marks.marked()) if (room === undefined || events.room[slot] === room) found.add(slot)
-  for (let position = first; position < slots.length; position++) {
-    const slot = slots.at(position)
-    const ends = events.expires[slot]!
-    if (ends !== 0 && ends <= now) found.add(slot)
+  const add = (slot: number): void => {
+    if (room === undefined || events.room[slot] === room) found.add(slot)
   }
+  for (const slot of marks.marked()) add(slot)
+  for (const slot of marks.takenBack(now)) add(slot)
   return found
 }

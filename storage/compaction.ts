@@ -10,12 +10,12 @@
  * A segment is copied to `<name>.log.compact`, synced, renamed over, and the directory synced: a kill at any moment leaves
  * the old file or the new one, whole. A copy that was left behind is removed by the next pass.
  *
- * What recovery cut off and saved (`lost+tail/`, recovery.ts) may hold the same texts: `removeSavedTails` goes before the rewriting,
- * so that a pass that was killed begins with it again.
+ * What recovery cut off and saved (`lost+tail/`, recovery.ts) may hold the same texts: its `removeSavedTails` goes before the
+ * rewriting, so that a pass that was killed begins with it again.
  */
 import { join } from 'node:path'
 import { payloadDigest } from './chain.ts'
-import { Damage, type DiskFile, fileExists, listFiles, openFile, removeFile, renameDurable } from './disk.ts'
+import { Damage, type DiskFile, listFiles, openFile, removeFile, renameDurable } from './disk.ts'
 import { DIGEST_BYTES, encodeFrame, FOOTER, type FoundFrame, KEY_BYTES, keyOffset, STUB } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { readFooter, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from './segment.ts'
@@ -87,14 +87,6 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
 /** Removes the copies that a kill left behind. */
 export function removeUnfinished(directory: string): void {
   for (const name of listFiles(directory)) if (name.endsWith(`.log${suffix}`)) removeFile(join(directory, name))
-}
-
-/** Removes the tails that recovery has cut off this journal and saved for a person to look at. How many there were. */
-export function removeSavedTails(directory: string): number {
-  const saved = join(directory, 'lost+tail')
-  const names = fileExists(saved) ? listFiles(saved) : []
-  for (const name of names) removeFile(join(saved, name))
-  return names.length
 }
 
 /** The whole frame of a stub in place of `frame`. */

@@ -19,6 +19,7 @@ import {
   Damage,
   type DiskFile,
   DiskFull,
+  fileExists,
   listFiles,
   makeDirectory,
   type OpenFile,
@@ -260,8 +261,18 @@ function findFrame(
 
 type Tail = { readonly firstSeq: number; readonly offset: number; readonly bytes: Buffer }
 
+const savedTails = (directory: string): string => join(directory, 'lost+tail')
+
+/** Removes the tails that were cut off this journal and saved for a person to look at. How many there were. */
+export function removeSavedTails(directory: string): number {
+  const saved = savedTails(directory)
+  const names = fileExists(saved) ? listFiles(saved) : []
+  for (const name of names) removeFile(join(saved, name))
+  return names.length
+}
+
 function saveTail(recovery: Recovery, file: DiskFile, tail: Tail): void {
-  const directory = join(recovery.directory, 'lost+tail')
+  const directory = savedTails(recovery.directory)
   makeDirectory(directory)
   const names = listFiles(directory).filter((name) => /^\d{8}-/.test(name))
   for (const name of names.slice(0, Math.max(0, names.length - savedTailsMax + 1))) removeFile(join(directory, name))

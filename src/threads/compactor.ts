@@ -7,8 +7,8 @@
  */
 import { isStub, stubOf } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
-import { removeSavedTails } from '../../storage/compaction.ts'
 import type { Journal } from '../../storage/journal.ts'
+import { removeSavedTails } from '../../storage/recovery.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
 import { report } from './entry.ts'
 

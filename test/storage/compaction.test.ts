@@ -2,9 +2,9 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { removeSavedTails } from '../../storage/compaction.ts'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal, JournalReader, KEYED, STUB } from '../../storage/journal.ts'
+import { removeSavedTails } from '../../storage/recovery.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const kept = Buffer.from('what stays')

@@ -59,6 +59,7 @@ async function sendUntilTaken(client: Client, signed: Signed) {
   for (;;) {
     const answer = await client.send(signed.body)
     if (answer.status === 200) return answer
+    expect(answer).toMatchObject({ status: 429, code: 'overloaded' })
     await sleep(Number(answer.headers['retry-after']) * 1_000)
   }
 }
@@ -68,7 +69,9 @@ test.each(['uws', 'node'])(
   async (engine) => {
     const board = await startBoard({ directory: boardDirectory(), env: { QUEUE_MAX: '1', HTTP_ENGINE: engine } })
     const client = await Client.of(board)
-    for (let n = 0; n < 10; n += 1) expect((await client.post(ada, { room: 'a', text: `${n}` })).status).toBe(200)
+    // One letter of the house itself fills such a queue, so even a post alone may have to come again.
+    for (let n = 0; n < 10; n += 1)
+      await sendUntilTaken(client, client.sign(ada, { operation: 'post', room: 'a', text: `${n}` }))
     const seen = new Map<string, number>()
     const paths = ['/api/events?room=a&limit=', '/v1/export?limit=', '/tail/none?last=', '/api/rooms?limit=']
     for (let round = 1; round <= 20; round += 1) {
@@ -84,7 +87,7 @@ test.each(['uws', 'node'])(
     expect([...seen.keys()].filter((name) => !['200  ', '400 not_found ', '429 overloaded 1'].includes(name))).toEqual(
       [],
     )
-    expect((await client.get('/api/stats')).data.stats?.events).toBe(10)
+    await expect.poll(async () => (await client.get('/api/stats')).data?.stats?.events).toBe(10)
     client.close()
     await board.stop()
   },

@@ -6,7 +6,7 @@ import { Client, type EventJson, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 import { drain, subject, updates } from '../support/poller.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ida = person('inbox ida')
 const [ada, ben, cleo, eve, fay] = ['ada', 'ben', 'cleo', 'eve', 'fay'].map((name) => person(`talk ${name}`)) as [

@@ -8,7 +8,7 @@ import { Client, person } from '../support/client.ts'
 import { delegate, delegated, delegationBody } from '../support/delegations.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const directory = boardDirectory()
 const operator = person('operator of delegations')

@@ -7,7 +7,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, person } from '../support/client.ts'
 import { createFields, docIdsOf, docOf, documentsOf, own, writeFields } from '../support/documents.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [ada, ben, eve, mod] = [person('doc ada'), person('doc ben'), person('doc eve'), person('doc mod')]
 const operator = person('doc operator')

@@ -6,7 +6,7 @@ import { type Answer, Client, type EventJson, person, walkPages } from '../suppo
 import { logKeyOf, proveEvent } from '../support/judge.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 type Versioned = EventJson & {
   readonly version_id?: string

@@ -8,7 +8,7 @@ import { type Answer, Client, type Fields, freshNonce, now, person } from '../su
 import { setups, World } from '../support/operation-setups.ts'
 import { ways } from '../support/refusal-ways.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const operator = person('the operator')
 let board: Board

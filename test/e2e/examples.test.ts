@@ -7,7 +7,7 @@ import { Client, person } from '../support/client.ts'
 import { faultsOf } from '../support/json-schema.ts'
 import { setups, World } from '../support/operation-setups.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const operator = person('the operator')
 let board: Board

@@ -10,7 +10,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { type Answer, Client, type EventJson, freshNonce, now, person, walkPages } from '../support/client.ts'
 import { logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 type Line = EventJson & { readonly supersedes?: string; readonly redaction?: object; readonly archive_eligible: true }
 type Item = EventJson & { readonly version_id?: string; readonly versions?: number }

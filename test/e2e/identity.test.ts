@@ -5,7 +5,7 @@ import { signingBytes } from '../../src/format/signing.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, freshNonce, now, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [ada, ben, eve, operator] = [person('ada'), person('ben'), person('eve'), person('operator')]
 const directory = boardDirectory()

@@ -13,7 +13,7 @@ import { Client, type EventJson, type ProofJson, person } from '../support/clien
 import { Heads, logKeyOf, proveEvent, takeExport, takeReceipt } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('ada')
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')

@@ -11,7 +11,7 @@ import { HookedBoard } from '../support/hooked-board.ts'
 import { OauthClient } from '../support/oauth-client.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 type Answer = {
   readonly http: number

@@ -10,7 +10,7 @@ import { call, claims, OauthClient, redirectUri, remade, type Tokens } from '../
 import { patience } from '../support/patience.ts'
 import { answer, begin, type Interaction } from '../support/sign-in.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const directory = boardDirectory()
 let board: Awaited<ReturnType<typeof startBoard>>

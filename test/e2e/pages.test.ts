@@ -6,7 +6,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { patience } from '../support/patience.ts'
 import { ada, bob, eve, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 let shown: Shown
 

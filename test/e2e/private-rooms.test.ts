@@ -5,7 +5,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, type Fields, person } from '../support/client.ts'
 import { greeted } from '../support/greeted.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [owner, member, outsider] = [person('owner'), person('member'), person('outsider')]
 const room = 'canary-room'

@@ -8,7 +8,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, freshNonce, now, person } from '../support/client.ts'
 import { blockIds, StreamReader, sseIds } from '../support/stream-reader.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [owner, member, stranger] = [person('owner'), person('member'), person('stranger')]
 

@@ -7,7 +7,7 @@ import { Bounty, type WorkJson } from '../support/bounty.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const operator = person('operator')
 const requester = person('a requester')

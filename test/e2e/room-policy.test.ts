@@ -8,7 +8,7 @@ import { Client, type Fields, now, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 import { dataOf, type Json, run as runOn, told } from '../support/told.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [owner, mod, member, guest, stranger, operator] = [
   'room owner',

@@ -7,7 +7,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, type Fields, person } from '../support/client.ts'
 import { dataOf, type Json, run as runOn, told, walk } from '../support/told.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [owner, mod, member, guest, stranger, operator] = [
   'room owner',

@@ -12,7 +12,7 @@ import { Client, person } from '../support/client.ts'
 import { greeted, greetedLeaves } from '../support/greeted.ts'
 import { readVector, vectorsAbsent, vectorsNote } from '../vectors.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('ada')
 /** Entries: over the edge of a tile, so that there is a level 1. */

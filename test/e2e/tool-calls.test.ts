@@ -6,7 +6,7 @@ import { type Answer, Client, freshNonce, now, person } from '../support/client.
 import { patience } from '../support/patience.ts'
 import { json, ToolServer } from '../support/tool-server.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const operator = person('the operator')
 const owner = person('owner of tools')

@@ -8,7 +8,7 @@ import { type Answer, Client, type EventJson, type Fields, person } from '../sup
 import { logKeyOf, proveEvent } from '../support/judge.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 type Marked = EventJson & {
   readonly hidden_by?: string

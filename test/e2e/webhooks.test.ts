@@ -11,7 +11,7 @@ import { HookedBoard } from '../support/hooked-board.ts'
 import { World } from '../support/operation-setups.ts'
 import { workAt } from '../support/work-stages.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 let house: HookedBoard
 let people = 0

@@ -7,7 +7,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Bounty, type WorkJson } from '../support/bounty.ts'
 import { Client, type Fields, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const op = person('operator')
 const ada = person('ada')

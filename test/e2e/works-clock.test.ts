@@ -10,7 +10,7 @@ import { World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
 import { workAt } from '../support/work-stages.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 test.skipIf(skipWithout(missingFakeClock))(
   `three days of silence pay the worker${skipNote(missingFakeClock)}`,

@@ -5,7 +5,7 @@ import { Client, person, walkPages } from '../support/client.ts'
 import { World } from '../support/operation-setups.ts'
 import { reason, type Stage, type Staged, workAt } from '../support/work-stages.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 type Loose = Readonly<Record<string, unknown>>
 type WorkJson = Loose & {

@@ -10,7 +10,7 @@ import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { called } from '../support/payer-board.ts'
 import { json, ToolServer } from '../support/tool-server.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const seconds = (utc: string) => Date.parse(`${utc}Z`) / 1_000
 const hour = 3_600

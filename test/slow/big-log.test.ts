@@ -111,7 +111,7 @@ import { Client, type ProofJson } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'
 import { idOf, integrate, writePosts } from '../support/posts-on-disk.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const missingGo = missingForGoVerifier()
 const posts = 70_500

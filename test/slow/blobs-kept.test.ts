@@ -8,7 +8,7 @@ import { type BlobJson, blobOf, filesOf, putFields, sha256, told } from '../supp
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben, eve] = [person('blob ada'), person('blob ben'), person('blob eve')]
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')

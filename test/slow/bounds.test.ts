@@ -3,7 +3,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, walkPages } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben, eve] = [person('ada'), person('ben'), person('eve')]
 let client: Client

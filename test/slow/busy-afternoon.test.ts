@@ -32,8 +32,9 @@ import { World } from '../support/afternoon/world.ts'
 import { type Board, boardDirectory } from '../support/board-process.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
+import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 600_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const steps = 5_000
@@ -179,7 +180,7 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
   }
   const redacted = [...book.said.values()].filter((said) => model.isRedacted(said))
   const marks = redacted.flatMap(({ text }) => /mk[0-9]+q/.exec(text) ?? [])
-  await vi.waitFor(() => expect(filesWith(directory, marks)).toEqual([]), { timeout: 60_000, interval: 500 })
+  await vi.waitFor(() => expect(filesWith(directory, marks)).toEqual([]), { ...patience, interval: 500 })
 
   expect((await stage.board.stop()).code).toBe(0)
   const fsck = spawnSync(process.execPath, [program, 'fsck', '--data', directory], { encoding: 'utf8' })

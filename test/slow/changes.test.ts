@@ -6,7 +6,7 @@ import { chooseSeed, randomFrom } from '../support/load.ts'
 import { drain, subject, updates } from '../support/poller.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 type Version = EventJson & { readonly supersedes?: string; readonly superseded_by?: string }
 type Change = {

@@ -16,7 +16,7 @@ import { localAuthority, localCertificate, localKey } from '../support/certifica
 import { call, OauthClient, type Tokens } from '../support/oauth-client.ts'
 import { begin, type Interaction, signIn } from '../support/sign-in.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const redirect_uri = 'https://app.example/signed-in'
 /** How often each path was asked for. */

@@ -9,7 +9,7 @@ import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger } from '../support/load.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const hour = 3_600
 const day = 24 * hour

@@ -10,7 +10,7 @@ import { Client, person } from '../support/client.ts'
 import { logKeyOf } from '../support/judge.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben] = [person('ada'), person('ben')]
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')

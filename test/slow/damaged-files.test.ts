@@ -17,7 +17,7 @@ import { Heads, logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 import { flipByte } from '../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const env = { SEGMENT_BYTES: '65536' }
 const made = boardDirectory()

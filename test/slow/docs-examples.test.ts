@@ -15,7 +15,7 @@ import { Client, person, seedOf } from '../support/client.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { runProgram } from '../support/run-program.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const operator = person('the operator')
 let board: Board

@@ -6,7 +6,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { docOf, documentsOf, signedTextOf, writeFields } from '../support/documents.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben, eve] = [person('doc ada'), person('doc ben'), person('doc eve')]
 let client: Client

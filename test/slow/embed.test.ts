@@ -9,7 +9,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('ada')
 const directory = boardDirectory()

@@ -9,7 +9,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client } from '../support/client.ts'
 import { runProgram } from '../support/run-program.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 let board: Board
 let client: Client

@@ -4,7 +4,7 @@ import { Client } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 test('over restarts and kills heads never shrink, and one size has one root for ever', async () => {
   const directory = boardDirectory()

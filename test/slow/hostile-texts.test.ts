@@ -8,7 +8,7 @@ import { Client, type EventJson, person } from '../support/client.ts'
 import { logKeyOf, takeExport } from '../support/judge.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const corpus = resolve(import.meta.dirname, '../../../shared/data/board/board-corpus.jsonl.gz')
 const absent = !existsSync(corpus)

@@ -7,7 +7,7 @@ import type { ByteStream } from '../../src/http/port.ts'
 import { describeEngines, get, text } from '../support/http-engines.ts'
 import { RawConnection } from '../support/raw-http.ts'
 
-const waitMs = 40_000
+const waitMs = 900_000
 
 describeEngines((engine) => {
   test(

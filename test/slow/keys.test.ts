@@ -4,7 +4,7 @@ import { beforeAll, expect, test, vi } from 'vitest'
 import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const names = ['log.key', 'board.key', 'cursor.key']
 /** Two stopped boards that hold one post each. */

@@ -4,7 +4,7 @@ import { Client } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 1_800_000 })
 
 const rounds = 50 // with one shard; ten with three
 

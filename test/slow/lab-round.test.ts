@@ -9,11 +9,12 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
+import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const wellKnown = '/.well-known/broadside.json'
-const until = { timeout: 120_000, interval: 50 }
+const until = patience
 
 describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skipNote(missingFakeClock)}`, () => {
   const maker = person('the maker of what is looked at')

@@ -17,7 +17,7 @@ import { logKeyOf } from '../support/judge.ts'
 import { isBoardsWord, type Json, ManyVerifications } from '../support/line-mutations.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const op = person('operator')

@@ -3,7 +3,7 @@ import { solveProof } from '../../src/format/proof-of-work.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben, operator] = [person('limits ada'), person('limits ben'), person('limits operator')]
 

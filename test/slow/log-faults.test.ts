@@ -16,7 +16,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { damagesOf } from '../support/fsck-damage.ts'
 import { integrate, openLog, writePosts } from '../support/posts-on-disk.ts'
 
-vi.setConfig({ testTimeout: 900_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const missing = missingProgram('strace')
 const step = process.env.BROADSIDE_LOG_FAULTS === 'all' ? 1 : 6

@@ -16,7 +16,7 @@ import { Client, type EventJson, person } from '../support/client.ts'
 import { greeted, greetedLeaves } from '../support/greeted.ts'
 import { proveEvent } from '../support/judge.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('ada')
 const before = 270

@@ -5,7 +5,7 @@ import { boardDirectory, refusedBoard, startBoard } from '../support/board-proce
 import { Client, person } from '../support/client.ts'
 import { greeted } from '../support/greeted.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('ada')
 let directory: string

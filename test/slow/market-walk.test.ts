@@ -6,7 +6,7 @@ import { walk } from '../support/market/walk.ts'
 const stepsOfOne = 5_000
 const steps = Number(process.env.MARKET_STEPS ?? 100_000)
 
-test(`${steps} steps keep all laws, and take every row of the table`, { timeout: 600_000 }, () => {
+test(`${steps} steps keep all laws, and take every row of the table`, { timeout: 900_000 }, () => {
   const taken = new Set<string>()
   for (let seed = 100; seed < 100 + steps / stepsOfOne; seed++)
     for (const row of walk(seed, stepsOfOne).rows) taken.add(row)

@@ -20,9 +20,10 @@ import { missingPackage, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
 import { OauthClient } from '../support/oauth-client.ts'
+import { patience } from '../support/patience.ts'
 import { signIn } from '../support/sign-in.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 let address: string
 let client: Client
@@ -164,7 +165,7 @@ describe.skipIf(skipWithout(missingPackage('mcp-remote')))('mcp-remote', () => {
     const { PATH = '' } = process.env
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: [resolve('test/peers/node_modules/mcp-remote/dist/proxy.js'), ...shared(), '--auth-timeout', '60'],
+      args: [resolve('test/peers/node_modules/mcp-remote/dist/proxy.js'), ...shared(), '--auth-timeout', '240'],
       env: { PATH, HOME: scratch, MCP_REMOTE_CONFIG_DIR: join(scratch, 'signing-in'), BROWSER: browser },
       stderr: 'ignore',
     })
@@ -173,7 +174,7 @@ describe.skipIf(skipWithout(missingPackage('mcp-remote')))('mcp-remote', () => {
     const own = opensslSigner(randomBytes(32))
     // What a person would do in the browser that was opened.
     const signing = vi
-      .waitFor(() => new URL(readFileSync(opened, 'utf8').split('\n')[0]!), { timeout: 60_000, interval: 100 })
+      .waitFor(() => new URL(readFileSync(opened, 'utf8').split('\n')[0]!), patience)
       .then(async (asked) => fetch(await signIn(asked, own)))
     const post = () => mcp.callTool({ name: 'post', arguments: { text: 'through a proxy', request_id: 'once' } })
     const first = await post().catch(() => undefined)

@@ -9,7 +9,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, person } from '../support/client.ts'
 import { called } from '../support/payer-board.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 let server: McpTools
 let board: Board

@@ -11,7 +11,7 @@ import { Client, type Fields, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 import { dataOf, type Json, run as runOn, told, walk } from '../support/told.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const names = ['owner', 'moderator', 'author', 'reader', 'stranger', 'operator'].map((name) =>
   person(`moderated ${name}`),

@@ -5,7 +5,7 @@ import { Client, person, type Signed } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 const ada = person('ada')
 

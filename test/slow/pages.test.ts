@@ -15,7 +15,7 @@ import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { person } from '../support/client.ts'
 import { ada, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const pictures = process.env.SCREENSHOTS ?? ''

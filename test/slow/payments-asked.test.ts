@@ -11,14 +11,15 @@ import { X402Seller } from '../peers/x402-seller.ts'
 import { boardDirectory } from '../support/board-process.ts'
 import { person } from '../support/client.ts'
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
+import { patience } from '../support/patience.ts'
 import { called, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const missing =
   missingFakeClock ?? missingPackage('@x402/express') ?? missingPackage('@x402/evm') ?? missingPackage('mppx')
 const payees = [`0x${'11'.repeat(20)}`]
-const until = { timeout: 120_000, interval: 50 }
+const until = patience
 /** Longer than any payment here is good for, and than the board waits after that. */
 const later = 700
 

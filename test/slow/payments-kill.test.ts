@@ -9,7 +9,7 @@ import { person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 import { called, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm') ?? missingPackage('mppx')
 /** Moments between two steps that nobody outside can see, in milliseconds after the one before. */

@@ -8,7 +8,7 @@ import { Client } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 const programs = ['losetup', 'xfs_io', 'mkfs.ext4', 'mount'].map(missingProgram).find((each) => each !== undefined)
 const missing = programs ?? (process.getuid?.() === 0 ? undefined : 'a loop device needs root')

@@ -10,7 +10,7 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type ProofJson, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('ada')
 const hostile = 'A text with <script>alert(1)</script> & "quotes", \u202ebackwards\u202c and 🌍'

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 test('after a busy time every actor thread gives back what was garbage', async () => {
   const board = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'off' } })

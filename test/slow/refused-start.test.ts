@@ -7,7 +7,7 @@ import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 import { flipByte } from '../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 /** A stopped board with a few posts. */
 const made = boardDirectory()

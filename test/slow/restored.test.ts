@@ -13,9 +13,10 @@ import { type Board, boardDirectory, refusedBoard, startBoard } from '../support
 import { Client, type Fields, person, type Signed } from '../support/client.ts'
 import { damagesOf } from '../support/fsck-damage.ts'
 import { World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
 import { reason, type Stage, type Staged, workAt } from '../support/work-stages.ts'
 
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const operator = person('the operator')
 const stages: readonly Stage[] = [
@@ -149,7 +150,7 @@ test('who was not heard in time is let go: open, rejected, disputed; credits sta
   const wanted = { claimed: 'open', revision: 'rejected', submitted: 'disputed' } as const
   for (const [stage, state] of Object.entries(wanted)) {
     const each = brief.get(stage as Stage)!
-    await vi.waitUntil(async () => (await read(each)).stored_state === state, { timeout: 100_000 })
+    await vi.waitUntil(async () => (await read(each)).stored_state === state, patience)
     const now = await read(each)
     expect(now).toMatchObject({ state, fence: state === 'open' ? 0 : 1, reward: { state: 'held' } })
   }

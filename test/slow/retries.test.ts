@@ -3,7 +3,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { type Answer, Client, freshNonce, now, person, type Signed } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('ada')
 const bob = person('bob')

@@ -5,7 +5,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, type Fields, person, walkPages } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben, eve, operator] = ['ada', 'ben', 'eve', 'operator'].map((name) => person(`search ${name}`)) as [
   Signer,

@@ -7,7 +7,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { patience } from '../support/patience.ts'
 import { json, ToolServer } from '../support/tool-server.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const missing = missingPackage('@x402/core') ?? missingPackage('mppx')
 const payTo = `0x${'44'.repeat(20)}`

@@ -8,8 +8,9 @@ import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 180_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 const shards = 2
 /** The first threads of a board are its shards; SIGUSR2 ends the next of them, as running out of memory would. */
@@ -78,12 +79,12 @@ test('a shard that dies and begins anew, again and again, loses nothing, does no
   const busy = [...Array.from({ length: 6 }, (_, n) => write(n)), ...Array.from({ length: 4 }, (_, n) => work(n))]
   for (let death = 1; death <= 2 * shards; death++) {
     const before = answers
-    await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), { timeout: 60_000 })
+    await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), patience)
     board.signal('SIGUSR2')
-    await vi.waitFor(() => expect(died()).toBe(death), { timeout: 60_000 })
+    await vi.waitFor(() => expect(died()).toBe(death), patience)
   }
   const before = answers
-  await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), { timeout: 60_000 })
+  await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), patience)
   isOver = true
   await Promise.all(busy)
   expect(works.length).toBeGreaterThan(0)

@@ -4,7 +4,7 @@ import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { type Acknowledged, chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, bob] = [person('ada'), person('bob')]
 const rooms = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']

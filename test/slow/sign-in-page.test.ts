@@ -8,7 +8,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { call, OauthClient, type Tokens } from '../support/oauth-client.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 let address: string
 let oauth: OauthClient

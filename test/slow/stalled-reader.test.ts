@@ -5,7 +5,7 @@ import { bodyStallMs } from '../../src/http/port.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 /** More answers than the buffers of the kernel take. */
 const asked = 30

@@ -7,7 +7,7 @@ import { Client } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 
-vi.setConfig({ testTimeout: 600_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 const missing = missingProgram('strace')
 /** So small that a board rolls its segments every few posts. */

@@ -5,7 +5,7 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
 import { updates } from '../support/poller.ts'
 
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 const [owner, member, stranger] = [person('owner'), person('member'), person('stranger')]
 const rooms = ['open-a', 'open-b', 'inner']

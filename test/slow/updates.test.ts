@@ -7,7 +7,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, type EventJson, person } from '../support/client.ts'
 import { ask, drain, subject, type UpdateJson, updates } from '../support/poller.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben, eve] = [person('ada'), person('ben'), person('eve')]
 

@@ -11,7 +11,7 @@ import { person } from '../support/client.ts'
 import { type Arrived, HookTarget } from '../support/hook-target.ts'
 import { HookedBoard } from '../support/hooked-board.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const posts = Number(process.env.WEBHOOK_POSTS ?? 1_000)
 const kills = Number(process.env.WEBHOOK_KILLS ?? 3)

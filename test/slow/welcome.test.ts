@@ -8,8 +8,9 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Bounty } from '../support/bounty.ts'
 import { Client, person } from '../support/client.ts'
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
+import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 240_000 })
+vi.setConfig({ testTimeout: 900_000 })
 
 type Signer = ReturnType<typeof person>
 const proxy = 'x-client'
@@ -47,7 +48,7 @@ async function given(client: Client, people: readonly Signer[]): Promise<number>
 
 /** Waits until somebody has been given something: what was asked before that is decided. */
 async function welcomed(client: Client, who: Signer): Promise<void> {
-  await vi.waitUntil(async () => (await given(client, [who])) === 1, { timeout: 100_000 })
+  await vi.waitUntil(async () => (await given(client, [who])) === 1, patience)
 }
 
 const group = (name: string, count: number): Signer[] => Array.from({ length: count }, (_, n) => person(`${name} ${n}`))
@@ -93,7 +94,7 @@ test.skipIf(skipWithout(missingFakeClock))(
     const client = await Client.of(board)
     const people = group('day', 9)
     await Promise.all(people.map((each, n) => postFrom(client, each, `203.0.113.${n}`)))
-    await vi.waitUntil(async () => (await given(client, people)) === 7, { timeout: 100_000 })
+    await vi.waitUntil(async () => (await given(client, people)) === 7, patience)
     // Again, on the same day: nobody more.
     await Promise.all(people.map((each, n) => postFrom(client, each, `203.0.113.${n}`)))
     expect(await given(client, people)).toBe(7)
@@ -104,15 +105,13 @@ test.skipIf(skipWithout(missingFakeClock))(
         { operation: 'post', room: 'lobby', text: `later ${Math.random()}` },
         { timestamp: Math.floor(Date.now() / 1_000) + 86_400 },
       )
-    for (const each of people) await vi.waitUntil(async () => (await later(each)).status === 200, { timeout: 100_000 })
+    for (const each of people) await vi.waitUntil(async () => (await later(each)).status === 200, patience)
     const balance = async (who: Signer): Promise<number> => {
       const signing = { timestamp: Math.floor(Date.now() / 1_000) + 86_400 }
       const { data } = await client.command(who, { operation: 'credit.balance' }, signing)
       return (data as unknown as { available: number }).available
     }
-    await vi.waitUntil(async () => (await Promise.all(people.map(balance))).every((each) => each === 100), {
-      timeout: 100_000,
-    })
+    await vi.waitUntil(async () => (await Promise.all(people.map(balance))).every((each) => each === 100), patience)
     client.close()
   },
 )
@@ -129,7 +128,7 @@ test('a kill between a first post and its grant costs nobody his grant, and give
     client.close()
     board = await startBoard({ directory, env: env() })
     const again = await Client.of(board)
-    await vi.waitUntil(async () => (await given(again, some)) === some.length, { timeout: 100_000 })
+    await vi.waitUntil(async () => (await given(again, some)) === some.length, patience)
     again.close()
   }
   const client = await Client.of(board)

@@ -9,7 +9,7 @@ import { Client, person } from '../support/client.ts'
 import { greeted } from '../support/greeted.ts'
 import { patience } from '../support/patience.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('ada')
 let folder: string

@@ -12,9 +12,10 @@ import { sha256 } from '../support/blobs.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
 import { World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
 import { reason } from '../support/work-stages.ts'
 
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const operator = person('the operator')
 const limits = { work_review_window: 2, work_claim_default: 1 }
@@ -120,7 +121,7 @@ async function attacked(visibility: 'public' | 'private', name: string, attack: 
   expect(submitted.result_sha256).toBe(resultSha256(advert, [sha256(Buffer.from('SGVsbG8K', 'base64'))]))
   await strike()
   const read = async () => (await world.done(worker, { operation: 'work.get', event_id: work })).work!
-  await vi.waitUntil(async () => (await read()).state !== 'submitted', { timeout: 100_000, interval: 200 })
+  await vi.waitUntil(async () => (await read()).state !== 'submitted', { ...patience, interval: 200 })
   const end = await read()
   expect({ name, ...end }).toMatchObject({
     name,
@@ -164,7 +165,7 @@ test.each([
   await world.done(worker, { operation: 'work.claim', event_id: work })
   const late = await world.post(worker, { room, reply_to: work, kind: 'result' })
   const read = async () => (await world.done(next, { operation: 'work.get', event_id: work })).work!
-  await vi.waitUntil(async () => (await read()).stored_state === 'open', { timeout: 100_000 })
+  await vi.waitUntil(async () => (await read()).stored_state === 'open', patience)
   if (isTaken) {
     await world.done(next, { operation: 'work.claim', event_id: work, ttl: 7_200 })
     const target = await world.post(next, { room, reply_to: work, kind: 'result', text: 'mine' })

@@ -13,9 +13,10 @@ import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person, walkPages } from '../support/client.ts'
 import { randomFrom } from '../support/load.ts'
 import { World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
 import { reason } from '../support/work-stages.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const steps = Number(process.env.WORKS_WALK_STEPS ?? 200)
 const random = randomFrom(Number(process.env.WORKS_WALK_SEED ?? 1))
@@ -212,7 +213,7 @@ async function settled(): Promise<WorkJson[]> {
           !['submitted', 'revision', 'rejected'].includes(state) &&
           (state !== 'claimed' || claim_expires_at > Date.now() / 1_000 + 600),
       ),
-    { timeout: 120_000, interval: 500 },
+    { ...patience, interval: 500 },
   )
   return read()
 }

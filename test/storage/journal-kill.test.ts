@@ -8,7 +8,7 @@ import { numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 // Thousands of syncs and some processes: on a busy disk they take their time.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const appenderPath = fileURLToPath(new URL('../support/appender.ts', import.meta.url))
 

@@ -9,7 +9,7 @@ import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 // Thousands of syncs and some processes: on a busy disk they take their time.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 /** Bytes of the frames in `seqs` on disk. */
 function bytesOf(from: number, through: number): number {

@@ -10,7 +10,7 @@ import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 // Thousands of syncs and some processes: on a busy disk they take their time.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const segmentBytesMax = 20_000
 

@@ -22,7 +22,7 @@ let board: BoardProcess
 beforeAll(async () => {
   board = await startBoard({ dataDirectory, port: 0 })
   expect(await main(['keygen', key], capturedTerminal())).toBe(0)
-}, 30_000)
+}, 300_000)
 
 afterAll(async () => {
   await board.stop()
@@ -90,7 +90,7 @@ test('a follower of a room loses nothing and gets nothing twice over a restart o
   await reading
   client.close()
   expect(seen).toEqual(Array.from({ length: 10 }, (_, n) => `post ${n + 1}`))
-}, 30_000)
+}, 300_000)
 
 test('an import killed in the middle and started again posts every message once, and its export verifies', async () => {
   const messages = 1200
@@ -121,7 +121,7 @@ test('an import killed in the middle and started again posts every message once,
   expect(verified.said.out).toContain('verified, with the key you pinned')
   expect(verified.said.out).toMatch(/failures +0\n/)
   expect((await run('export', '--out', path)).err).toContain('not overwritten')
-}, 30_000)
+}, 300_000)
 
 /** Posts on the board that are not by this test's own key. */
 async function events(): Promise<number> {
@@ -141,4 +141,4 @@ test('the demo does the main job on a fresh board and says what it took', async 
   expect(terminal.said.out).toMatch(/^Tail +(\d+) of \1 posts of "[a-z-]+" in order, none lost$/m)
   expect(terminal.said.out).toMatch(/^Proof +leaf \d+ of \d+, \d+ hashes \(\d+ bytes\), verified offline$/m)
   expect(terminal.said.out).toMatch(/^Export +.* 302 signatures good$/m)
-}, 30_000)
+}, 300_000)

@@ -7,7 +7,7 @@ import { parseVkey } from '../../../storage/note.ts'
 import { isBoardsWord, ManyVerifications, mutationsOf } from '../../support/line-mutations.ts'
 import { ComposedExport, composedLogKey, type Json, person } from './composed-export.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const [ada, bob, newBob] = [person(1), person(2), person(3)]
 const parsed = parseVkey(composedLogKey.vkey)

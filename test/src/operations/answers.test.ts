@@ -52,7 +52,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', OPERATORS: ada.id, BROADSIDE_LOOPBACK: '1' }
     board = await startBoard({ directory: boardDirectory(), env })
     client = await Client.of(board)
-  }, 30_000)
+  }, 300_000)
 
   afterAll(async () => {
     client.close()
@@ -303,7 +303,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(faultsOf('Event', JSON.parse(/^data: (.*)$/m.exec(text)![1]!))).toEqual([])
   })
 
-  test('every other operation answers its example', { timeout: 60_000 }, async () => {
+  test('every other operation answers its example', { timeout: 300_000 }, async () => {
     const world = new World(client, ada)
     for (const operation of operations.filter(({ name }) => !answered.has(name)))
       dataOf(operation.name, await world.send(operation, await setups[operation.name]!(world)))

@@ -17,7 +17,7 @@ import { type ListRow, rowsOf } from '../../../src/tools/list-rows.ts'
 import { type Page, ToolSearch } from '../../../src/tools/search.ts'
 import { pageJson } from '../../../src/tools/show.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const now = 1_800_000_000
 const sealer = () => new CursorSealer(Buffer.alloc(32, 7))

@@ -15,7 +15,7 @@ import type { Json } from '../../../src/views/plain-schema.ts'
 import { document, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
 
 // The rules of others are many: on a busy machine they take their time.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 type Path = Readonly<
   Record<string, { readonly operationId: string; readonly responses: Json; readonly parameters?: readonly Json[] }>

@@ -13,7 +13,7 @@ import { findProgram, missingProgram, skipNote, skipWithout } from '../../peers/
 import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const missing = missingProgram('sigsum-witness')
 

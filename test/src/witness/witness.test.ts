@@ -13,7 +13,7 @@ import { parsePolicy } from '../../../storage/tlog-policy.ts'
 import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000 })
 
 const origin = 'board.example/log/2026a'
 const logKey = createNoteKey(origin, Buffer.alloc(32, 0x11))

@@ -54,8 +54,10 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     const room = await privateRoom()
     const old = []
     for (let n = 0; n < 7; n++) old.push(await post(room, `number ${n}`))
+    const asked = now()
     const { tail, expires_at } = await token(room)
-    expect(Math.abs(expires_at - now() - 600)).toBeLessThan(30)
+    expect(expires_at - 600).toBeGreaterThanOrEqual(asked)
+    expect(expires_at - 600).toBeLessThanOrEqual(now())
     const [text, sse] = [
       new StreamReader(board.address, tail),
       new StreamReader(board.address, `${tail}&last=2`, { accept: 'text/event-stream' }),
@@ -63,12 +65,12 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     await text.until((all) => blockIds(all).length === 5)
     await sse.until((all) => sseIds(all).length === 2)
     const fresh = [await post(room, 'one', member), await post(room, 'two\nlines')]
-    expect(blockIds(await text.until((all) => all.endsWith('lines\n\n')))).toEqual([...old.slice(-5), ...fresh])
+    expect(blockIds(await text.until((all) => all.includes('lines\n\n')))).toEqual([...old.slice(-5), ...fresh])
     expect(sseIds(await sse.until((all) => sseIds(all).length === 4))).toEqual([...old.slice(-2), ...fresh])
     text.close()
     sse.close()
     const resumed = new StreamReader(board.address, `${tail}&since=${old[4]}`)
-    expect(blockIds(await resumed.until((all) => all.endsWith('lines\n\n')))).toEqual([...old.slice(5), ...fresh])
+    expect(blockIds(await resumed.until((all) => all.includes('lines\n\n')))).toEqual([...old.slice(5), ...fresh])
     resumed.close()
   })
 
@@ -137,9 +139,15 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     expect(await ask({})).toMatchObject({ status: 400, code: 'missing_field', field: 'room' })
     expect((await token(room, { ttl: 3600 })).expires_at - now()).toBeGreaterThan(3500)
     // Whoever waits for the end of its time finds it closed; a stream that is open by then goes on.
-    const short = await token(room, { ttl: 1 })
-    const reader = new StreamReader(board.address, short.tail)
-    await reader.until((all) => all.includes('\n\n'))
+    const openFor = async (ttl: number) => {
+      const short = await token(room, { ttl })
+      const reader = new StreamReader(board.address, short.tail)
+      await reader.until((all) => all.includes('\n\n'))
+      return { short, reader }
+    }
+    // Where its time was over before the stream was open, another has more of it.
+    let { short, reader } = await openFor(1)
+    for (let ttl = 4; reader.status === 403 && ttl < 3_600; ttl *= 4) ({ short, reader } = await openFor(ttl))
     while (now() < short.expires_at) await new Promise((resolve) => setTimeout(resolve, 50))
     expect((await client.get(short.tail)).text).toContain('this token is expired')
     const id = await post(room, 'still there')

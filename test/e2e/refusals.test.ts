@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, type Fields, freshNonce, now, person } from '../support/client.ts'
+import { type Answer, Client, type Fields, freshNonce, now, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -264,8 +264,12 @@ test('with limits on, an identity that writes too fast is told how long to wait,
   const client = await Client.of(board)
   const first = client.sign(ada, hello)
   await client.send(first.body)
-  const answers = await Promise.all(Array.from({ length: 80 }, (_, n) => client.post(ada, { text: `${n}` })))
-  const limited = answers.filter(({ status }) => status !== 200)
+  // What is used up comes back with time: on a slow machine it takes more of them until one is refused.
+  const limited: Answer[] = []
+  for (let round = 0; round < 20 && limited.length === 0; round++) {
+    const answers = await Promise.all(Array.from({ length: 80 }, (_, n) => client.post(ada, { text: `${n}` })))
+    limited.push(...answers.filter(({ status }) => status !== 200))
+  }
   expect(limited.length).toBeGreaterThan(0)
   for (const { status, code, headers } of limited) {
     expect([status, code]).toEqual([429, 'rate_limited'])
@@ -276,8 +280,12 @@ test('with limits on, an identity that writes too fast is told how long to wait,
 
   // Unsigned commands and signatures that do not hold run out each by itself, and each refusal says which it was.
   const refusedOf = async (body: string) => {
-    const sent = await Promise.all(Array.from({ length: 100 }, () => client.send(body)))
-    return [...new Set(sent.filter(({ status }) => status === 429).map(({ text }) => text.replace(/\d+/g, '')))]
+    const texts = new Set<string>()
+    for (let round = 0; round < 20 && texts.size === 0; round++) {
+      const sent = await Promise.all(Array.from({ length: 100 }, () => client.send(body)))
+      for (const { status, text } of sent) if (status === 429) texts.add(text.replace(/\d+/g, ''))
+    }
+    return [...texts]
   }
   const unsigned = await refusedOf('{"operation":"log.checkpoint"}')
   expect(unsigned).toHaveLength(1)

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { blockIds, StreamReader, sseIds } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -128,8 +129,8 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
       await staying.until((text) => blockIds(text).length === 1)
       const { event_id } = (await client.post(ada, { room: name, text: `${round}` })).data
       const heard = staying.until((text) => text.includes(event_id!))
-      const patience = new Promise<string>((resolve) => setTimeout(resolve, 30_000, 'nothing').unref())
-      expect(await Promise.race([heard, patience]), `round ${round}: a follower was forgotten`).toContain(event_id)
+      const nothing = new Promise<string>((resolve) => setTimeout(resolve, patience.timeout, 'nothing').unref())
+      expect(await Promise.race([heard, nothing]), `round ${round}: a follower was forgotten`).toContain(event_id)
       staying.close()
     }
   })

@@ -276,11 +276,13 @@ describe('others’ tools', () => {
     const paid = await publish('/paid', { url, price: '0.0025', protocols: ['x402'] })
     const before = tool.sentTo('/paid').length
     const failures: (string | undefined)[] = []
-    for (let batch = 0; batch < 5; batch++) {
+    const unsentOf = () => failures.filter((failure) => failure === 'circuit_open').length
+    // One more comes back each second: on a slow machine it takes more of them to use up the minute's.
+    for (let batch = 0; batch < 5 || (unsentOf() === 0 && batch < 100); batch++) {
       const answers = Array.from({ length: 16 }, (_, n) => call(person(`demander ${batch} ${n % 2}`), paid))
       for (const answer of await Promise.all(answers)) failures.push(called(answer).failure)
     }
-    const unsent = failures.filter((failure) => failure === 'circuit_open').length
+    const unsent = unsentOf()
     expect(unsent).toBeGreaterThan(0)
     expect(tool.sentTo('/paid').length - before).toBe(failures.length - unsent)
   })

@@ -34,9 +34,9 @@ async function quota(client: Client, signer?: typeof ada): Promise<Quota> {
 
 describe('a board with limits of its own', () => {
   const given = {
-    writes_per_identity_per_minute: 6,
-    writes_per_identity_burst: 5,
     // What is used comes back slowly: however slow the machine, it can be seen.
+    writes_per_identity_per_minute: 1,
+    writes_per_identity_burst: 5,
     bytes_per_identity_per_day: 100_000,
     new_conversations_per_identity_per_day: 1,
     new_rooms_per_identity_per_day: 2,

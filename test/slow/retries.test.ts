@@ -25,6 +25,17 @@ function expectSame(retry: Answer, first: Answer): void {
   expect(tree_size).toBeGreaterThanOrEqual(firstSize)
 }
 
+/** A post whose timestamp is off by so much; again where it was decided so late that it was not any more. */
+async function postOff(client: Client, offset: number): Promise<{ signed: Signed; answer: Answer }> {
+  const isIn = (off: number) => Math.abs(off) <= 300
+  for (;;) {
+    const timestamp = now() + offset
+    const signed = client.sign(ada, { operation: 'post', room: 'r-0', text: `off by ${offset}` }, { timestamp })
+    const answer = await client.send(signed.body)
+    if ((answer.status === 200) === isIn(offset) || isIn(timestamp - now()) === isIn(offset)) return { signed, answer }
+  }
+}
+
 describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   let board: Board
   let client: Client
@@ -88,12 +99,11 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
 
   test('a timestamp 300 s off is accepted where the clock allows, further off it is stale', async () => {
-    expect((await client.post(ada, { text: 'old' }, { timestamp: now() - 295 })).status).toBe(200)
-    expect((await client.post(ada, { text: 'early' }, { timestamp: now() + 295 })).status).toBe(200)
-    for (const timestamp of [now() - 310, now() + 310, 1, 2 ** 53 - 1]) {
-      const answer = await client.post(ada, { text: 'stale' }, { timestamp })
-      expect(answer).toMatchObject({ status: 400, code: 'stale_timestamp', field: 'timestamp' })
-    }
+    for (const offset of [-295, 295]) expect((await postOff(client, offset)).answer.status).toBe(200)
+    const stale = { status: 400, code: 'stale_timestamp', field: 'timestamp' }
+    for (const offset of [-310, 310]) expect((await postOff(client, offset)).answer).toMatchObject(stale)
+    for (const timestamp of [1, 2 ** 53 - 1])
+      expect(await client.post(ada, { text: 'stale' }, { timestamp })).toMatchObject(stale)
   })
 
   test('a retry of room.create and identity.register is a duplicate too', async () => {
@@ -124,8 +134,8 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
       await take(client.sign(ada, { operation: 'post', room: `r-${n % 3}`, text: `${n}` }))
     await take(client.sign(ada, { operation: 'post', room: 'r-0', text: 'nonce' }, { nonce }))
     await take(client.sign(ada, { operation: 'post', room: 'r-0', text: 'asked', request_id: 'r' }))
-    const edge = client.sign(ada, { operation: 'post', room: 'r-0', text: 'edge' }, { timestamp: now() - 294 })
-    await take(edge)
+    const { signed: edge, answer: atEdge } = await postOff(client, -294)
+    posts.push({ signed: edge, first: atEdge })
     const created = client.sign(bob, { operation: 'room.create', room: 'mine', visibility: 'private' })
     expect((await client.send(created.body)).status).toBe(200)
     const inside = client.sign(bob, { operation: 'post', room: 'mine', text: 'inside' })

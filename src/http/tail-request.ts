@@ -37,9 +37,11 @@ export function askedOf(exchange: Exchange, room: string, { lastMax, openToken }
   const format = query.get('format') ?? 'block'
   if (format !== 'line' && format !== 'block')
     return refusal('invalid_field', 'format must be line, or left out', 'format')
-  const since = query.get('since') ?? (sse ? (exchange.header('last-event-id') ?? '') : '')
+  // An EventSource asks for the address it was opened with each time; how far it came stands in the header.
+  const lastSeen = sse ? (exchange.header('last-event-id') ?? '') : ''
+  const since = lastSeen === '' ? (query.get('since') ?? '') : lastSeen
   if (since !== '') {
-    const wrong = faultOf('since', fields.event_id, since)
+    const wrong = faultOf(lastSeen === '' ? 'since' : 'Last-Event-ID', fields.event_id, since)
     if (wrong !== undefined) return wrong
   }
   const token = query.get('token')

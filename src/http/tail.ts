@@ -42,7 +42,11 @@ type Reader = {
   /** News up to this change are behind this reader already. */
   after: number
   live: boolean
+  /** Nothing more is for it: it has gone, or had its farewell. */
+  over: boolean
   blocked: boolean
+  /** What goes on when the socket has room again. */
+  drained: () => void
   /** Live bytes that wait for the socket. */
   queue: Uint8Array[]
   queuedBytes: number
@@ -62,6 +66,7 @@ type Channel = {
   sending: boolean
 }
 
+const nothing = () => {}
 const heartbeatMs = 25_000
 const watchEveryMs = 1_000
 /** Readers written to before the thread looks at other work: about 10 ms. */
@@ -246,7 +251,9 @@ export class Tails {
       key: asked.key,
       after: 0,
       live: false,
+      over: false,
       blocked: false,
+      drained: nothing,
       queue: [],
       queuedBytes: 0,
       quietSince: now,
@@ -254,7 +261,9 @@ export class Tails {
     channel.readers.add(reader)
     if (!channel.isPrivate) this.open++
     this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1)
+    stream.onDrain(() => reader.drained())
     stream.onClose(() => {
+      reader.over = true
       channel.readers.delete(reader)
       if (!channel.isPrivate) this.open--
       const left = (this.#perAddress.get(address) ?? 1) - 1
@@ -273,19 +282,22 @@ export class Tails {
       reader.after = found.change
       reader.live = true
       reader.blocked = !room
-      reader.stream.onDrain(() => {
+      reader.drained = () => {
         reader.blocked = false
         this.#flush(reader)
-      })
+      }
       return
     }
-    const more = () =>
+    const more = () => {
+      reader.drained = nothing
       this.#options.backfill({ ...asked, after: found.after }, (next) => {
+        if (reader.over) return
         if (next?.ok) this.#backfill(reader, asked, next)
         else reader.stream.close()
       })
+    }
     if (room) more()
-    else reader.stream.onDrain(more)
+    else reader.drained = more
   }
 
   #give(channel: Channel, reader: Reader, { change, bytes }: News): void {
@@ -324,6 +336,8 @@ export class Tails {
   /** The last line of a stream, which the board ends. */
   #farewell({ format }: Channel, reader: Reader, why: string): void {
     reader.live = false
+    reader.over = true
+    reader.drained = nothing
     reader.queue = []
     reader.stream.write(Buffer.from(format === 'sse' ? `: ${why}\n\n` : `# ${why}\n`))
     reader.stream.end()

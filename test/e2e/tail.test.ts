@@ -73,7 +73,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     expect(await client.get(`/tail/${name}?since=${'c'.repeat(32)}`)).toMatchObject({ status: 400, code: 'not_found' })
   })
 
-  test.each(['?since', 'Last-Event-ID'])(
+  test.each(['?since', 'Last-Event-ID', 'Last-Event-ID beside ?since'])(
     'resumed by %s over and over while others post, nothing is lost or doubled',
     async (way) => {
       const name = freshRoom()
@@ -87,11 +87,8 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
       while (got.length < 250) {
         const headers: Record<string, string> =
           way === '?since' ? {} : { accept: 'text/event-stream', 'last-event-id': got.at(-1)! }
-        const follower = new StreamReader(
-          board.address,
-          `/tail/${name}${way === '?since' ? `?since=${got.at(-1)}` : ''}`,
-          headers,
-        )
+        const query = { '?since': `?since=${got.at(-1)}`, 'Last-Event-ID': '' }[way] ?? `?since=${first!.event_id}`
+        const follower = new StreamReader(board.address, `/tail/${name}${query}`, headers)
         const read = way === '?since' ? blockIds : sseIds
         const want = Math.min(1 + (rounds % 9), 250 - got.length)
         const text = await follower.until((all) => read(all).length >= want)
@@ -135,7 +132,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     }
   })
 
-  test('a reader that takes nothing neither stops the writer nor the other reader', async () => {
+  test('a reader that takes nothing stops nobody, and one that comes back for megabytes gets each post once', async () => {
     const name = freshRoom()
     await posts(name, 1)
     const stalled = connect({ host: '127.0.0.1', port: board.port })
@@ -155,5 +152,13 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     expect((await client.get('/healthz')).status).toBe(200)
     reader.close()
     stalled.destroy()
+    // Its backlog is many pages, each more than a socket takes at once.
+    const [oldest, ...others] = blockIds(text)
+    const returning = new StreamReader(board.address, `/tail/${name}?since=${oldest}`)
+    await returning.until((all) => all.includes(`[${others.at(-1)}]`) && all.endsWith('x\n\n'))
+    const [news] = await posts(name, 1)
+    const all = await returning.until((read) => read.includes(`[${news!.event_id}]`))
+    expect(blockIds(all)).toEqual([...others, news!.event_id])
+    returning.close()
   })
 })

@@ -23,7 +23,12 @@ export const room: Page = {
     const name = parameters.room!
     const [page, cursor] = [query.get('page'), query.get('cursor')]
     const isThreads = query.get('view') === 'threads'
-    const { room: about } = await ask.read<{ room: RoomData }>('room.get', { room: name })
+    const isLive = !isThreads && cursor === undefined
+    // The stream brings the whole room. Its newest is asked for before the list: what comes between the two is heard twice, never missed.
+    const [{ room: about }, newest] = await Promise.all([
+      ask.read<{ room: RoomData }>('room.get', { room: name }),
+      isLive && page !== undefined ? ask.read<EventsList>('events.list', { room: name, limit: 1 }) : undefined,
+    ])
     const [list, { pages }, activity, { docs }] = await Promise.all([
       ask.read<EventsList>('events.list', {
         room: name,
@@ -39,7 +44,6 @@ export const room: Page = {
     const own = { page, view: isThreads ? 'threads' : undefined, cursor }
     const shownList = isThreads ? threads(events) : postsHtml(events, { isListed: true, withPage: page === undefined })
     const posts = events.length === 0 ? empty('Nothing here yet.') : await shownList
-    const isLive = !isThreads && cursor === undefined
     return shown({
       title: page === undefined ? name : `${name} / ${page}`,
       description: about.about === undefined ? `The room ${name} of this board.` : excerpt(about.about, 200),
@@ -47,7 +51,7 @@ export const room: Page = {
       preview: `/room/${name}/preview.png`,
       head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><h1>${name}</h1>${about.about !== undefined && html`<p class="lead">${excerpt(about.about, 400)}</p>`}${about.closed && html`<p class="note">This room is closed: it is read, and takes no posts.</p>`}`,
       bar: pageTabs(name, page, pages, isThreads),
-      main: html`${!about.closed && writer(ask.board, { room: name, page })}<h2 class="unseen">${isThreads ? 'Threads' : 'Posts'}</h2>${isLive ? liveList({ room: name, page, newest: events[0]?.event_id, change: ask.change, most: 500 }, posts) : html`<div class="posts">${posts}</div>`}
+      main: html`${!about.closed && writer(ask.board, { room: name, page })}<h2 class="unseen">${isThreads ? 'Threads' : 'Posts'}</h2>${isLive ? liveList({ room: name, page, newest: (newest ?? list).events[0]?.event_id, change: ask.change, most: 500 }, posts) : html`<div class="posts">${posts}</div>`}
 ${pager(path, own, list)}`,
       aside: html`<section><h2>About</h2>${facts([
         ['posts', whole(about.count)],

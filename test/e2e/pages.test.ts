@@ -195,6 +195,15 @@ test('the same bytes are not sent twice: 304 until something changes, gzip for w
   expect(after.text).toContain('and now it is another page')
 })
 
+test('a page of a room goes on behind the newest post of the room, however old its own are', async () => {
+  await shown.client.post(bob, { text: 'on the main page' })
+  const newest = (await shown.client.get('/api/events?room=lobby&limit=1')).data.events as unknown as [
+    { event_id: string },
+  ]
+  const { text } = await get('/room/lobby?page=reports')
+  expect(text).toContain(`data-live-newest="${newest[0].event_id}"`)
+})
+
 test('the first page fits into 50 KB and one round trip, whatever stands in the lobby', async () => {
   for (let n = 0; n < 10; n++) await shown.client.post(eve, { text: '<&"\u202e'.repeat(4_000) })
   const { text } = await get('/')

@@ -38,10 +38,22 @@ const widths = { phone: { width: 390, height: 844 }, desktop: { width: 1280, hei
 type Window = { readonly axe: { run(options: object): Promise<{ violations: readonly Violation[] }> } }
 type Violation = { readonly id: string; readonly help: string; readonly nodes: readonly { readonly html: string }[] }
 
+type Way = {
+  readonly address: string
+  /** Ends every connection. */
+  readonly cut: () => void
+  /** The same, and lets nobody through until `clear`. */
+  readonly block: () => void
+  readonly clear: () => void
+  readonly close: () => void
+}
+
 /** A way to the board that can be cut. */
-async function cuttable(port: number): Promise<{ address: string; cut: () => void; close: () => void }> {
+async function cuttable(port: number): Promise<Way> {
   const open = new Set<Socket>()
+  let isBlocked = false
   const server: Server = createServer((near) => {
+    if (isBlocked) return near.destroy()
     const far = connect(port, '127.0.0.1')
     open.add(near)
     near.on('close', () => open.delete(near))
@@ -62,6 +74,13 @@ async function cuttable(port: number): Promise<{ address: string; cut: () => voi
   return {
     address: `http://127.0.0.1:${at}`,
     cut,
+    block: () => {
+      isBlocked = true
+      cut()
+    },
+    clear: () => {
+      isBlocked = false
+    },
     close: () => {
       cut()
       server.close()
@@ -73,6 +92,18 @@ const numbersOn = async (page: Page): Promise<number[]> => {
   const texts = await page.locator('[data-live-room] .text').allTextContents()
   return texts.flatMap((text) => /^live (\d+)$/.exec(text)?.slice(1).map(Number) ?? [])
 }
+
+/** Numbers in the room of what the live list shows. */
+const placesOn = (page: Page): Promise<number[]> =>
+  page
+    .locator('[data-live-room] article')
+    .evaluateAll((posts) => posts.map((post) => Number((post as unknown as { dataset: { seq: string } }).dataset.seq)))
+
+const lookAgain = (page: Page): Promise<void> =>
+  page.evaluate(() => {
+    const { document } = globalThis as unknown as { document: EventTarget }
+    document.dispatchEvent(new Event('visibilitychange'))
+  })
 
 describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrowser)}`, () => {
   test('a hundred posts arrive while the lobby is open, over a lost connection: all, once, in order', async () => {
@@ -88,6 +119,65 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     await expect.poll(() => numbersOn(page)).toEqual(Array.from({ length: 100 }, (_, n) => 99 - n))
     expect(complaints.filter((each) => !/ERR_|Failed to load/.test(each))).toEqual([])
     way.close()
+  })
+
+  test('after many attempts to connect nothing is missing, and nothing old stands on top', async () => {
+    const way = await cuttable(board.port)
+    const [room, before, meanwhile] = ['patient', 60, 210]
+    const { client } = shown
+    const many = (count: number) =>
+      Promise.all(Array.from({ length: count }, () => client.post(ada, { room, text: 'one of many' })))
+    await many(before)
+    const { event_id: secret } = (await client.post(ada, { room, text: 'for a moment' })).data
+    const page = await openPage()
+    await page.goto(`${way.address}/room/${room}`)
+    await page.waitForSelector('#live[data-state=on]')
+    const first = await placesOn(page)
+    expect(first).toEqual(Array.from({ length: 50 }, (_, n) => before + 1 - n))
+    way.block()
+    for (let attempts = 0; attempts < 4; attempts++) {
+      const failed = page.waitForEvent('requestfailed', (request) => request.url().includes('/tail/'))
+      await lookAgain(page)
+      await failed
+    }
+    await many(meanwhile)
+    await client.command(ada, { operation: 'event.redact', event_id: secret!, reason: 'over' })
+    const unseen = (await client.post(ada, { room, text: 'nobody reads this' })).data.event_id!
+    await client.command(ada, { operation: 'event.redact', event_id: unseen, reason: 'at once' })
+    await client.post(ada, { room, text: 'the last' })
+    way.clear()
+    await lookAgain(page)
+    const newest = before + 1 + meanwhile
+    await expect
+      .poll(() => placesOn(page))
+      .toEqual([newest + 2, ...Array.from({ length: 50 + meanwhile }, (_, n) => newest - n)])
+    await expect.poll(() => page.locator(`#e-${secret} .text`).textContent()).toContain('The text is gone: over')
+    expect(await page.textContent('#live')).toContain(`Live. ${meanwhile + 1} new`)
+    way.close()
+  })
+
+  test('a page of a board that knew more than the one that answers now takes the list of that one', async () => {
+    const { client } = shown
+    const room = 'put-back'
+    await client.post(ada, { room, text: 'kept' })
+    const page = await openPage()
+    const address = `${board.address}/room/${room}`
+    const lost = '0'.repeat(32)
+    await page.route(
+      address,
+      async (route) => {
+        const html = await (await route.fetch()).text()
+        const { event_id: id } = (await client.get(`/api/events?room=${room}`)).data.events![0] as { event_id: string }
+        await route.fulfill({ body: html.replaceAll(id, lost).replace('>kept<', '>lost<'), contentType: 'text/html' })
+      },
+      { times: 1 },
+    )
+    await page.goto(address)
+    const texts = () => page.locator('[data-live-room] .text').allTextContents()
+    await expect.poll(texts).toEqual(['kept'])
+    await client.post(ada, { room, text: 'live again' })
+    await expect.poll(texts).toEqual(['live again', 'kept'])
+    await page.context().close()
   })
 
   test('what is edited or taken back changes where it stands, also what happened while the connection was gone', async () => {

@@ -2,9 +2,10 @@
  * A room that goes on while it is read: posts arrive by server-sent events, each is shown once and in order, and what is taken
  * back, restored or edited changes in its place. Nothing is lost or doubled over a lost connection or a restart of the board:
  *
- * - The stream is opened behind the newest post that is shown (`?since=`), so that nothing between the page and the stream is missed.
- * - Each post is known by its id. One that is shown already is not shown again.
+ * - The stream is opened behind the newest post that is known (`?since=`), so that nothing between the page and the stream is missed.
+ * - Each post is known by its id. One that is shown already is not shown again, and each stands at its number in the room.
  * - After each connection the corrections since the last one are read from /api/changes, or the list anew if they are many.
+ * - Where the board does not know the newest post (a backup was put back), the whole list is fetched once more.
  *
  * A post that arrived looks as it does when the page is loaded anew. Plain texts are built here, as text nodes alone, with links as
  * on the server (pieces/text.ts). What only the board lays out (Markdown, letters that hide, turn or pile up, the mark of an edit)
@@ -18,10 +19,18 @@ const { liveRoom: room, livePage: onlyPage } = list.dataset
 const listedChars = 700
 const shownMax = Number(list.dataset.liveMax ?? 500)
 /** Number of the newest public change that the page knows of. */
-let change = Number(list.dataset.liveChange ?? -1)
+let change
 /** Id of the newest post known, shown or not. */
-let newest = list.dataset.liveNewest ?? ''
-const known = new Set([...list.querySelectorAll('[data-id]')].map(({ dataset }) => dataset.id))
+let newest
+const known = new Set()
+/** Takes the list as the board wrote it. */
+const begin = ({ dataset }) => {
+  change = Number(dataset.liveChange ?? -1)
+  newest = dataset.liveNewest ?? ''
+  known.clear()
+  for (const post of list.querySelectorAll('[data-id]')) known.add(post.dataset.id)
+}
+begin(list)
 let arrived = 0
 let waitMs = 1_000
 
@@ -287,17 +296,16 @@ const revise = (event) => {
 }
 
 const add = (event) => {
-  if (event.supersedes !== undefined) {
-    newest = event.event_id
-    return revise(event)
-  }
   newest = event.event_id
+  if (event.supersedes !== undefined) return revise(event)
   if (known.has(event.event_id)) return
   known.add(event.event_id)
-  if (onlyPage !== undefined && event.page !== onlyPage) return
+  // What was taken back before it was shown is in no list.
+  if (event.hidden || (onlyPage !== undefined && event.page !== onlyPage)) return
   const post = postOf(event)
   list.querySelector('.empty')?.remove()
-  list.prepend(post)
+  const older = Array.prototype.find.call(list.children, ({ dataset }) => Number(dataset.seq) < event.seq)
+  list.insertBefore(post, older ?? null)
   post.dispatchEvent(new Event('post-added', { bubbles: true }))
   while (list.children.length > shownMax) list.lastElementChild.remove()
   arrived++
@@ -330,31 +338,42 @@ const catchUp = async () => {
   }
 }
 
-/** Times in a row that the stream did not open. */
-let failures = 0
+/** The list as the board shows it now, in place of one that it knows nothing of. */
+const renew = async () => {
+  const fresh = (await documentAt(location.pathname + location.search)).querySelector('[data-live-room]')
+  list.replaceChildren(...[...fresh.children].map((post) => document.importNode(post, true)))
+  begin(fresh)
+  for (const post of list.querySelectorAll('[data-id]')) post.dispatchEvent(new Event('post-added', { bubbles: true }))
+}
+
 let stream
 let timer
 
 const connect = () => {
   clearTimeout(timer)
-  // The post to go on behind may be one that this board does not know any more: then the newest are compared with what is shown.
-  const from = newest === '' || failures >= 3 ? 'last=200' : `since=${newest}`
-  stream = new EventSource(`/tail/${room}?${from}`)
-  stream.onopen = () => {
+  const opened = new EventSource(`/tail/${room}?${newest === '' ? 'last=200' : `since=${newest}`}`)
+  stream = opened
+  opened.onopen = () => {
     waitMs = 1_000
-    failures = 0
     say(
       'on',
       arrived === 0 ? 'Live: new posts appear by themselves.' : `Live. ${arrived} new since you opened this page.`,
     )
     catchUp().catch(() => {})
   }
-  stream.onmessage = ({ data }) => add(JSON.parse(data))
-  stream.addEventListener('revision', ({ data }) => revise(JSON.parse(data)))
-  stream.onerror = () => {
-    stream.close()
-    failures++
+  opened.onmessage = ({ data }) => add(JSON.parse(data))
+  opened.addEventListener('revision', ({ data }) => revise(JSON.parse(data)))
+  opened.onerror = async () => {
+    const isAnswered = opened.readyState === EventSource.CLOSED
+    opened.close()
     say('off', 'The connection is gone; trying again.')
+    try {
+      // A board that answers, but with no stream, may not know the post to go on behind.
+      if (isAnswered && newest !== '' && (await fetch(`/api/events/${newest}`)).status === 400) await renew()
+    } catch {
+      // It is not there at all: what is known stays good.
+    }
+    if (stream !== opened || document.visibilityState === 'hidden') return
     timer = setTimeout(connect, waitMs * (0.5 + Math.random()))
     waitMs = Math.min(waitMs * 2, 30_000)
   }

@@ -102,6 +102,41 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('keys do what the button does: once, and nothing that is too long', async () => {
+    const page = await openPage()
+    await client.post(ada, { room: 'keys', text: 'begun' })
+    await page.goto(`${board.address}/room/keys`)
+    await begin(page)
+    await button(page, 'Make a key').click()
+    const field = page.getByLabel('Write to keys')
+    const sent: string[] = []
+    let answer = () => {}
+    const held = new Promise<void>((done) => {
+      answer = done
+    })
+    await page.route('**/v1/command', async (route) => {
+      sent.push(route.request().postData() ?? '')
+      await held
+      await route.continue()
+    })
+    await field.fill('x'.repeat(32_769))
+    await field.press('Control+Enter')
+    await field.fill('once')
+    await field.press('Control+Enter')
+    await expect.poll(() => sent.length).toBe(1)
+    await field.press('Control+Enter')
+    await field.pressSequentially('!')
+    await field.press('Control+Enter')
+    await field.press('Backspace')
+    await field.press('Meta+Enter')
+    answer()
+    await page.getByText('Posted:').waitFor()
+    const { events } = (await client.get('/api/events?room=keys')).data as unknown as { events: { text: string }[] }
+    expect(events.map(({ text }) => text)).toEqual(['once', 'begun'])
+    expect(sent).toHaveLength(1)
+    await page.context().close()
+  })
+
   test('a key saved while it is made works on the command line, and in another browser', async () => {
     const page = await openPage({ acceptDownloads: true })
     await page.goto(`${board.address}/room/lobby`)

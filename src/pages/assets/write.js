@@ -278,13 +278,19 @@ const composer = (slot, key, onPosted = () => {}) => {
   text.value = localStorage.getItem(draft) ?? ''
   const status = make('p', { role: 'status' })
   const submit = make('button', { type: 'submit' }, replyTo === '' ? 'Post' : 'Reply')
+  let isPosting = false
+  /** Whether it can be posted now. @returns what is wrong with the text, or '' */
   const count = () => {
     const bytes = encoder.encode(text.value).length
-    localStorage.setItem(draft, text.value)
-    submit.disabled = bytes > textBytesMax
-    status.textContent = bytes > textBytesMax ? `${bytes} bytes are too long: ${textBytesMax} are allowed.` : ''
+    const problem = bytes > textBytesMax ? `${bytes} bytes are too long: ${textBytesMax} are allowed.` : ''
+    submit.disabled = isPosting || problem !== ''
+    return problem
   }
-  text.addEventListener('input', count)
+  text.addEventListener('input', () => {
+    localStorage.setItem(draft, text.value)
+    const problem = count()
+    if (!isPosting) status.textContent = problem
+  })
   text.addEventListener('keydown', ({ key: pressed, ctrlKey, metaKey }) => {
     if (pressed === 'Enter' && (ctrlKey || metaKey)) form.requestSubmit()
   })
@@ -305,8 +311,10 @@ const composer = (slot, key, onPosted = () => {}) => {
   form.addEventListener('submit', async (submitted) => {
     submitted.preventDefault()
     const words = text.value
-    if (words === '') return
-    submit.disabled = true
+    // Keys send a form whose button would not.
+    if (words === '' || submit.disabled) return
+    isPosting = true
+    count()
     status.textContent = 'Posting'
     try {
       const data = await send(slot, key, { operation: 'post', room, page, text: words, reply_to: replyTo }, (said) => {
@@ -321,9 +329,11 @@ const composer = (slot, key, onPosted = () => {}) => {
     } catch (error) {
       status.textContent = `Not posted: ${error.message}.`
     } finally {
-      submit.disabled = false
+      isPosting = false
+      count()
     }
   })
+  status.textContent = count()
   slot.replaceChildren(form)
 }
 

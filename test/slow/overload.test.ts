@@ -74,19 +74,19 @@ test.each(['uws', 'node'])(
       await sendUntilTaken(client, client.sign(ada, { operation: 'post', room: 'a', text: `${n}` }))
     const seen = new Map<string, number>()
     const paths = ['/api/events?room=a&limit=', '/v1/export?limit=', '/tail/none?last=', '/api/rooms?limit=']
-    for (let round = 1; round <= 20; round += 1) {
+    const [good, full] = ['200  ', '429 overloaded 1']
+    // A machine that is slow to ask finds the queue empty for a while.
+    for (let round = 1; round <= 20 || (round <= 1_000 && !(seen.has(good) && seen.has(full))); round += 1) {
       const answers = await Promise.all(
-        paths.flatMap((path) => [1, 2, 3].map((n) => client.get(`${path}${round * 3 + n}`))),
+        paths.flatMap((path) => [1, 2, 3].map((n) => client.get(`${path}${((round * 3) % 180) + n}`))),
       )
       for (const { status, code, headers } of answers) {
         const name = `${status} ${code ?? ''} ${headers['retry-after'] ?? ''}`
         seen.set(name, (seen.get(name) ?? 0) + 1)
       }
     }
-    expect([...seen.keys()]).toEqual(expect.arrayContaining(['200  ', '429 overloaded 1']))
-    expect([...seen.keys()].filter((name) => !['200  ', '400 not_found ', '429 overloaded 1'].includes(name))).toEqual(
-      [],
-    )
+    expect([...seen.keys()]).toEqual(expect.arrayContaining([good, full]))
+    expect([...seen.keys()].filter((name) => ![good, '400 not_found ', full].includes(name))).toEqual([])
     await expect.poll(async () => (await client.get('/api/stats')).data?.stats?.events).toBe(10)
     client.close()
     await board.stop()

@@ -24,6 +24,7 @@ let board: Board
 let client: Client
 let tool: string
 
+const origin = () => `http://127.0.0.1:${(machine.address() as AddressInfo).port}`
 const start = async () => {
   board = await startBoard({ directory, env })
   client = await Client.of(board)
@@ -36,7 +37,7 @@ const probeIn = ({ status, text, data }: Answer) => {
 beforeAll(async () => {
   await new Promise<void>((resolve) => machine.listen(0, '127.0.0.1', resolve))
   await start()
-  const url = `http://127.0.0.1:${(machine.address() as AddressInfo).port}/tool`
+  const url = `${origin()}/tool`
   const data = JSON.stringify({ schema: 1, name: 'Looked At', description: 'x', category: 'data', url, price: '0' })
   const said = await client.command(maker, { operation: 'tools.publish', data })
   tool = (said.data as unknown as { tool: { id: string } }).tool.id
@@ -66,6 +67,9 @@ test.each([
   const lost = await client.send(body).catch(() => undefined)
   await killed
   client.close()
+  // What was asked before the board died has been heard when somebody who asks now is answered.
+  await (await fetch(new URL('/heard', origin()))).text()
+  asked.splice(asked.indexOf('/heard'), 1)
   const before = [...asked]
   expect(new Set(before).size).toBe(before.length)
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { Bounty } from '../support/bounty.ts'
 import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { type Acknowledged, chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
@@ -14,6 +15,8 @@ describe('a board of three shards', () => {
   let client: Client
   let ledger: Ledger
   const directory = boardDirectory()
+  /** Whoever has posted in public for the first time of late. */
+  const authors: ReturnType<typeof person>[] = []
   const start = async () => {
     board = await startBoard({ directory, env: { SHARDS: '3' } })
     client = await Client.of(board)
@@ -47,7 +50,9 @@ describe('a board of three shards', () => {
 
   test('keeps a handle of any room’s author, and one name for one identity', async () => {
     for (const [n, room] of rooms.entries()) {
-      const { data } = await client.post(person(`h${n}`), {
+      const author = person(`h${n}`)
+      authors.push(author)
+      const { data } = await client.post(author, {
         room: `${room}-names`,
         text: 'x',
         handle: `name-${n >> 1}`,
@@ -76,6 +81,10 @@ describe('a board of three shards', () => {
   test.each(['SIGTERM', 'SIGKILL'] as const)(
     'is the same after %s, and refuses another number of shards or keeps to its own',
     async (signal) => {
+      // Grants to who posted for the first time are entries too, and may be on their way.
+      const works = new Bounty(client)
+      for (const who of authors)
+        await expect.poll(async () => (await works.balance(who)).available).toBeGreaterThanOrEqual(100)
       const before = (await client.get('/v1/export')).text
       board.signal(signal)
       await board.ended

@@ -55,7 +55,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(posted!.text).toBe('Hello from a browser. "Grüße" 🌍\n\u2028 and a second line')
     expect(posted!.author.id).toBe(id)
     // The field is empty again, and shown once though the live stream brings the post too.
-    expect(await page.getByLabel('Write to lobby').inputValue()).toBe('')
+    await expect.poll(() => page.getByLabel('Write to lobby').inputValue()).toBe('')
     expect(await page.locator('.posts .post').count()).toBe(1)
 
     // Another page, later, with the same key: a reply.
@@ -184,7 +184,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByText('cannot be reached').waitFor()
     board = await startBoard({ directory, port })
     client = await Client.of(board)
-    await page.getByText('Posted:').waitFor({ timeout: 30_000 })
+    await page.getByText('Posted:').waitFor()
     const { events } = (await client.get('/api/events?room=costly')).data as unknown as { events: { text: string }[] }
     expect(events.map(({ text }) => text)).toEqual(['worth some work'])
     await page.context().close()
@@ -207,6 +207,8 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByText('for members <b>only</b>').waitFor()
     await page.getByLabel('Write to quiet-place').fill('from a browser')
     await button(page, 'Post').click()
+    const listed = { operation: 'events.list', room: 'quiet-place' }
+    await expect.poll(async () => (await client.command(ada, listed)).data.events?.length).toBe(2)
     await client.post(ada, { room: 'quiet-place', text: 'welcome' })
     await expect
       .poll(() => page.locator('.private.posts .text').allTextContents())

@@ -2,6 +2,7 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll } from 'vitest'
 import { findProgram, missingProgram } from '../peers/peers.ts'
+import { patience } from './patience.ts'
 
 export const missingBrowser = missingProgram('chromium')
 
@@ -17,8 +18,10 @@ export async function openPage(options: BrowserContextOptions = {}): Promise<Pag
   browser ??= chromium.launch({
     executablePath: findProgram('chromium')!,
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+    timeout: patience.timeout,
   })
   const context = await (await browser).newContext(options)
+  context.setDefaultTimeout(patience.timeout)
   return context.newPage()
 }
 

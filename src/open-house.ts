@@ -53,6 +53,7 @@ export async function openHouse(
       followers.hear(told)
       postroom()?.published()
     },
+    handles: () => news.handles.all(),
     onPrivateNews: (shard, told) => {
       if (told[0] === 'moved') postroom()?.moved(shard)
       else if (told[0] === 'mail') onMail(shard, told[1])
@@ -77,7 +78,12 @@ export async function openHouse(
   const { published, handles, people } = started.facts
   news.noteHead(published.head, published.change)
   news.change = Math.max(news.change, published.change)
+  const tellShards = (known: readonly (readonly [identity: string, handle: string])[]) => {
+    for (let shard = 0; shard < started.house.shards; shard++) started.house.tellShard(shard, ['handles', known])
+  }
   for (const [id, handle] of handles) news.handles.set(id, handle)
+  tellShards(news.handles.all())
+  news.handles.onNew((identity, handle) => tellShards([[identity, handle]]))
   news.notePeople(people)
   return started
 }

@@ -5,6 +5,7 @@
 import { registryName } from '../../actors/record.ts'
 import type { Head } from '../../actors/shard.ts'
 import { wallSeconds } from '../clock.ts'
+import { Bearers } from './bearers.ts'
 import { Delegates } from './delegates.ts'
 
 /** An identity that moved from one public key to another. */
@@ -17,8 +18,7 @@ export type PeopleNews = {
 }
 
 export class News {
-  /** identity id -> handle. */
-  readonly handles = new Map<string, string>()
+  readonly handles = new Bearers()
   /** Keys that act for an identity. */
   readonly delegates = new Delegates(wallSeconds)
   /** Public keys (43 characters) that an identity has moved away from. */

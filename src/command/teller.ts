@@ -10,6 +10,7 @@ import type { SignedNotice, TellReply } from '../../actors/works/letters.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { type NoticeFacts, noticeText } from '../views/notices.ts'
 import type { ToldJson } from '../views/reads/works-mail.ts'
+import type { Bearers } from './bearers.ts'
 import { internalLetter } from './own-letter.ts'
 import type { Voice } from './voice.ts'
 
@@ -22,8 +23,7 @@ export type TellerOptions = {
   readonly sign: Voice['signed']
   /** Identity id of the board. */
   readonly board: string
-  /** Identity -> handle. */
-  readonly handles: Map<string, string>
+  readonly handles: Pick<Bearers, 'get' | 'set'>
   readonly later: (callback: () => void, ms: number) => void
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
   /** Marks these records of the market as said. */

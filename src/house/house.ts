@@ -6,6 +6,7 @@ import { MessageChannel, type MessagePort, type TransferListItem } from 'node:wo
 import { type Answered, Link } from '../../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import type { ClosedLog } from '../../actors/log-frame.ts'
+import { boardHandle } from '../../actors/people/handles.ts'
 import { type FirstRoom, type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import type { WriteLetter } from '../../actors/write.ts'
@@ -38,6 +39,8 @@ export type HouseOptions = {
   /** Texts of the high-water mark: log/mark.ts. */
   readonly marks: readonly string[]
   readonly onNews: (news: FeedNews) => void
+  /** Identities and their handles, as far as they are known. */
+  readonly handles: () => Handles
   /** What a shard tells of its private rooms. */
   readonly onPrivateNews: (shard: number, news: ShardNews) => void
   /** A shard began anew and knows nothing of what it was told. */
@@ -52,9 +55,10 @@ export type HouseFacts = {
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]
   readonly published: Published
-  readonly handles: readonly (readonly [id: string, handle: string])[]
+  readonly handles: Handles
   readonly people: PeopleNews
 }
+type Handles = readonly (readonly [identity: string, handle: string])[]
 
 /** What a thread tells when it is ready. */
 type Facts = Readonly<Record<string, unknown>>
@@ -241,8 +245,10 @@ export class House implements Actors {
         const front = new MessageChannel()
         const toLog = new MessageChannel()
         logPort = toLog.port2
-        const { onPrivateNews } = this.#options
+        const { handles, onPrivateNews } = this.#options
         this.#shardLinks[number] = this.#link(front.port1, (body) => onPrivateNews(number, body as ShardNews))
+        // Before anybody can ask it. The board bears its name wherever it speaks; only in public does it have to claim it.
+        this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...handles()]])
         const data: ShardThread = {
           number,
           directory: shardDirectory(directory.path, number),

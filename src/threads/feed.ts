@@ -145,6 +145,7 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
     cursors,
     generation: data.generation,
     serviceId: data.serviceId,
+    handleOf: (identity: string) => feed.state.board.authors.get(identity)?.handle,
     now: readingSeconds,
     applied: () => feed.applied,
     visibility: 'public' as const,

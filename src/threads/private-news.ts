@@ -20,6 +20,8 @@ export type ShardTell =
   /** A member reads the tail of a room. */
   | readonly ['watch', room: string, format: TailFormat, reader: string]
   | readonly ['unwatch', room: string, format: TailFormat, reader: string]
+  /** What identities are called: all that is known when the shard begins, then each that is new. */
+  | readonly ['handles', known: readonly (readonly [identity: string, handle: string])[]]
   /** Somebody delivers what happens here: tell when anything private does. */
   | readonly ['deliver', on: boolean]
 
@@ -52,7 +54,7 @@ export class PrivateNews {
     this.#row = context.state.changes.count
   }
 
-  hear(told: ShardTell): void {
+  hear(told: Exclude<ShardTell, readonly ['handles', ...unknown[]]>): void {
     if (told[0] === 'follow') this.#followed.add(told[1])
     else if (told[0] === 'unfollow') this.#followed.delete(told[1])
     else if (told[0] === 'deliver') this.#delivers = told[1]

@@ -114,6 +114,8 @@ runThread((data: ShardThread) => {
     else shard.resume(said[1])
   }
   const cursors = new CursorSealer(data.cursorKey)
+  /** Identity -> handle, as the front tells: the claims lie in the journal of the registry's shard. */
+  const handles = new Map<string, string>()
   const context: ReadContext = {
     state: shard.state,
     board: shard.board,
@@ -123,6 +125,7 @@ runThread((data: ShardThread) => {
     cursors,
     generation: data.generation,
     serviceId: data.serviceId,
+    handleOf: (identity) => handles.get(identity),
     now: readingSeconds,
     visibility: 'private',
   }
@@ -147,7 +150,11 @@ runThread((data: ShardThread) => {
       if (asked[0] !== 'write') return front.answer(id, answer(asked))
       shard.post(asked[1], (answered: ShardAnswer, head?: Head) => front.answer(id, answered, head))
     },
-    onTell: (body) => news.hear(body as ShardTell),
+    onTell: (body) => {
+      const told = body as ShardTell
+      if (told[0] === 'handles') for (const [identity, handle] of told[1]) handles.set(identity, handle)
+      else news.hear(told)
+    },
   })
   return {
     facts: { through: journal.nextSeq - 1, rooms: shard.board.rooms.size, events: shard.board.events.count },

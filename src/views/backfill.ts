@@ -6,7 +6,7 @@ import { none } from '../../actors/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { versionView } from './event.ts'
-import type { ReadContext } from './reads/read.ts'
+import { type ReadContext, showing } from './reads/read.ts'
 import { type TailFormat, tailText } from './stream.ts'
 
 export type BackfillRequest = {
@@ -64,10 +64,7 @@ export function backfill(context: ReadContext, request: BackfillRequest): Backfi
   let bytes = 0
   while (after < room.events.length && texts.length < pageEventsMax && bytes < pageBytesMax) {
     const slot = room.events.at(after++)
-    const text = tailText(
-      versionView(context.state, slot, context.body(slot), { payload: false, now: context.now() }),
-      request.format,
-    )
+    const text = tailText(versionView(context.state, slot, context.body(slot), showing(context, false)), request.format)
     texts.push(text)
     bytes += text.length
   }

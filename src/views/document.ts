@@ -1,8 +1,8 @@
 /** Documents and their versions, as they are shown. */
-import type { Board } from '../../actors/board.ts'
 import type { Doc, Merged, Version } from '../../actors/documents/documents.ts'
 import { commandSha } from '../../actors/record.ts'
 import { delegationIn } from './event.ts'
+import type { ReadContext } from './reads/read.ts'
 
 /** What every list shows of a document. */
 export function docView(doc: Doc) {
@@ -19,10 +19,10 @@ export function docView(doc: Doc) {
 }
 
 /** A version without its text. */
-export function versionView(board: Board, { facts, record }: Version) {
+export function versionView({ handleOf }: Pick<ReadContext, 'handleOf'>, { facts, record }: Version) {
   const id = commandSha(record.by!).toString('hex').slice(0, 32)
   const author = Buffer.from(record.author).toString('hex')
-  const handle = board.authors.get(author)?.handle
+  const handle = handleOf(author)
   return {
     version_id: id,
     version: facts.version,

@@ -144,15 +144,20 @@ function delegationOf({ id, sig, signed }: Delegated): DelegationView {
 }
 
 /** `now`: Unix seconds, decides whether the text has expired. */
-export type Showing = { readonly payload: boolean; readonly now: number }
+export type Showing = {
+  readonly payload: boolean
+  readonly now: number
+  readonly handleOf: (identity: string) => string | undefined
+}
 
 /** One version: the event in this slot by itself; its record lies in `frame`. */
-export function versionView(state: State, slot: number, frame: Frame, { payload, now }: Showing): EventView {
+export function versionView(state: State, slot: number, frame: Frame, showing: Showing): EventView {
+  const { payload, now } = showing
   const { marks, board } = state
   const record = eventOf(frame)
   const successor = marks.successor(slot)
   const facts = {
-    ...slotFacts(state, slot, record),
+    ...slotFacts(state, slot, record, showing),
     supersedes: marks.isEdit(slot) ? board.events.idHex(marks.original(slot)) : '',
     supersededBy: successor === undefined ? '' : board.events.idHex(successor),
     versionId: '',
@@ -172,7 +177,7 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
   const { payload, now } = showing
   const { events } = state.board
   const record = eventOf(bodyFrame(slot))
-  const facts = slotFacts(state, slot, record)
+  const facts = slotFacts(state, slot, record, showing)
   const body = bodyOf(state, newest, eventOf(bodyFrame(newest)), now)
   const shown = {
     ...facts,
@@ -189,10 +194,11 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
 
 type Standing = Omit<EventFacts, 'supersedes' | 'supersededBy' | 'versionId' | 'versions' | 'editedAt'>
 
-function slotFacts(state: State, slot: number, record: Event): Standing {
+function slotFacts(state: State, slot: number, record: Event, { handleOf }: Showing): Standing {
   const { board, marks } = state
   const { events } = board
-  const author = board.authorList[events.author[slot]!]!
+  const { id: author } = board.authorList[events.author[slot]!]!
+  const handle = handleOf(author)
   const root = events.root[slot]!
   const parent = events.parent[slot]!
   const isPublic = board.roomList[events.room[slot]!]!.visibility === 'public'
@@ -203,9 +209,9 @@ function slotFacts(state: State, slot: number, record: Event): Standing {
     seq: record.seq,
     kind: record.kind,
     author: {
-      id: author.id,
+      id: author,
       public_key: base64url(record.by.key),
-      ...(author.handle === undefined ? {} : { handle: author.handle }),
+      ...(handle === undefined ? {} : { handle }),
     },
     replyTo: parent === none ? '' : events.idHex(parent),
     thread: events.idHex(root === none ? slot : root),

@@ -13,19 +13,20 @@ import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
 import { versionView } from './event.ts'
-import type { ReadContext } from './reads/read.ts'
+import { type ReadContext, showing } from './reads/read.ts'
 
 /** The event is for archives: its room is, and it will not vanish by its own time. */
 export function isForArchive({ board: { events, roomList }, rules }: State, slot: number): boolean {
   return events.expires[slot] === 0 && rules.policyOf(roomList[events.room[slot]!]!.name).archive
 }
 
-export type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now'>
+export type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now' | 'handleOf'>
 
 /** One version as a line with its line feed. `leaves`: of the board, as many as the export proves. */
-export function exportLine({ state, body, frame: frameAt, now }: LineContext, slot: number, leaves: number): string {
+export function exportLine(context: LineContext, slot: number, leaves: number): string {
+  const { state, body, frame: frameAt } = context
   const frame = body(slot)
-  const event = versionView(state, slot, frame, { payload: true, now: now() })
+  const event = versionView(state, slot, frame, showing(context, true))
   const { command } = entryOf(frame)
   const log = logOf(state, state.board.events.leaf[slot]!)
   const line = { ...event, command_sha256: command, log, archive_eligible: true }

@@ -7,7 +7,7 @@
  */
 import type { Change, ChangeKind } from '../../actors/changes.ts'
 import { type EventView, versionView } from './event.ts'
-import { type ReadContext, view } from './reads/read.ts'
+import { type ReadContext, showing, view } from './reads/read.ts'
 import { inert, type TailFormat, tailText } from './stream.ts'
 
 const done: Partial<Record<ChangeKind, string>> = {
@@ -19,7 +19,7 @@ const done: Partial<Record<ChangeKind, string>> = {
 /** Undefined: a tail does not tell of it. */
 export function liveText(context: ReadContext, { kind, slot }: Change, format: TailFormat): string | undefined {
   if (kind === 'event.posted' || kind === 'event.superseded') {
-    const version = versionView(context.state, slot, context.body(slot), { payload: false, now: context.now() })
+    const version = versionView(context.state, slot, context.body(slot), showing(context, false))
     return tailText(version, format)
   }
   const what = done[kind]

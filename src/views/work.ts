@@ -102,12 +102,12 @@ function rewardView({ amount, fee, reward_state, held_at, settled_at, reward_rea
 }
 
 /** Where the identity is known here, its newest key and its handle; else the key that it came with. */
-export function party({ board }: ReadContext, id: string, key: string) {
-  const author = board.authors.get(id)
+export function party({ board, handleOf }: ReadContext, id: string, key: string) {
+  const handle = handleOf(id)
   return {
     id,
-    public_key: author?.key ?? key,
-    ...(author?.handle === undefined ? {} : { handle: author.handle }),
+    public_key: board.authors.get(id)?.key ?? key,
+    ...(handle === undefined ? {} : { handle }),
   }
 }
 

@@ -1,5 +1,6 @@
 /** Items of receive URLs that are posted into a room by the board itself. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { shardOf } from '../../actors/shard.ts'
 import { person } from '../support/client.ts'
 import { Mailroom } from '../support/mailroom.ts'
 
@@ -51,6 +52,18 @@ describe('with post', () => {
     await until(async () => (await posts('lobby')).length >= 7)
     expect(await posts('lobby')).toHaveLength(7)
     await mail.remove(ada, id)
+  })
+
+  test('in private rooms of every shard it is signed by the board too, under its name', async () => {
+    for (const shard of [0, 1]) {
+      const room = Array.from({ length: 64 }, (_, n) => `items-${n}`).find((name) => shardOf(name, 2) === shard)!
+      await mail.client.command(ada, { operation: 'room.create', room, visibility: 'private' })
+      const { id, url } = await mail.made(ada, { post: true }, { room })
+      await mail.deliver(url, 'inside')
+      await until(async () => (await posts(room)).length === 1)
+      expect((await posts(room))[0]!.author.handle).toBe('broadside')
+      await mail.remove(ada, id)
+    }
   })
 
   test('in a private room it stays there, and ends when its maker is put out', async () => {

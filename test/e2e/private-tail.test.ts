@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { shardOf } from '../../actors/shard.ts'
 import { readSecret } from '../../src/board-directory.ts'
 import { CursorSealer } from '../../src/format/cursor.ts'
 import { signingBytes } from '../../src/format/signing.ts'
@@ -72,6 +73,27 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     const resumed = new StreamReader(board.address, `${tail}&since=${old[4]}`)
     expect(blockIds(await resumed.until((all) => all.includes('lines\n\n')))).toEqual([...old.slice(5), ...fresh])
     resumed.close()
+  })
+
+  test('names who posts, in the rooms of every shard', async () => {
+    const [ada, handle] = [person(`named on ${engine}`), 'ada-in-private']
+    await client.command(ada, { operation: 'identity.register', handle })
+    for (const shard of [0, 1]) {
+      const room = Array.from({ length: 64 }, (_, n) => `named-${n}`).find((name) => shardOf(name, 2) === shard)!
+      await client.command(ada, { operation: 'room.create', room, visibility: 'private' })
+      await post(room, 'before', ada)
+      const { tail } = await token(room, {}, ada)
+      const [text, sse] = [
+        new StreamReader(board.address, tail),
+        new StreamReader(board.address, tail, { accept: 'text/event-stream' }),
+      ]
+      await Promise.all([text.until((all) => all.includes('before')), sse.until((all) => all.includes('before'))])
+      await post(room, 'behind', ada)
+      expect((await text.until((all) => all.endsWith('behind\n\n'))).split(` @${handle} `)).toHaveLength(3)
+      expect((await sse.until((all) => sseIds(all).length === 2)).split(`"handle":"${handle}"`)).toHaveLength(3)
+      text.close()
+      sse.close()
+    }
   })
 
   test('resumed over and over while others post, nothing is lost or doubled', async () => {

@@ -78,6 +78,42 @@ describe('a board of three shards', () => {
     }
   })
 
+  /** What the private rooms say of who is in them, by room. */
+  const named = () =>
+    Promise.all(
+      rooms.map(async (room) => {
+        const read = async (operation: string) =>
+          (await client.command(bob, { operation, room: `${room}-named` })).data as {
+            readonly events?: readonly { readonly author: { readonly handle?: string } }[]
+            readonly members?: readonly { readonly handle?: string }[]
+            readonly room?: { readonly owner_handle?: string }
+            readonly entries?: readonly { readonly actor: { readonly handle?: string } }[]
+          }
+        const { events } = await read('events.list')
+        const { members } = await read('room.members')
+        const { entries } = await read('room.modlog')
+        return {
+          authors: events!.map(({ author }) => author.handle),
+          members: members!.map(({ handle }) => handle),
+          owner: (await read('room.get')).room!.owner_handle,
+          actors: entries!.map(({ actor }) => actor.handle),
+        }
+      }),
+    )
+  const asClaimed = { authors: ['ada-in'], members: ['ada-in', 'bob-in'], owner: 'ada-in', actors: ['ada-in'] }
+
+  test('shows handles in private rooms of every shard from the moment they are claimed', async () => {
+    for (const room of rooms.map((each) => `${each}-named`)) {
+      await client.command(ada, { operation: 'room.create', room, visibility: 'private', members: [bob.id] })
+      await client.post(ada, { room, text: 'shown' })
+      const { event_id } = (await client.post(bob, { room, text: 'hidden' })).data
+      await client.command(ada, { operation: 'room.hide', event_id: event_id!, reason: 'x' })
+    }
+    await client.command(ada, { operation: 'identity.register', handle: 'ada-in' })
+    await client.post(bob, { room: 'a', text: 'with a name', handle: 'bob-in' })
+    expect(await named()).toEqual(rooms.map(() => asClaimed))
+  })
+
   test.each(['SIGTERM', 'SIGKILL'] as const)(
     'is the same after %s, and refuses another number of shards or keeps to its own',
     async (signal) => {
@@ -91,6 +127,7 @@ describe('a board of three shards', () => {
       client.close()
       await start()
       expect((await client.get('/v1/export')).text).toBe(before)
+      expect(await named()).toEqual(rooms.map(() => asClaimed))
       board.signal(signal)
       await board.ended
       client.close()

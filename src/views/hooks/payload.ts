@@ -103,7 +103,7 @@ function ofDocument(context: ReadContext, address: string, { subject, reader, fi
   const record = fromFrame(context.frame(doc.shard, doc.places.at(-1)!))
   if (record.type !== RecordType.act) return skip
   const version = versionOf(record)
-  const shown = versionView(context.board, version)
+  const shown = versionView(context, version)
   return told({
     document_id: doc.id,
     version: shown.version,

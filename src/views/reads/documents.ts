@@ -45,7 +45,7 @@ function readVersion(context: ReadContext, { args }: ReadRequest, doc: Doc): Rea
   const version = versionAt(context, doc, number)
   const shown = {
     ...docView(doc),
-    ...versionView(context.board, version),
+    ...versionView(context, version),
     text: version.text,
     ...versionProof(version),
   }
@@ -59,7 +59,7 @@ function history(context: ReadContext, { args }: ReadRequest, doc: Doc): ReadAns
   const newest = cursor.from ?? doc.places.length
   const oldest = Math.max(1, newest - limitOf(args) + 1)
   const versions = Array.from({ length: newest - oldest + 1 }, (_, n) =>
-    versionView(context.board, versionAt(context, doc, newest - n)),
+    versionView(context, versionAt(context, doc, newest - n)),
   )
   return ok(
     { doc: docView(doc), versions, ...paging(context, name, oldest > 1 ? oldest - 1 : undefined) },

@@ -15,6 +15,7 @@ import {
   type Reads,
   refused,
   scopeOf,
+  showing,
   view,
   withEvent,
   withinPage,
@@ -89,10 +90,10 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
   const first = cursor.from === undefined ? 0 : slots.indexOf(cursor.from) + 1
   const shown = slots.slice(first, first + limitOf(args))
   const next = first + shown.length < slots.length ? shown.at(-1) : undefined
-  const showing = { payload: true, now: context.now() }
+  const how = showing(context, true)
   const { views: events, cut } = withinPage(
     shown,
-    (each) => versionView(context.state, each, context.body(each), showing),
+    (each) => versionView(context.state, each, context.body(each), how),
     ({ signed_payload }) => signed_payload,
   )
   const data = {

@@ -66,7 +66,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
   const { op, author, at, by } = actOf(frame)
   const { event_id, target = event_id, reason, data } = saidIn(by)
   const actor = Buffer.from(author).toString('hex')
-  const handle = context.board.authors.get(actor)?.handle
+  const handle = context.handleOf(actor)
   return {
     seq,
     room,

@@ -9,7 +9,7 @@ import type { State } from '../../../actors/state.ts'
 import type { Frame } from '../../../storage/journal.ts'
 import type { CursorSealer } from '../../format/cursor.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
-import { type EventView, itemView } from '../event.ts'
+import { type EventView, itemView, type Showing } from '../event.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */
 export type ReadRequest = {
@@ -21,7 +21,7 @@ export type ReadRequest = {
   readonly key?: string
   /** The operator of this board signed. */
   readonly operator?: boolean
-  /** What the reader is called, as the front knows it: a private room's shard does not. */
+  /** What the reader is called, as the front knows it. */
   readonly handle?: string
   /** Asked by a command; absent: by a plain GET. */
   readonly isCommand?: true
@@ -53,6 +53,8 @@ export type ReadContext = {
   readonly cursors: CursorSealer
   readonly generation: string
   readonly serviceId: string
+  /** What an identity (64 hex) is called. The registry decides it, whose records no other shard has. */
+  readonly handleOf: (identity: string) => string | undefined
   /** Unix seconds. */
   readonly now: () => number
   /** Newest frame of the log that is applied, where this board follows it. */
@@ -118,7 +120,12 @@ export function withEvent(
 
 /** The event in this slot, with the newest version's text; of a slot that is an edit, that version by itself. */
 export function view(context: ReadContext, slot: number, payload: boolean): EventView {
-  return itemView(context.state, slot, context.body, { payload, now: context.now() })
+  return itemView(context.state, slot, context.body, showing(context, payload))
+}
+
+/** How an event is shown here and now, with its signed payload or without. */
+export function showing({ now, handleOf }: Pick<ReadContext, 'now' | 'handleOf'>, payload: boolean): Showing {
+  return { payload, now: now(), handleOf }
 }
 
 /** Characters of JSON that the texts of one answer may have, about: a list of long texts ends early and says that more follows. */

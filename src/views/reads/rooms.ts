@@ -85,7 +85,7 @@ function members(context: ReadContext, { args }: ReadRequest, room: Room): ReadA
       room: room.name,
       members: shown.map((each) => {
         const id = each.slice(1)
-        const handle = context.board.authors.get(id)?.handle
+        const handle = context.handleOf(id)
         return { id, ...(handle === undefined ? {} : { handle }), role: ranks[Number(each[0])] }
       }),
       ...(last === undefined ? { has_more: false } : { next_cursor: context.cursors.seal(list, last), has_more: true }),
@@ -116,9 +116,9 @@ function untilStale({ state, now }: ReadContext, rooms: readonly Room[]): { unti
   return ends.length === 0 ? {} : { until: Math.min(...ends) }
 }
 
-export function roomView({ state, board, now }: ReadContext, room: Room) {
+export function roomView({ state, now, handleOf }: ReadContext, room: Room) {
   const { count, threads, pages } = countsOf(state, room, now())
-  const handle = room.owner === undefined ? undefined : board.authors.get(room.owner)?.handle
+  const handle = room.owner === undefined ? undefined : handleOf(room.owner)
   return {
     name: room.name,
     visibility: room.visibility,

@@ -80,7 +80,7 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const name = `tools.reviews:${subject}`
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
-  const { state, board, body } = context
+  const { state, board, body, handleOf } = context
   const limit = limitOf(args)
   const standing = state.tools.reviews.of(subject)
   // Newest first, by the slot of the post: slots grow.
@@ -94,7 +94,7 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     const { by } = eventOf(body(slot))
     const { text, data } = (JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: Said }).command
     const { evidence } = JSON.parse(data ?? '{}') as { evidence?: string }
-    const handle = board.authors.get(author)?.handle
+    const handle = handleOf(author)
     const more = evidence === undefined ? {} : { evidence }
     const named = handle === undefined ? {} : { author_handle: handle }
     return {

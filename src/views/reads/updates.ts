@@ -11,6 +11,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  showing,
   withRoom,
 } from './read.ts'
 
@@ -73,7 +74,7 @@ function listChanges(context: ReadContext, { args }: ReadRequest): ReadAnswer {
 }
 
 /** A copy holds versions, as an export has them: all that a correction touches are there. */
-function correction({ state, board, body, now }: ReadContext, { position, kind, slot, at }: Change) {
+function correction({ state, board, body, now, handleOf }: ReadContext, { position, kind, slot, at }: Change) {
   const original = state.marks.original(slot)
   const versions = [original, ...state.marks.edits(original)]
   return {
@@ -81,6 +82,6 @@ function correction({ state, board, body, now }: ReadContext, { position, kind, 
     type: kind,
     at,
     event_id: board.events.idHex(original),
-    events: versions.map((each) => versionView(state, each, body(each), { payload: true, now: now() })),
+    events: versions.map((each) => versionView(state, each, body(each), showing({ now, handleOf }, true))),
   }
 }

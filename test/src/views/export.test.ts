@@ -34,7 +34,14 @@ function redacted(): ExportContext {
   state.book.take({ type: 1, size: 2, checkpoint } as unknown as Parameters<typeof state.book.take>[0], 1)
   const frame = (_: number, seq: number): Frame => frames[seq - 1]!
   const body = (slot: number): Frame => frame(0, state.board.events.place[slot]!)
-  return { state, board: state.board, body, frame, now: () => at } as unknown as ExportContext
+  return {
+    state,
+    board: state.board,
+    body,
+    frame,
+    now: () => at,
+    handleOf: () => undefined,
+  } as unknown as ExportContext
 }
 
 test('a redaction behind the size that an export proves takes the text, and its leaf is not named', () => {

@@ -1,0 +1,30 @@
+/**
+ * Who bears which handle, as the front has heard: by the answers to its own claims and from the feed.
+ * The shards of private rooms show handles too and know none by themselves: they are told of each, before whoever claimed it has
+ * his answer.
+ */
+export class Bearers {
+  /** identity id -> handle. */
+  readonly #handles = new Map<string, string>()
+  #onNew: (identity: string, handle: string) => void = () => {}
+
+  /** Hears of each that was not known before. */
+  onNew(listener: (identity: string, handle: string) => void): void {
+    this.#onNew = listener
+  }
+
+  get(identity: string): string | undefined {
+    return this.#handles.get(identity)
+  }
+
+  /** A handle stays with its identity: what is said again changes nothing. */
+  set(identity: string, handle: string): void {
+    if (this.#handles.get(identity) === handle) return
+    this.#handles.set(identity, handle)
+    this.#onNew(identity, handle)
+  }
+
+  all(): (readonly [identity: string, handle: string])[] {
+    return [...this.#handles]
+  }
+}

@@ -70,7 +70,8 @@ ${steps.map(([step, title, meaning]) => html`<li id="step-${step}"><strong>${tit
 <p>It does not prove that the words are true, who the person behind a key is, or when they were thought: the time is the board’s.</p>
 <h2>Check it without this page</h2>
 <p>Save <a href="/api/log/proof?message=${shownId}&amp;format=tlog-proof" download>the proof file</a> or <a href="/api/log/proof?message=${shownId}">the proof as JSON</a>, then, anywhere and without this board:</p>
-<pre tabindex="0">broadside verify ${shownId}.json --vkey '${it.log.vkey}'</pre>
+<pre tabindex="0">broadside verify ${shownId}.tlog-proof --vkey '${it.log.vkey}'
+broadside verify ${shownId}.json --vkey '${it.log.vkey}'</pre>
 <p class="quiet">To fetch the JSON by hand:</p>
 <pre tabindex="0">curl -o ${shownId}.json \\
   '${ask.board.address}/api/log/proof?message=${shownId}'</pre>`,

@@ -69,7 +69,7 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
     throw new Unproved(`the tree file gives no valid proof for leaf ${index} at size ${head.size}`, log)
   }
   if (args.format === 'tlog-proof')
-    return proofFile(context, id, formatProofFile({ index, path, checkpoint: head.checkpoint }))
+    return proofFile(context, id, formatProofFile({ extra: entry, index, path, checkpoint: head.checkpoint }))
   const gone = found.slot !== undefined && state.marks.gone(found.slot, context.now()) !== undefined
   const proof = {
     log: { origin: log.origin, vkey: context.vkeyOf(log) },
@@ -96,7 +96,7 @@ function leafOf(
   return marks.redactionBy(id) ?? people.rotations.find((rotation) => rotation.id === id)
 }
 
-/** The file that stands alone: as the answer of a GET, or inside the answer of a command. */
+/** The file that stands alone, with the entry it proves as its `extra`: as the answer of a GET, or inside the answer of a command. */
 function proofFile({ isCommand }: ProofContext, id: string, text: string): ReadAnswer {
   if (isCommand) return { ok: true, json: JSON.stringify({ proof_file: text }) }
   return { ok: true, json: text, file: `${id}.tlog-proof` }

@@ -1,15 +1,20 @@
+import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { main } from '../../src/cli/main.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { HASH_BYTES, leafHash, nodeHash } from '../../storage/merkle.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { parseProofFile, verifyProofFile } from '../../storage/proof-file.ts'
 import { formatTilePath, newTiles, TILE_WIDTH } from '../../storage/tile-path.ts'
+import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { greeted, greetedLeaves } from '../support/greeted.ts'
+import { scratchDirectory } from '../support/scratch.ts'
 import { readVector, vectorsAbsent, vectorsNote } from '../vectors.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -204,6 +209,14 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     const entry = Buffer.from(entries[0]!, 'base64')
     expect(entry.toString()).toContain(`event ${ids[7]}\n`)
     expect(verifyProofFile(file.value, leafHash(entry), key).ok).toBe(true)
+    // The entry is inside: who has the file and the log's key needs nothing else.
+    expect(Buffer.from(file.value.extra ?? [])).toEqual(entry)
+    const saved = join(scratchDirectory(), 'saved.tlog-proof')
+    writeFileSync(saved, body)
+    const vkey = (await fetched('/log/vkey')).body.toString().trim()
+    const terminal = capturedTerminal()
+    expect([await main(['verify', saved, '--vkey', vkey], terminal), terminal.said.err]).toEqual([0, ''])
+    expect(terminal.said.out).toContain(ids[7])
     const inside = await client.command(ada, {
       operation: 'log.proof',
       event_id: ids[7]!,

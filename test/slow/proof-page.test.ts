@@ -61,7 +61,7 @@ test('the page says without any script what is proved, what not, and how to chec
   expect(text).toContain('<span class="odd">U+202E</span>backwards')
   expect(text).toContain('What this proves, and what not')
   expect(text).toContain(`href="/api/log/proof?message=${id}&amp;format=tlog-proof"`)
-  expect(text).toContain(`broadside verify ${id}.json --vkey`)
+  for (const kind of ['tlog-proof', 'json']) expect(text).toContain(`broadside verify ${id}.${kind} --vkey`)
 })
 
 test('of an edited post the proof of the newest version is linked', async () => {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { CommandFailed } from './command-line.ts'
 import { inertText } from './terminal.ts'
 
-const startSecondsMax = 60
+const startSecondsMax = 300
 const stopSecondsMax = 12
 const errorTextMax = 4000
 

@@ -34,7 +34,7 @@ const generatedMessages = 3000
 const inFlight = 128
 const portDefault = 8787
 /** The last posts reach a reader within milliseconds; a reader that lacks some after this has lost them. */
-const tailSecondsMax = 20
+const tailSecondsMax = 120
 
 export const demoCommand: Command = {
   name: 'demo',

@@ -45,7 +45,7 @@ test('an answer may arrive in any pieces', async () => {
       for (const byte of answer) socket.write(Buffer.of(byte))
     })
   })
-  const connection = new Connection({ endpoint: parseEndpoint(url), timeoutMs: 5000, bodyBytesMax: 100 })
+  const connection = new Connection({ endpoint: parseEndpoint(url), timeoutMs: 60_000, bodyBytesMax: 100 })
   for (let n = 0; n < 3; n += 1) {
     expect((await connection.request({ method: 'GET', target: '/' })).body.toString()).toBe('hello')
   }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Posted, Poster } from '../../../src/outgoing/poster.ts'
 import type { Resolve } from '../../../src/outgoing/target.ts'
 import { testCertificate, testKey } from '../../support/certificate.ts'
+import { patience } from '../../support/patience.ts'
 
 const ways: Record<string, (request: IncomingMessage, response: ServerResponse) => void> = {
   '/echo': async (request, response) => {
@@ -76,7 +77,7 @@ function poster(resolve?: Resolve, ca?: string): Poster {
   return made
 }
 
-function post(by: Poster, url: string, body = '{}', totalMs = 5_000): Promise<Posted> {
+function post(by: Poster, url: string, body = '{}', totalMs: number = patience.timeout): Promise<Posted> {
   const target = by.target(url)
   if (typeof target === 'string') throw new Error(target)
   const headers = 'content-type: application/json\r\nx-a: b\r\n'
@@ -122,7 +123,7 @@ test.each([
   ['/old', { ok: true, status: 200, body: Buffer.from('all there is') }],
 ])('a post to %s ends, and nobody else is asked', async (path, ends) => {
   const isTimeout = 'failure' in ends && ends.failure === 'timeout'
-  expect(await post(poster(), `http://127.0.0.1:${port}${path}`, '{}', isTimeout ? 150 : 5_000)).toMatchObject(ends)
+  expect(await post(poster(), `http://127.0.0.1:${port}${path}`, '{}', isTimeout ? 150 : undefined)).toMatchObject(ends)
   expect(strays).toBe(0)
 })
 

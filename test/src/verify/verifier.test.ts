@@ -190,8 +190,8 @@ describe('start and end', () => {
     })
     const verifier = await Verifier.start({ threads: 1, backend: 'noble', report: (event) => events.push(event) })
     run.mockRestore()
-    // Hashing 2 MiB in JavaScript keeps the thread busy far longer than it takes to end it.
-    const large = signed(Buffer.alloc(2_097_152, 7))
+    // Hashing 16 MiB in JavaScript keeps the thread busy far longer than it takes to end it.
+    const large = signed(Buffer.alloc(16_777_216, 7))
     const asked = [large, large].map((item) => ask(verifier, item))
     await pool!.threads[0]!.terminate()
     expect(await Promise.all(asked)).toEqual(['overloaded', 'overloaded'])

@@ -70,7 +70,7 @@ describe.skipIf(skipWithout(missing))(`Debian’s sigsum-witness${skipNote(missi
         kept: '',
         onPublished: () => {},
         now: () => 1_790_000_000,
-        timeoutMs: 5_000,
+        timeoutMs: patience.timeout,
         paceMs: 1,
       })
     const round = newRound()

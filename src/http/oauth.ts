@@ -7,6 +7,8 @@ import type { Throttle } from '../command/throttle.ts'
 import { rates } from '../limits.ts'
 import type { Oauth, OauthResponse } from '../oauth/oauth.ts'
 import { scopes } from '../operations/operation.ts'
+import { layout } from '../pages/layout.ts'
+import { signInRefusal } from '../pages/refused.ts'
 import type { Exchange, Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
 import { ownFileHeaders, pageHeaders } from './security.ts'
@@ -48,7 +50,7 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
   })
   const metadata: RouteHandler = (exchange) => {
     if (exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflight], '')
-    if (exchange.method !== 'GET' && exchange.method !== 'HEAD') return refuse(exchange, 405, 'GET this')
+    if (exchange.method !== 'GET' && exchange.method !== 'HEAD') return refuse(options, exchange, 405, 'GET this')
     exchange.reply(
       200,
       [['content-type', 'application/json'], ['cache-control', 'public, max-age=300'], ...open],
@@ -59,18 +61,18 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
     const client = addressOf(exchange)
     if (exchange.path === '/oauth/sign-in-page.js') return script(options, exchange)
     if (!spelled.test(exchange.path) && !described.includes(exchange.path))
-      return refuse(exchange, 404, `there is nothing at ${exchange.path}: see ${described[0]}`)
+      return refuse(options, exchange, 404, `there is nothing at ${exchange.path}: see ${described[0]}`)
     const wait = throttle.reads(client)
-    if (wait > 0) return refuse(exchange, 429, `too many requests from this address: wait ${wait} s`, wait)
+    if (wait > 0) return refuse(options, exchange, 429, `too many requests from this address: wait ${wait} s`, wait)
     const isRegistration = exchange.path === '/oauth/register' && exchange.method === 'POST'
     const full = isRegistration && options.limitsOn ? registrations.take(networkOf(client)) : 0
     if (full > 0)
-      return refuse(exchange, 429, `too many clients were registered from this address: wait ${full} s`, full)
+      return refuse(options, exchange, 429, `too many clients were registered from this address: wait ${full} s`, full)
     exchange.readBody(bodyBytesMax, (result) => {
-      if (!result.ok) return refuse(exchange, 413, `at most ${bodyBytesMax} bytes`)
+      if (!result.ok) return refuse(options, exchange, 413, `at most ${bodyBytesMax} bytes`)
       serve(options, exchange, result.body, client).catch((error: unknown) => {
         options.fault(error)
-        if (!exchange.ended) refuse(exchange, 500, 'a fault of this board')
+        if (!exchange.ended) refuse(options, exchange, 500, 'a fault of this board')
       })
     })
   }
@@ -87,7 +89,31 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   const headers = headersOf(exchange)
   const oauth = await options.load()
   const answer = await oauth.handle({ method, url: query === '' ? path : `${path}?${query}`, headers, body, address })
-  if (!exchange.ended) exchange.reply(answer.status, sendable(options, answer), answer.body)
+  if (exchange.ended) return
+  const { status } = answer
+  if (status < 400 || !isPerson(exchange) || !isOf(answer, 'application/json'))
+    return exchange.reply(status, sendable(options, answer), answer.body)
+  const { error, error_description: description } = JSON.parse(answer.body.toString('utf8')) as Record<string, string>
+  const rest = answer.headers.filter(([name]) => name !== 'content-type')
+  exchange.reply(
+    status,
+    sendable(options, { ...answer, headers: [pageType, ...rest] }),
+    layout(signInRefusal(status, { error: error!, description: description ?? 'this request cannot be carried out' }), {
+      board: options,
+    }),
+  )
+}
+
+const pageType: Header = ['content-type', 'text/html; charset=utf-8']
+
+function isOf({ headers }: Pick<OauthResponse, 'headers'>, type: string): boolean {
+  return headers.some(([name, value]) => name === 'content-type' && value.startsWith(type))
+}
+
+/** A browser that goes somewhere, not a script in it. */
+function isPerson(exchange: Exchange): boolean {
+  const accept = exchange.header('accept') ?? ''
+  return accept.includes('text/html') && !accept.includes('application/json')
 }
 
 /** Names that the engine writes itself. */
@@ -100,7 +126,7 @@ const ofEngine: ReadonlySet<string> = new Set([
 ])
 
 function sendable({ address }: OauthDoorsOptions, { headers }: OauthResponse): readonly Header[] {
-  const isPage = headers.some(([name, value]) => name === 'content-type' && value.startsWith('text/html'))
+  const isPage = isOf({ headers }, 'text/html')
   const own: readonly Header[] = isPage ? [...pageHeaders(address), ['cache-control', 'no-store']] : [noSniff, noStore]
   const given = new Set(own.map(([name]) => name))
   return [...own, ...headers.filter(([name]) => !ofEngine.has(name) && !given.has(name))]
@@ -144,9 +170,19 @@ const preflight: readonly Header[] = [
   ['access-control-max-age', '600'],
 ]
 
-function refuse(exchange: Exchange, status: number, description: string, wait?: number): void {
+function refuse(
+  { address }: Pick<OauthDoorsOptions, 'address'>,
+  exchange: Exchange,
+  status: number,
+  description: string,
+  wait?: number,
+): void {
   const retry: readonly Header[] = wait === undefined ? [] : [['retry-after', String(wait)]]
   const error = status === 500 ? 'server_error' : status === 429 ? 'temporarily_unavailable' : 'invalid_request'
+  if (isPerson(exchange)) {
+    const page = layout(signInRefusal(status, { error, description, retryAfter: wait }), { board: { address } })
+    return exchange.reply(status, [...pageHeaders(address), noStore, ...retry], page)
+  }
   const body = JSON.stringify({ error, error_description: description })
   exchange.reply(status, [['content-type', 'application/json'], noStore, ...open, ...retry], body)
 }

@@ -26,6 +26,8 @@ export type ProviderOptions = {
   readonly fault: (error: unknown) => void
 }
 
+type OauthError = { readonly error: string; readonly error_description?: string }
+
 export const accessSeconds = 3_600
 export const refreshSeconds = 2_592_000
 const codeSeconds = 60
@@ -120,9 +122,9 @@ export function createProvider(options: ProviderOptions): Provider {
       Session: interactionSeconds,
       IdToken: accessSeconds,
     },
-    renderError: (ctx: { body: unknown; type: string }, out: { error: string; error_description?: string }) => {
-      ctx.type = 'text/plain; charset=utf-8'
-      ctx.body = `${out.error}: ${out.error_description ?? 'this request cannot be carried out'}\n`
+    // One form for all refusals: the door makes a page of it for who sees pages.
+    renderError: (ctx: { body: unknown }, { error, error_description }: OauthError) => {
+      ctx.body = { error, error_description }
     },
     fetch: (url: string | URL, { headers }: { headers: Headers }) => fetched(options, String(url), headers),
     fetchResponseBodyLimits: { 'client_id metadata document': metadataBytesMax },

@@ -1,7 +1,7 @@
 /** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
 import { type Refusal, statusOf } from '../refusals.ts'
 import { html } from './html.ts'
-import { type AboutBoard, type Shown, shown } from './page.ts'
+import { type AboutBoard, type Parts, type Shown, shown } from './page.ts'
 import { memberDoor } from './pieces/writer.ts'
 
 const ways = html`<p>What there is: <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a>, <a href="/docs">the documentation</a>.</p>`
@@ -42,6 +42,21 @@ export function refusedPage(
     },
     status,
   )
+}
+
+/** What the program that began a sign-in would be told in JSON, for the person in front of it. */
+export function signInRefusal(
+  status: number,
+  { error, description, retryAfter }: { error: string; description: string; retryAfter?: number | undefined },
+): Parts {
+  const title = status === 429 ? titles[429]! : status < 500 ? 'This sign-in cannot go on' : 'Something went wrong here'
+  const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
+  return {
+    title,
+    isListed: false,
+    head: html`<p class="crumbs">${status} ${error}</p><h1>${title}</h1>`,
+    main: html`<p>The board says: ${description}.</p>${wait}${ways}`,
+  }
 }
 
 export function unansweredPage(): Shown {

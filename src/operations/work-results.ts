@@ -172,7 +172,13 @@ export const WorkSchema = Type.Object(
 const Transfer = Type.Object(
   {
     transfer: id('identifies the movement'),
-    type: Type.Union(['hold', 'post', 'void', 'direct'].map((each) => Type.Literal(each))),
+    type: Type.Union(
+      ['hold', 'post', 'void', 'direct'].map((each) => Type.Literal(each)),
+      {
+        description:
+          'direct: moves at once; hold: kept in escrow; void: a hold ends, and goes back to debit; post: a hold is taken, the rest of it is debit’s again, and what is taken leaves escrow by direct ones',
+      },
+    ),
     code: Type.Integer({
       minimum: 1,
       maximum: 999,

@@ -6,6 +6,7 @@ import { type Html, html, joined, nothing } from './html.ts'
 import { type Page, shown } from './page.ts'
 import { moneyPlot } from './pictures/money.ts'
 import { facts } from './pieces/listing.ts'
+import { type Move, movesOf } from './pieces/moves.ts'
 import { person, shortId } from './pieces/person.ts'
 import { postHtml } from './pieces/post.ts'
 import { table } from './pieces/table.ts'
@@ -24,14 +25,15 @@ export const work: Page = {
       ask.find<{ event: EventView }>('event.get', { event_id: it.id }),
       it.result_id === undefined ? undefined : ask.find<{ event: EventView }>('event.get', { event_id: it.result_id }),
     ])
+    const moves = movesOf(transitions)
     return shown({
       title: it.title,
       description: `${it.state}: ${whole(it.reward.amount)} credits. ${excerpt(it.request.text, 160)}`,
       section: 'work',
       head: html`<p class="crumbs"><a href="/work">Work</a> / <a href="/room/${it.room}">${it.room}</a></p><h1>${it.title}</h1><div class="line"><span>${credits(it.reward.amount)}</span>${stateTag(it.state)}${it.simulated && html`<span class="tag">practice: its credits are made for it</span>`}${it.capabilities.map((each) => html`<a class="tag" href="/work?capability=${each}">${each}</a>`)}</div>`,
       main: html`<h2>The request</h2>${request === undefined ? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>` : await postHtml(request.event)}<p class="line"><a href="/e/${it.id}">its thread</a></p>
-<h2>The money</h2>${moneyPlot(it, transitions)}${transfersTable(transitions, namesIn(it, transitions))}
-<h2>What happened</h2><ol class="timeline">${joined(transitions.map((each) => transitionHtml(each)))}</ol>${hasMore === true && html`<p><a href="/api/work/${it.id}/history">All of it as JSON</a></p>`}
+<h2>The money</h2>${moneyPlot(it, moves.flat())}${movesTable(transitions, moves, namesIn(it, transitions))}
+<h2>What happened</h2><ol class="timeline">${joined(transitions.map((each, n) => transitionHtml(each, moves[n]!)))}</ol>${hasMore === true && html`<p><a href="/api/work/${it.id}/history">All of it as JSON</a></p>`}
 ${resultOf(it, result === undefined ? undefined : await postHtml(result.event))}`,
       aside: html`<section><h2>Who</h2>${facts([
         ['asked for by', html`${person(it.requester)}${recordOf(it.requester_record)}`],
@@ -52,11 +54,11 @@ ${resultOf(it, result === undefined ? undefined : await postHtml(result.event))}
   },
 }
 
-function transitionHtml({ operation, actor, at, state, reason, transfers }: Transition): Html {
+function transitionHtml({ operation, actor, at, state, reason }: Transition, moves: readonly Move[]): Html {
   const by = actor === undefined ? html`<span>by itself</span>` : person(actor)
   const moved =
-    transfers.length > 0 &&
-    html`<p class="quiet">${transfers.map(({ amount, code }, n) => html`${n > 0 && '; '}${whole(amount)}: ${meaningOf(code)}`)}</p>`
+    moves.length > 0 &&
+    html`<p class="quiet">${moves.map(({ amount, code }, n) => html`${n > 0 && '; '}${whole(amount)}: ${meaningOf(code)}`)}</p>`
   return html`<li><h3 class="line">${stateTag(state)}<code>${operation}</code>${by}<span>${when(at)}</span></h3>${reason !== undefined && reason !== '' && html`<p dir="auto">${reason}</p>`}${moved}</li>`
 }
 
@@ -81,13 +83,17 @@ function account(name: string, names: ReadonlyMap<string, string>): Html {
   return html`<a href="/i/${id}" title="identity ${id}">${handle === undefined ? html`<code>${shortId(id)}</code>` : `@${handle}`}</a>`
 }
 
-function transfersTable(transitions: readonly Transition[], people: ReadonlyMap<string, string>): Html {
-  const rows = transitions.flatMap(({ transfers, at }) =>
-    transfers.map(({ code, debit, credit, amount }) => [
+function movesTable(
+  transitions: readonly Transition[],
+  moves: readonly (readonly Move[])[],
+  people: ReadonlyMap<string, string>,
+): Html {
+  const rows = transitions.flatMap(({ at }, n) =>
+    moves[n]!.map(({ code, from, to, amount }) => [
       when(at),
       meaningOf(code),
-      account(debit, people),
-      account(credit, people),
+      account(from, people),
+      account(to, people),
       whole(amount),
     ]),
   )

@@ -153,31 +153,6 @@ describe('a sign-in', () => {
     expect(keysFile().every((byte) => byte === 0)).toBe(false)
   })
 
-  test('that is over, or was never begun well, is a page to a person and JSON to a program, in the same words', async () => {
-    const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
-    for (const [path, status, words] of [
-      ['/oauth/interaction/abcdefghijklmnopqrstu', 400, /^this sign-in is not under way in this browser/],
-      ['/oauth/authorize', 400, /client_id/],
-      ['/oauth/authorize?client_id=%3Cb%3E', 400, /client is invalid/],
-      ['/oauth/nothing', 404, /^there is nothing at \/oauth\/nothing/],
-    ] as const) {
-      const program = await fetch(board.address + path)
-      expect([program.status, program.headers.get('content-type')], path).toEqual([
-        status,
-        expect.stringContaining('application/json'),
-      ])
-      const { error, error_description: said } = (await program.json()) as Record<string, string>
-      expect(said, path).toMatch(words)
-      const person = await fetch(board.address + path, { headers: { accept } })
-      expect([person.status, person.headers.get('cache-control')], path).toEqual([status, 'no-store'])
-      expect(person.headers.get('content-type'), path).toContain('text/html')
-      expect(person.headers.get('content-security-policy'), path).toContain("default-src 'none'")
-      const page = await person.text()
-      expect(page, path).toContain(`<p class="crumbs">${status} ${error}</p>`)
-      expect(page.replaceAll('&#39;', "'"), path).toContain(`The board says: ${said}.`)
-    }
-  })
-
   test('leaves its key in one file that nobody else reads, and nothing of it elsewhere', async () => {
     const oauth = await client1()
     const { access_token, refresh_token } = await oauth.signedIn(fresh())

@@ -263,6 +263,33 @@ test('what is wrong in an address is said on a page in the same look; programs h
   expect((await get('/', { accept: '*/*' })).headers['content-type']).toBe('text/html; charset=utf-8')
 })
 
+test('a sign-in that is over, or was never begun well, is a page to a person and JSON to a program, in the same words', async () => {
+  const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+  for (const [path, status, words] of [
+    ['/oauth/interaction/abcdefghijklmnopqrstu', 400, /^this sign-in is not under way in this browser/],
+    ['/oauth/authorize', 400, /client_id/],
+    ['/oauth/authorize?client_id=%3Cb%3E', 400, /client is invalid/],
+    ['/oauth/nothing', 404, /^there is nothing at \/oauth\/nothing/],
+  ] as const) {
+    const program = await get(path, { accept: '*/*' })
+    expect([program.status, program.headers['content-type']], path).toEqual([
+      status,
+      expect.stringContaining('application/json'),
+    ])
+    const { error, error_description: said } = JSON.parse(program.text) as Record<string, string>
+    expect(said, path).toMatch(words)
+    const person = await get(path, { accept })
+    expect([person.status, person.headers['content-type'], person.headers['cache-control']], path).toEqual([
+      status,
+      'text/html; charset=utf-8',
+      'no-store',
+    ])
+    expect(person.headers['content-security-policy'], path).toContain("default-src 'none'")
+    expect(person.text, path).toContain(`<p class="crumbs">${status} ${error}</p>`)
+    expect(person.text.replaceAll('&#39;', "'"), path).toContain(`The board says: ${said}.`)
+  }
+})
+
 test('/docs has every operation with its fields, refusals, answer and example, from the declarations', async () => {
   const { text: index } = await get('/docs')
   for (const operation of operations) {
@@ -317,7 +344,11 @@ test('a post is counted alike wherever posts are, people have their names, and t
   expect(lobby).toContain(`${posts} posts in the last 30 days`)
   expect((await get('/room/workshop')).text).toMatch(/<dt>owner<\/dt>\s*<dd><a class="person".*?<b>@ada<\/b>/)
   const work = shown.paths.find((path) => /^\/work\/[0-9a-f]{32}$/.test(path))!
-  expect((await get(work)).text).toMatch(/<td[^>]*><a href="\/i\/[0-9a-f]{64}" title="identity [0-9a-f]{64}">@\w+<\/a>/)
+  const { text: paid } = await get(work)
+  expect(paid).toMatch(/<td[^>]*><a href="\/i\/[0-9a-f]{64}" title="identity [0-9a-f]{64}">@\w+<\/a>/)
+  // A hold that is taken moves nothing a second time.
+  expect(paid.match(/<td[^>]*>escrow<\/td>/g)).toHaveLength(2)
+  expect(paid).not.toContain('taken out of escrow')
   for (const [api, own] of [
     ['/tools?query=hash', '/tools?q=hash'],
     ['/search?query=tail', '/search?q=tail'],

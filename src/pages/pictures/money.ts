@@ -1,10 +1,11 @@
 /**
  * How the credits of a work moved, drawn on the server: requester, escrow, and where it went, each flow as thick as it is large.
- * The same is said in words, and the table of transfers stands beside it.
+ * The same is said in words, and the table of what moved stands beside it.
  */
 import { codes } from '../../../actors/market/postings.ts'
-import type { Transition, Work } from '../data.ts'
+import type { Work } from '../data.ts'
 import { type Html, html } from '../html.ts'
+import type { Move } from '../pieces/moves.ts'
 import { nameOf } from '../pieces/person.ts'
 import { whole } from '../pieces/time.ts'
 
@@ -20,9 +21,9 @@ const ofReward: ReadonlySet<number> = new Set([codes.reward, codes.fee, codes.sh
 /** `to`: the whole name. */
 type Flow = { readonly to: string; readonly words: string; readonly amount: number; readonly isBack: boolean }
 
-export function moneyPlot(work: Work, transitions: readonly Transition[]): Html {
+export function moneyPlot(work: Work, moves: readonly Move[]): Html {
   const put = work.reward.amount + work.reward.fee
-  const flows = flowsOf(work, transitions, put)
+  const flows = flowsOf(work, moves, put)
   const height = Math.max(1, flows.length) * row + 8
   const middle = height / 2
   const most = Math.max(put, 1)
@@ -43,23 +44,16 @@ export function moneyPlot(work: Work, transitions: readonly Transition[]): Html 
 }
 
 /** Where escrow went; of a work that is under way, where it may go. */
-function flowsOf(work: Work, transitions: readonly Transition[], put: number): Flow[] {
+function flowsOf(work: Work, moves: readonly Move[], put: number): Flow[] {
   const { worker, requester, reward } = work
   const to = new Map<string, number>()
-  for (const { code, type, debit, credit, amount } of transitions.flatMap(({ transfers }) => transfers)) {
-    if (!ofReward.has(code) || credit === 'mint') continue
-    // A hold that ends goes back to whom it was taken from.
-    const account = type === 'void' ? debit : credit
-    to.set(account, (to.get(account) ?? 0) + amount)
-  }
+  for (const { code, to: account, amount } of moves)
+    if (ofReward.has(code)) to.set(account, (to.get(account) ?? 0) + amount)
   if (to.size === 0) {
     const name = worker === undefined ? 'nobody yet' : nameOf(worker)
     return reward.state === 'held' ? [{ to: name, words: 'if accepted', amount: put, isBack: true }] : []
   }
-  // What a hold is not wholly taken for goes back without a transfer of its own.
-  const out = [...to.values()].reduce((sum, amount) => sum + amount, 0)
   const back = `user:${requester.id}`
-  if (reward.state !== 'held' && out < put) to.set(back, (to.get(back) ?? 0) + put - out)
   return [...to].map(([account, amount]) => {
     const isRequester = account === back
     const isWorker = worker !== undefined && account === `user:${worker.id}`

@@ -34,6 +34,8 @@ export type HookFacts = {
   readonly expires: number
   /** 32 hex: the delegation by which it was asked for, and with which it ends. Absent: the identity's own key. */
   readonly delegation?: string
+  /** It was asked for by a token that may not read in private: it is told of what is public alone. */
+  readonly publicOnly?: true
 }
 
 /** The secret before, good until then (Unix seconds). */

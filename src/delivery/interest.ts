@@ -61,7 +61,9 @@ function drop(index: Map<string, Set<HookRun>>, name: string, run: HookRun): voi
 }
 
 /** What a hook hears of a change, in order. What only the texts can tell is judged when it is built. */
-export function wantedBy({ kinds, filter, owner }: HookView, change: readonly Pending[]): readonly Pending[] {
+export function wantedBy(view: HookView, change: readonly Pending[]): readonly Pending[] {
+  if (change[0] === undefined || isClosed(view, change[0])) return none
+  const { kinds, filter, owner } = view
   const isWanted = ({ kind, signal }: Pending) => kinds.includes(kind) && fits(kind, filter, owner, signal)
   // Most changes are told as one kind.
   if (change.length === 1) return isWanted(change[0]!) ? change : none
@@ -69,6 +71,11 @@ export function wantedBy({ kinds, filter, owner }: HookView, change: readonly Pe
 }
 
 const none: readonly Pending[] = []
+
+/** Everything that is public comes from the feed, source 0, and nothing else does. */
+export function isClosed({ publicOnly }: Pick<HookView, 'publicOnly'>, { source }: Pick<Pending, 'source'>): boolean {
+  return publicOnly === true && source !== 0
+}
 
 function fits(kind: HookKind, filter: HookView['filter'], owner: string, signal: Signal): boolean {
   const is = (name: string, value: string) => filter[name] === undefined || filter[name] === value

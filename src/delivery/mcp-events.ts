@@ -11,7 +11,7 @@ import type { Limiter } from '../command/limiter.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { sizes } from '../limits.ts'
 import { compile } from '../operations/schema.ts'
-import { type HookKind, hookKinds, isHookKind } from '../views/hooks/kind-names.ts'
+import { type HookKind, hookKinds, isHookKind, isPrivateKind, privateScope } from '../views/hooks/kind-names.ts'
 import { kindShapes } from '../views/hooks/kinds.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
@@ -82,13 +82,16 @@ export class McpEvents {
   }
 
   async subscribe(params: Params, caller: Caller) {
-    const { identity, delegation } = this.#callerOf(caller)
+    const { identity, delegation, scopes } = this.#callerOf(caller)
+    const publicOnly = !scopes.includes(privateScope)
     const wanted = this.#wantedOf(params, identity)
+    if (publicOnly && isPrivateKind(wanted.kind))
+      throw new McpEventError('forbidden', { reason: `${wanted.kind} needs the scope ${privateScope} too` })
     const { secret, ttlMs, cursor, maxAgeMs } = agreedOf(params)
     const fault = this.#options.desk.addressFault(wanted.url)
     if (fault !== undefined) throw invalid(`delivery.url: ${fault}`)
     const asked = this.#openedOf(identity, cursor)
-    await this.#mayRead(wanted, identity)
+    await this.#mayRead(wanted, publicOnly ? '' : identity)
     const { desk } = this.#options
     const live = answered(await desk.of(identity))
     const known = live.find(({ hook }) => hook === wanted.id)
@@ -104,6 +107,7 @@ export class McpEvents {
     const said = answered(
       await desk.say('hook.subscribe', identity, {
         ...{ hook, form: 'mcp', url, kinds: [wanted.kind], filter, expires, delegation, marks: place.marks },
+        ...(publicOnly ? { publicOnly } : {}),
         ...desk.sealed(identity, secret),
         limit: sizes.hooks_per_identity,
       }),
@@ -171,14 +175,16 @@ export class McpEvents {
     return { kind: name, args, url, id: subscriptionId(identity, url, name, args) }
   }
 
-  /** A room that is named must be there, and open to the caller. */
-  async #mayRead({ args }: Wanted, identity: string): Promise<void> {
+  /** A room that is named must be there, and open to the reader; `''`: to everybody. */
+  async #mayRead({ args }: Wanted, reader: string): Promise<void> {
     if (args.room === undefined) return
-    const request = { op: 'room.get', args: { room: args.room }, reader: identity }
+    const request = { op: 'room.get', args: { room: args.room }, reader }
     const found = answered(await new Promise<ReadAnswer | NoAnswer>((resolve) => this.#options.read(request, resolve)))
     if (found.ok) return
     const { code, message } = 'refusal' in found ? found.refusal : found.absent
-    throw code === 'private_room' ? new McpEventError('forbidden', { reason: message }) : invalid(message)
+    if (code !== 'private_room') throw invalid(message)
+    const needed = reader === '' ? `; following it needs the scope ${privateScope} too` : ''
+    throw new McpEventError('forbidden', { reason: `${message}${needed}` })
   }
 
   #openedOf(identity: string, cursor: string | null): OpenedPlace {

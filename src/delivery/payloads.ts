@@ -6,6 +6,7 @@
 import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
 import type { Payload, PayloadRequest } from '../views/hooks/payload-request.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
+import { isClosed } from './interest.ts'
 import type { Pending } from './pending.ts'
 
 export type PayloadsOptions = {
@@ -45,8 +46,11 @@ export class Payloads {
     this.#options = options
   }
 
-  get(pending: Pending, { owner: reader, filter }: HookView, give: Give): void {
+  get(pending: Pending, view: HookView, give: Give): void {
     const { source, kind, signal } = pending
+    // It may have been put into the queue when more was open to the hook than now.
+    if (isClosed(view, pending)) return give({ skip: true })
+    const { owner: reader, filter } = view
     // The feed shows a post of a room to everybody alike.
     const isForAll = source === 0 && kind === 'room.post'
     const { subject, item, at, state } = signal

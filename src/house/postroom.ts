@@ -21,9 +21,10 @@ import { log } from '../observe.ts'
 import { threadArguments } from '../runtime/stripped.ts'
 import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from '../threads/delivery.ts'
 import type { HooksAnswer, HooksAsk, Since } from '../views/hooks/answer.ts'
+import { privateScope } from '../views/hooks/kind-names.ts'
 import type { PayloadRequest } from '../views/hooks/payload-request.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import type { ChangedHooks } from '../views/reads/webhooks.ts'
+import type { ChangedHooks, HookView } from '../views/reads/webhooks.ts'
 import type { House } from './house.ts'
 
 export type PostroomOptions = {
@@ -221,18 +222,27 @@ export class Postroom {
         const page = await this.#shardRead(ask[1], { op: 'hook.all', args: { after: ask[2] }, reader: '' })
         if (page === undefined) return undefined
         const { hooks, ...rest } = page as HooksPage
-        return { ...rest, hooks: this.#living(hooks) }
+        return { ...rest, hooks: this.#bounded(hooks) }
       }
       case 'own': {
         const shard = shardOf(hooksOf(ask[1]), house.shards)
         const request = { op: 'hook.changed', args: { owner: ask[1], known: ask[2] }, reader: '' }
         const found = (await this.#shardRead(shard, request)) as ChangedHooks | undefined
         if (found === undefined) return undefined
-        return { hooks: this.#living(found.hooks), same: this.#living(found.same) } satisfies ChangedHooks
+        return { hooks: this.#bounded(found.hooks), same: this.#living(found.same) } satisfies ChangedHooks
       }
       case 'end':
         return this.desk.say('hook.end', ask[1], { hook: ask[2], epoch: ask[3] })
     }
+  }
+
+  /** Those that live; what a delegate asked for that may not read in private is told of what is public alone. */
+  #bounded(hooks: readonly HookView[]): HookView[] {
+    const { delegates } = this.#options.news
+    return this.#living(hooks).map((hook) => {
+      const scopes = hook.delegation === undefined ? undefined : delegates.find(hook.delegation)?.scopes
+      return scopes === undefined || scopes.has(privateScope) ? hook : { ...hook, publicOnly: true }
+    })
   }
 
   /** Without those whose delegation is over: they end now. */

@@ -50,7 +50,7 @@ export const webhookCreate: Operation = {
     'Have an address of yours told what happens here, by signed POSTs (Standard Webhooks). It is challenged first: it must answer a JSON body of type verification with its challenge.',
   kind: 'write',
   scope: 'events:subscribe',
-  who: `${who}; \`room\` must be one that you may read`,
+  who: `${who}; \`room\` must be one that you may read; a delegate without the scope board:read is told of what is public alone, and of no inbox.item or receiver.item`,
   required: ['data'],
   optional: [],
   data: Type.Object(
@@ -62,7 +62,7 @@ export const webhookCreate: Operation = {
     },
     closed,
   ),
-  refusals: ['not_found', 'private_room', 'wrong_state'],
+  refusals: ['not_found', 'private_room', 'forbidden', 'wrong_state'],
   result: Type.Object({
     webhook: Type.Object(
       {

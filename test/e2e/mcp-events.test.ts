@@ -244,6 +244,40 @@ test('whoever is named in a private room of others hears nothing of it, and keep
     await unsubscribe(path!, personal(name!))
 })
 
+test('without the scope to read, a token and a delegate are told of what is public alone', async () => {
+  const [owner, key] = [person('who reads in private'), person('who only subscribes')]
+  await house.done(owner, { operation: 'room.create', room: 'cabinet', visibility: 'private', members: [other.id] })
+  await delegated(house.client, owner, key, { scopes: ['events:subscribe'] })
+  tokens.set(owner, await accessToken(house.board.address, owner, 'events:subscribe'))
+  const scope = expect.stringContaining('board:read')
+  for (const params of [
+    wish('/narrow', { arguments: { room: 'cabinet' } }),
+    wish('/narrow', { name: 'document.written', arguments: { room: 'cabinet' } }),
+    wish('/narrow', { name: 'inbox.item', arguments: {} }),
+    wish('/narrow', { name: 'receiver.item', arguments: {} }),
+  ]) {
+    const { error } = await call('events/subscribe', params, owner)
+    expect([params, error]).toEqual([params, { code: -32012, message: 'Forbidden', data: { reason: scope } }])
+  }
+  for (const [data, code] of [
+    [{ room: 'cabinet' }, 'private_room'],
+    [{ kinds: ['inbox.item'], room: undefined }, 'forbidden'],
+    [{ kinds: ['mention', 'receiver.item'], room: undefined }, 'forbidden'],
+  ] as const) {
+    const answer = await house.create(key, '/narrow', data)
+    expect([answer.status, answer.code, answer.text]).toEqual([403, code, scope])
+  }
+  await subscribed('/narrow', { name: 'mention', arguments: {} }, owner)
+  await house.made(key, '/narrow-delegate', { kinds: ['mention'], room: undefined })
+  await house.made(owner, '/wide', { kinds: ['mention'], room: undefined })
+  const [secret, open] = ['between us', 'before all']
+  await house.post(other, { room: 'cabinet', text: secret, to: owner.id })
+  expect(texts(await house.arrived('/wide', 1))).toEqual([secret])
+  await house.post(other, { room: 'lobby', text: open, to: owner.id })
+  expect(texts(await house.arrived('/wide', 2))).toEqual([secret, open])
+  for (const path of ['/narrow', '/narrow-delegate']) expect(texts(await house.arrived(path, 1))).toEqual([open])
+})
+
 test('what cannot be had is refused by name, with what would be right', async () => {
   const refusal = async (params: object, who: Signer | undefined = subscriber) => {
     const { error } = await call('events/subscribe', params, who)
@@ -319,8 +353,9 @@ test('what was subscribed to by a sign-in ends when its client logs out', async 
 test('what a sign-in or another delegate subscribed to ends with the delegation, and what its identity did itself goes on', async () => {
   const [owner, key] = [person('owner of programs'), person('a program of his')]
   await house.done(owner, { operation: 'room.create', room: 'diary', visibility: 'private' })
-  tokens.set(owner, await accessToken(house.board.address, owner, 'events:subscribe'))
-  const delegation = await delegated(house.client, owner, key, { scopes: ['events:subscribe'], ttl: 600 })
+  tokens.set(owner, await accessToken(house.board.address, owner, 'board:read events:subscribe'))
+  const scopes = ['board:read', 'events:subscribe']
+  const delegation = await delegated(house.client, owner, key, { scopes, ttl: 600 })
   const { id, refreshBefore } = await subscribed('/by-token', { arguments: { room: 'diary' }, ttlMs: null }, owner)
   expect(Date.parse(refreshBefore)).toBeGreaterThan(Date.now())
   const byDelegate = await house.made(key, '/by-delegate', { room: 'diary' })

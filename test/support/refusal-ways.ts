@@ -1,7 +1,7 @@
 /** How to be refused: for every operation and every code that it declares, a command that gets this answer. */
 import { operationByName } from '../../src/operations/index.ts'
 import { now } from './client.ts'
-import { delegationBody } from './delegations.ts'
+import { delegated, delegationBody } from './delegations.ts'
 import type { World } from './operation-setups.ts'
 import {
   asIs,
@@ -296,6 +296,14 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     private_room: async (world) => {
       const { room } = await world.privateRoom()
       return send(world, 'webhook.create', world.someone(), { data: await world.hookData({ room }) })
+    },
+    // By a delegate that may not read in private.
+    forbidden: async (world) => {
+      const key = world.someone()
+      await delegated(world.client, world.someone(), key, { scopes: ['events:subscribe'] })
+      return send(world, 'webhook.create', key, {
+        data: await world.hookData({ kinds: ['inbox.item'], room: undefined }),
+      })
     },
     // Nobody listens there.
     wrong_state: async (world) =>

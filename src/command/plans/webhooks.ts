@@ -8,6 +8,7 @@ import type { Desk, VerifyAnswer } from '../../delivery/desk.ts'
 import { freshSecret } from '../../delivery/signature.ts'
 import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
+import { isPrivateKind, privateScope } from '../../views/hooks/kind-names.ts'
 import { webhookView } from '../../views/reads/webhooks.ts'
 import type { Doors, Found, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
@@ -20,7 +21,7 @@ const changed: Plan['heard'] = ({ signer }, _decided, doors) => void doors.hooks
 
 const create: Plan = {
   to: ownActor,
-  check: ({ data }) => faultOf(data as CreateData),
+  check: ({ data, signer }) => faultOf(data as CreateData, isPublicOnly(signer)),
   ask: (verified, doors, pass) => {
     made(verified, doors).then(pass, () => pass(undefined))
   },
@@ -68,7 +69,12 @@ export const webhooksPlans: Plans = {
   'webhook.redeliver': redeliver,
 }
 
-function faultOf({ kinds, room }: CreateData): Refusal | undefined {
+/** A delegate that may not read in private is told of what is public alone (src/house/postroom.ts sees to it). */
+function isPublicOnly({ delegate }: Verified['signer']): boolean {
+  return delegate !== undefined && !delegate.scopes.has(privateScope)
+}
+
+function faultOf({ kinds, room }: CreateData, publicOnly: boolean): Refusal | undefined {
   if (new Set(kinds).size !== kinds.length) return refusal('invalid_field', '"kinds" names a kind twice', 'data')
   if (kinds.includes('room.post') && room === undefined)
     return refusal('invalid_field', 'room.post is told of one room: name it as "room" in data', 'data')
@@ -78,7 +84,10 @@ function faultOf({ kinds, room }: CreateData): Refusal | undefined {
       '"room" chooses of room.post and document.written: leave it out for other kinds',
       'data',
     )
-  return undefined
+  const closed = publicOnly ? kinds.find(isPrivateKind) : undefined
+  return closed === undefined
+    ? undefined
+    : refusal('forbidden', `${closed} needs the scope ${privateScope} too, which this delegation lacks`, 'data')
 }
 
 /** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
@@ -93,7 +102,9 @@ async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Pr
     ...hooks.sealed(signer.id, secret),
     ...endOf(signer.delegate),
   }
-  const barred = await barredBy({ url, room, owner: signer.id, hook: sha.toString('hex', 0, 16), secret }, hooks, read)
+  const reader = isPublicOnly(signer) ? '' : signer.id
+  const wish = { url, room, reader, owner: signer.id, hook: sha.toString('hex', 0, 16), secret }
+  const barred = await barredBy(wish, hooks, read)
   if (barred === undefined) return undefined
   const place = await hooks.places([])
   if (place === undefined) return undefined
@@ -109,25 +120,29 @@ function endOf(delegate: Verified['signer']['delegate']): Pick<HookFacts, 'expir
 type Wish = {
   readonly url: string
   readonly room: string | undefined
+  /** Who must be able to read the room; `''`: everybody. */
+  readonly reader: string
   readonly owner: string
   readonly hook: string
   readonly secret: string
 }
 
 async function barredBy(
-  { room, ...wish }: Wish,
+  { room, reader, ...wish }: Wish,
   hooks: Desk,
   read: Doors['read'],
 ): Promise<Barred | 'none' | undefined> {
   const fault = hooks.addressFault(wish.url)
   if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data', 0]
   if (room !== undefined) {
-    const request = { op: 'room.get', args: { room }, reader: wish.owner }
+    const request = { op: 'room.get', args: { room }, reader }
     const found = await new Promise<Parameters<Parameters<Doors['read']>[1]>[0]>((resolve) => read(request, resolve))
     if (found === undefined) return undefined
     if (!found.ok) {
       const { code, message } = 'refusal' in found ? found.refusal : found.absent
-      return [code, message, 'data', 0]
+      const needed =
+        code === 'private_room' && reader === '' ? `; following it needs the scope ${privateScope} too` : ''
+      return [code, `${message}${needed}`, 'data', 0]
     }
   }
   const live = await hooks.count(wish.owner)

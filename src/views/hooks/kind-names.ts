@@ -15,6 +15,16 @@ export const hookKinds = [
 ] as const
 export type HookKind = (typeof hookKinds)[number]
 
+/** Who asks by a token or a delegation without this scope is told of what is public alone. */
+export const privateScope = 'board:read'
+
+/** What is its reader's alone: nothing of it is public. */
+const privateKinds: ReadonlySet<string> = new Set<HookKind>(['inbox.item', 'receiver.item'])
+
+export function isPrivateKind(kind: string): boolean {
+  return privateKinds.has(kind)
+}
+
 /** Characters of a text that a delivery shows. */
 export const excerptChars = 500
 

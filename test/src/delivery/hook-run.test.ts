@@ -52,6 +52,14 @@ test('a hook hears what it asked for, once as each kind', () => {
   expect(kindsFor(work, signalAt(8, ['work.open', 'work.update']))).toEqual(['work.open'])
 })
 
+test('a hook that was asked for without the scope to read hears of nothing that comes from a shard', () => {
+  const closed: HookView = { ...view, publicOnly: true }
+  const change = signalAt(1, ['room.post', 'mention'], 'lobby', [owner])
+  const heard = (by: HookView, source: number) => wantedBy(by, pendingOf(source, change)).map(({ kind }) => kind)
+  expect([heard(closed, 0), heard(closed, 1)]).toEqual([['room.post', 'mention'], []])
+  expect(heard(view, 1)).toEqual(['room.post', 'mention'])
+})
+
 /** What happens in two sources, and how many kinds of each the hook hears. */
 const events = fc.array(fc.tuple(fc.integer({ min: 0, max: 1 }), fc.integer({ min: 0, max: 3 })), { maxLength: 200 })
 

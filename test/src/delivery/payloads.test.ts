@@ -74,6 +74,13 @@ test('what was asked for before something happened is told, and not kept', async
   }
 })
 
+test('what was private and waits for a hook is left out when the hook may no longer hear of it', async () => {
+  const { payloads, asked } = desk()
+  const closed = { ...reader('ada'), publicOnly: true } as HookView
+  const given = await new Promise((resolve) => payloads.get(post('a', 1), closed, resolve))
+  expect([given, asked]).toEqual([{ skip: true }, []])
+})
+
 test('what a private room says is asked for each time, for each reader', async () => {
   const { asked, get, answer } = desk()
   for (const owners of [['ada', 'bob'], ['ada']]) {

@@ -10,7 +10,7 @@ export type Failure = { readonly problem: string; readonly thread?: string; read
 type Caught = { readonly name: string; readonly message: string; readonly stack?: string; readonly thread?: string }
 
 /** Their messages name the fix themselves. */
-const complete = new Set(['BadConfig', 'Locked', 'UnusableDirectory'])
+const complete = new Set(['BadConfig', 'Locked', 'UnusableDirectory', 'UnusableMark', 'UnusableWallet'])
 
 const fixes: Readonly<Record<string, string>> = {
   Damage:

@@ -10,6 +10,7 @@ import { House } from './house/house.ts'
 import type { Postroom } from './house/postroom.ts'
 import type { Followers } from './http/followers.ts'
 import { queuesOf } from './limits.ts'
+import type { Mark } from './log/mark.ts'
 import { log } from './observe.ts'
 import type { MailJson } from './views/reads/works-mail.ts'
 
@@ -28,7 +29,7 @@ export async function openHouse(
     directory: BoardDirectory
     news: News
     followers: Followers
-    marks: readonly string[]
+    marks: readonly Mark[]
     /** Files of attachments. */
     files: BlobFiles
     onHead: (head: Head) => void

@@ -47,7 +47,7 @@ import { workFeedDoor } from './http/works.ts'
 import { queuesOf } from './limits.ts'
 import { freePort, hostText } from './listening.ts'
 import { Heads } from './log/heads.ts'
-import { readMarks } from './log/mark.ts'
+import { type Mark, readMarks } from './log/mark.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import { consistencyPath, openHouse, stopForGood } from './open-house.ts'
 import { openWorks, type Works } from './open-works.ts'
@@ -81,6 +81,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
   makeDirectory(config.dataDirectory)
   const lock = await lockDirectory(config.dataDirectory)
   try {
+    const marks = readMarks(config)
     const directory = openBoardDirectory({
       path: config.dataDirectory,
       serviceId: config.serviceId,
@@ -88,7 +89,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
       now: wallSeconds(),
     })
-    return await startBoard(config, { directory, address, port, unlock: () => lock.release() })
+    return await startBoard(config, { directory, marks, address, port, unlock: () => lock.release() })
   } catch (error) {
     lock.release()
     throw error
@@ -97,12 +98,13 @@ export async function startServer(config: Config): Promise<RunningServer> {
 
 type Place = {
   readonly directory: BoardDirectory
+  readonly marks: readonly Mark[]
   readonly address: string
   readonly port: number
   readonly unlock: () => void
 }
 
-async function startBoard(config: Config, { directory, address, port, unlock }: Place): Promise<RunningServer> {
+async function startBoard(config: Config, { directory, marks, address, port, unlock }: Place): Promise<RunningServer> {
   const news = new News()
   const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs })
   const addressOf = (exchange: Exchange) => clientAddress(exchange, config.trustProxy)
@@ -118,7 +120,7 @@ async function startBoard(config: Config, { directory, address, port, unlock }: 
     directory,
     news,
     followers,
-    marks: readMarks(config),
+    marks,
     files,
     onHead: (head) => heads?.note(head),
     postroom: () => postroom,

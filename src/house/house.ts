@@ -15,6 +15,7 @@ import { monotonicMs } from '../clock.ts'
 import type { PeopleNews } from '../command/news.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { inside, type Queues } from '../limits.ts'
+import type { Mark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
 import { refusal } from '../refusals.ts'
@@ -37,7 +38,7 @@ export type HouseOptions = {
   readonly compactSeconds: number
   readonly queues: Queues
   /** Texts of the high-water mark: log/mark.ts. */
-  readonly marks: readonly string[]
+  readonly marks: readonly Mark[]
   readonly onNews: (news: FeedNews) => void
   /** Identities and their handles, as far as they are known. */
   readonly handles: () => Handles

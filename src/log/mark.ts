@@ -10,15 +10,19 @@
  *   after <vkey>            one line for each log that was closed before it, newest first
  *   <signed checkpoint>     a note
  *
- * It is a second opinion: losing it costs the check, never the log, so it is written at a pace and without waiting.
+ * It is a second opinion: losing it costs the check, never the log, so it is written at a pace and without waiting. But a file
+ * that stands in its place and cannot be read as one stops the start: it may be all that tells of an old copy, or somebody
+ * else's file that MARK_FILE names by mistake and that the next head would replace.
  *
  * A mark in the directory would be put back with the copy. Boards whose DATA_DIR ended in a slash once kept theirs there: it is
  * asked too, and removed when what it knows stands beside the directory.
  */
+import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { fileExists, readWhole, removeFile, syncDirectory } from '../../storage/disk.ts'
 import { parseVkey } from '../../storage/note.ts'
+import { type Parsed, unreadable } from '../../storage/parsed.ts'
 import type { Config } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
@@ -32,10 +36,55 @@ function strayMark({ dataDirectory, markFile }: MarkPlace): string | undefined {
   return stray === markFile ? undefined : stray
 }
 
-/** What is known of a board's log, each in the text of its file; none: no mark was ever kept. */
-export function readMarks(place: MarkPlace): string[] {
+/** The newest head that was signed, as a mark tells it. */
+export type Mark = {
+  readonly file: string
+  /** Of the log that it is of. */
+  readonly vkey: string
+  /** Of the logs that were closed before that one, newest first. */
+  readonly closed: readonly string[]
+  readonly size: number
+  readonly root: Uint8Array
+}
+
+/** There is a file where the mark is kept, or none can be kept there; the sentence names the fix. */
+export class UnusableMark extends Error {
+  override readonly name = 'UnusableMark'
+}
+
+/** The marks of a board; none: no mark was ever kept. Throws UnusableMark. */
+export function readMarks(place: MarkPlace): Mark[] {
+  const directory = dirname(place.markFile)
+  if (!fileExists(directory))
+    throw new UnusableMark(
+      `The mark is to be kept as ${place.markFile}, but there is no directory ${directory}. Make it, or name another place in MARK_FILE.`,
+    )
   const files = [place.markFile, strayMark(place)].filter((file) => file !== undefined)
-  return files.filter(fileExists).map((file) => readWhole(file).toString('utf8'))
+  return files.filter(fileExists).map((file) => {
+    const mark = statSync(file).isFile() ? parseMark(readWhole(file).toString('utf8')) : unreadable('it is no file')
+    if (!mark.ok) throw new UnusableMark(unusable(file, mark.problem))
+    return { file, ...mark.value }
+  })
+}
+
+const unusable = (file: string, problem: string) =>
+  `${file} stands where the mark of the log is kept, but is none that can be read (${problem}), and nothing was changed. If it is another file, name another place in MARK_FILE. If it is the mark, it is damaged and cannot tell an old copy of the data directory: where none was put back and broadside fsck finds nothing, move it away and start again.`
+
+/** The text of a mark, whole and signed by the log that it names. */
+export function parseMark(text: string): Parsed<Omit<Mark, 'file'>> {
+  if (text === '') return unreadable('it is empty')
+  const [vkey = '', ...lines] = text.split('\n')
+  const key = parseVkey(vkey)
+  if (!key.ok) return unreadable(`line 1: ${key.problem}`)
+  const first = lines.findIndex((line) => !line.startsWith(afterWord))
+  const closed = lines.slice(0, first).map((line) => line.slice(afterWord.length))
+  for (const [at, each] of closed.entries()) {
+    const parsed = parseVkey(each)
+    if (!parsed.ok) return unreadable(`line ${at + 2}: ${parsed.problem}`)
+  }
+  const seen = openCheckpoint(lines.slice(first).join('\n'), key.value)
+  if (!seen.ok) return unreadable(`its checkpoint: ${seen.problem}`)
+  return { ok: true, value: { vkey, closed, size: seen.value.size, root: seen.value.root } }
 }
 
 /** The log is not the one that the mark has seen, or is older than it. */
@@ -53,28 +102,20 @@ export type KnownLog = {
 
 /**
  * Throws RolledBack when one of these logs has signed more than it now knows, or something else, or was closed and followed
- * by a log that is not among them. A mark of another board, whose keys none of them has, says nothing.
+ * by a log that is not among them. False: the mark is of another board, whose keys none of them has, and says nothing.
  */
-export function checkMark(text: string, logs: readonly KnownLog[]): void {
-  if (text === '') return
-  const [vkey = '', ...lines] = text.split('\n')
-  const first = lines.findIndex((line) => !line.startsWith(afterWord))
-  const closed = lines.slice(0, first).map((line) => line.slice(afterWord.length))
+export function checkMark({ vkey, closed, size, root }: Mark, logs: readonly KnownLog[]): boolean {
   const log = logs.find((each) => each.vkey === vkey)
   if (log === undefined) {
     const known = closed.find((each) => logs.some(({ vkey: own }) => own === each))
-    if (known === undefined) return
+    if (known === undefined) return false
     throw new RolledBack(`the log of ${known} was closed, and ${vkey} follows it, which this directory does not know`)
   }
-  const key = parseVkey(vkey)
-  if (!key.ok) throw new Error(key.problem)
-  const seen = openCheckpoint(lines.slice(first).join('\n'), key.value)
-  if (!seen.ok) throw new RolledBack(`the mark of this log cannot be read (${seen.problem})`)
-  const { size, root } = seen.value
   if (size > log.size)
     throw new RolledBack(`this log has ${log.size} entries, but a head of ${size} was signed and published`)
   if (!log.rootOf(size).equals(root))
     throw new RolledBack(`the first ${size} entries of this log are not those that were signed and published`)
+  return true
 }
 
 const afterWord = 'after '

@@ -29,15 +29,15 @@ import { createNoteKey, type NoteKey } from '../../storage/note-signer.ts'
 import { TreeWriter } from '../../storage/tree.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { logDirectory, logKeyFile, nodesFile, readSecret, UnusableDirectory } from '../board-directory.ts'
-import { checkMark } from './mark.ts'
+import { checkMark, type Mark } from './mark.ts'
 
 export type SignedLogOptions = {
   readonly dataDirectory: string
   /** Origin of the first log, from board.json. */
   readonly origin: string
   readonly segmentBytesMax: number
-  /** Texts of the high-water mark: none of them may know more than the log. */
-  readonly marks: readonly string[]
+  /** High-water marks: none of them may know more than the log. */
+  readonly marks: readonly Mark[]
   /** Called where there is no log yet: how many shards it is to cover. Throws where there should be one. */
   readonly begin: () => number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -205,7 +205,11 @@ export class SignedLog {
   #checkMarks(): void {
     const closed = this.#closed.map((log) => ({ ...log, rootOf: this.#rootsOf(log) }))
     const logs = [...closed, { vkey: this.vkey, size: this.#newest.size, rootOf: this.#rootsOf() }]
-    for (const mark of this.#options.marks) checkMark(mark, logs)
+    const { marks, report } = this.#options
+    for (const mark of marks)
+      if (!checkMark(mark, logs)) report('warn', 'mark.of_another_log', { file: mark.file, log: mark.vkey })
+    if (marks.length === 0 && this.#newest.size > 0)
+      report('warn', 'mark.missing', { problem: 'nothing tells whether this directory is an old copy' })
   }
 
   /** Gives the root at any size of a closed log, or of the one that grows. */

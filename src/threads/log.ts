@@ -10,6 +10,7 @@ import { writeLeafHash } from '../../storage/merkle.ts'
 import { logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { inside } from '../limits.ts'
+import type { Mark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
 import { report, runThread } from './entry.ts'
 import type { FromLog, ToLog } from './shard.ts'
@@ -21,8 +22,8 @@ export type LogThread = {
   /** Records of a board that nobody has posted to. */
   readonly firstRecords: number
   readonly segmentBytesMax: number
-  /** Texts of the high-water mark: log/mark.ts. */
-  readonly marks: readonly string[]
+  /** High-water marks: log/mark.ts. */
+  readonly marks: readonly Mark[]
   readonly front: MessagePort
   readonly feed: MessagePort
   readonly toShards: readonly MessagePort[]

@@ -78,7 +78,9 @@ test('a mark that was changed by a byte is named, and stops the start', async ()
   const mark = readFileSync(`${directory}.mark`)
   mark[mark.length - 12]! ^= 1
   writeFileSync(`${directory}.mark`, mark)
-  expect((await refusedBoard({ directory })).words).toContain('the mark of this log cannot be read')
+  const { words } = await refusedBoard({ directory })
+  expect(words).toContain(`${directory}.mark stands where the mark of the log is kept, but is none that can be read`)
+  expect(words).not.toContain('older copy')
 })
 
 test('a mark that was left in the directory goes beside it with the next start, and then stops an old copy', async () => {

@@ -1,9 +1,11 @@
 /** Where the high-water mark stands, whatever way its directory was named, and what becomes of one that stood in the directory. */
-import { cpSync, existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readConfig } from '../../../src/config.ts'
-import { MarkKeeper, markText, RolledBack, readMarks } from '../../../src/log/mark.ts'
+import { explainFailure } from '../../../src/failure.ts'
+import { type Mark, MarkKeeper, markText, parseMark, RolledBack, readMarks } from '../../../src/log/mark.ts'
+import { createNoteKey } from '../../../storage/note-signer.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
@@ -66,7 +68,8 @@ test('it goes when what it knows stands beside the directory, and not before', a
   keeper.note(newest.checkpoint)
   await keeper.close()
   expect(existsSync(inside)).toBe(false)
-  expect(readMarks(place)).toEqual([markText([vkey], newest.checkpoint)])
+  expect(readFileSync(place.markFile, 'utf8')).toBe(markText([vkey], newest.checkpoint))
+  expect(readMarks(place)).toMatchObject([{ file: place.markFile, vkey, closed: [], size: newest.size }])
 })
 
 test('a mark that MARK_FILE puts into the directory stays', async () => {
@@ -75,4 +78,54 @@ test('a mark that MARK_FILE puts into the directory stays', async () => {
   keeper.note(newest.checkpoint)
   await keeper.close()
   expect(readMarks({ ...place, markFile: inside })).toHaveLength(1)
+})
+
+test('a mark with any one bit changed, cut short or empty is refused by its name, and never taken for none', () => {
+  const { place, vkey, newest } = markedInside(1)
+  rmSync(join(place.dataDirectory, '.mark'))
+  const older = createNoteKey('elsewhere.example/log/2025a', Buffer.alloc(32, 5)).vkey
+  const whole = Buffer.from(markText([older, vkey], newest.checkpoint))
+  expect(parseMark(whole.toString())).toMatchObject({ ok: true, value: { vkey, closed: [older], size: 1 } })
+  for (let at = 0; at < whole.length; at++) {
+    const changed = Buffer.from(whole)
+    changed[at]! ^= 1 << (at % 8)
+    expect([at, parseMark(changed.toString()).ok]).toEqual([at, false])
+    expect([at, parseMark(whole.toString('utf8', 0, at)).ok]).toEqual([at, false])
+  }
+  writeFileSync(place.markFile, 'precious notes\n')
+  const refusal = (): unknown => {
+    try {
+      return readMarks(place)
+    } catch (error) {
+      return error
+    }
+  }
+  const { problem } = explainFailure(refusal())
+  expect(problem).toContain(`${place.markFile} stands where the mark of the log is kept, but is none that can be read`)
+  expect(problem).not.toContain('put back: ')
+  expect(readFileSync(place.markFile, 'utf8')).toBe('precious notes\n')
+})
+
+test('a mark cannot be a directory, nor be kept where there is none', () => {
+  const { place } = markedInside(1)
+  expect(() => readMarks({ ...place, markFile: place.dataDirectory })).toThrow('it is no file')
+  const markFile = join(place.dataDirectory, 'missing', 'mark')
+  expect(() => readMarks({ ...place, markFile })).toThrow(
+    `there is no directory ${join(place.dataDirectory, 'missing')}`,
+  )
+})
+
+test('a whole mark of another log is told of, and none at all where the log has entries', () => {
+  const { place, vkey, newest } = markedInside(1)
+  const warned = (marks: readonly Mark[]): string[] => {
+    const events: string[] = []
+    openLog(place.dataDirectory, undefined, marks, (_level, event) => events.push(event)).close()
+    return events
+  }
+  const [mark] = readMarks(place) as [Mark]
+  expect(warned([mark])).toEqual([])
+  expect(warned([])).toEqual(['mark.missing'])
+  const other = createNoteKey('elsewhere.example/log/2025a', Buffer.alloc(32, 5))
+  expect(warned([{ ...mark, vkey: other.vkey }])).toEqual(['mark.of_another_log'])
+  expect(mark).toMatchObject({ vkey, size: newest.size })
 })

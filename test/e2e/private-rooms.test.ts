@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
+import { filesUnder } from '../support/files-under.ts'
 import { greeted } from '../support/greeted.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -161,9 +161,8 @@ test('nothing of it is in an answer, a metric, the server’s own log, or the lo
   client = await Client.of(board)
   expect(await readPublic()).toEqual(before)
   const logDirectory = join(board.directory, 'log')
-  const files = readdirSync(logDirectory, { recursive: true, encoding: 'utf8' }).map((name) => join(logDirectory, name))
   const seen = [words, ...board.lines, (await client.get('/metrics')).text, ...Object.values(await readPublic())]
-  for (const file of files) if (statSync(file).isFile()) seen.push(readFileSync(file, 'latin1'))
+  for (const [, bytes] of filesUnder(logDirectory)) seen.push(bytes.toString('latin1'))
   for (const secret of ['canary', inside.root, inside.reply, Buffer.from(inside.root, 'hex').toString('latin1')]) {
     for (const each of seen) expect(each.replaceAll('no-such-room', '').includes(secret), secret).toBe(false)
   }

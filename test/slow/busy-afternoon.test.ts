@@ -4,7 +4,7 @@
  * held against a model of what was acknowledged: nothing is lost, doubled, reordered or leaked.
  */
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { Book } from '../support/afternoon/book.ts'
@@ -30,6 +30,7 @@ import {
 } from '../support/afternoon/town.ts'
 import { World } from '../support/afternoon/world.ts'
 import { type Board, boardDirectory } from '../support/board-process.ts'
+import { filesUnder } from '../support/files-under.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { patience } from '../support/patience.ts'
@@ -97,12 +98,9 @@ function followersOf(stage: Stage, world: World, seed: number): { pollers: Polle
 
 /** Files of the data directory that hold one of these words. */
 function filesWith(directory: string, words: readonly string[]): string[] {
-  return readdirSync(directory, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
-    const path = join(directory, name)
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return []
-    const bytes = readFileSync(path)
-    return words.filter((word) => bytes.includes(word)).map((word) => `${name} holds ${word}`)
-  })
+  return [...filesUnder(directory)].flatMap(([name, bytes]) =>
+    words.filter((word) => bytes.includes(word)).map((word) => `${name} holds ${word}`),
+  )
 }
 
 test('after a busy afternoon with two kills every reader sees what was acknowledged, once, in order, and nothing else', async () => {

@@ -42,14 +42,15 @@ beforeAll(async () => {
   const client = await Client.of(board)
   const key = await logKeyOf(client)
   ledger = new Ledger(new Heads(key), key)
-  await load({ client, ledger, random, posts: 400, inFlight: 4, rooms: ['a', 'b', 'c'], textBytesMax: 400 })
+  // The more posts wait for one sync, the fewer heads are signed, and the smaller is the log.
+  const isLarge = () => ['shard-00', 'log'].every((part) => logsOf(join(made, part)).length > 2)
+  for (let posts = 400; !isLarge(); posts = 50)
+    await load({ client, ledger, random, posts, inFlight: 4, rooms: ['a', 'b', 'c'], textBytesMax: 400 })
   await ledger.check(client, 0)
   exported = (await takeExport(client, key)).sha256
   client.close()
   // Killed, not stopped: no snapshot of the newest state helps.
   await board.kill()
-  expect(logsOf(join(made, 'shard-00')).length).toBeGreaterThan(2)
-  expect(logsOf(join(made, 'log')).length).toBeGreaterThan(2)
 })
 
 /** Starts the board and wants the export, the proofs and the head it had. */
@@ -136,12 +137,13 @@ describe('derived files', () => {
     await Promise.all([...ledger.acknowledged.keys()].map((id) => proveEvent(client, ledger.key, id)))
     expect((await takeExport(client, ledger.key)).sha256).toBe(exported)
     expect(readFileSync(path).equals(right)).toBe(true)
-    const said = board.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
-    const mended = said.filter(({ event }) => event === 'log.tree.mended')
-    expect(mended).toMatchObject([{ level: 'warn', path, leaves: ledger.heads.largest }])
+    const leaves = ledger.heads.largest
     expect((await client.post(person('ada'), { room: 'a', text: 'it goes on' })).status).toBe(200)
     client.close()
     expect((await board.stop()).code).toBe(0)
+    const said = board.lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+    const mended = said.filter(({ event }) => event === 'log.tree.mended')
+    expect(mended).toMatchObject([{ level: 'warn', path, leaves }])
   })
 
   test('snapshots with changed bytes are thrown away', async () => {

@@ -94,7 +94,8 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
   beforeAll(() => {
     profile = mkdtempSync(join(tmpdir(), 'broadside-browser-'))
   })
-  afterAll(() => rmSync(profile, { recursive: true, force: true }))
+  // What the browser started may write a moment longer than itself.
+  afterAll(() => rmSync(profile, { recursive: true, force: true, maxRetries: 20 }))
 
   /** The page as the browser has it when its scripts are done. */
   async function dom(event = id): Promise<string> {

@@ -2,6 +2,7 @@
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -28,7 +29,7 @@ test('after a busy time every actor thread gives back what was garbage', async (
       const sum = (all: Record<string, number>) => Object.values(all).reduce((total, each) => total + each, 0)
       expect(sum(await heaps())).toBeLessThan(0.8 * sum(atMost))
     },
-    { timeout: 45_000, interval: 2_000 },
+    { ...patience, interval: 2_000 },
   )
   client.close()
 })

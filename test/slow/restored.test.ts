@@ -10,7 +10,7 @@ import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
 import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
-import { Client, type Fields, person, type Signed } from '../support/client.ts'
+import { Client, type Fields, now, person, type Signed } from '../support/client.ts'
 import { damagesOf } from '../support/fsck-damage.ts'
 import { World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
@@ -98,7 +98,9 @@ beforeAll(async () => {
   const { worker, work } = of('claimed')
   await world.done(worker, { operation: 'work.release', event_id: work, amount: 1 })
   await world.done(later, { operation: 'work.claim', event_id: work })
-  lost = client.sign(of('submitted').requester, { operation: 'work.accept', event_id: of('submitted').work })
+  // As late as a timestamp may be: it is sent again when all the rest has been looked at.
+  const accept = { operation: 'work.accept', event_id: of('submitted').work }
+  lost = client.sign(of('submitted').requester, accept, { timestamp: now() + 250 })
   expect((await client.send(lost.body)).status).toBe(200)
   for (const stage of ['rejected', 'disputed'] as const)
     await world.done(of(stage).requester, { operation: 'work.accept', event_id: of(stage).work })

@@ -7,7 +7,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll } from 'vitest'
+import { patience } from './patience.ts'
 
 const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 
@@ -112,11 +114,21 @@ async function readyAddress(board: Board): Promise<string | undefined> {
   return address
 }
 
-/** Starts a board and waits until it answers. Throws with its last words when it does not start. */
+/**
+ * Starts a board and waits until it answers. Throws with its last words when it does not start. A port that it had before
+ * may have been given to somebody else while it was away: that is waited for.
+ */
 export async function startBoard(options: BoardOptions): Promise<Board> {
-  const found = await tryBoard(options)
-  if (found instanceof Board) return found
-  throw new Error(`the board did not start (code ${found.code}, signal ${found.signal}): ${found.words.slice(-3000)}`)
+  const until = performance.now() + patience.timeout
+  for (;;) {
+    const found = await tryBoard(options)
+    if (found instanceof Board) return found
+    const { code, signal, words } = found
+    const isTaken = options.port !== undefined && /in use.*Set HOST/.test(words)
+    if (!isTaken || performance.now() > until)
+      throw new Error(`the board did not start (code ${code}, signal ${signal}): ${words.slice(-3000)}`)
+    await sleep(200)
+  }
 }
 
 /** Starts a board that may end before it is ready: the running board, or how it ended and what it said. */

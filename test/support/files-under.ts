@@ -1,0 +1,23 @@
+/** The files of a board that may be running: what goes while it is looked at is not there. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** What `read` gives; undefined where there is nothing any more. */
+function unlessGone<Found>(read: () => Found): Found | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Names, from the directory on, with their bytes. */
+export function* filesUnder(directory: string, below = ''): Generator<readonly [name: string, bytes: Buffer]> {
+  for (const entry of unlessGone(() => readdirSync(join(directory, below), { withFileTypes: true })) ?? []) {
+    const name = join(below, entry.name)
+    if (entry.isDirectory()) yield* filesUnder(directory, name)
+    const bytes = entry.isFile() ? unlessGone(() => readFileSync(join(directory, name))) : undefined
+    if (bytes !== undefined) yield [name, bytes]
+  }
+}

@@ -12,7 +12,7 @@ import { isWithin } from '../format/networks.ts'
 import { webhookFault } from '../format/webhook.ts'
 import { rates } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
-import type { ReadAnswer } from '../views/reads/read.ts'
+import { ok, type ReadAnswer } from '../views/reads/read.ts'
 import type { ItemToPost } from './item-posts.ts'
 import { Limiter, networkOf } from './limiter.ts'
 import { ownLetter } from './own-letter.ts'
@@ -133,7 +133,7 @@ export class Deliveries {
       // Of a duplicate these are the bytes of what is kept, not of what came now.
       const { item, bytes, duplicate } = answer.reply as { item: number; bytes: number; duplicate?: true }
       const data = { item, bytes, ...(duplicate === undefined ? {} : { duplicate }) }
-      respond(readReply({ ok: true, json: JSON.stringify(data) }))
+      respond(readReply(ok(data)))
       if (door.post && duplicate === undefined) this.#options.post({ receiver, owner, room, label, item })
     })
   }

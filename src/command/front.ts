@@ -18,7 +18,7 @@ import { type Refusal, refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import type { SearchAsk } from '../search/search-index.ts'
 import type { Verdict } from '../verify/verifier.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { ok, type ReadAnswer, type ReadRequest, soonest, unending } from '../views/reads/read.ts'
 import { shownHits } from '../views/reads/search.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import type { Calls } from './calls.ts'
@@ -140,9 +140,9 @@ export class Front {
             used_bytes: bytes.used,
             resets_at: this.#options.wallSeconds() + bytes.whole_in,
           }
-    if (identity === '') return answer({ ok: true, json: JSON.stringify({ quota: { allowances } }) })
+    if (identity === '') return answer(ok({ quota: { allowances } }, { until: unending }))
     this.#options.calls.allowance(identity, address, (tools) =>
-      answer(tools && { ok: true, json: JSON.stringify({ quota: { ...daily, tools, allowances } }) }),
+      answer(tools && ok({ quota: { ...daily, tools, allowances } }, { until: unending })),
     )
   }
 
@@ -201,10 +201,13 @@ export class Front {
     const take = (place: number) => (part: ReadAnswer | NoAnswer) => {
       found[place] = part
       if (--open > 0) return
-      const failed = found.find((each) => each === undefined || !each.ok)
-      if (found.includes(undefined) || failed !== undefined) return answer(failed)
-      const parts = found.map((each) => JSON.parse((each as { json: string }).json) as unknown)
-      answer({ ok: true, json: JSON.stringify(gather(parts)) })
+      const shares: Extract<ReadAnswer, { ok: true }>[] = []
+      for (const each of found) {
+        if (each === undefined || !each.ok) return answer(each)
+        shares.push(each)
+      }
+      const parts = shares.map(({ json }) => JSON.parse(json) as unknown)
+      answer(ok(gather(parts), { until: soonest(shares.map(({ until }) => until)) }))
     }
     actors.read(request, take(0))
     for (let shard = 0; shard < actors.shards; shard++) actors.readPrivate(shard, request, take(shard + 1))

@@ -7,7 +7,7 @@ import { sizes } from '../limits.ts'
 import { refusal } from '../refusals.ts'
 import type { ToolsAsk } from '../tools/asks.ts'
 import type { Filters } from '../tools/parse.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 
 type Asks = Readonly<Record<string, (request: ReadRequest) => ToolsAsk>>
@@ -29,7 +29,7 @@ export function readTools(
   actors.read({ op: 'tools.begin', args: {}, reader: '' }, (begun) => {
     if (begun === undefined || !begun.ok) return answer(begun)
     const { through } = JSON.parse(begun.json) as { through: number }
-    actors.askTools(ask(request), through, answer)
+    actors.askTools(ask(request), through, (found) => answer(found?.ok ? { ...found, until: unending } : found))
   })
   return true
 }

@@ -10,7 +10,7 @@ import type { CursorSealer } from '../format/cursor.ts'
 import { addressFault } from '../outgoing/target.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { HooksAsk, Since } from '../views/hooks/answer.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { ok, type ReadAnswer, type ReadRequest } from '../views/reads/read.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
 import type { DeliveryStatus, Trouble } from './retry.ts'
 import { sealSecret, secretTag } from './seals.ts'
@@ -168,7 +168,7 @@ export class Desk {
     const page = JSON.parse(found.json) as { webhooks: { id: string }[] }
     const status = await this.status(page.webhooks.map(({ id }) => id))
     const webhooks = page.webhooks.map((each, n) => ({ ...each, delivery: shownStatus(status[n] ?? undefined) }))
-    return { ok: true, json: JSON.stringify({ ...page, webhooks }) }
+    return ok({ ...page, webhooks })
   }
 
   async #deliveries({ args, reader }: ReadRequest): Promise<ReadAnswer | NoAnswer> {
@@ -190,7 +190,7 @@ export class Desk {
     const last = found.length > limit ? shown.at(-1) : undefined
     const more =
       last === undefined ? { has_more: false } : { next_cursor: this.cursors.seal(list, last.n), has_more: true }
-    return { ok: true, json: JSON.stringify({ deliveries: shown.map(deliveryView), ...more }) }
+    return ok({ deliveries: shown.map(deliveryView), ...more })
   }
 
   #read(actor: string, request: ReadRequest): Promise<ReadAnswer | NoAnswer> {

@@ -219,7 +219,7 @@ export class Routes implements Doors {
 
   #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {
     const body = Buffer.from(answer.file === undefined ? `{"ok":true,"data":${answer.json}}` : answer.json)
-    const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until ?? 0 }
+    const ready = { body, file: answer.file, etag: etagOf(body), room: answer.room, change, until: answer.until }
     this.#ready.keep(url, ready)
     return ready
   }

@@ -9,6 +9,7 @@ import { sizes } from '../limits.ts'
 import { fields } from '../operations/fields.ts'
 import { updatesGet } from '../operations/updates.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { ok } from '../views/reads/read.ts'
 import { updateKinds } from '../views/updates.ts'
 import type { Exchange } from './port.ts'
 import { parseQuery } from './query.ts'
@@ -29,7 +30,7 @@ export function updatesDoors(options: UpdatesDoorOptions): Readonly<Record<strin
     '/time': (exchange) => {
       const unix = options.wallSeconds()
       const utc = new Date(unix * 1000).toISOString().replace('.000Z', 'Z')
-      options.doors().send(exchange, readReply({ ok: true, json: JSON.stringify({ unix, utc }) }))
+      options.doors().send(exchange, readReply(ok({ unix, utc })))
     },
   }
 }

@@ -5,7 +5,7 @@
  * What an answer depended on is noted while it is asked for, so that the bytes of a page are kept exactly as long as they are right.
  */
 import type { Refusal } from '../refusals.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
 import type { Html } from './html.ts'
 
 export type PageRequest = {
@@ -113,7 +113,7 @@ export class Ask {
   readonly change: number
   readonly #options: AskOptions
   #room: string | undefined | null = null
-  #until = 0
+  #until = unending
 
   constructor(options: AskOptions) {
     this.#options = options
@@ -142,7 +142,7 @@ export class Ask {
     if (answer === undefined) throw new Unanswered()
     if (!answer.ok) throw new Refused('refusal' in answer ? answer.refusal : answer.absent)
     this.#room = this.#room === null || this.#room === answer.room ? answer.room : undefined
-    if (answer.until !== undefined) this.#old(answer.until)
+    if (answer.until !== unending) this.#old(answer.until)
     return JSON.parse(answer.json) as Data
   }
 
@@ -167,7 +167,7 @@ export class Ask {
   }
 
   #old(at: number): void {
-    if (this.#until === 0 || at < this.#until) this.#until = at
+    if (this.#until === unending || at < this.#until) this.#until = at
   }
 }
 

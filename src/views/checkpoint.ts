@@ -1,14 +1,11 @@
 /** The newest signed head as JSON: what log.checkpoint and /api/log/checkpoint answer. */
 import type { Head } from '../../actors/shard.ts'
-import type { ReadAnswer } from './reads/read.ts'
+import { ok, type ReadAnswer } from './reads/read.ts'
 
 export function checkpointAnswer(
   { origin, vkey }: { readonly origin: string; readonly vkey: string },
   { size, checkpoint }: Head,
 ): ReadAnswer {
   const root = Buffer.from(checkpoint.split('\n')[2] ?? '', 'base64')
-  return {
-    ok: true,
-    json: JSON.stringify({ origin, vkey, tree_size: size, root_hash: root.toString('hex'), checkpoint }),
-  }
+  return ok({ origin, vkey, tree_size: size, root_hash: root.toString('hex'), checkpoint })
 }

@@ -3,7 +3,7 @@ import type { EventIndex } from '../../actors/event-index.ts'
 import type { BookedLog, LogBook } from '../../actors/log-book.ts'
 import { noLeaf } from '../../actors/public-records.ts'
 import { historyLogsMax, historyPointsMax } from '../operations/log-results.ts'
-import type { ReadAnswer } from './reads/read.ts'
+import { ok, type ReadAnswer } from './reads/read.ts'
 
 export type HistoryContext = {
   readonly state: { readonly book: LogBook; readonly board: { readonly events: EventIndex } }
@@ -22,7 +22,7 @@ export function historyAnswer(context: HistoryContext): ReadAnswer {
     checkpoint: log.head.checkpoint,
     tiles: `/log/${log.name}/`,
   }))
-  return { ok: true, json: JSON.stringify({ logs, points: pointsOf(book, board.events) }) }
+  return ok({ logs, points: pointsOf(book, board.events) })
 }
 
 type Point = { readonly log: string; readonly at: number; readonly tree_size: number }

@@ -14,7 +14,7 @@ import type { TreeReader } from '../../storage/tree-reader.ts'
 import { leavesMax } from '../operations/results.ts'
 import { refusal } from '../refusals.ts'
 import { historyAnswer } from './log-history.ts'
-import type { ReadAnswer, ReadContext, ReadRequest } from './reads/read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, unending } from './reads/read.ts'
 
 export type ProofContext = ReadContext & {
   /** The tree of a log. */
@@ -70,7 +70,7 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
   }
   if (args.format === 'tlog-proof')
     return proofFile(context, id, formatProofFile({ extra: entry, index, path, checkpoint: head.checkpoint }))
-  const gone = found.slot !== undefined && state.marks.gone(found.slot, context.now()) !== undefined
+  const isGone = found.slot !== undefined && state.marks.gone(found.slot, context.now()) !== undefined
   const proof = {
     log: { origin: log.origin, vkey: context.vkeyOf(log) },
     event_id: id,
@@ -81,9 +81,10 @@ export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadA
     root_hash: root.toString('hex'),
     inclusion_path: path.map((hash) => hash.toString('hex')),
     checkpoint: head.checkpoint,
-    ...(gone ? {} : { signed_payload: Buffer.from(fromFrame(frame).by!.signed).toString('utf8') }),
+    ...(isGone ? {} : { signed_payload: Buffer.from(fromFrame(frame).by!.signed).toString('utf8') }),
   }
-  return { ok: true, json: JSON.stringify(proof) }
+  const end = found.slot === undefined ? unending : state.board.events.expires[found.slot]!
+  return ok(proof, { until: isGone ? unending : end })
 }
 
 /** Where the record and the leaf of a command lie: of an event (then its slot too), a redaction or a rotation. */
@@ -98,8 +99,8 @@ function leafOf(
 
 /** The file that stands alone, with the entry it proves as its `extra`: as the answer of a GET, or inside the answer of a command. */
 function proofFile({ isCommand }: ProofContext, id: string, text: string): ReadAnswer {
-  if (isCommand) return { ok: true, json: JSON.stringify({ proof_file: text }) }
-  return { ok: true, json: text, file: `${id}.tlog-proof` }
+  if (isCommand) return ok({ proof_file: text })
+  return { ok: true, json: text, file: `${id}.tlog-proof`, until: unending }
 }
 
 /** The log that is asked for by its name, or the one that grows; undefined: this board has no such log. */
@@ -126,7 +127,7 @@ export function consistencyAnswer(context: ProofContext, { args }: ReadRequest):
   const path = tree.consistencyPath(from, to)
   if (from < to && !isConsistent(tree, log, from, to, path))
     throw new Unproved(`the tree file gives no valid consistency proof from ${from} to ${to}`, log)
-  return { ok: true, json: JSON.stringify({ from, to, consistency_path: path.map((hash) => hash.toString('hex')) }) }
+  return ok({ from, to, consistency_path: path.map((hash) => hash.toString('hex')) })
 }
 
 /** Tied to the signed head: what a file says of two sizes that nobody signed could be wrong at both ends alike. */
@@ -160,7 +161,7 @@ export function leavesAnswer(context: ProofContext, { args }: ReadRequest): Read
     listed.push(bundle.toString('base64', at + 2, next))
     at = next
   }
-  return { ok: true, json: JSON.stringify({ start, tree_size: size, entries: listed }) }
+  return ok({ start, tree_size: size, entries: listed })
 }
 
 /** Reads of the log beside its newest head, by the name of the operation. */

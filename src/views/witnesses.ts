@@ -1,7 +1,7 @@
 /** Who else signs the heads of the log, and what each of them said last: what log.witnesses and /api/log/witnesses answer. */
 import { witnessesMax } from '../operations/log-results.ts'
 import type { WitnessStanding } from '../witness/round.ts'
-import type { ReadAnswer } from './reads/read.ts'
+import { ok, type ReadAnswer } from './reads/read.ts'
 
 export type WitnessesFacts = {
   /** The head that is served, with the lines under it. */
@@ -24,6 +24,5 @@ export function witnessesAnswer({ published, quorum, standings }: WitnessesFacts
     ...(each.signedSize === 0 ? {} : { tree_size: each.signedSize, signed_at: each.signedAt }),
   }))
   const lines = published.slice(published.lastIndexOf('\n\n') + 2).split('\n').length - 1
-  const json = JSON.stringify({ published: { tree_size: size, cosigned: lines - 1 }, quorum, witnesses })
-  return { ok: true, json, until: now + 1 }
+  return ok({ published: { tree_size: size, cosigned: lines - 1 }, quorum, witnesses }, { until: now + 1 })
 }

@@ -1,6 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { operations } from '../../src/operations/index.ts'
+import type { Operation } from '../../src/operations/operation.ts'
+import { pages } from '../../src/pages/registry.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, now, person, type Signed } from '../support/client.ts'
@@ -10,6 +13,20 @@ import { Ledger } from '../support/load.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+/** Addresses of an operation's GET that may find a text: with what it needs alone, and with each further parameter. */
+function doorsOf({ get, required }: Operation, values: Readonly<Record<string, string>>): string[] {
+  const field = /\{(\w+)\}/.exec(get!.path)?.[1]
+  const path = field === undefined ? get!.path : get!.path.replace(`{${field}}`, values[field] ?? 'none')
+  const known = get!.query.filter((each) => values[each.field] !== undefined)
+  const least = known.filter((each) => required.some((name) => name === each.field))
+  return [[], ...known.filter((each) => !least.includes(each)).map((each) => [each])].map((more) => {
+    const query = new URLSearchParams(
+      [...least, ...more].map(({ name, field }): [string, string] => [name, values[field]!]),
+    )
+    return query.size === 0 ? path : `${path}?${query}`
+  })
+}
 
 const hour = 3_600
 const day = 24 * hour
@@ -123,6 +140,66 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
       expect(ledger.heads.largest).toBe(sizes + 2)
     },
   )
+
+  test('at its second a text is gone from every answer that was kept for a GET, with no write since', async () => {
+    const marked = await client.send('{"operation":"changes.list","data":"{\\"schema\\":1,\\"after\\":-1}"}')
+    const { cursor } = (await client.get('/api/updates')).data as { cursor: string }
+    const post = async (fields: Readonly<Record<string, string | number>>) =>
+      (await client.post(ada, fields, { timestamp: now() + offset })).data.event_id!
+    const id = await post({ room: 'quiet', text: 'for a minute: plugh, xyzzy', ttl: 60 })
+    const edit = await post({ text: 'better said: plugh, xyzzy', data: JSON.stringify({ schema: 1, supersedes: id }) })
+    const values = {
+      room: 'quiet',
+      page: 'main',
+      kind: 'note',
+      target: ada.id,
+      query: 'xyzzy',
+      'data.order': 'asc',
+    }
+    const { after } = marked.data as { after?: number }
+    const doors = operations
+      .filter(({ get }) => get !== undefined && get.path !== '/api/updates')
+      .flatMap((operation) =>
+        [id, edit].flatMap((event_id) =>
+          doorsOf(operation, { ...values, event_id }).map((path) => ({ name: operation.name, path })),
+        ),
+      )
+      .concat({ name: 'changes.list', path: `/api/changes?after=${after}` })
+    const shownPages = pages.map(({ path }) => ({
+      name: path,
+      path: path
+        .replace('{event_id}', id)
+        .replace('{room}', 'quiet')
+        .replace('{identity}', ada.id)
+        .replace(/^\/search$/, '/search?query=xyzzy'),
+    }))
+    const more = [`/api/updates?cursor=${cursor}`, '/v1/export'].map((path) => ({ name: path, path }))
+    const showing = async () => {
+      const found = new Map<string, string>()
+      for (const { name, path } of [...doors, ...shownPages, ...more]) {
+        const { text, headers } = await client.get(path)
+        if (text.includes('plugh')) found.set(`${name} ${path}`, headers.etag ?? '')
+      }
+      return found
+    }
+    const before = await showing()
+    const names = new Set([...before.keys()].map((key) => key.split(' ')[0]))
+    for (const name of ['event.get', 'event.history', 'events.list', 'thread.get', 'log.proof'])
+      expect(names).toContain(name)
+    for (const name of ['changes.list', '/room/{room}', '/e/{event_id}', '/e/{event_id}/proof', '/search'])
+      expect(names).toContain(name)
+    expect(await showing()).toEqual(before)
+    const { event } = (await client.get(`/api/events/${id}`)).data
+    jumpTo((event as unknown as { expires_at: number }).expires_at - now() + 1)
+    const isGone = async () =>
+      (await client.send(JSON.stringify({ operation: 'event.get', event_id: id }))).data.event?.text === undefined
+    await vi.waitUntil(isGone, patience)
+    expect(await showing()).toEqual(new Map())
+    for (const [key, etag] of before) {
+      const again = await client.get(key.split(' ')[1]!, { 'if-none-match': etag })
+      expect([key, again.status]).toEqual([key, 200])
+    }
+  })
 
   test('a text that has expired does not come back when the clock does', async () => {
     const { data } = await client.post(

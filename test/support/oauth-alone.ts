@@ -30,7 +30,7 @@ export function oauthAlone({
     serviceId: 'bs-test',
     boardIdentity: '0'.repeat(64),
     actors: { write: (_letter, told) => told({ ok: true, reply: {} }, undefined) },
-    read: (_request, told) => told({ ok: true, json: '{}' }),
+    read: (_request, told) => told({ ok: true, json: '{}', until: 0 }),
     front: { execute: (_body, _door, respond) => respond(undefined) },
     wallSeconds: () => 1_790_000_000,
     keys: new SignInKeys(join(folder, 'sign-in.keys')),

@@ -4,7 +4,7 @@ import { type DayLimits, dayEnd, identityLimits } from '../../../actors/calls/da
 import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
 import { allowances } from '../../limits.ts'
 import { priceOf } from '../../payments/price.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from './read.ts'
 
 /** What is free for everybody, as the operator has set it. */
 export const dayLimits: DayLimits = {
@@ -67,7 +67,7 @@ function openCalls({ state, frame }: ReadContext): ReadAnswer {
     const paid = open.paid === undefined ? {} : { payment: actAt(frame(open.shard, open.paid.seq)).facts as PayFacts }
     return { id: open.id, identity: open.identity, tool, subject, address, data: command.data ?? '{}', ...paid }
   })
-  return ok(found)
+  return ok(found, { until: unending })
 }
 
 function mark({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {

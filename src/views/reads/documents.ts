@@ -16,6 +16,8 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  type Scope,
+  unending,
   withRoom,
 } from './read.ts'
 
@@ -68,8 +70,8 @@ function history(context: ReadContext, { args }: ReadRequest, doc: Doc): ReadAns
 }
 
 /** What is not public moves no change number: its answer is good for this moment alone. */
-function scopeOf({ visibility, now }: ReadContext): { until?: number } {
-  return visibility === 'public' ? {} : { until: now() }
+function scopeOf({ visibility, now }: ReadContext): Scope {
+  return { until: visibility === 'public' ? unending : now() }
 }
 
 /** Of a room, of the reader, or every public one; latest activity first. */
@@ -80,7 +82,7 @@ function list(context: ReadContext, request: ReadRequest): ReadAnswer {
   return withRoom(context, request, ({ name }) => {
     const docs = documents.ofActor(name).filter(({ visibility }) => visibility !== 'unlisted')
     const newestFirst = docs.sort((a, b) => b.version - a.version)
-    return page(context, request, `docs.list:${name}`, newestFirst, { room: name })
+    return page(context, request, `docs.list:${name}`, newestFirst, { room: name, until: unending })
   })
 }
 
@@ -91,7 +93,7 @@ function page(
   { args }: ReadRequest,
   name: string,
   newestFirst: Iterable<Doc>,
-  scope: { room?: string } = {},
+  scope: Scope = { until: unending },
 ): ReadAnswer {
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor

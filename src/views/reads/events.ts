@@ -4,6 +4,7 @@ import { refusal } from '../../refusals.ts'
 import { versionView } from '../event.ts'
 import {
   badCursor,
+  endOf,
   eventsWithin,
   limitOf,
   ok,
@@ -36,11 +37,12 @@ export const eventsReads: Reads = {
   'event.made': (context, request) =>
     withEvent(context, request, (slot) => {
       const event = view(context, slot, false)
-      if (context.visibility !== 'public') return ok({ event })
+      if (context.visibility !== 'public') return ok({ event }, scopeOf([event]))
       const leaf = context.board.events.leaf[slot]!
       const { book } = context.state
       const log = book.holding(leaf)
-      return ok({ event, leaf: leaf - log.base, ...(log === book.newest ? {} : { head: log.head }) })
+      const head = log === book.newest ? {} : { head: log.head }
+      return ok({ event, leaf: leaf - log.base, ...head }, scopeOf([event]))
     }),
   'events.list': listEvents,
   'event.history': (context, request) => withEvent(context, request, (slot) => history(context, request, slot)),
@@ -68,9 +70,8 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
     }
     const { slots, next } = findEvents(context.state, query, context.now())
     const { views: events, cut } = eventsWithin(context, slots)
-    const { until } = scopeOf(events)
-    const scope = { ...(room === '' ? {} : { room }), ...(until === undefined ? {} : { until }) }
-    return ok({ events, ...paging(context, name, cut ?? next), generation: context.generation }, scope)
+    const data = { events, ...paging(context, name, cut ?? next), generation: context.generation }
+    return ok(data, { ...(room === '' ? {} : { room }), until: endOf(events) })
   }
   if (args.room !== undefined) return withRoom(context, request, (room) => list(room.name))
   if (args.before !== undefined || args.after !== undefined) {

@@ -19,6 +19,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  unending,
   withinPage,
   withRoom,
 } from './read.ts'
@@ -58,7 +59,10 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
     (seq) => entryView(context, room, seq, rules.logEntry(room, seq)),
     ({ detail, signed_payload, delegation }) => `${detail}${signed_payload}${delegation?.signed_payload ?? ''}`,
   )
-  return ok({ room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) }, { room })
+  return ok(
+    { room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
+    { room, until: unending },
+  )
 }
 
 function entryView(context: ReadContext, room: string, seq: number, kept: Kept) {
@@ -152,7 +156,7 @@ function recent(context: ReadContext, { args }: ReadRequest): ReadAnswer {
       posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, ...author })
     }
   }
-  return ok({ posts })
+  return ok({ posts }, { until: unending })
 }
 
 function base64url(bytes: Uint8Array): string {

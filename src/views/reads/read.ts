@@ -27,17 +27,24 @@ export type ReadRequest = {
   readonly isCommand?: true
 }
 
+/** What an answer depends on beside its request: it is kept, and given again, as long as nothing of that has changed. */
+export type Scope = {
+  /** The one room; absent: the whole board. */
+  readonly room?: string
+  /** Unix seconds from which on something shown here is not so any more, a text that has expired above all; `unending`: never. */
+  readonly until: number
+}
+
+/** Nothing in it ends by itself: only a change makes it old. */
+export const unending = 0
+
 export type ReadAnswer =
-  | {
+  | ({
       readonly ok: true
       readonly json: string
-      /** The room it depends on alone; absent: on the whole board. */
-      readonly room?: string
-      /** Unix seconds from which on a text shown here is gone; absent: never. */
-      readonly until?: number
       /** At a GET door the answer is this file and nothing around it: `json` is its text. */
       readonly file?: string
-    }
+    } & Scope)
   | { readonly ok: false; readonly refusal: Refusal }
   /** Not on this board; another may hold it. */
   | { readonly ok: false; readonly absent: Refusal }
@@ -69,18 +76,38 @@ export type Reads = Readonly<Record<string, Read>>
 
 const pageDefault = 50
 
-export function ok(data: unknown, scope: { room?: string; until?: number } = {}): ReadAnswer {
-  return { ok: true, json: JSON.stringify(data), ...scope }
+/** Is there, anywhere in data of this type, what somebody wrote: a text, or the bytes that were signed with it? */
+type HoldsText<Data> = unknown extends Data
+  ? true
+  : Data extends readonly (infer Item)[]
+    ? HoldsText<Item>
+    : Data extends object
+      ? 'text' extends keyof Data
+        ? true
+        : 'signed_payload' extends keyof Data
+          ? true
+          : { [Key in keyof Data]-?: HoldsText<Data[Key]> }[keyof Data]
+      : false
+
+/** An answer that shows texts, or whose type does not say that it shows none, must say when the first of them ends. */
+export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? [Scope] : [Scope?]): ReadAnswer {
+  return { ok: true, json: JSON.stringify(data), until: unending, ...scope }
 }
 
 /** What an answer of these events depends on, when they are all of one room. */
-export function scopeOf(events: readonly EventView[]): { room?: string; until?: number } {
+export function scopeOf(events: readonly EventView[]): Scope {
   const [first] = events
-  if (first === undefined) return {}
-  const ends = events
-    .filter(({ hidden, expires_at }) => !hidden && expires_at !== undefined)
-    .map((event) => event.expires_at!)
-  return { room: first.room, ...(ends.length === 0 ? {} : { until: Math.min(...ends) }) }
+  return { ...(first === undefined ? {} : { room: first.room }), until: endOf(events) }
+}
+
+/** When the first of the texts that are shown here ends. */
+export function endOf(events: readonly EventView[]): number {
+  return soonest(events.map(({ hidden, expires_at = unending }) => (hidden ? unending : expires_at)))
+}
+
+/** The first of these moments, `unending` being none. */
+export function soonest(ends: readonly number[]): number {
+  return ends.reduce((first, end) => (end !== unending && (first === unending || end < first) ? end : first), unending)
 }
 
 export function refused(refused: Refusal): ReadAnswer {

@@ -19,6 +19,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  unending,
   withRoom,
 } from './read.ts'
 
@@ -88,7 +89,7 @@ function items(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer 
     shown.push(itemView(item, facts))
   }
   const next = found.length > shown.length ? found[shown.length - 1]?.seq : undefined
-  return ok({ items: shown, untrusted: true, ...paging(context, name, next) })
+  return ok({ items: shown, untrusted: true, ...paging(context, name, next) }, { until: unending })
 }
 
 function itemFacts(context: ReadContext, { shard, seq }: Item): ItemFacts {

@@ -13,6 +13,8 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  soonest,
+  unending,
   withRoom,
 } from './read.ts'
 
@@ -37,7 +39,7 @@ function one(context: ReadContext, { reader }: ReadRequest, room: Room): ReadAns
   const role = reader === '' ? {} : { role: roleOf(room, reader) }
   return ok(
     { room: { ...roomView(context, room), ...role, policy } },
-    { room: room.name, ...untilStale(context, [room]) },
+    { room: room.name, until: untilStale(context, [room]) },
   )
 }
 
@@ -50,7 +52,6 @@ function pages(context: ReadContext, { args }: ReadRequest, room: Room): ReadAns
   const found = all.filter(({ order }) => order < below)
   const shown = found.slice(0, limitOf(args))
   const next = found.length > shown.length ? shown.at(-1)?.order : undefined
-  const ends = all.flatMap(({ until }) => (until === 0 ? [] : [until]))
   const data = {
     room: room.name,
     pages: shown.map(({ name, count, threads, last, updatedAt }) => ({
@@ -62,7 +63,7 @@ function pages(context: ReadContext, { args }: ReadRequest, room: Room): ReadAns
     })),
     ...paging(context, list, next),
   }
-  return ok(data, { room: room.name, ...(ends.length === 0 ? {} : { until: Math.min(...ends) }) })
+  return ok(data, { room: room.name, until: soonest(all.map(({ until }) => until)) })
 }
 
 const ranks: readonly Role[] = ['owner', 'moderator', 'member']
@@ -90,7 +91,7 @@ function members(context: ReadContext, { args }: ReadRequest, room: Room): ReadA
       }),
       ...(last === undefined ? { has_more: false } : { next_cursor: context.cursors.seal(list, last), has_more: true }),
     },
-    { room: room.name },
+    { room: room.name, until: unending },
   )
 }
 
@@ -105,15 +106,15 @@ function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     accept: (room) => room.visibility === 'public' && (query === undefined || room.name.includes(query)),
   })
   const rooms = entries.map((room) => roomView(context, room))
-  return ok({ rooms, ...paging(context, list, next) }, untilStale(context, entries))
+  return ok({ rooms, ...paging(context, list, next) }, { until: untilStale(context, entries) })
 }
 
 /** A room that is to close, or an event that is to expire, makes the answer old at that moment. */
-function untilStale({ state, now }: ReadContext, rooms: readonly Room[]): { until?: number } {
+function untilStale({ state, now }: ReadContext, rooms: readonly Room[]): number {
   const ends = rooms
     .flatMap((room) => [state.rules.policyOf(room.name).closes_at, countsOf(state, room, now()).until])
     .filter((at) => at > now())
-  return ends.length === 0 ? {} : { until: Math.min(...ends) }
+  return soonest(ends)
 }
 
 export function roomView({ state, now, handleOf }: ReadContext, room: Room) {

@@ -13,6 +13,7 @@ import type { Hit, SearchAsk } from '../../search/search-index.ts'
 import type { EventView } from '../event.ts'
 import {
   badCursor,
+  endOf,
   eventsWithin,
   limitOf,
   ok,
@@ -23,7 +24,6 @@ import {
   type ReadRequest,
   type Reads,
   refused,
-  scopeOf,
   view,
   withRoom,
 } from './read.ts'
@@ -93,10 +93,9 @@ function answer(
   events: readonly EventView[],
   next: number | undefined,
 ): ReadAnswer {
-  const { until } = scopeOf(events)
   const { room } = request.args
-  const scope = { ...(room === undefined ? {} : { room: String(room) }), ...(until === undefined ? {} : { until }) }
-  return ok({ events, ...paging(context, listName(request), next), generation: context.generation }, scope)
+  const data = { events, ...paging(context, listName(request), next), generation: context.generation }
+  return ok(data, { ...(room === undefined ? {} : { room: String(room) }), until: endOf(events) })
 }
 
 /** Events, and bytes of their texts, looked at for one page, which takes some tens of milliseconds: a whole shard waits. */

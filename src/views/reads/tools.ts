@@ -13,6 +13,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  unending,
 } from './read.ts'
 
 export const toolsReads: Reads = {
@@ -49,7 +50,7 @@ function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnsw
     verified: owner !== '' && state.tools.isOwnerOf(host, owner),
     listed: state.tools.isListed(entry),
   }
-  return ok(found)
+  return ok(found, { until: unending })
 }
 
 /** A listing that the daily round of the lab may look at now. */
@@ -111,5 +112,6 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   })
   const count = (kind: string) => standing.filter((each) => each.kind === kind).length
   const counts = { works: count('works'), mixed: count('mixed'), down: count('down'), avoid: count('avoid') }
-  return ok({ subject_id: subject, counts, reviews: views, ...paging(context, name, next) })
+  // A review has no `ttl`.
+  return ok({ subject_id: subject, counts, reviews: views, ...paging(context, name, next) }, { until: unending })
 }

@@ -4,6 +4,7 @@ import { refusal } from '../../refusals.ts'
 import { versionView } from '../event.ts'
 import { sealReadToken, tokenSecondsDefault } from '../read-token.ts'
 import {
+  endOf,
   limitOf,
   ok,
   type ReadAnswer,
@@ -12,6 +13,8 @@ import {
   type Reads,
   refused,
   showing,
+  soonest,
+  unending,
   withRoom,
 } from './read.ts'
 
@@ -56,6 +59,7 @@ function listChanges(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   let row = state.changes.after(after)
   const last = Math.min(state.changes.count, row + rowsMax)
   const found: string[] = []
+  let until = unending
   let bytes = 0
   let reached = after
   for (; row < last; row++) {
@@ -64,13 +68,15 @@ function listChanges(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     if ((found.length >= limit || bytes >= bytesMax) && change.position !== reached) break
     reached = change.position
     if (!corrections.has(change.kind)) continue
-    const text = JSON.stringify(correction(context, change))
+    const corrected = correction(context, change)
+    until = soonest([until, endOf(corrected.events)])
+    const text = JSON.stringify(corrected)
     found.push(text)
     bytes += text.length
   }
   const hasMore = row < state.changes.count
   const end = JSON.stringify({ after: hasMore ? reached : board.change, has_more: hasMore, generation })
-  return { ok: true, json: `{"changes":[${found.join(',')}],${end.slice(1)}` }
+  return { ok: true, json: `{"changes":[${found.join(',')}],${end.slice(1)}`, until }
 }
 
 /** A copy holds versions, as an export has them: all that a correction touches are there. */

@@ -13,11 +13,13 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  unending,
 } from './read.ts'
 
 export const webhooksReads: Reads = {
   'webhook.list': list,
-  'hook.of': ({ state }, { args }) => ok({ hooks: state.hooks.of(String(args.owner)).map(hookView) }),
+  'hook.of': ({ state }, { args }) =>
+    ok({ hooks: state.hooks.of(String(args.owner)).map(hookView) }, { until: unending }),
   'hook.ends': ({ state }, { args }) =>
     ok({ ends: state.hooks.of(String(args.owner)).map(({ facts }) => facts.expires) }),
   'hook.changed': changed,
@@ -51,7 +53,8 @@ function changed({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
     ...{ hook, owner, epoch },
     ...(delegation === undefined ? {} : { delegation }),
   }))
-  return ok({ hooks: own.filter((each) => !isSame(each)).map(hookView), same } satisfies ChangedHooks)
+  const found: ChangedHooks = { hooks: own.filter((each) => !isSame(each)).map(hookView), same }
+  return ok(found, { until: unending })
 }
 
 /** What its owner sees of a webhook; the secret is not known here. */
@@ -86,5 +89,6 @@ function all({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const behind = Number(args.after ?? 0)
   const hooks = [...state.hooks.all()].filter(({ epoch }) => epoch > behind).sort((a, b) => a.epoch - b.epoch)
   const shown = hooks.slice(0, allMax)
-  return ok({ hooks: shown.map(hookView), next: shown.at(-1)?.epoch ?? behind, more: hooks.length > shown.length })
+  const page = { hooks: shown.map(hookView), next: shown.at(-1)?.epoch ?? behind, more: hooks.length > shown.length }
+  return ok(page, { until: unending })
 }

@@ -9,7 +9,7 @@ import { type Act, commandSha, type Delegated, fromFrame } from '../../../actors
 import type { Observation, TellArgs } from '../../../actors/works/letters.ts'
 import type { Ask, Told } from '../../../actors/works/mail.ts'
 import type { NoticeFacts } from '../notices.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from './read.ts'
 
 export const worksMailReads: Reads = { 'works.mail': mail, 'works.unsettled': unsettled }
 
@@ -69,7 +69,7 @@ export function takenWith({ asks, told }: Taken, mail: Pick<MailJson, 'asks' | '
 }
 
 function mail(context: ReadContext, { args }: ReadRequest): ReadAnswer {
-  return ok(mailBehind(context, { asks: Number(args.asks), told: Number(args.told) }))
+  return ok(mailBehind(context, { asks: Number(args.asks), told: Number(args.told) }), { until: unending })
 }
 
 export function mailBehind(context: ReadContext, taken: Taken): MailJson {

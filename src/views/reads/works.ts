@@ -25,6 +25,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
+  unending,
   withRoom,
 } from './read.ts'
 
@@ -52,13 +53,13 @@ function get(context: ReadContext, stored: Work): ReadAnswer {
     requester_record: dealingsView(asRequester.get(work.requester)),
     ...(work.worker === '' ? {} : { worker_record: dealingsView(asWorker.get(work.worker)) }),
   }
-  return ok({ work: { ...workView(context, stored, work), ...records } }, untilOf(context))
+  return ok({ work: { ...workView(context, stored, work), ...records } }, { until: untilOf(context) })
 }
 
-/** An answer is good until time changes some work: a list may gain one that it did not have. */
-function untilOf({ state, now }: ReadContext): { until?: number } {
+/** An answer is good until time changes some work: a list may gain one that it did not have. Texts of works do not expire. */
+function untilOf({ state, now }: ReadContext): number {
   const due = state.market.nextDue
-  return due === 0 ? {} : { until: Math.max(now(), due) }
+  return due === 0 ? unending : Math.max(now(), due)
 }
 
 function list(context: ReadContext, request: ReadRequest): ReadAnswer {
@@ -98,7 +99,7 @@ function page(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     found.next === undefined
       ? { has_more: false }
       : { next_cursor: context.cursors.seal(name, JSON.stringify(found.next)), has_more: true }
-  return ok({ works, ...more }, untilOf(context))
+  return ok({ works, ...more }, { until: untilOf(context) })
 }
 
 function claimant(market: Market, id: string, now: number): Claimant {

@@ -133,8 +133,14 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
       expect(html).toContain('<p class="text">after</p>')
       expect(html).toContain(`/api/log/proof?message=${version}"`)
     }
+    // Without the words there is nothing that was signed: the rest is proved, and no more is claimed.
     await client.command(ada, { operation: 'event.redact', event_id: first, reason: 'test' })
-    expect(verdictOf(await dom(first))).toBe('Proved: your browser checked every step.')
+    const gone = await dom(first)
+    expect(verdictOf(gone)).toBe(
+      'Proved: a post with this id stands in the log. That its author signed it cannot be checked: the words are gone.',
+    )
+    expect(gone).toMatch(/id="step-signature" class="none"/)
+    expect(gone.match(/<li id="step-[a-z]+" class="good"/g)).toHaveLength(4)
   })
 
   test.each<[string, string[], typeof change]>([

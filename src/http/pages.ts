@@ -227,7 +227,7 @@ class PageServer {
     this.#sendPage(
       exchange,
       statusOf[found.code],
-      refusedPage(found, { board: this.#options.board, path: exchange.path }),
+      refusedPage(found, { board: this.#options.board, path: exchange.path, query: exchange.query }),
       extra,
     )
   }

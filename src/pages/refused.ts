@@ -1,6 +1,6 @@
 /** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
 import { type Refusal, statusOf } from '../refusals.ts'
-import { html } from './html.ts'
+import { html, pathTo } from './html.ts'
 import { type AboutBoard, type Parts, type Shown, shown } from './page.ts'
 import { memberDoor } from './pieces/writer.ts'
 
@@ -24,20 +24,27 @@ const titles: Readonly<Record<number, string>> = {
   429: 'One moment',
 }
 
-/** Private and unknown things are refused alike by the reads themselves; this only shows what they say. */
+/**
+ * Private and unknown things are refused alike by the reads themselves; this only shows what they say, and the way on: to a private
+ * room with one's own key, to a list whose page is no more from its beginning.
+ */
 export function refusedPage(
-  { code, message, retryAfter }: Refusal,
-  { board, path }: { readonly board: Pick<AboutBoard, 'serviceId'>; readonly path: string },
+  { code, message, field, retryAfter }: Refusal,
+  { board, path, query }: { board: Pick<AboutBoard, 'serviceId'>; path: string; query: string },
 ): Shown {
-  const [, room] = /^\/room\/([a-z0-9][a-z0-9_-]{0,63})$/.exec(path) ?? []
+  const room = code === 'private_room' ? /^\/room\/([a-z0-9][a-z0-9_-]{0,63})$/.exec(path)?.[1] : undefined
+  const { cursor, ...rest } = Object.fromEntries(new URLSearchParams(query))
+  const isOver = field === 'cursor' && cursor !== undefined
   const status = statusOf[code]
+  const title = isOver ? 'This list begins anew' : (titles[status] ?? 'Refused')
   const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
+  const begin = isOver && html`<p><a href="${pathTo(path, rest)}">The first page of this list</a></p>`
   return shown(
     {
-      title: titles[status] ?? 'Refused',
+      title,
       isListed: false,
-      head: html`<p class="crumbs">${status} ${code}</p><h1>${titles[status] ?? 'Refused'}</h1>`,
-      main: html`<p>The board says: ${message}.</p>${wait}${room !== undefined && status < 429 && memberDoor(board, room)}${ways}`,
+      head: html`<p class="crumbs">${status} ${code}</p><h1>${title}</h1>`,
+      main: html`<p>The board says: ${message}.</p>${wait}${begin}${room !== undefined && memberDoor(board, room)}${ways}`,
       scripts: room === undefined ? [] : ['write.js'],
     },
     status,

@@ -50,7 +50,7 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
     return html`<h2 class="unseen">Posts found</h2><div class="posts">${await postsHtml(list.events, { isListed: true, withRoom: true, withPage: true })}</div>${pager('/search', asked, list)}`
   } catch (error) {
     // What was asked for wrongly is said beside the form, where it can be put right.
-    if (!(error instanceof Refused)) throw error
+    if (!(error instanceof Refused) || error.refusal.field === 'cursor') throw error
     return html`<p class="note" role="alert">${error.refusal.message}.</p>`
   }
 }

@@ -71,7 +71,7 @@ async function searched(ask: Ask, asked: Asked): Promise<{ main: Html; aside: Ht
     ask.nowFor(2)
     return { main: resultsOf(found, asked), aside: aboutOf(found) }
   } catch (error) {
-    if (!(error instanceof Refused)) throw error
+    if (!(error instanceof Refused) || error.refusal.field === 'cursor') throw error
     return { main: html`<p class="note" role="alert">${error.refusal.message}.</p>`, aside: html`` }
   }
 }

@@ -62,7 +62,7 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
     return html`<h2 class="unseen">Works</h2>${works}${pager('/work', asked, list, 'More')}`
   } catch (error) {
     // What was asked for wrongly is said beside the form, where it can be put right.
-    if (!(error instanceof Refused)) throw error
+    if (!(error instanceof Refused) || error.refusal.field === 'cursor') throw error
     return html`<p class="note" role="alert">${error.refusal.message}.</p>`
   }
 }

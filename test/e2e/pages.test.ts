@@ -263,6 +263,25 @@ test('what is wrong in an address is said on a page in the same look; programs h
   expect((await get('/', { accept: '*/*' })).headers['content-type']).toBe('text/html; charset=utf-8')
 })
 
+test('a list whose cursor is no more leads to its beginning, and only what is private asks for a key', async () => {
+  const query = '?page=reports&view=threads&cursor=bad'
+  for (const path of [
+    `/room/lobby${query}`,
+    '/rooms?q=w&cursor=bad',
+    '/work?state=open&cursor=bad',
+    '/tools?q=hash&cursor=bad',
+    '/search?q=deeper&cursor=bad',
+  ]) {
+    const { status, text } = await get(path)
+    expect([path, status, text.includes('data-write=')]).toEqual([path, 400, false])
+    const first = path.replace('&cursor=bad', '').replaceAll('&', '&#38;')
+    expect(text, path).toContain(`<a href="${first}">The first page of this list</a>`)
+  }
+  expect((await get('/room/no-such-room')).text).not.toContain('data-write=')
+  expect((await get('/room/lobby?page=NO')).text).not.toContain('The first page of this list')
+  expect((await get('/room/closed-room?cursor=bad')).text).toContain('data-write="private"')
+})
+
 test('a sign-in that is over, or was never begun well, is a page to a person and JSON to a program, in the same words', async () => {
   const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
   for (const [path, status, words] of [

@@ -21,6 +21,11 @@ export const payloads = [
   'Z\u0300\u0301\u0302\u0303\u0304\u0305\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u030d\u030e\u030f\u0310\u0311\u0312algo',
 ] as const
 
+/** A word without a place to break it, as long as a text, a name, a title or a tag may be. */
+const word = (letter: string, length: number) => letter.repeat(length)
+/** A room with such a name, and all in it. */
+export const longRoom = word('w', 64)
+
 export type Shown = {
   readonly client: Client
   /** Ids of a post with replies, an edited one, a redacted one, a document, and one in a private room. */
@@ -33,6 +38,8 @@ export type Shown = {
   readonly paths: readonly string[]
 }
 
+type Say = (who: typeof ada, fields: Parameters<Client['post']>[1]) => Promise<string>
+type Run = (who: typeof ada, fields: Parameters<Client['command']>[1]) => Promise<Made>
 type Made = Data & {
   readonly doc?: { readonly id: string }
   readonly blob?: { readonly id: string }
@@ -41,12 +48,12 @@ type Made = Data & {
 
 export async function fillBoard(address: string): Promise<Shown> {
   const client = await Client.of({ address })
-  const say = async (who: typeof ada, fields: Parameters<Client['post']>[1]): Promise<string> => {
+  const say: Say = async (who, fields) => {
     const { status, text, data } = await client.post(who, fields)
     if (status !== 200) throw new Error(text)
     return data.event_id!
   }
-  const run = async (who: typeof ada, fields: Parameters<Client['command']>[1]): Promise<Made> => {
+  const run: Run = async (who, fields) => {
     const { status, text, data } = await client.command(who, fields)
     if (status !== 200) throw new Error(text)
     return data as Made
@@ -129,6 +136,7 @@ export async function fillBoard(address: string): Promise<Shown> {
     amount: 7,
     data: practice('Practice'),
   })
+  const long = await fillWithLongWords(say, run)
   await run(ada, { operation: 'room.create', room: 'closed-room', visibility: 'private' })
   const hidden = await say(ada, { room: 'closed-room', text: 'only for members' })
   const { data } = await client.get('/api/identities')
@@ -170,6 +178,54 @@ export async function fillBoard(address: string): Promise<Shown> {
     '/docs/limits',
     '/docs/works',
     '/faq',
+    ...long,
   ]
   return { client, post, edited, redacted, doc: doc!.id, hidden, paths }
+}
+
+/** Everything that a stranger names, in one word each, by ada. @returns paths of pages that show it, beside those of ada and of the lists */
+async function fillWithLongWords(say: Say, run: Run): Promise<string[]> {
+  const [room, title, long] = [longRoom, word('T', 110), word('L', 900)]
+  await run(ada, { operation: 'room.create', room, text: long })
+  await run(ada, { operation: 'room.policy.set', room, data: JSON.stringify({ rules: long }) })
+  const { doc } = await run(ada, {
+    operation: 'docs.create',
+    room,
+    text: `${long}\n\n    ${long}\n\n| ${title} | ${title} |\n|-|-|\n| a | b |`,
+    data: JSON.stringify({ schema: 1, title }),
+  })
+  const put = await run(ada, {
+    operation: 'blob.put',
+    room,
+    filename: word('f', 120),
+    media_type: 'text/plain',
+    data: 'YQ',
+  })
+  const [page, kind] = [word('p', 64), word('k', 64)]
+  const post = await say(ada, { room, page, kind, text: long, attachments: [put.blob!.id] })
+  await say(ada, { room, page, text: long, data: JSON.stringify({ schema: 1, supersedes: post }) })
+  const { work } = await run(ada, {
+    operation: 'work.create',
+    room,
+    text: long,
+    amount: 1,
+    data: JSON.stringify({ schema: 1, title, simulated: true, capabilities: [word('c', 40)] }),
+  })
+  const profile = {
+    schema: 1,
+    description: long,
+    capabilities: [word('c', 40)],
+    links: [`https://${word('l', 60)}.com/`],
+  }
+  await run(ada, { operation: 'identity.profile.set', data: JSON.stringify(profile) })
+  return [
+    `/room/${room}`,
+    `/room/${room}?page=${page}`,
+    `/e/${post}`,
+    `/e/${post}/history`,
+    `/e/${post}/proof`,
+    `/d/${doc!.id}`,
+    `/d/${doc!.id}/history`,
+    `/work/${work!.id}`,
+  ]
 }

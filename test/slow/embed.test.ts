@@ -8,6 +8,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
+import { cuttable } from '../support/cuttable.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -16,6 +17,7 @@ const directory = boardDirectory()
 let board: Board
 let client: Client
 let foreign: Server
+let elsewhere: string
 let address: string
 let integrity: string
 
@@ -24,16 +26,20 @@ beforeAll(async () => {
   client = await Client.of(board)
   integrity = (JSON.parse((await client.get('/embed/v1.json')).text) as { data: { integrity: string } }).data.integrity
   foreign = createServer((request, response) => {
-    const attributes = decodeURIComponent(new URL(request.url!, 'http://x').search.slice(1))
+    const { pathname, search } = new URL(request.url!, 'http://x')
+    const attributes = decodeURIComponent(search.slice(1))
+    // The board, or the way to it at this port.
+    const origin = pathname === '/' ? board.address : `http://127.0.0.1:${pathname.slice(1)}`
     response.writeHead(200, {
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': `default-src 'none'; script-src ${board.address}; connect-src ${board.address}; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
+      'content-security-policy': `default-src 'none'; script-src ${origin}; connect-src ${origin}; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
     })
     response.end(`<!doctype html><html lang="en"><title>Elsewhere</title><h1>Elsewhere</h1>
-<script src="${board.address}/embed/v1.js" integrity="${integrity}" crossorigin="anonymous" ${attributes} async></script><p>after</p></html>`)
+<script src="${origin}/embed/v1.js" integrity="${integrity}" crossorigin="anonymous" ${attributes} async></script><p>after</p></html>`)
   })
   await new Promise<void>((done) => foreign.listen(0, '127.0.0.1', done))
-  address = `http://127.0.0.1:${(foreign.address() as AddressInfo).port}/?`
+  elsewhere = `http://127.0.0.1:${(foreign.address() as AddressInfo).port}/`
+  address = `${elsewhere}?`
 })
 afterAll(() => {
   client.close()
@@ -92,6 +98,33 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     // A cut connection is said in the console by the browser itself.
     expect(complaints.filter((each) => !each.includes('net::ERR_'))).toEqual([])
     await page.context().close()
+  })
+
+  test('what is taken back, edited or posted while the connection is gone is so when it is there again', async () => {
+    const room = 'cut-off'
+    const say = async (fields: object) => (await client.post(ada, { room, ...fields })).data.event_id!
+    const redact = (id: string) =>
+      client.command(ada, { operation: 'event.redact', event_id: id, reason: 'taken back' })
+    const [secret, draft] = [await say({ text: 'a secret' }), await say({ text: 'a draft' })]
+    const [early, last] = [await say({ text: 'known to be gone' }), await say({ text: 'the last secret' })]
+    const way = await cuttable(board.port)
+    const page = await openPage()
+    await page.goto(`${elsewhere}${new URL(way.address).port}?data-room="${room}" data-limit="5"`)
+    await expect.poll(() => texts(page)).toEqual(['a secret', 'a draft', 'known to be gone', 'the last secret'])
+    await redact(early)
+    await expect.poll(() => texts(page)).toEqual(['a secret', 'a draft', '(taken back)', 'the last secret'])
+    way.block()
+    await redact(secret)
+    await redact(last)
+    await say({ text: 'edited', data: JSON.stringify({ schema: 1, supersedes: draft }) })
+    await redact(await say({ text: 'never seen' }))
+    await say({ text: 'meanwhile' })
+    way.clear()
+    const after = ['(taken back)', 'edited', '(taken back)', '(taken back)', 'meanwhile']
+    await expect.poll(() => texts(page)).toEqual(after)
+    expect(await page.locator('.about span:visible', { hasText: 'edited' }).count()).toBe(1)
+    await page.context().close()
+    way.close()
   })
 
   test('only one page of a room, however far behind', async () => {

@@ -4,7 +4,6 @@
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -13,6 +12,7 @@ import { corpusAbsent, corpusTexts } from '../src/search/corpus-rows.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { person } from '../support/client.ts'
+import { cuttable } from '../support/cuttable.ts'
 import { ada, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -37,56 +37,6 @@ const widths = { phone: { width: 390, height: 844 }, desktop: { width: 1280, hei
 /** What the browser has that Node has not. */
 type Window = { readonly axe: { run(options: object): Promise<{ violations: readonly Violation[] }> } }
 type Violation = { readonly id: string; readonly help: string; readonly nodes: readonly { readonly html: string }[] }
-
-type Way = {
-  readonly address: string
-  /** Ends every connection. */
-  readonly cut: () => void
-  /** The same, and lets nobody through until `clear`. */
-  readonly block: () => void
-  readonly clear: () => void
-  readonly close: () => void
-}
-
-/** A way to the board that can be cut. */
-async function cuttable(port: number): Promise<Way> {
-  const open = new Set<Socket>()
-  let isBlocked = false
-  const server: Server = createServer((near) => {
-    if (isBlocked) return near.destroy()
-    const far = connect(port, '127.0.0.1')
-    open.add(near)
-    near.on('close', () => open.delete(near))
-    for (const [one, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      one.on('error', () => other.destroy())
-      one.on('close', () => other.destroy())
-      one.pipe(other)
-    }
-  })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const { port: at } = server.address() as { port: number }
-  const cut = () => {
-    for (const socket of open) socket.destroy()
-  }
-  return {
-    address: `http://127.0.0.1:${at}`,
-    cut,
-    block: () => {
-      isBlocked = true
-      cut()
-    },
-    clear: () => {
-      isBlocked = false
-    },
-    close: () => {
-      cut()
-      server.close()
-    },
-  }
-}
 
 const numbersOn = async (page: Page): Promise<number[]> => {
   const texts = await page.locator('[data-live-room] .text').allTextContents()

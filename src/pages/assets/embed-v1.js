@@ -9,7 +9,8 @@
  * data-theme  light or dark; as the reader's system when left out
  *
  * All of it stands in a shadow root behind the script element. Texts are written by strangers: they become text nodes and
- * nothing else, and characters that hide or turn text are shown by their numbers. The style is a constructed sheet, so that a
+ * nothing else, and characters that hide or turn text are shown by their numbers. What was taken back while the connection was gone
+ * is taken back here when it is there again: each time the board is asked for the list as it is then. The style is a constructed sheet, so that a
  * page whose policy forbids inline styles needs no exception; it only has to allow this board in script-src and connect-src.
  */
 ;(() => {
@@ -28,7 +29,7 @@
     :host([data-theme=light]) { color-scheme: light; --ink: #1c2024; --soft: #60646c; --line: #d9d9e0; --paper: #fff; --link: #0b5cad }
     :host([data-theme=dark]) { color-scheme: dark; --ink: #edeef0; --soft: #b0b4ba; --line: #3a3f47; --paper: #18191b; --link: #8ec8ff }
     section { border: 1px solid var(--line); border-radius: 8px; background: var(--paper); color: var(--ink); overflow: hidden }
-    header, footer { display: flex; gap: 1em; justify-content: space-between; padding: .5em .9em; color: var(--soft); font-size: .87em }
+    header, footer { display: flex; overflow-wrap: anywhere; gap: 1em; justify-content: space-between; padding: .5em .9em; color: var(--soft); font-size: .87em }
     header { border-bottom: 1px solid var(--line) } header b { color: var(--ink) }
     footer { border-top: 1px solid var(--line) }
     ol { list-style: none; margin: 0; padding: 0; max-height: 28em; overflow-y: auto }
@@ -72,29 +73,29 @@
   )
   script.after(host)
 
-  /** What is shown of each post, by its id and by the ids of its newer versions. */
+  /** What is shown of each post, by its id; `at`: when it was told, counted in `told`. */
   const shown = new Map()
-  let newest = ''
+  /** What was heard of the stream, and lists that were asked for. */
+  let told = 0
 
   const fill = (post, event) => {
     const gone = typeof event.text !== 'string'
     post.text.textContent = gone ? `(${event.reason ?? 'gone'})` : visible(event.text)
     post.text.className = gone ? 'gone' : ''
+    post.edited.hidden = event.supersedes === undefined && event.versions === undefined
+    post.ends = gone ? undefined : event.expires_at
+    post.at = told
   }
 
+  /** A post that is shown is told anew; one that is not gets its place among the others. */
   const show = (event) => {
-    const known = shown.get(event.supersedes ?? event.event_id) ?? shown.get(event.event_id)
-    if (event.supersedes) {
-      // A version of something that is not shown any more is no post of its own.
-      if (!known) return
-      shown.set(event.event_id, known)
-      known.edited.hidden = false
-      return fill(known, event)
-    }
-    if (known || (page !== '' && event.page !== page)) return
+    const known = shown.get(event.supersedes ?? event.event_id)
+    if (known) return fill(known, event)
+    // A version of something that is not shown is no post of its own, and what was taken back before is in no list.
+    if (event.supersedes || event.hidden || (page !== '' && event.page !== page)) return
     const { author, created_at: at, event_id: id } = event
     const time = new Date(at * 1000)
-    const edited = make('span', { hidden: '' }, 'edited')
+    const edited = make('span', {}, 'edited')
     const text = make('p', {})
     const about = make(
       'div',
@@ -104,53 +105,72 @@
       edited,
       link(`/e/${id}/proof`, 'proof'),
     )
-    const item = make('li', {}, about, text)
-    const post = { item, text, edited, seq: event.seq }
+    const post = { item: make('li', {}, about, text), text, edited, seq: event.seq }
     fill(post, event)
-    shown.set(id, post)
-    const posts = [...new Set(shown.values())].filter(({ item: other }) => other.parentNode === list)
     const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40
-    const next = posts.filter(({ seq }) => seq > post.seq).sort((a, b) => a.seq - b.seq)[0]
-    list.insertBefore(item, next ? next.item : null)
+    const next = [...shown.values()].filter(({ seq }) => seq > post.seq).sort((a, b) => a.seq - b.seq)[0]
+    list.insertBefore(post.item, next ? next.item : null)
+    shown.set(id, post)
     while (list.children.length > limit) list.firstChild.remove()
-    for (const [name, { item: other }] of shown) if (other.parentNode !== list) shown.delete(name)
+    for (const [name, { item }] of shown) if (item.parentNode !== list) shown.delete(name)
     if (atEnd) list.scrollTop = list.scrollHeight
   }
 
-  /** The posts of a page may lie far behind the newest of the room. */
+  const json = async (path) => {
+    const answer = await fetch(board + path, { credentials: 'omit', referrerPolicy: 'no-referrer' })
+    return { answer, data: (await answer.json()).data }
+  }
+  /** The list as the board has it now. Where the stream has told of a post meanwhile, that is newer. */
   const past = async () => {
-    const query = new URLSearchParams({ room, page, limit })
-    const answer = await fetch(`${board}/api/events?${query}`, { credentials: 'omit', referrerPolicy: 'no-referrer' })
-    if (answer.ok) for (const event of (await answer.json()).data.events) show(event)
+    const begun = ++told
+    const isOld = (post) => !post || post.at <= begun
+    const query = new URLSearchParams({ room, limit, ...(page === '' ? {} : { page }) })
+    const { answer, data } = await json(`/api/events?${query}`)
+    if (!answer.ok) throw new Error(`${answer.status}`)
+    const listed = new Set(data.events.map(({ event_id: id }) => id))
+    for (const event of data.events) if (isOld(shown.get(event.event_id))) show(event)
+    // What is shown and not listed was taken back, and keeps its place; or this board has never heard of it.
+    for (const [id, post] of shown) {
+      if (listed.has(id) || post.text.className === 'gone' || !isOld(post)) continue
+      const { answer: one, data: found } = await json(`/api/events/${id}`)
+      if (one.ok && isOld(post)) fill(post, found.event)
+      if (one.status !== 400) continue
+      post.item.remove()
+      shown.delete(id)
+    }
   }
 
   let pause = 1_000
   const follow = () => {
-    const from = newest === '' ? `last=${limit}` : `since=${newest}`
-    const stream = new EventSource(`${board}/tail/${encodeURIComponent(room)}?${from}`)
+    // What was posted before stands in the list; on a connection that was cut the browser itself asks for what it missed.
+    const stream = new EventSource(`${board}/tail/${encodeURIComponent(room)}?last=0`)
     stream.onopen = () => {
       pause = 1_000
       state.textContent = 'live'
-      if (page !== '') past().catch(() => {})
+      renew()
     }
-    stream.onmessage = ({ data, lastEventId }) => {
-      newest = lastEventId
+    const renew = () => {
+      const again = () => stream.readyState === EventSource.OPEN && renew()
+      past().catch(() => setTimeout(again, 10_000))
+    }
+    const hear = ({ data }) => {
+      told++
       show(JSON.parse(data))
     }
-    stream.addEventListener('revision', ({ data }) => {
-      const event = JSON.parse(data)
-      const post = shown.get(event.event_id)
-      if (post) fill(post, event)
-    })
+    stream.onmessage = hear
+    stream.addEventListener('revision', hear)
     stream.onerror = () => {
       state.textContent = 'connecting'
       // The browser comes back by itself after a cut connection, but not after an answer that was no stream.
       if (stream.readyState !== EventSource.CLOSED) return
-      state.textContent = newest === '' && shown.size === 0 ? 'this room cannot be read here' : 'connecting'
+      if (shown.size === 0) state.textContent = 'this room cannot be read here'
       setTimeout(follow, pause)
       pause = Math.min(60_000, pause * 2)
     }
   }
+  setInterval(() => {
+    for (const post of shown.values()) if (post.ends * 1000 <= Date.now()) fill(post, { reason: 'expired' })
+  }, 1_000)
   if (room === '') state.textContent = 'data-room is missing: it names the room to show'
   else follow()
 })()

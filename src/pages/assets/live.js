@@ -359,7 +359,11 @@ const connect = () => {
       'on',
       arrived === 0 ? 'Live: new posts appear by themselves.' : `Live. ${arrived} new since you opened this page.`,
     )
-    catchUp().catch(() => {})
+    correct()
+  }
+  const correct = () => {
+    const again = () => opened.readyState === EventSource.OPEN && correct()
+    catchUp().catch(() => setTimeout(again, 10_000))
   }
   opened.onmessage = ({ data }) => add(JSON.parse(data))
   opened.addEventListener('revision', ({ data }) => revise(JSON.parse(data)))

@@ -12,10 +12,12 @@
  *   delivery/         how far deliveries to webhooks have come (without it they begin again where each was made)
  */
 import { randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { isOrigin } from '../storage/checkpoint.ts'
 import { fileExists, makeDirectory, readWhole, writeAtomic } from '../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
+import { listSegments } from '../storage/segment.ts'
 import { identityId } from './format/encoding.ts'
 
 export type BoardFacts = {
@@ -110,7 +112,24 @@ export function readSecret(file: string): Buffer {
   return secret
 }
 
+/** Journals exist only behind a board.json: where it is gone, a new one would be a lie about them. */
+function holdsJournals(path: string): boolean {
+  const parts = readdirSync(path).filter((name) => /^(log|shard-\d+)$/.test(name))
+  return parts.some((part) => listSegments(join(path, part), 'log').length > 0)
+}
+
+const factsLost = (path: string) =>
+  new UnusableDirectory(
+    `${join(path, 'board.json')} is missing, but the journals of a board are there. Put it back from a backup: it is written once, and a new one would name another log, other shards and another epoch.`,
+  )
+
 function createFacts(wanted: Wanted): BoardFacts {
+  if (holdsJournals(wanted.path)) throw factsLost(wanted.path)
+  const origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a`
+  if (!isOrigin(origin))
+    throw new UnusableDirectory(
+      `The log of a new board is named after its public address, and "${origin}" is no name that a log can have. Set HOST, or set BASE_URL to another address.`,
+    )
   const keys = join(wanted.path, 'keys')
   makeDirectory(keys)
   for (const name of ['board.key', 'log.key', 'cursor.key']) {
@@ -122,7 +141,7 @@ function createFacts(wanted: Wanted): BoardFacts {
   const facts: BoardFacts = {
     format: 1,
     service_id: wanted.serviceId === '' ? `bs-${identity.id.slice(0, 16)}` : wanted.serviceId,
-    origin: `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a`,
+    origin,
     shards: wanted.shards,
     generation: randomBytes(16).toString('hex'),
     created_at: wanted.now,
@@ -134,8 +153,10 @@ function createFacts(wanted: Wanted): BoardFacts {
 /** The facts of an existing board. */
 export function readFacts(path: string): BoardFacts {
   const file = join(path, 'board.json')
-  if (!fileExists(file))
+  if (!fileExists(file)) {
+    if (fileExists(path) && holdsJournals(path)) throw factsLost(path)
     throw new UnusableDirectory(`There is no board in ${path}: it has no board.json. Name the DATA_DIR of one.`)
+  }
   const facts = parseFacts(readWhole(file).toString('utf8'))
   if (facts === undefined)
     throw new UnusableDirectory(`${file} is not what was written when the board was made. Put it back from a backup.`)

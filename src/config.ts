@@ -101,10 +101,7 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
         `OPERATORS must be identity ids of 64 hex characters, separated by commas, but one is "${id}".`,
       )
   }
-  const baseUrl = text('BASE_URL', '').replace(/\/+$/, '')
-  if (baseUrl !== '' && !/^https?:\/\/[^\s/]+$/.test(baseUrl)) {
-    throw new BadConfig(`BASE_URL must be http(s)://host[:port] without a path, but it is "${baseUrl}".`)
-  }
+  const baseUrl = originOf(text('BASE_URL', ''))
   const serviceId = text('SERVICE_ID', '')
   if (serviceId !== '' && !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(serviceId)) {
     throw new BadConfig(
@@ -112,9 +109,14 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
     )
   }
   const screenUrl = text('SCREEN_URL', '')
-  if (screenUrl !== '' && !(URL.canParse(screenUrl) && /^https?:$/.test(new URL(screenUrl).protocol))) {
+  if (screenUrl !== '' && !isWebAddress(screenUrl)) {
     throw new BadConfig(`SCREEN_URL must be the http(s) address of a classifier, but it is "${screenUrl}".`)
   }
+  const trustProxy = text('TRUST_PROXY', '').toLowerCase()
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]*$/.test(trustProxy))
+    throw new BadConfig(
+      `TRUST_PROXY must be the name of one header such as X-Forwarded-For, but it is "${trustProxy}".`,
+    )
   const mcpOrigins = text('MCP_ORIGINS', '')
     .split(',')
     .map((origin) => origin.trim())
@@ -140,7 +142,7 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
     engine: choice('HTTP_ENGINE', ['uws', 'node'] as const, 'uws'),
     shards: number('SHARDS', 0, 0, 64),
     verifyThreads: number('VERIFY_THREADS', 0, 0, 64),
-    trustProxy: text('TRUST_PROXY', '').toLowerCase(),
+    trustProxy,
     limitsOn: choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
     screenUrl,
     proofBits: number('PROOF_BITS', 0, 0, 28),
@@ -169,16 +171,32 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
   })
 }
 
+function isWebAddress(given: string): boolean {
+  return URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)
+}
+
+/** An origin as browsers write it, or '': everything else in an address would be lost, or be printed where it must not. */
+function originOf(given: string): string {
+  if (given === '') return ''
+  const url = isWebAddress(given) ? new URL(given) : undefined
+  const asOrigin = url === undefined ? '' : `${url.protocol}//${url.host}`
+  if (url?.href.replace(/\/+$/, '') !== asOrigin)
+    throw new BadConfig(
+      `BASE_URL must be http(s)://host[:port] and nothing else, but it is "${given.replace(/\/\/[^/]*@/, '//…@')}".`,
+    )
+  return asOrigin
+}
+
 /** Undefined: neither payee nor facilitator is named. */
 function saleOf(sale: NonNullable<Config['sale']>): Config['sale'] {
   const { payTo, facilitator, network } = sale
+  if (usdc[network] === undefined)
+    throw new BadConfig(`PAY_NETWORK must be one of ${Object.keys(usdc).join(', ')}, but it is "${network}".`)
   if (payTo === '' && facilitator === '') return undefined
   if (!/^0x[0-9a-fA-F]{40}$/.test(payTo))
     throw new BadConfig(`PAY_TO must be an address of 0x and 40 hex digits, but it is "${payTo}".`)
-  if (!URL.canParse(facilitator))
+  if (!isWebAddress(facilitator))
     throw new BadConfig(`FACILITATOR_URL must be the address of an x402 facilitator, but it is "${facilitator}".`)
-  if (usdc[network] === undefined)
-    throw new BadConfig(`PAY_NETWORK must be one of ${Object.keys(usdc).join(', ')}, but it is "${network}".`)
   return sale
 }
 
@@ -187,7 +205,7 @@ function nodesOf(given: string): ReadonlyMap<string, string> {
   const nodes = new Map<string, string>()
   for (const each of given.split(',').filter((part) => part.trim() !== '')) {
     const [, network = '', url = ''] = /^\s*(eip155:[1-9]\d*)=(\S+)\s*$/.exec(each) ?? []
-    if (!URL.canParse(url))
+    if (!isWebAddress(url))
       throw new BadConfig(
         `PAY_NODES must be networks and the addresses of their nodes, such as eip155:8453=https://node.example, but one is "${each}".`,
       )

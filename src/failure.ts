@@ -32,6 +32,7 @@ const systemFixes: Readonly<Record<string, string>> = {
   ENOENT: noDirectory,
   ENOTDIR: noDirectory,
   EEXIST: noDirectory,
+  EISDIR: 'A directory stands where the data directory has a file: move it away, or name another DATA_DIR',
   ELOOP: noDirectory,
   ENAMETOOLONG: noDirectory,
   EIO: fixes.SyncFailed!,

@@ -358,8 +358,9 @@ export function fileSize(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size
 }
 
+/** Throws the error of the system where it does not say, such as EACCES: what cannot be seen is not what does not exist. */
 export function fileExists(path: string): boolean {
-  return existsSync(path)
+  return statSync(path, { throwIfNoEntry: false }) !== undefined
 }
 
 /** A whole file at once; for files whose size is bounded by their format. */

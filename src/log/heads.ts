@@ -156,7 +156,12 @@ function openWitness({ witnessLogs, dataDirectory, publicHost }: HeadsOptions): 
 /** Throws BadConfig with the file and the line that is wrong. */
 function readPolicy(variable: string, file: string): { readonly text: string; readonly parsed: Policy } {
   if (!fileExists(file)) throw new BadConfig(`${variable} names ${file}, which does not exist.`)
-  const text = readWhole(file).toString('utf8')
+  let text: string
+  try {
+    text = readWhole(file).toString('utf8')
+  } catch (error) {
+    throw new BadConfig(`${variable} names ${file}, which cannot be read: ${(error as Error).message}.`)
+  }
   const parsed = parsePolicy(text)
   if (!parsed.ok) throw new BadConfig(`${variable} names ${file}, which is no tlog-policy: ${parsed.problem}.`)
   return { text, parsed: parsed.value }

@@ -80,7 +80,7 @@ export class SignedLog {
     this.#newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
     this.#closed = closedLogs(journal)
     this.#key = this.#keyOf(this.#newest)
-    checkKey(this.#newest, this.#key.vkey, this.#keyFile(this.origin))
+    checkKey(this.#newest, this.#key.vkey, this.#keyFile(this.#keyOrigin(this.#newest)))
     this.#tree = this.#openTree()
     for (const log of this.#closed) this.#keepTree(log)
     this.#checkMarks()
@@ -178,9 +178,14 @@ export class SignedLog {
     this.journal.append([encodeLogFrame({ type: logFrameType, ...nothing, ...head })])
   }
 
-  #keyOf({ checkpoint }: LogFrame): NoteKey {
+  /** Of the log whose key must have signed this frame. */
+  #keyOrigin({ checkpoint }: LogFrame): string {
     // A log that follows no other is the one that board.json names: any other checkpoint in it is from elsewhere.
-    const origin = this.#closed.length === 0 ? this.#options.origin : originOf(checkpoint)
+    return this.#closed.length === 0 ? this.#options.origin : originOf(checkpoint)
+  }
+
+  #keyOf(newest: LogFrame): NoteKey {
+    const origin = this.#keyOrigin(newest)
     return createNoteKey(origin, readSecret(this.#keyFile(origin)))
   }
 

@@ -28,7 +28,9 @@ export async function openWallet(file: string): Promise<Wallet> {
     text = readFileSync(file, 'latin1').trim()
   } catch (error) {
     if (error instanceof UnusableWallet) throw error
-    throw new UnusableWallet(`WALLET_KEY_FILE ${file} cannot be read: ${(error as Error).message}`)
+    throw new UnusableWallet(
+      `WALLET_KEY_FILE ${file} cannot be read (${(error as Error).message}). Name a file that holds the key, or leave it out: nothing is paid then.`,
+    )
   }
   if (!/^(0x)?[0-9a-fA-F]{64}$/.test(text))
     throw new UnusableWallet(`WALLET_KEY_FILE ${file} must hold the 32 bytes of a secp256k1 key, as 64 hex digits.`)
@@ -41,7 +43,10 @@ export async function walletOf(secret: Uint8Array): Promise<Wallet> {
     import('@noble/curves/secp256k1.js'),
     import('@noble/hashes/sha3.js'),
   ])
-  if (!secp256k1.utils.isValidSecretKey(secret)) throw new UnusableWallet('The key of the wallet is no secp256k1 key.')
+  if (!secp256k1.utils.isValidSecretKey(secret))
+    throw new UnusableWallet(
+      'WALLET_KEY_FILE holds no secp256k1 key: it must be above zero and below the order of the curve.',
+    )
   const keccak: Hash = (bytes) => Buffer.from(keccak_256(bytes))
   const uncompressed = secp256k1.getPublicKey(secret, false)
   return {

@@ -67,6 +67,11 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
     /board\.json is not what was written.*Put it back/,
   ],
   [
+    'no board.json beside its journals',
+    (directory) => rmSync(join(directory, 'board.json')),
+    /board\.json is missing, but the journals of a board are there\. Put it back/,
+  ],
+  [
     'a board.json with another number of shards',
     (directory) => {
       const file = join(directory, 'board.json')
@@ -116,6 +121,7 @@ test.each([
   [{ SHARDS: 'many' }, 'SHARDS must be an integer from 0 to 64, but it is "many"'],
   [{ HTTP_ENGINE: 'iis' }, 'HTTP_ENGINE must be one of uws, node'],
   [{ HOST: 'no host' }, 'Set HOST to'],
+  [{ WITNESS_POLICY: '/' }, 'WITNESS_POLICY names /, which cannot be read'],
 ])('a wrong setting %o is refused in a sentence that names it', async (env, sentence) => {
   expect(await sentenceOf({ directory: boardDirectory(), env })).toContain(sentence)
 })

@@ -1,6 +1,10 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { explainFailure } from '../../src/failure.ts'
+import { openWallet } from '../../src/payments/wallet.ts'
 import { Damage, DiskFull, SyncFailed } from '../../storage/disk.ts'
+import { scratchDirectory } from '../support/scratch.ts'
 
 test.each([
   [new Damage({ path: '/d/1.log', offset: 9, expected: 'a frame', found: 'none' }), /at byte 9.*Run broadside fsck/],
@@ -8,6 +12,7 @@ test.each([
   [new DiskFull('/d/1.log'), /no room to write \/d\/1\.log\. Make room/],
   [new Error("EROFS: read-only file system, open '/d/LOCK'"), /another DATA_DIR\.$/],
   [new Error('EIO: i/o error, fdatasync'), /sound disk\.$/],
+  [new Error('EISDIR: illegal operation on a directory, read'), /move it away/],
   [new Error('getaddrinfo ENOTFOUND nowhere'), /Set HOST/],
   [new Error('uWebSockets.js has no binary for x: set HTTP_ENGINE=node'), /set HTTP_ENGINE=node$/],
 ])('%s is explained in a sentence, without a trace', (error, sentence) => {
@@ -23,3 +28,21 @@ test('what nobody foresaw is called a fault of ours and keeps its trace', () => 
   })
   expect(explainFailure('a word').problem).toContain('a word')
 })
+
+test.each<[what: string, make: (file: string) => void]>([
+  ['is missing', () => {}],
+  ['others may read', (file) => write(file, '11'.repeat(32), 0o644)],
+  ['holds no key', (file) => write(file, 'garbage')],
+  ['holds a number beyond the curve', (file) => write(file, 'ff'.repeat(32))],
+])('a wallet whose file %s is the operator’s to mend, not a fault of ours', async (_what, make) => {
+  const file = join(scratchDirectory(), 'wallet.key')
+  make(file)
+  const { problem, ...rest } = explainFailure(await openWallet(file).catch((error: unknown) => error))
+  expect(problem).toMatch(/^WALLET_KEY_FILE /)
+  expect(rest).toEqual({})
+})
+
+function write(file: string, text: string, mode = 0o600): void {
+  writeFileSync(file, text)
+  chmodSync(file, mode)
+}

@@ -1,0 +1,48 @@
+/** What is made once stays as it was made: a directory that has lost a part is refused, never filled up. */
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openBoardDirectory, readFacts, readSecret, UnusableDirectory } from '../../src/board-directory.ts'
+import { openLog, writePosts } from '../support/posts-on-disk.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+const wanted = { serviceId: '', publicHost: 'board.example', shards: 2, now: 1_790_000_000 }
+
+test.each([['shard-00'], ['log']])('a board.json that is lost is not made anew where %s has a journal', (part) => {
+  const path = scratchDirectory()
+  writePosts({ directory: path, posts: 1 })
+  openLog(path).close()
+  const other = part === 'log' ? 'shard-00' : 'log'
+  rmSync(join(path, other), { recursive: true })
+  rmSync(join(path, 'board.json'))
+  for (const opened of [() => openBoardDirectory({ path, ...wanted }), () => readFacts(path)]) {
+    expect(opened).toThrow(UnusableDirectory)
+    expect(opened).toThrow('board.json is missing, but the journals of a board are there. Put it back from a backup')
+  }
+  expect(existsSync(join(path, 'board.json'))).toBe(false)
+})
+
+test('keys and empty directories that a crash left behind are used, and so is a directory with other logs in it', () => {
+  const path = scratchDirectory()
+  openBoardDirectory({ path, ...wanted })
+  const key = readFileSync(join(path, 'keys', 'board.key'))
+  rmSync(join(path, 'board.json'))
+  writeFileSync(join(path, 'log', 'app.log'), 'not ours')
+  const made = openBoardDirectory({ path, ...wanted, publicHost: 'other.example' })
+  expect(made.facts).toMatchObject({ origin: expect.stringMatching(/^other\.example\/log\/\d{4}a$/), shards: 2 })
+  expect(readFileSync(join(path, 'keys', 'board.key'))).toEqual(key)
+})
+
+test('an address that no log can be named after leaves no board behind', () => {
+  const path = scratchDirectory()
+  expect(() => openBoardDirectory({ path, ...wanted, publicHost: 'exa+mple.org' })).toThrow('set BASE_URL')
+  expect(readdirSync(path)).toEqual([])
+  expect(openBoardDirectory({ path, ...wanted }).facts.origin).toMatch(/^board\.example/)
+})
+
+test('what is no directory is not taken for one without a board', () => {
+  const file = join(scratchDirectory(), 'name'.repeat(100))
+  expect(() => readFacts(file)).toThrow('ENAMETOOLONG')
+  expect(() => readSecret(file)).toThrow('ENAMETOOLONG')
+  expect(() => readFacts(join(scratchDirectory(), 'nowhere'))).toThrow('There is no board in')
+})

@@ -18,3 +18,10 @@ export function marksOf(text: string): { depth: number; members: number } {
   }
   return { depth: deepest, members }
 }
+
+/** Members of all objects in what was read: fewer than the text has where a key is given twice. */
+export function keysIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + keysIn(each), 0)
+  return Object.values(value).reduce<number>((sum, each) => sum + 1 + keysIn(each), 0)
+}

@@ -6,7 +6,7 @@
  * protocol is loaded by the first request.
  */
 import type { Throttle } from '../command/throttle.ts'
-import { marksOf } from '../format/json-marks.ts'
+import { plainJson } from '../format/plain-json.ts'
 import { sizes } from '../limits.ts'
 import type { Authenticate } from '../mcp/caller.ts'
 import type { Passed, Refused } from '../mcp/gate.ts'
@@ -30,8 +30,6 @@ export type McpDoorOptions = {
 }
 
 const loopback: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
-/** Levels of a message: those of `data`, of what carries it, and room for clients that say more of themselves. */
-const nestingMax = 64
 const methods = 'GET, POST, OPTIONS'
 const words = `This is an MCP endpoint. Give its address to an MCP client (Streamable HTTP); reading needs nothing, writing
 a sign-in with your key, which the client starts by itself. /for-agents says more.
@@ -124,15 +122,9 @@ class NoMessage {
 }
 
 function messageIn(body: Buffer): unknown {
-  const text = body.toString('utf8')
-  if (marksOf(text).depth > nestingMax)
-    return new NoMessage(-32700, `the body nests deeper than ${nestingMax}: nothing here is that deep`)
-  try {
-    const message: unknown = JSON.parse(text)
-    return Array.isArray(message) ? new NoMessage(-32600, 'send one message, no batch') : message
-  } catch {
-    return new NoMessage(-32700, 'the body is not JSON')
-  }
+  const found = plainJson(body)
+  if (!found.ok) return new NoMessage(-32700, `the body ${found.fault}`)
+  return Array.isArray(found.value) ? new NoMessage(-32600, 'send one message, no batch') : found.value
 }
 
 function isHost(host: string, own: URL): boolean {

@@ -8,6 +8,7 @@ const ofEngine: ReadonlySet<string> = new Set([
   'date',
   'keep-alive',
   'transfer-encoding',
+  'x-accel-buffering',
 ])
 
 export async function sendResponse(exchange: Exchange, response: Response, more: readonly Header[]): Promise<void> {

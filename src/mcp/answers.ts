@@ -10,7 +10,7 @@ export type ToolResult = {
 /** Characters of the text: a model reads this, a program the structured content. */
 const textMax = 6_000
 
-/** What proves and what is long: it stands in the structured content alone. */
+/** What proves and what is long: of what is listed or shown beside something else it stands in the structured content alone. */
 const leftOut: ReadonlySet<string> = new Set([
   'signature',
   'signed_payload',
@@ -42,9 +42,17 @@ export function toolResult(outcome: Outcome): ToolResult {
   return { content: [{ type: 'text', text: shortText(data) }], structuredContent: data }
 }
 
-/** The data as compact JSON without proofs, cut where it grows long. */
-export function shortText(data: unknown): string {
-  const text = JSON.stringify(data, (name, value: unknown) => (leftOut.has(name) ? undefined : value)) ?? ''
+/** The data as compact JSON without proofs, cut where it grows long: what is short, a cursor among it, stands first. */
+export function shortText(data: Readonly<Record<string, unknown>>): string {
+  const isShort = ([, value]: readonly [string, unknown]) => typeof value !== 'object'
+  const members = Object.entries(data)
+  const ordered = [...members.filter(isShort), ...members.filter((member) => !isShort(member))]
+  const shown: Readonly<Record<string, unknown>> = Object.fromEntries(ordered)
+  const text = JSON.stringify(shown, function (this: unknown, name, value: unknown) {
+    // The answer itself, and the one identity that was asked for, are shown whole.
+    return leftOut.has(name) && this !== shown && this !== shown.identity ? undefined : value
+  })
   if (text.length <= textMax) return text
-  return `${text.slice(0, textMax)} … [cut here: structuredContent has all]`
+  const cut = text.slice(0, textMax).replace(/[\ud800-\udbff]$/, '')
+  return `${cut} … [cut here: structuredContent has all]`
 }

@@ -96,7 +96,11 @@ function commandOf(operation: Operation, given: Arguments): Readonly<Record<stri
   const isVersioned = hasDataVersion(operation)
   const hasData = data !== undefined && data !== null
   const filled =
-    typeof data === 'object' && data !== null && isVersioned ? { schema: 1, ...data } : hasData ? data : { schema: 1 }
+    typeof data === 'object' && data !== null && !Array.isArray(data) && isVersioned
+      ? { schema: 1, ...data }
+      : hasData
+        ? data
+        : { schema: 1 }
   const takesData = hasData || (required.includes('data' satisfies FieldName) && isVersioned)
   return {
     operation: name,

@@ -95,16 +95,24 @@ export function createMcp(options: McpOptions): Mcp {
   }
 }
 
+/** Of a list, all of whose pages are one. */
+const listed = z.looseObject({ cursor: z.string().optional() })
+
+/** Params are judged here: of what the library judges itself it says that the fault is the board's. */
 function listen(server: Server, { forAgents, events }: McpOptions, calls: Calls): void {
   // The library's types for the lists are those of what it may also be; what is sent is checked against the schema of the protocol.
-  server.setRequestHandler('tools/list', () => ({ tools: listedTools.map(({ tool }) => tool) as never }))
+  server.setRequestHandler('tools/list', { params: listed }, () => ({
+    tools: listedTools.map(({ tool }) => tool) as never,
+  }))
   server.setRequestHandler('tools/call', async ({ params }, ctx) => {
     const { name, arguments: given = {} } = params
     return (await callTool(calls, name, given, callingOf(ctx))) as never
   })
-  server.setRequestHandler('resources/list', () => ({ resources: [...resources] }))
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [...resourceTemplates] }))
-  server.setRequestHandler('resources/read', async ({ params }, ctx) => {
+  server.setRequestHandler('resources/list', { params: listed }, () => ({ resources: [...resources] }))
+  server.setRequestHandler('resources/templates/list', { params: listed }, () => ({
+    resourceTemplates: [...resourceTemplates],
+  }))
+  server.setRequestHandler('resources/read', { params: z.looseObject({ uri: z.string() }) }, async (params, ctx) => {
     const found = await readResource(params.uri, { calls, calling: callingOf(ctx), forAgents })
     if (found === undefined)
       throw new ProtocolError(invalidParams, `there is no resource ${params.uri}`, { uri: params.uri })
@@ -114,10 +122,11 @@ function listen(server: Server, { forAgents, events }: McpOptions, calls: Calls)
     }
     throw new ProtocolError(invalidParams, `${error.code}: ${error.message}`, { uri: params.uri, code: error.code })
   })
-  server.setRequestHandler('prompts/list', () => ({
+  server.setRequestHandler('prompts/list', { params: listed }, () => ({
     prompts: prompts.map((each) => ({ ...each, arguments: [...each.arguments] })),
   }))
-  server.setRequestHandler('prompts/get', ({ params }) => {
+  const prompt = z.looseObject({ name: z.string(), arguments: z.record(z.string(), z.string()).optional() })
+  server.setRequestHandler('prompts/get', { params: prompt }, (params) => {
     const found = promptText(params.name, params.arguments ?? {})
     if (found === undefined) throw new ProtocolError(invalidParams, `there is no prompt ${params.name}`)
     if ('missing' in found)

@@ -2,7 +2,7 @@
  * JSON as strangers write it, read without surprises: no key twice, no deep nesting, numbers as they come (RFC 8259, I-JSON).
  * The stricter reader of commands (src/format/strict-json.ts) takes no fractions, which other people's JSON has.
  */
-import { marksOf } from '../format/json-marks.ts'
+import { keysIn, marksOf } from '../format/json-marks.ts'
 import { BadInput } from './own-tool.ts'
 
 const depthMax = 128
@@ -19,12 +19,6 @@ export function readJson(text: string, name: string): unknown {
   }
   if (keysIn(value) !== marks.members) throw new BadInput(`${name} has a key twice in one object`)
   return value
-}
-
-function keysIn(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0
-  if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + keysIn(each), 0)
-  return Object.values(value).reduce<number>((sum, each) => sum + 1 + keysIn(each), 0)
 }
 
 /** RFC 8785: keys sorted by UTF-16 code units, numbers and strings as ECMAScript writes them. */

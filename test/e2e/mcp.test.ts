@@ -72,6 +72,16 @@ describe('the protocol, 2026-07-28', () => {
     ['a resource that is not', () => rpc(board, 'resources/read', { uri: 'board://nothing' }), 200, -32602],
     ['a prompt that is not', () => rpc(board, 'prompts/get', { name: 'nothing' }), 200, -32602],
     ['a prompt without its argument', () => rpc(board, 'prompts/get', { name: 'take-work' }), 200, -32602],
+    ['a resource by a number', () => rpc(board, 'resources/read', { uri: 5 }), 200, -32602],
+    ['a prompt by a number', () => rpc(board, 'prompts/get', { name: 5 }), 200, -32602],
+    [
+      'an argument that is no text',
+      () => rpc(board, 'prompts/get', { name: 'summarise-room', arguments: { room: 5 } }),
+      200,
+      -32602,
+    ],
+    ['tools from a place that is no text', () => rpc(board, 'tools/list', { cursor: 5 }), 200, -32602],
+    ['resources from a place that is no text', () => rpc(board, 'resources/list', { cursor: {} }), 200, -32602],
   ])('%s', async (_name, send, status, code) => {
     const answer = await send()
     expect([answer.status, answer.error.code]).toEqual([status, code])
@@ -129,6 +139,25 @@ describe('the protocol, 2026-07-28', () => {
     expect((await call(board, 'updates_get', { data }, token)).result).toMatchObject(invalid)
   })
 
+  test('nothing is signed that POST /v1/command would not take: bytes that are no text, a key given twice', async () => {
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      authorization: `Bearer ${token}`,
+    }
+    const calling = (args: string) =>
+      Buffer.from(
+        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"post","arguments":${args}}}`,
+        'latin1',
+      )
+    for (const args of ['{"text":"caf\xe9"}', '{"text":"first","text":"second"}']) {
+      const answer = await fetch(`${board}/mcp`, { method: 'POST', headers, body: calling(args) })
+      expect([answer.status, await answer.json()]).toMatchObject([400, { error: { code: -32700 } }])
+    }
+    const listed = await call(board, 'post', { text: 'x', data: [] }, token)
+    expect(listed.result).toMatchObject({ isError: true, structuredContent: { error: { field: 'data' } } })
+  })
+
   test('Origin and Host: this board, this machine and those the operator names', async () => {
     const list = (headers: Record<string, string>) => rpc(board, 'tools/list', {}, { headers })
     expect((await list({ origin: 'https://evil.example' })).status).toBe(403)
@@ -160,6 +189,8 @@ test('the older protocol on the same path: initialize, then a list and a call, w
   const begun = await send('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo })
   expect(begun.result).toMatchObject({ protocolVersion: '2025-06-18', serverInfo: { name: 'broadside' } })
   expect((await send('tools/list', {})).result.tools).toHaveLength(listedTools.length)
+  for (const [method, params] of [['resources/read', { uri: 5 }] as const, ['tools/list', { cursor: 5 }] as const])
+    expect(await send(method, params)).toMatchObject({ error: { code: -32602 } })
   const called = await send('tools/call', { name: 'events_list', arguments: { room: 'lobby' } })
   expect(called.result).toMatchObject({ structuredContent: { has_more: false } })
 })

@@ -77,8 +77,10 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       signedOut: (identity, delegation) => options.events.signedOut(identity, delegation),
       cookieSecret: createHmac('sha256', secret).update('broadside-oauth-cookies-v1').digest('base64url'),
       outgoing: createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` }),
-      mayFetch: (client) =>
-        (client === undefined || fetchesOfOne.take(networkOf(client)) === 0) && fetches.take('') === 0,
+      fetchWait: (client) => {
+        if (!config.limitsOn) return 0
+        return (client === undefined ? 0 : fetchesOfOne.take(networkOf(client))) || fetches.take('')
+      },
     })
   })
   const mcp = once(async (): Promise<Mcp> => {

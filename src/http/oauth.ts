@@ -34,7 +34,18 @@ const bodyBytesMax = 64 * 1024
 const described = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration']
 
 /** The library knows each of its paths by several spellings, and what is limited here must have one. */
-const spelled = /^\/oauth\/(authorize|token|register|revoke|jwks|(authorize|interaction)\/[\w-]{1,64})$/
+const spelled = /^\/oauth\/(?:(authorize|token|register|revoke|jwks)|(authorize|interaction)\/[\w-]{1,64})$/
+const registerPath = '/oauth/register'
+
+/** What is taken where; undefined: there is nothing. */
+function methodsOf(path: string): readonly string[] | undefined {
+  if (described.includes(path)) return ['GET', 'HEAD', 'OPTIONS']
+  const [, name, parent] = spelled.exec(path) ?? []
+  if (name === 'jwks') return ['GET', 'HEAD', 'OPTIONS']
+  if (name === 'authorize' || parent === 'authorize') return ['GET', 'HEAD']
+  if (parent === 'interaction') return ['GET', 'POST']
+  return name === undefined ? undefined : ['POST', 'OPTIONS']
+}
 
 export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, RouteHandler>> {
   const { address, throttle, addressOf } = options
@@ -49,8 +60,9 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
     resource_documentation: `${address}/for-agents`,
   })
   const metadata: RouteHandler = (exchange) => {
-    if (exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflight], '')
-    if (exchange.method !== 'GET' && exchange.method !== 'HEAD') return refuse(options, exchange, 405, 'GET this')
+    const allow = ['GET', 'HEAD', 'OPTIONS']
+    if (exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflightFor(allow)], '')
+    if (!allow.includes(exchange.method)) return refuse(options, exchange, 405, 'GET this', { allow })
     exchange.reply(
       200,
       [['content-type', 'application/json'], ['cache-control', 'public, max-age=300'], ...open],
@@ -60,14 +72,20 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
   const served: RouteHandler = (exchange) => {
     const client = addressOf(exchange)
     if (exchange.path === '/oauth/sign-in-page.js') return script(options, exchange)
-    if (!spelled.test(exchange.path) && !described.includes(exchange.path))
+    const allow = methodsOf(exchange.path)
+    if (allow === undefined)
       return refuse(options, exchange, 404, `there is nothing at ${exchange.path}: see ${described[0]}`)
+    if (!allow.includes(exchange.method)) return refuse(options, exchange, 405, `${allow[0]} this`, { allow })
+    // The library answers it everywhere but here.
+    const isRegister = exchange.path === registerPath
+    if (isRegister && exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflightFor(allow)], '')
     const wait = throttle.reads(client)
-    if (wait > 0) return refuse(options, exchange, 429, `too many requests from this address: wait ${wait} s`, wait)
-    const isRegistration = exchange.path === '/oauth/register' && exchange.method === 'POST'
-    const full = isRegistration && options.limitsOn ? registrations.take(networkOf(client)) : 0
+    if (wait > 0) return refuse(options, exchange, 429, `too many requests from this address: wait ${wait} s`, { wait })
+    const full = isRegister && options.limitsOn ? registrations.take(networkOf(client)) : 0
     if (full > 0)
-      return refuse(options, exchange, 429, `too many clients were registered from this address: wait ${full} s`, full)
+      return refuse(options, exchange, 429, `too many clients were registered from this address: wait ${full} s`, {
+        wait: full,
+      })
     exchange.readBody(bodyBytesMax, (result) => {
       if (!result.ok) return refuse(options, exchange, 413, `at most ${bodyBytesMax} bytes`)
       serve(options, exchange, result.body, client).catch((error: unknown) => {
@@ -88,8 +106,10 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   const { method, path, query } = exchange
   const headers = headersOf(exchange)
   const oauth = await options.load()
-  const answer = await oauth.handle({ method, url: query === '' ? path : `${path}?${query}`, headers, body, address })
+  const told = await oauth.handle({ method, url: query === '' ? path : `${path}?${query}`, headers, body, address })
   if (exchange.ended) return
+  // A page of another origin may register itself: of whom it is, nothing here depends.
+  const answer = path === registerPath ? { ...told, headers: [anyOrigin, ...told.headers] } : told
   const { status } = answer
   if (status < 400 || !isPerson(exchange) || !isOf(answer, 'application/json'))
     return exchange.reply(status, sendable(options, answer), answer.body)
@@ -163,9 +183,10 @@ function script({ script: load, fault }: OauthDoorsOptions, exchange: Exchange):
 
 const noSniff: Header = ['x-content-type-options', 'nosniff']
 const noStore: Header = ['cache-control', 'no-store']
-const open: readonly Header[] = [['access-control-allow-origin', '*'], noSniff]
-const preflight: readonly Header[] = [
-  ['access-control-allow-methods', 'GET, HEAD, OPTIONS'],
+const anyOrigin: Header = ['access-control-allow-origin', '*']
+const open: readonly Header[] = [anyOrigin, noSniff]
+const preflightFor = (methods: readonly string[]): readonly Header[] => [
+  ['access-control-allow-methods', methods.join(', ')],
   ['access-control-allow-headers', 'authorization, content-type, mcp-protocol-version'],
   ['access-control-max-age', '600'],
 ]
@@ -175,14 +196,17 @@ function refuse(
   exchange: Exchange,
   status: number,
   description: string,
-  wait?: number,
+  { wait, allow }: { readonly wait?: number; readonly allow?: readonly string[] } = {},
 ): void {
-  const retry: readonly Header[] = wait === undefined ? [] : [['retry-after', String(wait)]]
+  const more: readonly Header[] = [
+    ...(wait === undefined ? [] : ([['retry-after', String(wait)]] as const)),
+    ...(allow === undefined ? [] : ([['allow', allow.join(', ')]] as const)),
+  ]
   const error = status === 500 ? 'server_error' : status === 429 ? 'temporarily_unavailable' : 'invalid_request'
   if (isPerson(exchange)) {
     const page = layout(signInRefusal(status, { error, description, retryAfter: wait }), { board: { address } })
-    return exchange.reply(status, [...pageHeaders(address), noStore, ...retry], page)
+    return exchange.reply(status, [...pageHeaders(address), noStore, ...more], page)
   }
   const body = JSON.stringify({ error, error_description: description })
-  exchange.reply(status, [['content-type', 'application/json'], noStore, ...open, ...retry], body)
+  exchange.reply(status, [['content-type', 'application/json'], noStore, ...open, ...more], body)
 }

@@ -11,17 +11,16 @@ import { privateKeyOf } from '../../storage/ed25519.ts'
 import { readSecret } from '../board-directory.ts'
 import type { News } from '../command/news.ts'
 import type { Caller } from '../mcp/caller.ts'
-import { everydayScopes } from '../mcp/gate.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { createProvider, resourceOf } from './provider.ts'
 import { Records, type RecordsOptions } from './records.ts'
 import {
   type Asked,
+  knownScopes,
   nameShown,
   type SignedIn,
   type SignInOptions,
   SignIns,
-  scopesAsked,
   signInSeconds,
 } from './sign-in.ts'
 import type { SignInKeys } from './sign-in-keys.ts'
@@ -40,7 +39,7 @@ export type OauthOptions = RecordsOptions &
     readonly outgoing: Pick<Outgoing, 'request'>
     /** Ends what was subscribed to by a sign-in. */
     readonly signedOut: (identity: string, delegation: string) => Promise<void>
-    readonly mayFetch: (address: string | undefined) => boolean
+    readonly fetchWait: (address: string | undefined) => number
     readonly fault: (error: unknown) => void
   }
 
@@ -251,7 +250,7 @@ export class Oauth {
   ): Promise<{ asked: Asked; isWeb: boolean } | undefined> {
     const interaction = await this.#provider.interactionDetails(req, res).catch(() => undefined)
     if (interaction?.uid !== uid) return undefined
-    const { client_id: clientId = '', redirect_uri = '', scope } = interaction.params
+    const { client_id: clientId = '', redirect_uri = '', scope = '' } = interaction.params
     const client = await this.#provider.Client.find(clientId)
     if (client === undefined) return undefined
     const asked = {
@@ -259,7 +258,7 @@ export class Oauth {
       clientId,
       clientName: nameShown(client.clientName),
       redirectHost: hostOf(redirect_uri),
-      scopes: scopesAsked(scope, everydayScopes),
+      scopes: knownScopes(scope),
     }
     return { asked, isWeb: clientId.startsWith('https://') }
   }

@@ -37,7 +37,9 @@ declare module 'oidc-provider' {
   }
   export const errors: {
     readonly InvalidTarget: new (message?: string) => Error
-    readonly InvalidRedirectUri: new (message?: string) => Error
+    readonly InvalidRedirectUri: new () => Error
+    readonly InvalidClientMetadata: new (description: string) => Error
+    readonly TemporarilyUnavailable: new (description: string) => Error
     readonly InvalidGrant: new (message?: string) => Error
   }
 
@@ -60,7 +62,11 @@ declare module 'oidc-provider' {
     /** Goes around every request; `oidc` is there behind `next`, where the path is one of the library's. */
     use(
       middleware: (
-        ctx: Omit<Context, 'oidc'> & { query: object & { response_mode?: unknown }; readonly oidc?: Context['oidc'] },
+        ctx: Omit<Context, 'oidc'> & {
+          query: object & { response_mode?: unknown; scope?: unknown; client_id?: unknown }
+          readonly path: string
+          readonly oidc?: Context['oidc']
+        },
         next: () => Promise<void>,
       ) => Promise<void>,
     ): this

@@ -5,10 +5,11 @@
  */
 import type { KeyObject } from 'node:crypto'
 import Provider, { errors, interactionPolicy } from 'oidc-provider'
+import { everydayScopes } from '../mcp/gate.ts'
 import { scopes } from '../operations/operation.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { adapterFor, type Records } from './records.ts'
-import type { SignedIn } from './sign-in.ts'
+import { knownScopes, type SignedIn } from './sign-in.ts'
 
 export type ProviderOptions = {
   /** Public address of the board: the issuer. */
@@ -17,8 +18,11 @@ export type ProviderOptions = {
   readonly cookieSecret: string
   readonly records: Records
   readonly outgoing: Pick<Outgoing, 'request'>
-  /** May one more client's metadata be fetched now? `address`: of who asks, where it is not an answer to a page of ours. */
-  readonly mayFetch: (address: string | undefined) => boolean
+  /**
+   * Takes leave to fetch one more client's metadata: 0, or the seconds to wait. `address`: of who asks, where it is not an
+   * answer to a page of ours.
+   */
+  readonly fetchWait: (address: string | undefined) => number
   /** The sign-in behind a grant; undefined: it is over. */
   readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
   /** A grant was revoked: logged out, or a token used twice. */
@@ -34,9 +38,17 @@ const codeSeconds = 60
 const responseModes = ['query', 'fragment']
 const interactionSeconds = 600
 const metadataBytesMax = 64 * 1024
+/** Characters of a client's id: what is signed names it (`client_id` of delegation.create). */
+const clientIdMax = 512
 const jsonType = /^application\/(?:[\w.-]+\+)?json *(?:;|$)/i
 export const resourceOf = (address: string) => `${address}/mcp`
 const scopeText = scopes.join(' ')
+const authorizePath = '/oauth/authorize'
+
+/** A request of the library's. */
+type Asking = { readonly ip: string; set(name: string, value: string): void }
+/** What a client says of itself, as it came. */
+type Metadata = { readonly redirect_uris?: unknown; scope?: unknown }
 
 export function createProvider(options: ProviderOptions): Provider {
   const { address, signingKey, records, signedIn } = options
@@ -54,11 +66,16 @@ export function createProvider(options: ProviderOptions): Provider {
   policy.get('consent')!.checks.clear()
   // Where a document was not believed, the library looks for it once more to say so: it is not asked for again.
   const looked = new WeakSet<object>()
-  const mayFetch = (ctx: { ip: string } | undefined): boolean => {
-    if (ctx === undefined) return options.mayFetch(undefined)
-    if (looked.has(ctx)) return false
-    looked.add(ctx)
-    return options.mayFetch(ctx.ip)
+  const mayFetch = (ctx: Asking | undefined, id: string): boolean => {
+    if ([...id].length > clientIdMax)
+      throw new errors.InvalidClientMetadata(`client_id has over ${clientIdMax} characters`)
+    if (ctx !== undefined && looked.has(ctx)) return false
+    if (ctx !== undefined) looked.add(ctx)
+    const wait = options.fetchWait(ctx?.ip)
+    if (wait === 0) return true
+    ctx?.set('retry-after', String(wait))
+    const tooMany = new errors.TemporarilyUnavailable(`too many clients are looked up: wait ${wait} s`)
+    throw Object.assign(tooMany, { status: 429, statusCode: 429, allow_redirect: false })
   }
   const provider = new Provider(address, {
     adapter: adapterFor(records, () => new errors.InvalidGrant('grant request is invalid')),
@@ -81,9 +98,16 @@ export function createProvider(options: ProviderOptions): Provider {
     expiresWithSession: () => Promise.resolve(false),
     extraClientMetadata: {
       properties: ['broadside_redirects'],
-      validator: (_ctx: unknown, _name: string, _value: unknown, given: { redirect_uris?: readonly string[] }) => {
-        if (given.redirect_uris?.some(isPlainRedirect) === true)
-          throw new errors.InvalidRedirectUri('redirect_uris over plain http must be of this device')
+      validator: (_ctx: unknown, _name: string, _value: unknown, given: Metadata) => {
+        const { redirect_uris, scope } = given
+        // What is no list, or no text, is the library's to refuse.
+        if (Array.isArray(redirect_uris) && redirect_uris.some(isPlainRedirect)) {
+          const error_description =
+            'redirect_uris over plain http must be of this device: localhost, 127.0.0.1 or [::1]'
+          throw Object.assign(new errors.InvalidRedirectUri(), { error_description })
+        }
+        // What is not known here is left out, and the answer says what is left (RFC 7591, 2).
+        if (typeof scope === 'string') given.scope = knownText(scope)
       },
     },
     issueRefreshToken: () => Promise.resolve(true),
@@ -105,7 +129,7 @@ export function createProvider(options: ProviderOptions): Provider {
     },
     clientBasedCORS: () => true,
     routes: {
-      authorization: '/oauth/authorize',
+      authorization: authorizePath,
       token: '/oauth/token',
       registration: '/oauth/register',
       revocation: '/oauth/revoke',
@@ -139,7 +163,7 @@ export function createProvider(options: ProviderOptions): Provider {
       clientIdMetadataDocument: {
         enabled: true,
         ack: 'draft-02',
-        allowFetch: (ctx: { ip: string } | undefined) => Promise.resolve(mayFetch(ctx)),
+        allowFetch: async (ctx: Asking | undefined, id: string) => mayFetch(ctx, id),
       },
       resourceIndicators: {
         enabled: true,
@@ -163,6 +187,10 @@ export function createProvider(options: ProviderOptions): Provider {
   provider.use(async (ctx, next) => {
     // The library's page for this mode runs a script of its own, which no page of ours may: a mode that nobody knows.
     if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
+    const { scope = '', client_id } = ctx.query
+    // Who asks for nothing that is known here gets what one needs every day, and is told so with the token (RFC 6749, 3.3).
+    if (ctx.path === authorizePath && typeof scope === 'string' && knownScopes(scope).length === 0)
+      ctx.query = { ...ctx.query, scope: [knownText(scope), await usualScope(records, client_id)].join(' ').trim() }
     await next()
     if (ctx.oidc?.route === 'discovery') Object.assign(ctx.body as object, { response_modes_supported: responseModes })
   })
@@ -171,6 +199,19 @@ export function createProvider(options: ProviderOptions): Provider {
   provider.on('grant.revoked', (_ctx, grantId) => options.revoked(grantId))
   provider.on('server_error', (_ctx, error) => options.fault(error))
   return provider
+}
+
+/** The scopes of a text that exist here, `openid` among them; undefined: none. */
+function knownText(text: string): string | undefined {
+  const known = text.split(' ').filter((each) => each === 'openid' || (scopes as readonly string[]).includes(each))
+  return known.length === 0 ? undefined : known.join(' ')
+}
+
+/** What one needs every day; of a client that said when it registered what it will ask for, no more than that. */
+async function usualScope(records: Records, clientId: unknown): Promise<string> {
+  const registered = typeof clientId === 'string' ? (await records.find('Client', clientId))?.scope : undefined
+  const own = knownScopes(typeof registered === 'string' ? registered : '')
+  return (own.length === 0 ? everydayScopes : own).join(' ')
 }
 
 /** A code that travels unencrypted to another machine can be read on its way. */

@@ -8,7 +8,7 @@ import type { Asked } from './sign-in.ts'
 const words: Readonly<Record<Scope, string>> = {
   'board:read': 'read what you may read, your private rooms and inbox too',
   'board:post': 'post, vote, write documents and open conversations in your name',
-  'board:work': 'take and give work, and call tools, with your credits and allowance',
+  'board:work': 'take and give work, pay out your credits as its rewards, and call tools with your allowance',
   'events:subscribe': 'have what happens delivered to it',
   'board:moderate': 'moderate rooms that you own or moderate',
 }
@@ -26,7 +26,7 @@ export function signInPage(asked: Asked, { address, isWeb }: { address: string; 
 <dt>Where you are sent back to</dt><dd><strong>${redirectHost === '' ? 'an address of an app on this device' : redirectHost}</strong>${isLocal && html` (a program on this device: go on only if you started it just now)`}</dd>
 <dt>Who it says it is</dt><dd><code>${clientId}</code>${isWeb ? html` (its own address: what it says of itself was read there)` : html` (it registered itself: nobody has checked its name)`}</dd>
 <dt>What it may do</dt><dd><ul>${scopes.map((scope) => html`<li><code>${scope}</code>: ${words[scope]}</li>`)}</ul></dd>
-<dt>What it may never do</dt><dd>move your identity to another key, let others act for you, or send credits away</dd>
+<dt>What it may never do</dt><dd>move your identity to another key, let others act for you, or transfer credits from your account to another</dd>
 </dl>
 <p>You agree by one signature with your key. It can be ended at any time with <code>delegation.revoke</code>.</p>
 <p id="said" role="status" aria-live="polite"></p>

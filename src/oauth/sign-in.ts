@@ -144,20 +144,16 @@ export class SignIns {
   }
 }
 
-/** The scopes that were asked for and exist; of none, what one needs every day. */
-export function scopesAsked(text: string | undefined, everyday: readonly Scope[]): readonly Scope[] {
-  const asked = new Set((text ?? '').split(' '))
-  const known = allScopes.filter((scope) => asked.has(scope))
-  return known.length === 0 ? everyday : known
+/** The scopes that were asked for and exist. */
+export function knownScopes(text: string): readonly Scope[] {
+  const asked = new Set(text.split(' '))
+  return allScopes.filter((scope) => asked.has(scope))
 }
 
 /** What a name of somebody else's choosing becomes before it is signed and shown: one line of bounded length. */
 export function nameShown(text: string | undefined): string {
-  return (text ?? '')
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
-    .trim()
-    .slice(0, 64)
-    .trim()
+  const line = (text ?? '').toWellFormed().replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
+  return [...line.trim()].slice(0, 64).join('').trim()
 }
 
 function refusedBy(reply: Reply | undefined): Finished {

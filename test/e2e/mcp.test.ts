@@ -8,9 +8,11 @@ import { isSigned } from '../../src/operations/operation.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { call, OauthClient, rpc } from '../support/oauth-client.ts'
+import { signIn } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
+const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 let board: string
 let client: Client
 const owner = opensslSigner(randomBytes(32))
@@ -104,7 +106,7 @@ describe('the protocol, 2026-07-28', () => {
 
   test('what is no request of the protocol is refused by the statuses of its table', async () => {
     const send = async (init: RequestInit): Promise<number> => (await fetch(`${board}/mcp`, init)).status
-    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const headers = json
     expect(await send({ method: 'POST', headers, body: '[]' })).toBe(400)
     // Nothing goes past the question for a token: not in a batch, not behind a mark that another reader drops.
     const whoami = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}'
@@ -121,7 +123,7 @@ describe('the protocol, 2026-07-28', () => {
   })
 
   test('what nests deeper than anything here is no message; a bracket in a text is none', async () => {
-    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const headers = json
     const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
     const inParams = (text: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":${text}}}`
     const unread = {
@@ -140,11 +142,7 @@ describe('the protocol, 2026-07-28', () => {
   })
 
   test('nothing is signed that POST /v1/command would not take: bytes that are no text, a key given twice', async () => {
-    const headers = {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      authorization: `Bearer ${token}`,
-    }
+    const headers = { ...json, authorization: `Bearer ${token}` }
     const calling = (args: string) =>
       Buffer.from(
         `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"post","arguments":${args}}}`,
@@ -178,7 +176,7 @@ describe('the protocol, 2026-07-28', () => {
 
 test('the older protocol on the same path: initialize, then a list and a call, without a session', async () => {
   const send = async (method: string, params: object) => {
-    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const headers = json
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
     const answer = await fetch(`${board}/mcp`, { method: 'POST', headers, body })
     expect(answer.headers.get('mcp-session-id')).toBeNull()
@@ -265,6 +263,19 @@ describe('tools', () => {
     expect((await call(board, 'room_hide', { event_id: '0'.repeat(32), reason: 'x' }, token)).status).toBe(403)
   })
 
+  test.each([null, '', 'foo', 'openid'])(
+    'who asks for no scope that is known (%s) gets those of every day',
+    async (scope) => {
+      const oauth = new OauthClient(board)
+      await oauth.register(scope === 'foo' ? { scope: 'profile board:read' } : {})
+      const { url, verifier } = oauth.authorize({ scope })
+      const code = (await signIn(url, opensslSigner(randomBytes(32)))).searchParams.get('code')!
+      const { status, body } = await oauth.exchange(code, verifier)
+      const everyday = 'board:read board:post board:work events:subscribe'
+      expect([status, body.scope]).toEqual([200, scope === 'foo' ? 'board:read' : everyday])
+    },
+  )
+
   test('post in the name of who signed in, once for a request_id, and say by whose word', async () => {
     const first = await call(board, 'post', { text: 'by a tool', request_id: 'one' }, token)
     const again = await call(board, 'post', { text: 'by a tool', request_id: 'one' }, token)
@@ -346,7 +357,6 @@ test('where work has to be proved, a key that the board keeps cannot post, and i
 
 test('both HTTP engines give the same answers', async () => {
   const started = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: 'node' } })
-  const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
   const whoami = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}'
   const table: [path: string, init: RequestInit][] = [
     ['/mcp', {}],

@@ -17,10 +17,10 @@ export type OauthAlone = {
 /** `answer`: of every address that is asked. */
 export function oauthAlone({
   answer,
-  mayFetch = true,
+  fetchWait = 0,
 }: {
   answer: Answered | NotAnswered
-  mayFetch?: boolean
+  fetchWait?: number
 }): OauthAlone {
   const folder = scratchDirectory()
   const asked: OutgoingRequest[] = []
@@ -36,7 +36,7 @@ export function oauthAlone({
     keys: new SignInKeys(join(folder, 'sign-in.keys')),
     tokenKeyFile: join(folder, 'oauth.key'),
     cookieSecret: 'secret',
-    mayFetch: () => mayFetch,
+    fetchWait: () => fetchWait,
     signedOut: () => Promise.resolve(),
     fault: (error) => {
       throw error

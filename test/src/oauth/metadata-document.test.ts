@@ -18,9 +18,9 @@ type Reached = { readonly status: number; readonly location: string; readonly as
 /** What becomes of an authorization request by this client when its address answers so. */
 async function authorize(
   answer: Answered | NotAnswered,
-  { client = clientId, redirect = 'https://client.example/callback', mayFetch = true } = {},
+  { client = clientId, redirect = 'https://client.example/callback', fetchWait = 0 } = {},
 ): Promise<Reached> {
-  const { get, asked } = oauthAlone({ answer, mayFetch })
+  const { get, asked } = oauthAlone({ answer, fetchWait })
   const response = await get(authorizeUrl({ client_id: client, redirect_uri: redirect }))
   return { status: response.status, location: headerOf(response, 'location'), asked }
 }
@@ -40,10 +40,25 @@ test.each<[string, Answered | NotAnswered, object]>([
   ['what is there is a page', { ...answered(document), headers: { 'content-type': ['text/html'] } }, {}],
   ['the document is of another client', answered({ ...document, client_id: 'https://else.example/client.json' }), {}],
   ['the address to go back to is not in it', answered(document), { redirect: 'https://evil.example/callback' }],
+  ['where it goes back to is no list', answered({ ...document, redirect_uris: 'x' }), {}],
   ['it wants a secret', answered({ ...document, token_endpoint_auth_method: 'client_secret_basic' }), {}],
-  ['too many are fetched', answered(document), { mayFetch: false }],
+  [
+    'its address is longer than what is signed can name',
+    answered(document),
+    { client: `${clientId}?${'x'.repeat(512)}` },
+  ],
   ['its address is plain http', answered(document), { client: 'http://client.example/meta/client.json' }],
 ])('nobody is sent anywhere when %s', async (_why, answer, more) => {
   const { status, location } = await authorize(answer, more)
   expect([status, location]).toEqual([400, ''])
+})
+
+test('where too many are fetched nobody is asked, and is told when to come again', async () => {
+  const { get, asked } = oauthAlone({ answer: answered(document), fetchWait: 7 })
+  const told = await get(authorizeUrl({ client_id: clientId, redirect_uri: 'https://client.example/callback' }))
+  expect([told.status, headerOf(told, 'retry-after'), asked]).toEqual([429, '7', []])
+  expect(JSON.parse(String(told.body))).toMatchObject({
+    error: 'temporarily_unavailable',
+    error_description: 'too many clients are looked up: wait 7 s',
+  })
 })

@@ -20,6 +20,30 @@ test('a client that names no way to prove itself is a public one, and is given n
   expect(Object.keys(registered).filter((name) => name.startsWith('client_secret'))).toEqual([])
 })
 
+test('metadata of no list is refused, and why an address over plain http is not taken is said', async () => {
+  const register = async (redirect_uris: unknown) => {
+    const { status, body } = await alone().post('/oauth/register', { redirect_uris })
+    return [status, JSON.parse(String(body))]
+  }
+  expect(await register('x')).toMatchObject([400, { error: 'invalid_redirect_uri' }])
+  expect(await register(['http://evil.example/callback'])).toMatchObject([
+    400,
+    {
+      error: 'invalid_redirect_uri',
+      error_description: expect.stringContaining('over plain http must be of this device'),
+    },
+  ])
+})
+
+test('of the scopes that a client says it will ask for, those that are not known are left out', async () => {
+  const register = async (scope: string) => {
+    const { status, body } = await alone().post('/oauth/register', { redirect_uris: [redirectUri], scope })
+    return [status, (JSON.parse(String(body)) as { scope?: string }).scope]
+  }
+  expect(await register('openid profile board:read offline_access')).toEqual([201, 'openid board:read'])
+  expect(await register('profile email')).toEqual([201, undefined])
+})
+
 test.each(['openid-configuration', 'oauth-authorization-server'])('form_post is not offered in %s', async (name) => {
   const { body } = await alone().get(`/.well-known/${name}`)
   expect(JSON.parse(String(body))).toMatchObject({ response_modes_supported: ['query', 'fragment'] })

@@ -6,7 +6,7 @@ import { opensslSigner } from '../../../src/cli/sign.ts'
 import type { Delegate } from '../../../src/command/delegates.ts'
 import type { Reply } from '../../../src/command/reply.ts'
 import { commandId } from '../../../src/format/signing.ts'
-import { type Asked, SignIns } from '../../../src/oauth/sign-in.ts'
+import { type Asked, nameShown, SignIns } from '../../../src/oauth/sign-in.ts'
 import { SignInKeys } from '../../../src/oauth/sign-in-keys.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
@@ -65,4 +65,13 @@ test('bad signatures alone leave no key behind', async () => {
   const answers = await Promise.all([finish('bad'), finish('worse')])
   expect(answers.map(({ ok }) => ok)).toEqual([false, false])
   expect(keys.count).toBe(0)
+})
+
+test.each([
+  [`${'x'.repeat(63)}\u{1f600}\u{1f600}`, `${'x'.repeat(63)}\u{1f600}`],
+  ['half \ud83d of it', 'half \ufffd of it'],
+  ['  two\nlines\u202e ', 'two lines'],
+  [undefined, ''],
+])('the name %j is shown, and signed, as whole characters of one line', (name, shown) => {
+  expect(nameShown(name)).toBe(shown)
 })

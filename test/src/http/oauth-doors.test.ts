@@ -1,0 +1,61 @@
+/** The doors of sign-in for programs in pages of other origins: they may register, and a method that is not taken is named as such. */
+import { expect, test } from 'vitest'
+import { oauthDoors } from '../../../src/http/oauth.ts'
+import type { Exchange, Header } from '../../../src/http/port.ts'
+import type { Oauth } from '../../../src/oauth/oauth.ts'
+
+type Told = { readonly status: number; readonly headers: Readonly<Record<string, string>> }
+
+const doors = oauthDoors({
+  address: 'https://board.example',
+  load: async () =>
+    ({ handle: async () => ({ status: 201, headers: [], body: Buffer.from('{}') }) }) as unknown as Oauth,
+  script: async () => Buffer.alloc(0),
+  throttle: { reads: () => 0 } as never,
+  limitsOn: true,
+  now: () => 0,
+  addressOf: () => '192.0.2.1',
+  fault: (error) => {
+    throw error
+  },
+})
+
+const ask = (method: string, path: string) =>
+  new Promise<Told>((resolve) => {
+    const exchange = {
+      ...{ method, path, query: '', headers: [], header: () => undefined, ended: false },
+      readBody: (_max: number, read: (result: object) => void) => read({ ok: true, body: Buffer.alloc(0) }),
+      reply: (status: number, headers: readonly Header[]) => resolve({ status, headers: Object.fromEntries(headers) }),
+    }
+    const door = path.startsWith('/oauth/') ? '/oauth/' : path
+    doors[door]!(exchange as unknown as Exchange, '')
+  })
+
+test('a page of any origin may ask whether it can register, and register', async () => {
+  const asked = await ask('OPTIONS', '/oauth/register')
+  expect(asked).toMatchObject({
+    status: 204,
+    headers: { 'access-control-allow-origin': '*', 'access-control-allow-methods': 'POST, OPTIONS' },
+  })
+  expect(asked.headers['access-control-allow-headers']).toContain('content-type')
+  expect(await ask('POST', '/oauth/register')).toMatchObject({
+    status: 201,
+    headers: { 'access-control-allow-origin': '*' },
+  })
+})
+
+test.each([
+  ['GET', '/oauth/token', 'POST, OPTIONS'],
+  ['GET', '/oauth/register', 'POST, OPTIONS'],
+  ['POST', '/oauth/authorize', 'GET, HEAD'],
+  ['DELETE', '/oauth/jwks', 'GET, HEAD, OPTIONS'],
+  ['PUT', '/oauth/interaction/abcdefghij', 'GET, POST'],
+  ['POST', '/.well-known/oauth-authorization-server', 'GET, HEAD, OPTIONS'],
+  ['POST', '/.well-known/oauth-protected-resource', 'GET, HEAD, OPTIONS'],
+])('%s %s is no method of it, and those that are stand in Allow', async (method, path, allow) => {
+  expect(await ask(method, path)).toMatchObject({ status: 405, headers: { allow } })
+})
+
+test('where nothing is, it is said so', async () => {
+  expect((await ask('GET', '/oauth/nothing')).status).toBe(404)
+})

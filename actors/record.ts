@@ -58,10 +58,11 @@ export function ownKey(by: Signed): Uint8Array {
 /**
  * A part of the signing bytes that is kept elsewhere: the base64url text of a file stood at byte `at`. The bytes that were
  * signed are `signed` up to there, that text, and the rest; `signed` alone is still JSON, with an empty string in that place.
+ * Of `data` that holds a secret nothing is kept: who signed it has it, and here it is only known again.
  */
 export type Cut = {
   readonly at: number
-  /** SHA-256 of the file's bytes. */
+  /** SHA-256 of the file's bytes; of `data` with a secret, its HMAC with a key of the board. */
   readonly file: Uint8Array
   /** SHA-256 of the whole signing bytes. */
   readonly sha: Uint8Array

@@ -23,12 +23,12 @@ export type CreateArgs = ReceiverFacts & {
 export type DeliverArgs = Omit<ItemFacts, 'item'> & { readonly hash: string }
 
 const create: Decider = ({ state, now }, letter) => {
-  const { hash, barred, label, room, dedupe, hmac, allow, post } = letter.args as unknown as CreateArgs
+  const { hash, barred, label, room, dedupe, sealed, allow, post } = letter.args as unknown as CreateArgs
   if (barred !== undefined) return refuse(...barred, 'room')
   if (state.receivers.of(letter.author).filter(isActive).length >= activeMax)
     return refuse('wrong_state', `an identity has at most ${activeMax} receive URLs: delete one with receiver.delete`)
   const receiver = Buffer.from(letter.id).toString('hex')
-  return act(letter, now, { facts: { receiver, label, room, dedupe, hmac, allow, post, hash }, isPublic: false })
+  return act(letter, now, { facts: { receiver, label, room, dedupe, sealed, allow, post, hash }, isPublic: false })
 }
 
 const rotate: Decider = ({ state, now }, letter) => {

@@ -22,7 +22,10 @@ export type ReceiverFacts = {
   readonly room: string
   /** Lower case. */
   readonly dedupe: string
-  readonly hmac: string
+  /** What deliveries are signed with, sealed with the board's key. */
+  readonly sealed?: string
+  /** The same as older releases wrote it down: in the clear. */
+  readonly hmac?: string
   /** Addresses and networks in CIDR notation. */
   readonly allow: readonly string[]
   /** Each item is posted into the room. */
@@ -64,6 +67,11 @@ export type Receiver = {
   posted: number
   /** Dedupe value (hashed) -> the item it came with, oldest first. */
   readonly seen: Map<string, { readonly item: number; readonly at: number; readonly bytes: number }>
+}
+
+/** Deliveries must be signed. */
+export function asksSignature({ sealed = '', hmac = '' }: ReceiverFacts): boolean {
+  return sealed !== '' || hmac !== ''
 }
 
 type Packed = readonly (readonly [

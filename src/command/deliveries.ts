@@ -7,12 +7,12 @@
  */
 import { createHash } from 'node:crypto'
 import { closedDoor, type DeliverArgs } from '../../actors/receivers/decide.ts'
-import type { ReceiverFacts } from '../../actors/receivers/receivers.ts'
 import { isWithin } from '../format/networks.ts'
 import { webhookFault } from '../format/webhook.ts'
 import { rates } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { ok, type ReadAnswer } from '../views/reads/read.ts'
+import type { Door } from '../views/reads/receivers.ts'
 import type { ItemToPost } from './item-posts.ts'
 import { Limiter, networkOf } from './limiter.ts'
 import { ownLetter } from './own-letter.ts'
@@ -43,8 +43,6 @@ export type DeliveriesOptions = {
   /** The delegation with this id still acts. */
   readonly isThere: (delegation: string) => boolean
 }
-
-type Door = ReceiverFacts & { readonly owner: string; readonly delegation: string }
 
 const dedupeBytesMax = 200
 
@@ -94,14 +92,14 @@ export class Deliveries {
     }
   }
 
-  #objection(delivery: Delivery, { allow, hmac }: Door): Refusal | undefined {
+  #objection(delivery: Delivery, { allow, secret }: Door): Refusal | undefined {
     const { receiver, address, body, header } = delivery
     const wait = this.#options.limitsOn ? this.#rate(receiver) : 0
     if (wait > 0) return slower('deliveries to this receive URL', wait)
     if (allow.length > 0 && !isWithin(address, allow))
       return refusal('forbidden', `this receive URL takes nothing from ${address}: its maker named who may deliver`)
-    if (hmac === '') return undefined
-    const fault = webhookFault(hmac, { header, body, now: this.#options.wallSeconds() })
+    if (secret === '') return undefined
+    const fault = webhookFault(secret, { header, body, now: this.#options.wallSeconds() })
     return fault === undefined ? undefined : refusal('bad_delivery_signature', fault)
   }
 
@@ -115,7 +113,7 @@ export class Deliveries {
 
   #handOver(delivery: Delivery, door: Door, hash: string, respond: Respond): void {
     const { receiver, type, headers, body } = delivery
-    const { owner, room, label, dedupe, hmac } = door
+    const { owner, room, label, dedupe, secret } = door
     const value = dedupe === '' ? '' : (delivery.header(dedupe) ?? '')
     const args: DeliverArgs = {
       receiver,
@@ -123,7 +121,7 @@ export class Deliveries {
       type,
       headers,
       body,
-      verified: hmac !== '',
+      verified: secret !== '',
       // Too long a value names nothing: the item is kept all the same.
       dedupe: value === '' || Buffer.byteLength(value) > dedupeBytesMax ? '' : digest(value),
     }

@@ -7,13 +7,13 @@ import { shardOf } from '../../actors/shard.ts'
 import { internalLetter } from '../command/own-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { CursorSealer } from '../format/cursor.ts'
+import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { HooksAsk, Since } from '../views/hooks/answer.ts'
 import { ok, type ReadAnswer, type ReadRequest } from '../views/reads/read.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
 import type { DeliveryStatus, Trouble } from './retry.ts'
-import { sealSecret, secretTag } from './seals.ts'
 import type { DeliveryRow } from './store.ts'
 
 export type VerifyAsk = { readonly owner: string; readonly url: string; readonly hook: string; readonly secret: string }
@@ -93,7 +93,16 @@ export class Desk {
 
   sealed(owner: string, secret: string): { sealed: string; tag: string } {
     const { cursors, cursorKey } = this.#options
-    return { sealed: sealSecret(cursors, owner, secret), tag: secretTag(cursorKey, owner, secret) }
+    return { sealed: sealSecret(cursors, 'hook', owner, secret), tag: secretTag(cursorKey, owner, secret) }
+  }
+
+  /** The secret of a receive URL, sealed, and what the command's `data`, which holds it, is known by. */
+  sealedReceived(owner: string, secret: string, data: string): { sealed: string; mark: Buffer } {
+    const { cursors, cursorKey } = this.#options
+    return {
+      sealed: sealSecret(cursors, 'receiver', owner, secret),
+      mark: secretDataTag(cursorKey, owner, data),
+    }
   }
 
   /** Places of every source from which on nothing is old: those given, or now, and never what is older than `since`. */

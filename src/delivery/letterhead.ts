@@ -1,8 +1,8 @@
 /** What all deliveries of one hook have in common: where they go, how their head begins, and the keys that sign them. */
 import type { CursorSealer } from '../format/cursor.ts'
+import { openSecret } from '../format/sealed-secrets.ts'
 import type { PostTarget } from '../outgoing/poster.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
-import { openSecret } from './seals.ts'
 import { SigningKey, secretKey } from './signature.ts'
 
 export class Letterhead {
@@ -13,7 +13,7 @@ export class Letterhead {
   readonly #both: { readonly keys: readonly SigningKey[]; readonly until: number } | undefined
 
   constructor(target: PostTarget | undefined, { sealed, former, owner }: HookView, cursors: CursorSealer) {
-    const opened = (text: string) => new SigningKey(secretKey(openSecret(cursors, owner, text))!)
+    const opened = (text: string) => new SigningKey(secretKey(openSecret(cursors, 'hook', owner, text))!)
     this.target = target
     const key = opened(sealed)
     this.#keys = [key]

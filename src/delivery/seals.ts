@@ -1,28 +1,10 @@
 /**
- * What is sealed with the board's key: secrets of hooks, bound to their owner, and places in the updates of an identity, in
- * the very form of the cursors of updates.get, so that one goes on where the other ended.
+ * Places in the updates of an identity, sealed in the very form of the cursors of updates.get, so that one goes on where the other
+ * ended.
  */
-import { createHmac } from 'node:crypto'
 import type { CursorSealer } from '../format/cursor.ts'
 
-const secretList = (owner: string) => `hook-secret:${owner}`
 const updatesList = (reader: string) => `updates:${reader}`
-
-export function sealSecret(cursors: CursorSealer, owner: string, secret: string): string {
-  return cursors.seal(secretList(owner), secret)
-}
-
-/** Throws where it was not sealed here for this owner. */
-export function openSecret(cursors: CursorSealer, owner: string, sealed: string): string {
-  const secret = cursors.open(secretList(owner), sealed)
-  if (typeof secret !== 'string') throw new Error('a secret of a hook was not sealed with this key')
-  return secret
-}
-
-/** What tells two secrets apart without giving either away. */
-export function secretTag(key: Uint8Array, owner: string, secret: string): string {
-  return createHmac('sha256', key).update(`hook-secret\n${owner}\n${secret}`).digest('base64url').slice(0, 22)
-}
 
 /** `marks`: next place of the feed, then of each shard. */
 export function sealPlace(cursors: CursorSealer, owner: string, generation: string, marks: readonly number[]): string {

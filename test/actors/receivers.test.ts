@@ -72,7 +72,7 @@ test('what is decided is what the model says, and a replay and a snapshot give t
         }
         if (step.op === 'create') {
           const hash = hashOf(`secret ${letters}`)
-          const chosen = { label: '', room: '', dedupe: 'x', hmac: '', allow: [], post: false, hash }
+          const chosen = { label: '', room: '', dedupe: 'x', sealed: '', allow: [], post: false, hash }
           const { decision, id } = decide('receiver.create', chosen)
           expect(decision.ok).toBe(model.filter(({ deleted }) => !deleted).length < activeMax)
           if (decision.ok) model.push({ id, hash, deleted: false, items: 0, seen: new Map() })

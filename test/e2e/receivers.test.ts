@@ -1,6 +1,9 @@
 /** Receive URLs as their makers see them: made, listed, given a new secret, deleted; and the items that arrived. */
+import { createHmac, randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { freshNonce, person } from '../support/client.ts'
+import { freshNonce, now, person } from '../support/client.ts'
 import { type Item, type Made, Mailroom } from '../support/mailroom.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -194,4 +197,56 @@ test('nonces of a maker are his own: the same request_id twice is one receive UR
   const ids = [first, second].map(({ data }) => (data as { receiver?: Made }).receiver!.id)
   expect(ids[1]).toBe(ids[0])
   expect(second.data).toMatchObject({ receiver: { secret_shown: true }, receipt: { duplicate: true } })
+})
+
+test('what deliveries are signed with stands in no file, and still opens the address after a kill', async () => {
+  const plain = 'a "secret" of \\ two sides'
+  const key = randomBytes(32)
+  const body = '{"type":"invoice.paid"}'
+  const hub = { 'x-hub-signature-256': `sha256=${createHmac('sha256', plain).update(body).digest('hex')}` }
+  const standard = () => {
+    const at = now()
+    const mac = createHmac('sha256', key).update(`msg_1.${at}.${body}`).digest('base64')
+    return { 'webhook-id': 'msg_1', 'webhook-timestamp': String(at), 'webhook-signature': `v1,${mac}` }
+  }
+  const fields = (secret: string) => ({
+    operation: 'receiver.create',
+    request_id: 'sealed',
+    data: JSON.stringify({ schema: 1, hmac_secret: secret, label: 'behind\u2028it' }),
+  })
+  const fay = person('fay')
+  const made = mail.client.sign(fay, fields(plain))
+  const { receiver } = (await mail.client.send(made.body)).data as { receiver?: Made }
+  expect(receiver).toMatchObject({ signed: true })
+  const other = await mail.made(fay, { hmac_secret: `whsec_${key.toString('base64')}` })
+  const isVerified = async (item: number) => {
+    expect(await mail.deliver(other.url, body, standard())).toMatchObject({ status: 200, data: { item } })
+    expect(await mail.deliver(receiver!.url, body, hub)).toMatchObject({ status: 200, data: { item } })
+    for (const { url } of [other, receiver!])
+      expect(await mail.deliver(url, body)).toMatchObject({ status: 403, code: 'bad_delivery_signature' })
+    expect((await mail.itemsOf(fay)).every(({ verified }) => verified)).toBe(true)
+    expect(await mail.client.send(made.body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
+    expect((await mail.client.command(fay, fields(plain))).data).toMatchObject({ receipt: { duplicate: true } })
+    expect(await mail.client.command(fay, fields(`${plain}!`))).toMatchObject({ code: 'request_id_reused' })
+  }
+  /** As they were given, and as they stand in JSON, and in JSON inside of JSON. */
+  const wanted = [plain, JSON.stringify(plain), JSON.stringify(JSON.stringify(plain)), key.toString('base64')]
+  const forms = [...wanted.map((text) => Buffer.from(text.replace(/^"+|"+$/g, ''))), key]
+  const isNowhere = () => {
+    const files = readdirSync(mail.board.directory, { recursive: true, withFileTypes: true }).filter((each) =>
+      each.isFile(),
+    )
+    expect(files.length).toBeGreaterThan(4)
+    for (const { parentPath, name } of files) {
+      const bytes = readFileSync(join(parentPath, name))
+      for (const form of forms) expect([name, String(form), bytes.indexOf(form)]).toEqual([name, String(form), -1])
+    }
+  }
+  await isVerified(1)
+  isNowhere()
+  await mail.again((board) => board.kill())
+  isNowhere()
+  await isVerified(2)
+  await mail.board.stop()
+  isNowhere()
 })

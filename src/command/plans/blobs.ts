@@ -5,14 +5,15 @@
 import { hash } from 'node:crypto'
 import type { BlobFacts, DeletedFacts } from '../../../actors/blobs/blobs.ts'
 import type { DeleteArgs, PutArgs } from '../../../actors/blobs/decide.ts'
-import type { Facts, Signed } from '../../../actors/record.ts'
+import type { Facts } from '../../../actors/record.ts'
 import { decodeBase64url } from '../../format/encoding.ts'
 import { imageType } from '../../format/image-type.ts'
 import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
 import { isGiven } from '../check.ts'
+import { withoutData } from '../cut-data.ts'
 import { type Doors, type Found, idOf, type Plan, type Plans } from '../plan.ts'
-import { signedBy, type Verified } from '../reply.ts'
+import type { Verified } from '../reply.ts'
 
 const defaultRoom = 'lobby'
 const defaultName = 'attachment.bin'
@@ -67,7 +68,7 @@ function takeIn(verified: Verified, { blobs, read }: Doors, pass: (found: Found)
     media_type: mediaType,
     is_image: imageType(bytes) === mediaType.toLowerCase(),
   }
-  const by = cutOut(verified, text.length, sha256)
+  const by = withoutData(verified, sha256)
   const room = roomOf(verified)
   read({ op: 'blob.usage', args: {}, reader: signer.id }, (found) => {
     if (found === undefined) return pass(undefined)
@@ -93,15 +94,6 @@ function faultOf({ command }: Verified, bytes: Buffer | undefined): Refusal | un
   if (/\p{Cf}/u.test(String(command.filename)))
     return refusal('invalid_field', 'filename holds a character that is not seen: leave it out', 'filename')
   return undefined
-}
-
-/** The signed bytes without the base64url text of the file. Inside a string `"` follows a backslash, so the place is found for sure. */
-function cutOut(verified: Verified, length: number, file: Buffer): Signed {
-  const { bytes, sha } = verified
-  const label = ',"data":"'
-  const at = bytes.indexOf(label) + label.length
-  const signed = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + length)])
-  return { ...signedBy(verified), signed, cut: { at, file, sha } }
 }
 
 function roomOf({ command }: Verified): string {

@@ -1,4 +1,7 @@
-/** How writes on receive URLs are carried out: all of one maker by one actor. The secret is made here and shown once. */
+/**
+ * How writes on receive URLs are carried out: all of one maker by one actor. The secret of the address is made here and shown once;
+ * the one that deliveries are signed with is kept sealed, and `data`, which brought it, is not kept.
+ */
 import { createHash, randomBytes } from 'node:crypto'
 import { receiversOf } from '../../../actors/receivers/decide.ts'
 import type { ReceiverFacts } from '../../../actors/receivers/receivers.ts'
@@ -6,7 +9,8 @@ import { isAddressOrNetwork } from '../../format/networks.ts'
 import { webhookKey } from '../../format/webhook.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
 import { receiverView } from '../../views/reads/receivers.ts'
-import type { Decided, Doors, Found, Plan, Plans } from '../plan.ts'
+import { withoutData } from '../cut-data.ts'
+import type { Asked, Decided, Doors, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 
 type CreateData = {
@@ -23,7 +27,10 @@ const create: Plan = {
   to: ownActor,
   check: ({ command, data }) => faultOf(data as CreateData, command.room !== undefined && command.room !== ''),
   args: ({ command, data }) => ({ ...freshSecret(), ...chosen(data as CreateData, (command.room as string) ?? '') }),
-  ask: maySpeak,
+  ask: (verified, doors, pass) => {
+    const kept = keptOf(verified, doors)
+    maySpeak(verified, doors, (args) => pass(args && { args: { ...args, sealed: kept.sealed }, ...kept.signed }))
+  },
   show: ({ signer }, { at, facts }, _actor, isDuplicate, { secret }) => {
     const { receiver: id, ...chosen } = facts as ReceiverFacts & { receiver: string }
     const delegation = signer.delegate?.id ?? ''
@@ -67,15 +74,23 @@ function address(id: string, secret: unknown, isDuplicate: boolean) {
   return isDuplicate ? { secret_shown: true } : { url: `/in/${id}/${secret}` }
 }
 
-function chosen(data: CreateData, room: string): ReceiverFacts {
+function chosen(data: CreateData, room: string): Omit<ReceiverFacts, 'sealed'> {
   return {
     label: data.label ?? '',
     room,
     dedupe: (data.dedupe_header ?? '').toLowerCase(),
-    hmac: data.hmac_secret ?? '',
     allow: data.allow_from ?? [],
     post: data.post ?? false,
   }
+}
+
+/** What is written down of the secret that deliveries are signed with, and of the bytes that hold it. */
+function keptOf(verified: Verified, { hooks }: Doors): { sealed: string; signed: Pick<Asked, 'by'> } {
+  const { command, data, signer } = verified
+  const { hmac_secret: secret = '' } = data as CreateData
+  if (secret === '') return { sealed: '', signed: {} }
+  const { sealed, mark } = hooks.sealedReceived(signer.id, secret, command.data as string)
+  return { sealed, signed: { by: withoutData(verified, mark) } }
 }
 
 function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
@@ -99,13 +114,13 @@ function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
 }
 
 /** Where items are posted its maker must be allowed to post; the actor says no, so that a retry is still a retry. */
-function maySpeak({ command, signer }: Verified, doors: Doors, pass: (found: Found) => void): void {
+function maySpeak({ command, signer }: Verified, doors: Doors, pass: (args: object | undefined) => void): void {
   const room = (command.room as string | undefined) ?? ''
-  if (room === '') return pass({ args: {} })
+  if (room === '') return pass({})
   doors.read({ op: 'receiver.room', args: { room }, reader: signer.id }, (found) => {
     if (found === undefined) return pass(undefined)
-    if (found.ok) return pass({ args: {} })
+    if (found.ok) return pass({})
     const { code, message } = 'refusal' in found ? found.refusal : found.absent
-    pass({ args: { barred: [code, message] } })
+    pass({ barred: [code, message] })
   })
 }

@@ -4,9 +4,16 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { opens } from '../../../actors/receivers/decide.ts'
-import type { Item, ItemFacts, Receiver } from '../../../actors/receivers/receivers.ts'
+import {
+  asksSignature,
+  type Item,
+  type ItemFacts,
+  type Receiver,
+  type ReceiverFacts,
+} from '../../../actors/receivers/receivers.ts'
 import { fromFrame, RecordType } from '../../../actors/record.ts'
 import { objection } from '../../../actors/rooms/policy.ts'
+import { openSecret } from '../../format/sealed-secrets.ts'
 import { type RefusalCode, refusal } from '../../refusals.ts'
 import {
   badCursor,
@@ -37,14 +44,14 @@ const pageBytesMax = 512 * 1024
 /** What a reader sees of a receive URL; the secret is not known here. */
 export function receiverView(receiver: Omit<Receiver, 'owner' | 'hash' | 'posted' | 'items' | 'seen'>) {
   const { id, facts, createdAt, count, deletedAt, delegation } = receiver
-  const { label, room, dedupe, hmac, allow, post } = facts
+  const { label, room, dedupe, allow, post } = facts
   return {
     id,
     ...(label === '' ? {} : { label }),
     ...(room === '' ? {} : { room }),
     post,
     ...(dedupe === '' ? {} : { dedupe_header: dedupe }),
-    signed: hmac !== '',
+    signed: asksSignature(facts),
     ...(allow.length === 0 ? {} : { allow_from: allow }),
     items: count,
     created_at: createdAt,
@@ -115,12 +122,21 @@ function itemView({ item, at }: Item, { receiver, type, headers, body, verified 
   }
 }
 
+/** What a delivery has to pass. `secret`: what it is signed with, or ''. */
+export type Door = Pick<ReceiverFacts, 'label' | 'room' | 'dedupe' | 'allow' | 'post'> & {
+  readonly owner: string
+  readonly delegation: string
+  readonly secret: string
+}
+
 /** The house asks whether a URL opens, and what its maker asks of a delivery. Every way not to open is alike. */
-function door({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const receiver = state.receivers.find(String(args.receiver))
   if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
   const { owner, delegation, facts } = receiver!
-  return ok({ owner, delegation, ...facts })
+  const { sealed = '', hmac = '', ...asked } = facts
+  const secret = sealed === '' ? hmac : openSecret(cursors, 'receiver', owner, sealed)
+  return ok({ ...asked, owner, delegation, secret } satisfies Door)
 }
 
 /** The house asks at its start what it has not posted yet. */

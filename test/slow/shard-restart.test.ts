@@ -4,6 +4,7 @@
  */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
+import { shardOf } from '../../actors/shard.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
@@ -55,6 +56,14 @@ test('a shard that dies and begins anew, again and again, loses nothing, does no
       await setTimeout(20)
     }
   }
+  const named = person('named')
+  await insist(named, { operation: 'identity.register', handle: 'named-once' })
+  const dens = Array.from({ length: 4 }, (_, n) => `den-${n}`)
+  expect(new Set(dens.map((room) => shardOf(room, shards))).size).toBe(shards)
+  for (const room of dens) {
+    await insist(named, { operation: 'room.create', room, visibility: 'private' })
+    await insist(named, { operation: 'post', room, text: 'inside' })
+  }
   const posted: string[] = []
   const works: string[] = []
   const write = async (n: number): Promise<void> => {
@@ -87,6 +96,10 @@ test('a shard that dies and begins anew, again and again, loses nothing, does no
   await vi.waitFor(() => expect(answers).toBeGreaterThan(before + 100), patience)
   isOver = true
   await Promise.all(busy)
+  for (const room of dens) {
+    const { data } = await client.command(named, { operation: 'events.list', room })
+    expect([room, data.events!.map(({ author }) => author.handle)]).toEqual([room, ['named-once']])
+  }
   expect(works.length).toBeGreaterThan(0)
   const noticesOf = async (id: string) => {
     const { data } = await client.get(`/api/thread/${id}?limit=200`)

@@ -9,6 +9,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
+import { cuttable } from '../support/cuttable.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -216,5 +217,58 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     // The status of the refused page and of refused reads is said by the browser itself.
     expect(complaints.filter((each) => !each.includes('Failed to load resource'))).toEqual([])
     await page.context().close()
+  })
+
+  test('a private room that is open says whether it is followed, loses nothing, keeps nothing that was taken back, and goes back in time', async () => {
+    const room = 'quiet-hall'
+    const say = async (text: string) => (await client.post(ada, { room, text })).data.event_id!
+    const redact = (id: string) =>
+      client.command(ada, { operation: 'event.redact', event_id: id, reason: 'taken back' })
+    await client.command(ada, { operation: 'room.create', room, visibility: 'private' })
+    const early = await say('an early secret')
+    await Promise.all(Array.from({ length: 55 }, (_, n) => say(`n ${n}`)))
+    const secret = await say('a secret')
+    const way = await cuttable(board.port)
+    const page = await openPage()
+    await page.goto(`${way.address}/room/${room}`)
+    await button(page, 'Make a key').click()
+    await button(page, 'Read it with my key').waitFor()
+    const id = await identityOf(page)
+    await client.command(ada, { operation: 'room.member.add', room, target: id })
+    await button(page, 'Read it with my key').click()
+    const status = () => page.locator('.live').textContent()
+    const texts = () => page.locator('.private.posts .text').allTextContents()
+    await expect.poll(status).toContain('Live')
+    expect(await page.locator('h1').allTextContents()).toEqual([room])
+    expect(await page.locator('main').textContent()).not.toContain('private_room')
+    expect(await texts()).toHaveLength(50)
+    await button(page, 'Older').click()
+    await expect.poll(async () => (await texts()).length).toBe(57)
+    expect((await texts()).at(-1)).toBe('an early secret')
+    expect(await button(page, 'Older').isVisible()).toBe(false)
+
+    way.block()
+    await expect.poll(status).toContain('trying again')
+    for (const each of [early, secret]) await redact(each)
+    await redact(await say('never seen'))
+    await say('meanwhile')
+    way.clear()
+    await expect.poll(status).toContain('Live')
+    await expect.poll(async () => (await texts()).slice(0, 2)).toEqual(['meanwhile', '(taken back)'])
+    await expect.poll(async () => (await texts()).at(-1)).toBe('(taken back)')
+    expect(await texts()).toHaveLength(58)
+    const live = await say('and live')
+    await expect.poll(async () => (await texts())[0]).toBe('and live')
+    await redact(live)
+    await expect.poll(async () => (await texts())[0]).toBe('(taken back)')
+
+    await client.command(ada, { operation: 'room.member.remove', room, target: id })
+    await expect.poll(status).toContain('not followed any more. The board says: this room is private')
+    await button(page, 'Forget this key').click()
+    await button(page, 'Forget it').click()
+    await button(page, 'Make a key').waitFor()
+    expect(await texts()).toEqual([])
+    await page.context().close()
+    way.close()
   })
 })

@@ -110,7 +110,14 @@ const keys = {
 }
 
 /** What the board said instead of doing it. */
-class Refused extends Error {}
+class Refused extends Error {
+  constructor({ code, message }) {
+    super(message)
+    this.code = code
+  }
+}
+const said = (error) =>
+  `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message.replace(/\.$/, '')}.`
 
 /** The price some rooms ask for a post: a hash with leading zeros, bound to the command (src/format/proof-of-work.ts). */
 const solve = async (bytes, bits, say) => {
@@ -156,21 +163,33 @@ const send = async (slot, key, fields, say = () => {}) => {
       headers: { 'content-type': 'application/json' },
       credentials: 'omit',
     }).catch(() => undefined)
-    const said = await answer?.json().catch(() => undefined)
-    if (said?.ok) return said.data
+    const told = await answer?.json().catch(() => undefined)
+    if (told?.ok) return told.data
     const [, bits] =
-      said?.error?.code === 'proof_required' ? (/ (\d+) bits of work/.exec(said.error.message) ?? []) : []
+      told?.error?.code === 'proof_required' ? (/ (\d+) bits of work/.exec(told.error.message) ?? []) : []
     if (bits !== undefined && command.proof === undefined) {
       command.proof = await solve(bytes, Number(bits), say)
       body = JSON.stringify(command)
       continue
     }
-    if (said !== undefined && answer.status !== 429 && answer.status < 500) throw new Refused(said.error.message)
+    if (told !== undefined && answer.status !== 429 && answer.status < 500) throw new Refused(told.error)
     const seconds = Number(answer?.headers.get('retry-after') ?? 0)
     // Longer than its signature is good for, a command cannot wait.
-    if (seconds > 60) throw new Refused(said.error.message)
-    say(said === undefined ? 'The board cannot be reached; trying again.' : `${said.error.message}; trying again.`)
+    if (seconds > 60) throw new Refused(told.error)
+    say(told === undefined ? 'The board cannot be reached; trying again.' : `${told.error.message}; trying again.`)
     await new Promise((done) => setTimeout(done, Math.max(waitMs, seconds * 1000)))
+  }
+}
+
+/** The same for a read, which may wait longer than a signature is good for: then it is signed anew. */
+const read = async (slot, key, fields, say) => {
+  for (;;) {
+    const begun = Date.now()
+    try {
+      return await send(slot, key, fields, say)
+    } catch (error) {
+      if (error.code !== 'stale_timestamp' || Date.now() - begun < 60_000) throw error
+    }
   }
 }
 
@@ -180,8 +199,12 @@ const visible = (text) =>
     '\n\t\u200d\u200c'.includes(char) ? char : `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
   )
 
+/** Ends what an open room holds: its stream, and what it waits for. */
+let leave = () => {}
+
 /** Everything of a slot is built anew when the key changes. */
 const build = async (slot) => {
+  leave()
   const supported = await crypto.subtle?.generateKey('Ed25519', false, ['sign', 'verify']).catch(() => undefined)
   if (supported === undefined || globalThis.indexedDB === undefined) {
     const why = globalThis.isSecureContext
@@ -322,9 +345,16 @@ const composer = (slot, key, onPosted = () => {}) => {
       })
       if (text.value === words) text.value = ''
       localStorage.setItem(draft, text.value)
-      status.replaceChildren('Posted: ', make('a', { href: `/e/${data.event_id}` }, 'see it'), '.')
+      status.replaceChildren('Posted.')
+      // What is public has a page, and a proof.
       if (data.receipt.log_index !== undefined)
-        status.append(' ', make('a', { href: `/e/${data.event_id}/proof` }, 'Its proof'), '.')
+        status.replaceChildren(
+          'Posted: ',
+          make('a', { href: `/e/${data.event_id}` }, 'see it'),
+          '. ',
+          make('a', { href: `/e/${data.event_id}/proof` }, 'Its proof'),
+          '.',
+        )
       onPosted(data.event)
     } catch (error) {
       status.textContent = `Not posted: ${error.message}.`
@@ -374,18 +404,35 @@ const offerTakingBack = (slot, key) => {
   document.addEventListener('post-added', ({ target }) => offer(target))
 }
 
-/** A private room, for its members: read by signed commands, followed by a short-lived token; joined by an invite. */
-const privateRoom = async (slot, key) => {
+/**
+ * A private room, open: its newest posts by signed commands, what comes by a short-lived token, older ones when they are asked for.
+ * Each time the connection is there again the list is read anew, as far down as it is shown: nothing is missing, and what was taken
+ * back meanwhile is not shown. Whether it is followed stands above it; who may not read it any more is told so.
+ */
+const openRoom = async (slot, key) => {
   const { room } = slot.dataset
-  const problem = make('p', { role: 'alert', class: 'problem' })
+  const status = make('p', { class: 'live', role: 'status' })
   const list = make('ol', { class: 'private posts', 'aria-label': `Posts of ${room}`, reversed: '' })
-  const write = make('div', { ...slotData(slot), 'data-room': room })
+  const write = make('div', { ...slotData(slot), class: 'writer', 'data-room': room })
+  const say = (state, words) => {
+    status.dataset.state = state
+    status.textContent = words
+  }
+  /** What is shown of each post, by its id; `at`: when it was told, counted in `told`. */
   const shown = new Map()
+  /** What was heard, and lists that were asked for. */
+  let told = 0
+  /** News of posts that are not shown: a list that was asked for before them may be older. */
+  let unheard = 0
+  /** Where the posts before the oldest that is shown begin. */
+  let cursor
 
-  const line = (event) => {
-    const words = event.text ?? `(${event.reason ?? 'gone'})`
+  const fill = (post, event) => {
+    const isGone = event.text === undefined
     const time = new Date(event.created_at * 1000)
-    return [
+    post.event = event
+    post.at = told
+    post.item.replaceChildren(
       make(
         'p',
         { class: 'by' },
@@ -393,41 +440,147 @@ const privateRoom = async (slot, key) => {
         ' ',
         make('time', { datetime: time.toISOString(), class: 'quiet' }, time.toLocaleString()),
       ),
-      make('p', { class: 'text', dir: 'auto' }, visible(words)),
-    ]
+      make(
+        'p',
+        { class: isGone ? 'text gone' : 'text', dir: 'auto' },
+        visible(isGone ? `(${event.reason ?? 'gone'})` : event.text),
+      ),
+    )
   }
   const show = (event) => {
     const known = shown.get(event.supersedes ?? event.event_id)
-    if (known !== undefined) return known.replaceChildren(...line(event))
-    if (event.supersedes !== undefined) return
-    const item = make('li', { class: 'post' }, ...line(event))
-    shown.set(event.event_id, item)
-    list.prepend(item)
+    if (known !== undefined) return fill(known, { ...event, created_at: known.event.created_at })
+    if (event.supersedes !== undefined || event.hidden) {
+      unheard++
+      return
+    }
+    const post = { item: make('li', { class: 'post' }), seq: event.seq }
+    fill(post, event)
+    const [older] = [...shown.values()].filter(({ seq }) => seq < post.seq).sort((a, b) => b.seq - a.seq)
+    list.insertBefore(post.item, older?.item ?? null)
+    shown.set(event.event_id, post)
   }
-  let newest = ''
+  const hear = (event) => {
+    told++
+    show(event)
+  }
+
+  const ask = (fields) => read(slot, key, { ...fields, room }, (words) => say('off', words))
+  const page = async (fields) => {
+    for (let attempts = 3; ; attempts--) {
+      const before = unheard
+      const found = await ask({ operation: 'events.list', ...fields })
+      if (unheard === before || attempts === 1) return found
+    }
+  }
+  const goOn = make('p', { class: 'pager' })
+  const older = button('Older', async () => {
+    const found = await page({ cursor, limit: 50 }).catch(stop)
+    if (found !== undefined) endAt(found)
+  })
+  goOn.append(older)
+  const endAt = ({ events, next_cursor: next }) => {
+    for (const event of events) if (!shown.has(event.event_id)) show(event)
+    cursor = next
+    goOn.hidden = next === undefined
+  }
+  /** The list as the board has it now. Where something was heard of a post meanwhile, that is newer. */
+  const renew = async () => {
+    const begun = ++told
+    const isOld = (post) => post === undefined || post.at <= begun
+    const oldest = Math.min(...[...shown.values()].map(({ seq }) => seq))
+    const listed = new Set()
+    let found
+    do {
+      found = await page(found === undefined ? { limit: 50 } : { cursor: found.next_cursor, limit: 200 })
+      for (const event of found.events) {
+        listed.add(event.event_id)
+        if (isOld(shown.get(event.event_id))) show(event)
+      }
+    } while (found.next_cursor !== undefined && (found.events.at(-1)?.seq ?? Number.POSITIVE_INFINITY) > oldest)
+    endAt(found)
+    // What is shown and not listed was taken back, and keeps its place; or this board has never heard of it.
+    for (const [id, post] of shown) {
+      if (listed.has(id) || post.event.text === undefined || !isOld(post)) continue
+      try {
+        const { event } = await read(slot, key, { operation: 'event.get', event_id: id })
+        if (isOld(post)) fill(post, event)
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error
+        post.item.remove()
+        shown.delete(id)
+      }
+    }
+  }
+
+  let stream
+  let timer
+  let waitMs = 1_000
+  let isLeft = false
+  // What was to be read for a time alone is gone when it is over.
+  const expire = () => {
+    for (const post of shown.values())
+      if (post.event.text !== undefined && post.event.expires_at * 1000 <= Date.now())
+        fill(post, { ...post.event, text: undefined, reason: 'expired' })
+  }
+  const stop = (error) => {
+    isLeft = true
+    stream?.close()
+    say('off', `This room is not followed any more. ${said(error)}`)
+  }
   const follow = async () => {
-    const { tail } = await send(slot, key, { operation: 'room.read_token', room, ttl: 600 })
-    const address = new URL(tail, location.href)
-    if (newest !== '') address.searchParams.set('since', newest)
-    const stream = new EventSource(address)
-    stream.onmessage = ({ data, lastEventId }) => {
-      newest = lastEventId
-      show(JSON.parse(data))
+    const { tail } = await ask({ operation: 'room.read_token', ttl: 600 })
+    if (isLeft) return
+    const opened = new EventSource(`${tail}&last=0`)
+    stream = opened
+    opened.onopen = () => {
+      waitMs = 1_000
+      const isLive = () => {
+        if (opened.readyState === EventSource.OPEN) say('on', 'Live: new posts appear by themselves.')
+      }
+      isLive()
+      renew().then(isLive).catch(stop)
     }
-    stream.addEventListener('revision', ({ data }) => show(JSON.parse(data)))
-    stream.onerror = () => {
-      stream.close()
-      setTimeout(() => void follow().catch(() => {}), 2_000)
+    opened.onmessage = ({ data }) => hear(JSON.parse(data))
+    opened.addEventListener('revision', ({ data }) => hear(JSON.parse(data)))
+    opened.onerror = () => {
+      opened.close()
+      say('off', 'The connection is gone; trying again.')
+      timer = setTimeout(() => void follow().catch(stop), waitMs * (0.5 + Math.random()))
+      waitMs = Math.min(waitMs * 2, 30_000)
     }
   }
-  const open = async () => {
-    const { events } = await send(slot, key, { operation: 'events.list', room, limit: 50 })
-    for (const event of events.toReversed()) show(event)
-    newest = events[0]?.event_id ?? ''
-    slot.replaceChildren(make('h2', {}, `Private room ${room}`), write, list)
-    composer(write, key, show)
-    await follow()
+
+  await renew()
+  const clock = setInterval(expire, 1_000)
+  leave = () => {
+    isLeft = true
+    clearTimeout(timer)
+    clearInterval(clock)
+    stream?.close()
   }
+  // The page was a refusal until now.
+  document.title = `${room} · Broadside`
+  document
+    .querySelector('.head')
+    ?.replaceChildren(
+      make('p', { class: 'crumbs' }, make('a', { href: '/rooms' }, 'Rooms'), ' / private'),
+      make('h1', {}, room),
+    )
+  slot.closest('.content')?.replaceChildren(slot)
+  slot.className = ''
+  slot.setAttribute('aria-label', `Private room ${room}`)
+  slot.replaceChildren(write, make('h2', { class: 'unseen' }, 'Posts'), status, list, goOn)
+  composer(write, key, hear)
+  void follow().catch(stop)
+}
+
+/** The door of a private room: for members, and for who was invited. */
+const privateRoom = async (slot, key) => {
+  const { room } = slot.dataset
+  slot.className = 'writer'
+  const problem = make('p', { role: 'alert', class: 'problem' })
+  const open = () => openRoom(slot, key)
   const code = make('input', {
     'aria-label': 'Invite',
     placeholder: `${room}.…`,
@@ -439,7 +592,7 @@ const privateRoom = async (slot, key) => {
     try {
       await act()
     } catch (error) {
-      problem.textContent = `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message}.`
+      problem.textContent = said(error)
     }
   }
   const join = attempt(async () => {

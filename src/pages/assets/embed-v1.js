@@ -77,6 +77,8 @@
   const shown = new Map()
   /** What was heard of the stream, and lists that were asked for. */
   let told = 0
+  /** News of posts that are not shown: a list that was asked for before them may be older. */
+  let unheard = 0
 
   const fill = (post, event) => {
     const gone = typeof event.text !== 'string'
@@ -92,7 +94,11 @@
     const known = shown.get(event.supersedes ?? event.event_id)
     if (known) return fill(known, event)
     // A version of something that is not shown is no post of its own, and what was taken back before is in no list.
-    if (event.supersedes || event.hidden || (page !== '' && event.page !== page)) return
+    if (event.supersedes || event.hidden) {
+      unheard++
+      return
+    }
+    if (page !== '' && event.page !== page) return
     const { author, created_at: at, event_id: id } = event
     const time = new Date(at * 1000)
     const edited = make('span', {}, 'edited')
@@ -121,11 +127,13 @@
     return { answer, data: (await answer.json()).data }
   }
   /** The list as the board has it now. Where the stream has told of a post meanwhile, that is newer. */
-  const past = async () => {
+  const past = async (attempts = 3) => {
     const begun = ++told
     const isOld = (post) => !post || post.at <= begun
     const query = new URLSearchParams({ room, limit, ...(page === '' ? {} : { page }) })
+    const before = unheard
     const { answer, data } = await json(`/api/events?${query}`)
+    if (answer.ok && unheard !== before && attempts > 1) return past(attempts - 1)
     if (!answer.ok) throw new Error(`${answer.status}`)
     const listed = new Set(data.events.map(({ event_id: id }) => id))
     for (const event of data.events) if (isOld(shown.get(event.event_id))) show(event)

@@ -12,11 +12,13 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 let address: string
 let oauth: OauthClient
+/** Not markup, and too long for a line of a phone. */
+const name = `A <b>bold</b> ${'n'.repeat(46)}`
 
 beforeAll(async () => {
   address = (await startBoard({ directory: boardDirectory() })).address
   oauth = new OauthClient(address)
-  await oauth.register({ client_name: 'A <b>bold</b> program' })
+  await oauth.register({ client_name: name })
 })
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
@@ -52,7 +54,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const came = waitingProgram(page)
     const { url, verifier } = oauth.authorize()
     await page.goto(url.href)
-    expect(await page.locator('#sign-in').textContent()).toContain('A <b>bold</b> program')
+    expect(await page.locator('#sign-in').textContent()).toContain(name)
     expect(await page.locator('#sign-in').textContent()).toContain('127.0.0.1:3999')
     await button(page, 'Sign with the key of this browser').click()
     expect(await identityBehind(await await came, verifier)).toBe(own!.slice('/i/'.length))
@@ -60,7 +62,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
   })
 
   test('with a key that is elsewhere: the bytes are shown, the signature is pasted; and it can be declined', async () => {
-    const page = await openPage()
+    const page = await openPage({ viewport: { width: 390, height: 844 } })
     const complaints = complaintsOf(page)
     const signer = opensslSigner(randomBytes(32))
     const came = waitingProgram(page)
@@ -71,6 +73,11 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await expect.poll(() => page.locator('#bytes').inputValue()).toContain('"operation":"delegation.create"')
     const bytes = await page.locator('#bytes').inputValue()
     await page.getByLabel('The signature').fill(signer.sign(Buffer.from(bytes)).toString('base64url'))
+    const width = await page.evaluate(() => {
+      const { document } = globalThis as unknown as { document: { documentElement: { scrollWidth: number } } }
+      return document.documentElement.scrollWidth
+    })
+    expect(width).toBe(390)
     await button(page, 'Sign in').click()
     expect(await identityBehind(await await came, verifier)).toBe(signer.id)
     const other = await openPage()

@@ -20,6 +20,8 @@ export type PostArgs = Wanted & {
   readonly attachments: readonly string[]
   /** Bits of work that its proof shows, as the front has checked. */
   readonly proofBits: number
+  /** Seconds until its author may make a room again; 0 or absent: now. */
+  readonly roomWait?: number
 }
 
 export const kindDefault = 'note'
@@ -36,6 +38,8 @@ export type PostReply = {
   readonly isPublic: boolean
   /** The room wants to know whether it is an advertisement. */
   readonly screen?: true
+  /** The room was not there before. */
+  readonly madeRoom?: true
 }
 
 export const decidePost: Decider = (situation, letter) => {
@@ -46,6 +50,8 @@ export const decidePost: Decider = (situation, letter) => {
     return refuse('private_room', 'this room is private: only its members read and write', 'room')
   }
   if (room === undefined && isReserved(letter.to)) return reserved
+  const { roomWait = 0 } = args
+  if (room === undefined && roomWait > 0) return noRoomLeft(roomWait)
   const early = postRefusal(state.direct.conversation(letter.to), letter)
   if (early !== undefined) return early
   const placing = placeOf(situation, letter, room, args)
@@ -93,6 +99,7 @@ export const decidePost: Decider = (situation, letter) => {
     replyTo: placed.replyTo,
     isPublic,
     ...(toScreen ? { screen: true } : {}),
+    ...(room === undefined ? { madeRoom: true } : {}),
   }
   return { ok: true, records: planned, reply }
 }
@@ -130,6 +137,8 @@ function crowdedObjection(board: Board, room: Room | undefined, kind: string, pa
 export const decideRoomCreate: Decider = ({ board, now }, letter) => {
   if (board.rooms.has(letter.to)) return refuse('name_taken', `there is a room ${letter.to} already`, 'room')
   if (isReserved(letter.to)) return reserved
+  const { roomWait = 0 } = letter.args as { readonly roomWait?: number }
+  if (roomWait > 0) return noRoomLeft(roomWait)
   const visibility = letter.args.visibility === 'private' ? 'private' : 'public'
   const members = (letter.args.members as readonly string[]).filter((member) => member !== letter.author)
   const about = letter.args.text as string
@@ -146,8 +155,17 @@ export const decideRoomCreate: Decider = ({ board, now }, letter) => {
   return {
     ok: true,
     records: [{ record, key: letter.id, isPublic: visibility === 'public' }],
-    reply: { at: now, isPublic: visibility === 'public' },
+    reply: { at: now, isPublic: visibility === 'public', madeRoom: true },
   }
+}
+
+function noRoomLeft(wait: number): Decision {
+  return refuse(
+    'quota_exhausted',
+    'this identity has made its rooms for today: wait retry_after seconds',
+    undefined,
+    wait,
+  )
 }
 
 /** Nobody makes a room that would pass for a conversation. */

@@ -39,6 +39,11 @@ export class News {
     if (change > (this.#roomChange.get(room) ?? 0)) this.#roomChange.set(room, change)
   }
 
+  /** A public room that something was written into since the start; another may be there too. */
+  hasHeardOf(room: string): boolean {
+    return this.#roomChange.has(room)
+  }
+
   isRetired(publicKey: string): boolean {
     return this.#retired.has(publicKey)
   }

@@ -110,6 +110,8 @@ export type Asked = {
   readonly by?: Signed
   /** Takes the actor's answer, whatever it is, before anybody else. */
   readonly settle?: (answer: ShardAnswer | NoAnswer) => void
+  /** It was accepted, and comes to nothing all the same: another actor, who has to agree, does not. */
+  readonly undone?: () => void
 }
 
 /** Plans by the name of the operation. */

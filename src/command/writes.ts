@@ -14,6 +14,7 @@ import { type Body, type EventFacts, eventView, type SignedPost } from '../views
 import { outOfSight, untouched } from '../views/new-post.ts'
 import type { Command } from './check.ts'
 import { isOperator, sendAs, standingOf } from './delegated.ts'
+import { takeNewRoom, unlessMade } from './new-rooms.ts'
 import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
@@ -107,6 +108,7 @@ export class Writes {
       const written = delegate === undefined ? () => {} : this.#options.news.delegates.sent(delegate)
       const refusedLater: Respond = (reply) => {
         written()
+        if (reply !== undefined) asked.undone?.()
         respond(reply)
       }
       whenSettled(this.#options, changed, refusedLater, (leaf = answer.leaf, newest = head) => {
@@ -149,6 +151,9 @@ export class Writes {
 
   #postInto(room: string, verified: Verified, respond: Respond): void {
     const { command } = verified
+    const found = unproven(verified, this.#options)
+    if (found !== undefined) return respond(refused(found))
+    const newRoom = takeNewRoom(this.#options, verified, room)
     const args: PostArgs = {
       page: given(command.page, ''),
       kind: given(command.kind, ''),
@@ -157,10 +162,9 @@ export class Writes {
       attachments: (command.attachments as readonly string[] | undefined) ?? [],
       ttl: (command.ttl as number | undefined) ?? 0,
       proofBits: provenBits(given(command.proof, ''), verified.sha.toString('hex')),
+      ...(newRoom.wait === 0 ? {} : { roomWait: newRoom.wait }),
     }
-    const found = unproven(verified, this.#options)
-    if (found !== undefined) return respond(refused(found))
-    this.#write(verified, room, args, respond, (answer, head) => {
+    const posted = (answer: Accepted, head: Head | undefined): void => {
       const { screen, at, replyTo, isPublic } = answer.reply as PostReply
       if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
       const kind = given(args.kind, kindDefault)
@@ -172,7 +176,8 @@ export class Writes {
       this.#claim(verified, claim, answer, (notApplied) =>
         this.#postAnswer(verified, room, args, answer, head, respond, notApplied),
       )
-    })
+    }
+    this.#write(verified, room, args, respond, posted, { settle: unlessMade(newRoom) })
   }
 
   /** The post is accepted; the handle it asked for is claimed before the answer. `notApplied`: why not, or ''. */
@@ -239,32 +244,17 @@ export class Writes {
   }
 
   #createRoom(verified: Verified, respond: Respond): void {
-    const { command, signer } = verified
+    const { command } = verified
     const room = command.room as string
-    const wait = this.#options.throttle.room(signer.id)
-    if (wait > 0)
-      return respond(
-        refused(
-          refusal(
-            'quota_exhausted',
-            'this identity has made its rooms for today: wait retry_after seconds',
-            undefined,
-            wait,
-          ),
-        ),
-      )
+    const newRoom = takeNewRoom(this.#options, verified, room)
     const args = {
       visibility: given(command.visibility, 'public'),
       members: (command.members as readonly string[] | undefined) ?? [],
       text: given(command.text, ''),
+      roomWait: newRoom.wait,
     }
-    const refusedToo: Respond = (reply) => {
-      this.#options.throttle.giveBackRoom(signer.id)
-      respond(reply)
-    }
-    this.#write(verified, room, args, refusedToo, (answer) => {
-      this.#readBack(verified, 'room.get', { room }, { answer, respond })
-    })
+    const made = (answer: Accepted): void => this.#readBack(verified, 'room.get', { room }, { answer, respond })
+    this.#write(verified, room, args, respond, made, { settle: unlessMade(newRoom) })
   }
 
   #register(verified: Verified, respond: Respond): void {

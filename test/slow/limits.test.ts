@@ -104,6 +104,36 @@ describe('a board with limits of its own', () => {
     expect(await client.post(cleo, { text: 'one too many' })).toMatchObject({ status: 429, code: 'rate_limited' })
     expect((await quota(client, cleo)).allowances.writes).toMatchObject({ remaining: 0 })
   })
+
+  test('a room of the day is used up by whatever makes one, and by nothing else', async () => {
+    const dan = person('limits dan')
+    const used = async () => (await quota(client, dan)).allowances.rooms!.used
+    const first = client.sign(dan, { operation: 'post', room: 'dans-first', text: 'makes it' })
+    expect((await client.send(first.body)).status).toBe(200)
+    const second = client.sign(dan, { operation: 'room.create', room: 'dans-second', visibility: 'private' })
+    expect((await client.send(second.body)).status).toBe(200)
+    expect(await used()).toBe(2)
+    for (const { body } of [first, second])
+      expect((await client.send(body)).data.receipt).toMatchObject({ duplicate: true })
+    const noneLeft = { status: 429, code: 'quota_exhausted' }
+    const refused = await client.post(dan, { room: 'dans-third', text: 'would make it' })
+    expect(refused).toMatchObject(noneLeft)
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(60)
+    const data = JSON.stringify({ schema: 1, title: 'A work', simulated: true })
+    const work = { operation: 'work.create', room: 'dans-third', text: 'would make it', amount: 1, data }
+    expect(await client.command(dan, work)).toMatchObject(noneLeft)
+    expect((await client.post(dan, { room: 'dans-second', text: 'it is there' })).status).toBe(200)
+    expect((await client.command(dan, { ...work, room: 'dans-first' })).status).toBe(200)
+    expect(await used()).toBe(2)
+    // Who has one left, and does not get it, keeps it.
+    const eve = person('limits eve')
+    expect(await client.command(eve, { operation: 'room.create', room: 'dans-second' })).toMatchObject({
+      code: 'name_taken',
+    })
+    expect(await client.command(eve, { ...work, room: 'dm-of-nobody' })).toMatchObject({ status: 400 })
+    expect((await client.command(eve, { ...work, room: 'eves-own' })).status).toBe(200)
+    expect((await quota(client, eve)).allowances.rooms).toMatchObject({ used: 1, remaining: 1 })
+  })
 })
 
 test('without limits nothing runs out, and quota.get says so', async () => {

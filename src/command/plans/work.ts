@@ -6,7 +6,8 @@
 import { type Refusal, refusal } from '../../refusals.ts'
 import { bindResult } from '../bound-result.ts'
 import { isGiven } from '../check.ts'
-import type { Doors, Found, Plan, Plans } from '../plan.ts'
+import { newRoomFor } from '../new-rooms.ts'
+import type { Asked, Doors, Found, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 import { market, reserveArgs, standingIn, whereIs, workArgs } from './market-args.ts'
 
@@ -66,7 +67,17 @@ const create: Plan = {
         if (key === undefined) return pass(undefined)
         isSeen(room, verified, doors, (seen) => {
           if (seen === undefined) return pass(undefined)
-          pass({ args: reserveArgs(verified, doors, room, { reviewerKey: key, seen }) })
+          newRoomFor(verified, doors, room, (made) => {
+            if (made === undefined || 'code' in made) return pass(made && { refusal: made })
+            const settle: Asked['settle'] = (answer) => {
+              if (answer?.ok !== true || answer.duplicate === true) made.giveBack()
+            }
+            pass({
+              args: reserveArgs(verified, doors, room, { reviewerKey: key, seen }),
+              settle,
+              undone: made.giveBack,
+            })
+          })
         })
       })
     })

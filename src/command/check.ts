@@ -84,6 +84,9 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
   if (operation.data === undefined || text === undefined || text === '') return { ok: true, value: {} }
   const parsed = parseStrictText(text)
   if (!parsed.ok) return bad(refusal('invalid_field', `data must hold JSON text: ${parsed.message}`, 'data'))
+  // Inside of JSON it can only stand as an escape: most data need no look.
+  if (text.includes('\\u0000') && holdsNul(parsed.value))
+    return bad(refusal('invalid_field', 'no string in data may hold a NUL character', 'data'))
   for (const [key, most] of Object.entries(operation.dataBytes ?? {})) {
     const sent = bytesOf(parsed.value, key)
     if (sent > most) return bad(refusal('too_large', `"${key}" has ${sent} bytes, ${most} are allowed`, 'data'))
@@ -98,6 +101,12 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
     return bad(refusal('invalid_field', message, 'data'))
   }
   return { ok: true, value: parsed.value as Record<string, unknown> }
+}
+
+function holdsNul(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0')
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(value).some(([key, each]) => key.includes('\0') || holdsNul(each))
 }
 
 /** UTF-8 bytes of the text at this key; 0 where there is none. */

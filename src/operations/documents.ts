@@ -14,6 +14,7 @@ import {
   RoomName,
   seconds,
   signedPayload,
+  title,
 } from './results.ts'
 import { Type } from './schema.ts'
 
@@ -21,7 +22,7 @@ const closed = { additionalProperties: false }
 const readers = 'anyone for public documents, who has the id for unlisted ones, members for those of private rooms'
 const docId = patterned('^[0-9a-f]{32}$', 'the document', 'a document id of 32 lowercase hex characters')
 const versionNumber = (description: string) => Type.Integer({ minimum: 1, maximum: sizes.doc_versions, description })
-const title = (description: string) => Type.String({ minLength: 1, maxLength: sizes.doc_title_characters, description })
+const docTitle = (meaning: string) => title(sizes.doc_title_characters, meaning)
 
 const text: Field = {
   type: 'string',
@@ -122,7 +123,7 @@ export const docsCreate: Operation = {
   required: ['text', 'data'],
   optional: ['room', 'visibility'],
   narrowed: { text, visibility },
-  data: Type.Object({ schema: Type.Literal(1), title: title('what it is called') }, closed),
+  data: Type.Object({ schema: Type.Literal(1), title: docTitle('what it is called') }, closed),
   refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
   result: Type.Object({ doc: Written, receipt: Receipt }),
   example: { operation: 'docs.create', text: '# Plan\n\nBegin.', data: '{"schema":1,"title":"Plan"}' },
@@ -167,7 +168,7 @@ export const docsWrite: Operation = {
     {
       schema: Type.Literal(1),
       base_version: versionNumber('the version that this text was made from'),
-      title: Type.Optional(title('a new title')),
+      title: Type.Optional(docTitle('a new title')),
     },
     closed,
   ),

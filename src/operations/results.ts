@@ -18,6 +18,16 @@ export const seconds = (description: string) => count(`${description}, Unix seco
 
 /** A C2SP signed note of a checkpoint: three lines, and one line for each signature. */
 export const note = (description: string) => Type.String({ maxLength: 16_384, description })
+/** No control, no line break, nothing that turns the direction of what stands beside it; what is only blank is no title. */
+const unseen = '\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069'
+const blank = ' \\u00a0\\u2000-\\u200f\\u3000'
+export const title = (characters: number, meaning: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: characters,
+    pattern: `^[${blank}]*[^${blank}${unseen}][^${unseen}]*$`,
+    description: `${meaning}, one line of 1 to ${characters} characters`,
+  })
 export const logName = Type.String({ maxLength: 256, description: 'name of the log: first line of its checkpoints' })
 export const logKey = Type.String({ maxLength: 512, description: 'verifier key of the log (C2SP signed-note)' })
 export const signedPayload = (description: string) => Type.String({ maxLength: sizes.body_bytes, description })

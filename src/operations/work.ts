@@ -2,7 +2,7 @@
 import { sizes } from '../limits.ts'
 import { type Field, integer, patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
-import { hash, id, Receipt, slug } from './results.ts'
+import { hash, id, Receipt, slug, title } from './results.ts'
 import { Type } from './schema.ts'
 import { WorkSchema } from './work-results.ts'
 
@@ -47,11 +47,7 @@ export const workCreate: Operation = {
   data: Type.Object(
     {
       ...schema,
-      title: Type.String({
-        minLength: 1,
-        maxLength: sizes.work_title_characters,
-        description: 'what it is, in short',
-      }),
+      title: title(sizes.work_title_characters, 'what it is, in short'),
       capabilities: Type.Optional(
         Type.Array(slug('a tag'), {
           maxItems: sizes.work_capabilities,

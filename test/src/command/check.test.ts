@@ -114,6 +114,36 @@ describe('what is said of a mistake', () => {
   })
 })
 
+const nul = String.raw`\u0000`
+
+test.each([
+  ['identity.profile.set', {}, `{"schema":1,"description":"a${nul}b"}`],
+  ['identity.profile.set', {}, `{"schema":1,"capabilities":["a","b${nul}"]}`],
+  ['room.policy.set', { room: 'lobby' }, `{"rules":"${nul}"}`],
+  ['docs.create', { text: 'x' }, `{"schema":1,"title":"a${nul}b"}`],
+])('%s takes no NUL inside a string of data', (operation, fields, data) => {
+  const asked = { operation, ...fields, data }
+  expect(told(asked)).toBe('invalid_field data: no string in data may hold a NUL character')
+  // Here it is a backslash and five letters more.
+  expect(told({ ...asked, data: data.replace(nul, `\\${nul}`) })).not.toMatch(/NUL/)
+})
+
+test.each([
+  ['docs.create', { text: 'x' }],
+  ['docs.write', { target: id, text: 'x' }],
+  ['work.create', { text: 'x', amount: 1 }],
+])('the title in %s is one line that is seen', (operation, fields) => {
+  const version = operation === 'docs.write' ? { base_version: 1 } : {}
+  const titled = (title: string) =>
+    told({ operation, ...fields, data: JSON.stringify({ schema: 1, ...version, title }) })
+  for (const title of ['Plan', ' Plan ', 'خطة', '计划', '👩‍🚀', 'a: b — c'])
+    expect([title, titled(title)]).toEqual([title, 'taken'])
+  for (const title of ['', ' ', '\u3000\u200b', 'a\nb', 'a\u2028b', 'a\u202eb', 'a\u2066b', '\u001b[31m', 'a\u0085'])
+    expect([title, titled(title)]).toEqual([title, expect.stringMatching(/^invalid_field data: "title" in data of /)])
+  // Long ones are refused as fast as short ones.
+  expect(titled(`${'a '.repeat(30_000)}\n`)).toMatch(/^invalid_field/)
+})
+
 test('fields that are empty count as not given, whatever the operation', () => {
   expect(told({ ...post({}), room: '', ttl: 0, attachments: [], visibility: '', amount: 0, members: [] })).toBe('taken')
   expect(told({ ...post({}), text: '' })).toMatch(/^missing_field text/)

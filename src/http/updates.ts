@@ -81,7 +81,7 @@ function readQuery(text: string): Asked | Refusal {
       return refusal('unknown_field', `/api/updates takes ${taken.join(', ')}`, printable(name, 32))
   }
   if ((query.get('schema') ?? '1') !== '1') return refusal('invalid_field', 'schema must be 1', 'schema')
-  const cursor = query.get('cursor') || undefined
+  const cursor = query.get('cursor')
   const rule = updatesGet.narrowed!.cursor!
   const wrong = cursor === undefined ? undefined : faultOf('cursor', rule, cursor)
   if (wrong !== undefined) return wrong
@@ -110,7 +110,7 @@ function readQuery(text: string): Asked | Refusal {
   }
 }
 
-/** `cursor=` with nothing behind it means what leaving it out means; so do `room=` and `kinds=`. */
+/** `room=` and `kinds=` with nothing behind them mean all; a cursor with nothing in it is refused, for somebody lost it. */
 function listed(text: string | undefined): readonly string[] {
   return text === undefined || text === '' ? [] : text.split(',')
 }

@@ -126,9 +126,10 @@ let directory: string
 
 beforeAll(async () => {
   directory = boardDirectory()
-  const port = await freePort()
+  const { port, free } = await keptPort()
   serviceId = writePosts({ directory, posts, publicHost: `127.0.0.1:${port}`, textBytes: 40 })
   integrate({ directory, posts })
+  await free()
   board = await startBoard({ directory, port })
   client = await Client.of(board)
   key = await logKeyOf(client)
@@ -231,13 +232,13 @@ async function changingProxy(url: string, path: string): Promise<{ url: string; 
   return { url: `http://127.0.0.1:${port}`, close: () => server.close() }
 }
 
-/** A port that is free now: the name of the log holds it. */
-function freePort(): Promise<number> {
+/** A port that nobody else takes until it is freed: the name of the log holds it. */
+function keptPort(): Promise<{ port: number; free: () => Promise<void> }> {
   return new Promise((done) => {
     const server = createServer()
     server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => done(typeof address === 'object' && address !== null ? address.port : 0))
+      const { port } = server.address() as AddressInfo
+      done({ port, free: () => new Promise((closed) => server.close(() => closed())) })
     })
   })
 }

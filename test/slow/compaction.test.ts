@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
 import { verifyProofJson } from '../../src/cli/verify-proof.ts'
@@ -7,6 +7,7 @@ import type { VerifierKey } from '../../storage/note.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { filesUnder } from '../support/files-under.ts'
 import { logKeyOf } from '../support/judge.ts'
 import { patience } from '../support/patience.ts'
 
@@ -28,10 +29,7 @@ async function open(board: Board): Promise<Client> {
 
 /** Every file of the data directory that holds these bytes. */
 function filesWith(directory: string, words: string): string[] {
-  return readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter((name) => {
-    const path = join(directory, name)
-    return statSync(path, { throwIfNoEntry: false })?.isFile() === true && readFileSync(path).includes(words)
-  })
+  return [...filesUnder(directory)].filter(([, bytes]) => bytes.includes(words)).map(([name]) => name)
 }
 
 /** The entry of an event is still proved, with its signed bytes or without. */

@@ -177,7 +177,8 @@ function isWebAddress(given: string): boolean {
 
 /** An origin as browsers write it, or '': everything else in an address would be lost, or be printed where it must not. */
 function originOf(given: string): string {
-  if (given === '') return ''
+  // "/" is what some tools say for "no other place than this".
+  if (given === '' || given === '/') return ''
   const url = isWebAddress(given) ? new URL(given) : undefined
   const asOrigin = url === undefined ? '' : `${url.protocol}//${url.host}`
   if (url?.href.replace(/\/+$/, '') !== asOrigin)

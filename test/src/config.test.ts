@@ -27,6 +27,7 @@ test.each([
   ['http://127.0.0.1:8787', 'http://127.0.0.1:8787'],
   ['http://[::1]:8787//', 'http://[::1]:8787'],
   ['', ''],
+  ['/', ''],
 ])('BASE_URL=%s is the origin %s', (value, baseUrl) => {
   expect(readConfig('', { BASE_URL: value })).toMatchObject({ baseUrl })
 })

@@ -109,8 +109,17 @@ test.each([
 ])('nobody signs in, or is sent anywhere, when %s', async (_why, path) => {
   const refused = (await begin(clientAt(path).authorize({ redirect_uri }).url)) as Response
   expect([refused.status, refused.headers.get('location')]).toEqual([400, null])
-  expect(await refused.text()).toMatch(/^invalid_(client|client_metadata|request)/)
+  expect(await refused.json()).toMatchObject({
+    error: expect.stringMatching(/^invalid_(client|client_metadata|request)$/),
+  })
   expect(asked.get(path)).toBe(1)
+})
+
+test('a board without limits looks up as many as ask', async () => {
+  for (let n = 0; n < 12; n++) {
+    const begun = await begin(clientAt(`/many-${n}.json`).authorize({ redirect_uri }).url)
+    expect([n, begun instanceof Response ? begun.status : 303]).toEqual([n, 303])
+  }
 })
 
 test('nor to another place than its document names', async () => {

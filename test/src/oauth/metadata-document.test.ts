@@ -13,6 +13,8 @@ const document = {
   token_endpoint_auth_method: 'none',
 }
 
+const long = `${clientId}?${'x'.repeat(512)}`
+
 type Reached = { readonly status: number; readonly location: string; readonly asked: readonly OutgoingRequest[] }
 
 /** What becomes of an authorization request by this client when its address answers so. */
@@ -42,11 +44,7 @@ test.each<[string, Answered | NotAnswered, object]>([
   ['the address to go back to is not in it', answered(document), { redirect: 'https://evil.example/callback' }],
   ['where it goes back to is no list', answered({ ...document, redirect_uris: 'x' }), {}],
   ['it wants a secret', answered({ ...document, token_endpoint_auth_method: 'client_secret_basic' }), {}],
-  [
-    'its address is longer than what is signed can name',
-    answered(document),
-    { client: `${clientId}?${'x'.repeat(512)}` },
-  ],
+  ['its address is longer than what is signed can name', answered({ ...document, client_id: long }), { client: long }],
   ['its address is plain http', answered(document), { client: 'http://client.example/meta/client.json' }],
 ])('nobody is sent anywhere when %s', async (_why, answer, more) => {
   const { status, location } = await authorize(answer, more)

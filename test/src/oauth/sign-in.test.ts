@@ -8,6 +8,7 @@ import type { Reply } from '../../../src/command/reply.ts'
 import { commandId } from '../../../src/format/signing.ts'
 import { type Asked, nameShown, SignIns } from '../../../src/oauth/sign-in.ts'
 import { SignInKeys } from '../../../src/oauth/sign-in-keys.ts'
+import { signInPage } from '../../../src/oauth/sign-in-page.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const asked: Asked = {
@@ -74,4 +75,10 @@ test.each([
   [undefined, ''],
 ])('the name %j is shown, and signed, as whole characters of one line', (name, shown) => {
   expect(nameShown(name)).toBe(shown)
+})
+
+test('the page promises nothing that a scope breaks: by board:work credits are paid out', () => {
+  const page = signInPage({ ...asked, scopes: ['board:work'] }, { address: 'https://board.example', isWeb: false })
+  expect(page).toContain('pay out your credits as its rewards')
+  expect(page).not.toContain('send credits away')
 })

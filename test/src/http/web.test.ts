@@ -1,0 +1,21 @@
+/** Answers of libraries, sent through the port: each header once. */
+import { expect, test } from 'vitest'
+import type { Exchange, Header } from '../../../src/http/port.ts'
+import { sendResponse } from '../../../src/http/web.ts'
+
+test('a stream says once that nobody shall hold it back', async () => {
+  let told: readonly Header[] = []
+  const exchange = {
+    ended: false,
+    stream: (_status: number, headers: readonly Header[]) => {
+      told = headers
+      return { onClose: () => {}, onDrain: () => {}, write: () => true, end: () => {} }
+    },
+  }
+  const headers = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }
+  await sendResponse(exchange as unknown as Exchange, new Response('data: x\n\n', { headers }), [])
+  expect(told).toEqual([
+    ['content-type', 'text/event-stream'],
+    ['x-accel-buffering', 'no'],
+  ])
+})

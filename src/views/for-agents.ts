@@ -52,7 +52,7 @@ export function forAgents({ address, serviceId, limitsOn, proofBits }: Named): s
     '',
     ...documentWords,
     '',
-    ...workWords,
+    ...workWords(limitsOn),
     '',
     ...callWords,
     '',

@@ -1,4 +1,6 @@
-/** `/embed`: how a room is shown on another site, with the line to copy, and the lobby shown by it. */
+/** `/embed`: how a room is shown on another site, with the line to copy, and the room shown by it. */
+import { fields } from '../operations/fields.ts'
+import { compile } from '../operations/schema.ts'
 import { embed } from './assets.ts'
 import { html } from './html.ts'
 import { type Page, shown } from './page.ts'
@@ -10,21 +12,26 @@ const attributes = [
   ['data-theme', 'light or dark; as the reader’s system when left out'],
 ] as const
 
+const isRoom = compile(fields.room.schema)
+
 export const embedPage: Page = {
   path: '/embed',
   about: 'A live room on another site, by one script.',
-  show: ({ board: { address } }) => {
+  query: ['room'],
+  show: ({ board: { address } }, { query }) => {
+    const asked = query.get('room') ?? ''
+    const room = isRoom(asked) ? asked : 'lobby'
     const url = address + embed.path
-    const line = `<script src="${url}" integrity="${embed.integrity}" crossorigin="anonymous" data-room="lobby" async></script>`
+    const line = `<script src="${url}" integrity="${embed.integrity}" crossorigin="anonymous" data-room="${room}" async></script>`
     return shown({
       title: 'Embed a room',
       description: 'A live room of this board on any page, by one script element.',
       section: 'docs',
       head: html`<h1>A room on your page</h1><p class="lead">One script element shows a room of this board, live, where it stands.</p>`,
       main: html`<h2>The line</h2><pre tabindex="0"><code>${line}</code></pre><p><button type="button" hidden data-copy="${line}">Copy</button></p>
-<div class="scroll" tabindex="0" role="region" aria-label="attributes"><table><thead><tr><th>attribute</th><th>means</th></tr></thead><tbody>${attributes.map(([name, means]) => html`<tr><th scope="row"><code>${name}</code></th><td>${means}</td></tr>`)}</tbody></table></div>
+<section class="scroll" tabindex="0" aria-label="attributes"><table><thead><tr><th scope="col">attribute</th><th scope="col">means</th></tr></thead><tbody>${attributes.map(([name, means]) => html`<tr><th scope="row"><code>${name}</code></th><td>${means}</td></tr>`)}</tbody></table></section>
 <h2>What it looks like</h2>
-<script src="${embed.path}" data-room="lobby" data-limit="8"></script><noscript><p class="quiet">It needs JavaScript.</p></noscript>
+<script src="${embed.path}" data-room="${room}" data-limit="8"></script><noscript><p class="quiet">It needs JavaScript.</p></noscript>
 <h2>What it does, and what not</h2><ul><li>Texts become text nodes in a shadow root: nothing that a stranger wrote can become markup, and your styles and its styles do not meet.</li><li>It sets no cookie and stores nothing.</li><li>A content security policy needs <code>script-src ${address}</code> and <code>connect-src ${address}</code>, nothing inline, and it works under Trusted Types.</li><li>The hash in <code>integrity</code> pins these very bytes. A new release of the board has others: leave the attribute out to follow them. <a href="/embed/v1.json">The hash as JSON</a>.</li></ul>`,
     })
   },

@@ -46,7 +46,7 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
     [
       [
         'How do I follow a room?',
-        html`Its page is live. As text: <code>curl -N …/tail/lobby</code>. As events: the same with <code>Accept: text/event-stream</code>. As a long poll: <a href="/docs/updates.get">/api/updates</a>. On your own page: the embed script.`,
+        html`Its page is live. As text: <code>curl -N …/tail/lobby</code>. As events: the same with <code>Accept: text/event-stream</code>. As a long poll: <a href="/docs/updates.get">/api/updates</a>. On your own page: <a href="/embed">one script element</a>. New works come as <a href="/work.atom">a feed</a>.`,
       ],
       [
         'Did my post arrive?',
@@ -98,6 +98,6 @@ export const faq: Page = {
         ([group, each]) =>
           html`<h2>${group}</h2>${each.map(([question, answer]) => html`<h3>${question}</h3><p>${answer}</p>`)}`,
       )}</div>`,
-      aside: html`<section><h2>More</h2><ul><li><a href="/for-agents">For agents</a></li><li><a href="/docs">Documentation</a></li><li><a href="/log">The public log</a></li></ul></section>`,
+      aside: html`<section><h2>More</h2><ul><li><a href="/for-agents">For agents</a></li><li><a href="/docs">Documentation</a></li><li><a href="/log">The public log</a></li><li><a href="/embed">A room on your page</a></li></ul></section>`,
     }),
 }

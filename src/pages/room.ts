@@ -63,7 +63,7 @@ ${pager(path, own, list)}`,
 <section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
 ${docs.length > 0 && html`<section><h2>Documents</h2><ul>${docs.map((doc) => html`<li><a href="/d/${doc.id}">${doc.title}</a></li>`)}</ul></section>`}
 ${rulesOf(about)}
-<section><h2>Other ways to read</h2><ul><li><a href="/tail/${name}">as plain text, live</a></li><li><a href="/api/events?room=${name}">as JSON</a></li><li><a href="${pathTo('/v1/export', { room: name })}">everything, with signatures</a></li><li><a href="${pathTo('/search', { room: name })}">search in it</a></li></ul></section>`,
+<section><h2>Other ways to read</h2><ul><li><a href="/tail/${name}">as plain text, live</a></li><li><a href="/api/events?room=${name}">as JSON</a></li><li><a href="${pathTo('/v1/export', { room: name })}">everything, with signatures</a></li><li><a href="${pathTo('/embed', { room: name })}">on your own page</a></li><li><a href="${pathTo('/search', { room: name })}">search in it</a></li></ul></section>`,
       scripts: isLive ? ['live.js', 'write.js'] : ['write.js'],
       links: [['alternate', 'application/json', `Posts of ${name}`, `/api/events?room=${name}`]],
     })

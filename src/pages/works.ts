@@ -36,8 +36,11 @@ export const works: Page = {
       ]),
       main: html`${formOf(asked)}
 ${await found(ask, asked)}`,
-      aside: html`<section><h2>How it goes</h2><ol><li><a href="/docs/work.create">Create</a>: the reward goes into escrow.</li><li><a href="/docs/work.claim">Claim</a>: one worker at a time holds it.</li><li><a href="/docs/work.submit">Submit</a>: a signed reply, fixed by its hash.</li><li><a href="/docs/work.accept">Accept</a>, <a href="/docs/work.revise">revise</a> or <a href="/docs/work.reject">reject</a>; silence pays.</li><li>No agreement: <a href="/docs/work.dispute">dispute</a>, and an arbiter rules.</li></ol><p><a href="/docs/works">All that may become of a work</a></p><p>Credits are no money: nobody buys or sells them here.</p></section>`,
-      links: [['alternate', 'application/json', 'Works', '/api/works']],
+      aside: html`<section><h2>How it goes</h2><ol><li><a href="/docs/work.create">Create</a>: the reward goes into escrow.</li><li><a href="/docs/work.claim">Claim</a>: one worker at a time holds it.</li><li><a href="/docs/work.submit">Submit</a>: a signed reply, fixed by its hash.</li><li><a href="/docs/work.accept">Accept</a>, <a href="/docs/work.revise">revise</a> or <a href="/docs/work.reject">reject</a>; silence pays.</li><li>No agreement: <a href="/docs/work.dispute">dispute</a>, and an arbiter rules.</li></ol><p><a href="/docs/works">All that may become of a work</a></p><p>Credits are no money: nobody buys or sells them here.</p></section><section><h2>Other forms</h2><ul><li><a href="/work.atom">new works as a feed</a></li><li><a href="/api/works">as JSON</a></li></ul></section>`,
+      links: [
+        ['alternate', 'application/atom+xml', 'Newest works', '/work.atom'],
+        ['alternate', 'application/json', 'Works', '/api/works'],
+      ],
     })
   },
 }
@@ -68,9 +71,10 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
 }
 
 function formOf({ q, capability, sort, min, state, room }: Asked): Html {
-  return html`<form class="filters" role="search" aria-label="Search for works" action="/work" data-at-once>${state !== undefined && html`<input type="hidden" name="state" value="${state}">`}${room !== undefined && html`<input type="hidden" name="room" value="${room}">`}
+  return html`<form class="filters" role="search" aria-label="Search for works" action="/work" data-at-once>${state !== undefined && html`<input type="hidden" name="state" value="${state}">`}
 <label class="wide">Words<input type="search" name="q" value="${q ?? ''}" maxlength="256"></label>
 <label>Tag<input type="text" name="capability" value="${capability ?? ''}" maxlength="64" size="10"></label>
+<label>Room<input type="text" name="room" value="${room ?? ''}" maxlength="64" size="10"></label>
 <label>Pays at least<input type="text" name="min" inputmode="numeric" pattern="[1-9][0-9]*" value="${min ?? ''}" size="8"></label>
 <label>Order<select name="sort">${sorts.map(([name, words]) => html`<option value="${name}"${name === sort && html` selected`}>${words}</option>`)}</select></label>
 <button type="submit">Show</button></form>`

@@ -92,7 +92,7 @@ describe('what strangers wrote', () => {
   /** Elements and attributes that no text can make. */
   const tagsOf = (html: string) => [...html.matchAll(/<([a-zA-Z][^\s/>]*)/g)].map(([, name]) => name!.toLowerCase())
   const known = new Set(
-    'html head meta title script style link body a header form input button nav ul ol li div main p span article section aside footer h1 h2 h3 h4 h5 h6 b strong em code pre br small table thead tbody tr th td details summary dl dt dd svg path rect text g desc defs marker figure figcaption time label select option ins del blockquote hr s'.split(
+    'html head meta title script style link body a header form input button nav ul ol li div main p span article section aside footer h1 h2 h3 h4 h5 h6 b strong em code pre br small table thead tbody tr th td details summary dl dt dd svg path rect text g desc defs marker figure figcaption time label select option ins del blockquote hr s noscript'.split(
       ' ',
     ),
   )
@@ -112,10 +112,11 @@ describe('what strangers wrote', () => {
       }
       for (const [, href] of body.matchAll(/(?:href|src|action)="([^"]*)"/g))
         expect(href, path).toMatch(/^(\/|#|\?|https?:\/\/)/)
-      // The theme's line in the head, and the scripts at the end.
+      // The theme's line in the head, and the scripts at the end; /embed shows what it tells of.
       expect(body.match(/<script>/g)).toHaveLength(1)
       expect(body.match(/<script /g)!.length).toBe(
-        body.match(/<script type="module" src="\/assets\/[a-z]+\.[\w-]{12}\.js">/g)!.length,
+        body.match(/<script (type="module" src="\/assets\/[a-z]+\.[\w-]{12}\.js"|src="\/embed\/v1\.js" [^>]*)>/g)!
+          .length,
       )
     }
   })
@@ -280,6 +281,22 @@ test('a list whose cursor is no more leads to its beginning, and only what is pr
   expect((await get('/room/no-such-room')).text).not.toContain('data-write=')
   expect((await get('/room/lobby?page=NO')).text).not.toContain('The first page of this list')
   expect((await get('/room/closed-room?cursor=bad')).text).toContain('data-write="private"')
+})
+
+test('the feed of works and the script for other pages are linked where one looks for them, a room’s with its name', async () => {
+  expect((await get('/work')).text).toContain(
+    '<link rel="alternate" type="application/atom+xml" title="Newest works" href="/work.atom">',
+  )
+  expect((await get('/room/workshop')).text).toContain('href="/embed?room=workshop"')
+  for (const path of ['/faq', '/docs']) {
+    const { text } = await get(path)
+    expect([path, text.includes('href="/embed"'), text.includes('href="/work.atom"')]).toEqual([path, true, true])
+  }
+  const line = async (path: string) => /data-room=&#34;([^ ]*)&#34; async/.exec((await get(path)).text)?.[1]
+  expect(await line('/embed')).toBe('lobby')
+  expect(await line('/embed?room=workshop')).toBe('workshop')
+  expect(await line('/embed?room=%22%3E%3Cscript%3E')).toBe('lobby')
+  expect((await get('/work?room=workshop')).text).toMatch(/<input type="text" name="room" value="workshop"/)
 })
 
 test('a sign-in that is over, or was never begun well, is a page to a person and JSON to a program, in the same words', async () => {

@@ -84,6 +84,11 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     const last = (await client.post(ada, { room: 'square', text: 'to be changed' })).data.event_id!
     await client.post(ada, { room: 'square', text: 'changed', data: JSON.stringify({ schema: 1, supersedes: last }) })
     await expect.poll(() => texts(page)).toEqual(['live 28', 'live 29', 'changed'])
+    // An edit is none of the posts that are asked for.
+    const anew = await openPage()
+    await anew.goto(`${address}data-room="square" data-limit="3"`)
+    await expect.poll(() => texts(anew)).toEqual(['live 28', 'live 29', 'changed'])
+    await anew.context().close()
     await client.command(ada, { operation: 'event.redact', event_id: last, reason: 'second thoughts' })
     await client.command(ada, { operation: 'event.redact', event_id: first, reason: 'not shown any more' })
     await expect.poll(() => texts(page)).toEqual(['live 28', 'live 29', '(second thoughts)'])

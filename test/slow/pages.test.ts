@@ -233,6 +233,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     const wrong: string[] = []
     for (const path of [...shown.paths, '/nowhere']) {
       await page.goto(board.address + path)
+      if (path.startsWith('/embed')) await page.locator('[role=log] li').first().waitFor()
       await page.evaluate(axe)
       const { violations } = await page.evaluate(() =>
         (globalThis as unknown as Window).axe.run({ resultTypes: ['violations'] }),

@@ -178,6 +178,8 @@ export async function fillBoard(address: string): Promise<Shown> {
     '/docs/limits',
     '/docs/works',
     '/faq',
+    '/embed',
+    '/embed?room=workshop',
     ...long,
   ]
   return { client, post, edited, redacted, doc: doc!.id, hidden, paths }

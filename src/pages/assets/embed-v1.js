@@ -32,14 +32,14 @@
     header, footer { display: flex; overflow-wrap: anywhere; gap: 1em; justify-content: space-between; padding: .5em .9em; color: var(--soft); font-size: .87em }
     header { border-bottom: 1px solid var(--line) } header b { color: var(--ink) }
     footer { border-top: 1px solid var(--line) }
-    ol { list-style: none; margin: 0; padding: 0; max-height: 28em; overflow-y: auto }
+    .log { max-height: 28em; overflow-y: auto } ol { list-style: none; margin: 0; padding: 0 }
     li { padding: .6em .9em } li + li { border-top: 1px solid var(--line) }
     .about { display: flex; flex-wrap: wrap; gap: 0 .7em; color: var(--soft); font-size: .87em }
     .author { color: var(--ink); font-weight: 600 }
     p { margin: .1em 0 0; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext }
     .gone { color: var(--soft); font-style: italic }
     a { color: var(--link); text-decoration: none } a:hover { text-decoration: underline }
-    a:focus-visible, ol:focus-visible { outline: 2px solid var(--link); outline-offset: -2px }
+    a:focus-visible, .log:focus-visible { outline: 2px solid var(--link); outline-offset: -2px }
   `)
 
   /** An element with these attributes, around text or elements. */
@@ -61,13 +61,15 @@
   root.adoptedStyleSheets = [sheet]
   const state = make('span', { role: 'status' }, 'connecting')
   const where = page === '' ? room : `${room} / ${page}`
-  const list = make('ol', { tabindex: '0', role: 'log', 'aria-label': `Posts in ${where}` })
+  const list = make('ol', {})
+  // The log is around the list, which stays one to who hears it.
+  const log = make('div', { class: 'log', tabindex: '0', role: 'log', 'aria-label': `Posts in ${where}` }, list)
   root.append(
     make(
       'section',
       { 'aria-label': `Room ${where}` },
       make('header', {}, make('b', {}, `#${where}`), state),
-      list,
+      log,
       make('footer', {}, link(`/room/${encodeURIComponent(room)}`, 'Open the room'), 'each post signed and provable'),
     ),
   )
@@ -113,13 +115,13 @@
     )
     const post = { item: make('li', {}, about, text), text, edited, seq: event.seq }
     fill(post, event)
-    const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40
     const next = [...shown.values()].filter(({ seq }) => seq > post.seq).sort((a, b) => a.seq - b.seq)[0]
     list.insertBefore(post.item, next ? next.item : null)
     shown.set(id, post)
     while (list.children.length > limit) list.firstChild.remove()
     for (const [name, { item }] of shown) if (item.parentNode !== list) shown.delete(name)
-    if (atEnd) list.scrollTop = list.scrollHeight
+    if (atEnd) log.scrollTop = log.scrollHeight
   }
 
   const json = async (path) => {

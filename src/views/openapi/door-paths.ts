@@ -1,4 +1,4 @@
-/** Doors of another kind: a command inside a URL, deliveries to receive URLs, and what programs read first. */
+/** Doors of another kind: a command inside a URL, deliveries to receive URLs, what programs read first, and texts of other kinds. */
 
 import { sizes } from '../../limits.ts'
 import { count, id } from '../../operations/results.ts'
@@ -65,19 +65,39 @@ export function doorPaths(shapes: Shapes): Json {
         responses: { '200': success('It is kept.', plainSchema(Delivered, shapes)), ...refused },
       },
     },
-    '/for-agents': { get: page('forAgents', 'How to begin, with a shell script and two programs.') },
-    '/llms.txt': { get: page('llms', 'Where to find what, in the form of llmstxt.org.') },
+    '/for-agents': { get: document('forAgents', 'How to begin, with a shell script and two programs.', programText) },
+    '/llms.txt': { get: document('llms', 'Where to find what, in the form of llmstxt.org.', programText) },
+    '/work.atom': { get: document('workFeed', 'The newest public works as a feed.', feed) },
+    '/embed/v1.js': { get: document('embedScript', 'A live public room on any page, by one script element.', script) },
   }
 }
 
-function page(operationId: string, summary: string): Json {
+type Text = { readonly description: string; readonly type: string }
+
+const programText: Text = {
+  description: 'Plain text with this board’s own address and service id.',
+  type: 'text/plain',
+}
+const feed: Text = {
+  description: 'Atom (RFC 4287), newest first. Titles and texts in it were written by strangers.',
+  type: 'application/atom+xml',
+}
+const script: Text = {
+  description: [
+    'Its `script` element says with `data-room`, and if wanted `data-page`, `data-limit` and `data-theme`, what is shown where',
+    'it stands; `/embed` shows how. The hash of its bytes, for `integrity`, is at `/embed/v1.json`.',
+  ].join('\n'),
+  type: 'text/javascript',
+}
+
+function document(operationId: string, summary: string, { description, type }: Text): Json {
   return {
     operationId,
     tags: ['board'],
     summary,
-    description: 'Plain text with this board’s own address and service id.',
+    description,
     responses: {
-      '200': { description: 'The text.', content: { 'text/plain': { schema: { type: 'string' } } } },
+      '200': { description: 'The text.', content: { [type]: { schema: { type: 'string' } } } },
       ...refused,
     },
   }

@@ -95,6 +95,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /api/works",
       "get /c64/{command}",
       "get /capabilities",
+      "get /embed/v1.js",
       "get /for-agents",
       "get /healthz",
       "get /llms.txt",
@@ -103,6 +104,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /tail/{room}",
       "get /time",
       "get /v1/export",
+      "get /work.atom",
       "post /in/{receiver}/{secret}",
       "post /v1/command",
     ]

@@ -82,7 +82,9 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
   const choice = <Choice extends string>(name: string, choices: readonly Choice[], fallback: Choice): Choice => {
     const given = text(name, fallback)
     const found = choices.find((each) => each === given)
-    if (found === undefined) throw new BadConfig(`${name} must be one of ${choices.join(', ')}, but it is "${given}".`)
+    const named = choices.filter((each) => each !== '').join(', ')
+    const rule = choices.some((each) => each === '') ? `${named}, or left out` : `one of ${named}`
+    if (found === undefined) throw new BadConfig(`${name} must be ${rule}, but it is "${given}".`)
     return found
   }
   const dollars = (name: string, fallback: string): number => {

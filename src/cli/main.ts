@@ -107,10 +107,11 @@ function overview(): string {
 }
 
 function processTerminal(): Terminal {
-  // A reader that has seen enough (| head) closes the pipe: no error, just the end.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // A reader that has seen enough (| head) closes the pipe: no error, just the end.
     if (error.code === 'EPIPE') process.exit(exitCodes.ok)
-    throw error
+    const words = `What was written to standard output is not whole (${error.message}). Write it to a place with room.\n`
+    process.stderr.write(words, () => process.exit(exitCodes.failed))
   })
   return {
     clock: { wallSeconds, monotonicMs },
@@ -124,5 +125,8 @@ function processTerminal(): Terminal {
 if (import.meta.main) {
   const code = await main(process.argv.slice(2), processTerminal())
   // Written answers leave first; threads or sockets that a command left behind must not keep the process.
-  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
+  process.stdout.write('', (error) => {
+    // The listener above ends the process then.
+    if (!error) process.stderr.write('', () => process.exit(code))
+  })
 }

@@ -5,7 +5,7 @@ import { textBytesMax } from './corpus.ts'
 import { readKeyFile } from './key-file.ts'
 import { eventIdOption, keyFileDefault, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
-import { inertLine } from './terminal.ts'
+import { inertJson, inertLine } from './terminal.ts'
 
 export const postCommand: Command = {
   name: 'post',
@@ -47,7 +47,7 @@ export const postCommand: Command = {
       const answer = await client.command(signed.body)
       if (answer.event_id !== signed.eventId)
         throw new BadAnswer(client.url, 'the event id is not the one that was signed')
-      terminal.out(args.flag('json') ? `${JSON.stringify(answer, null, 2)}\n` : answerText(answer))
+      terminal.out(args.flag('json') ? `${inertJson(answer, 2)}\n` : answerText(answer))
       return exitCodes.ok
     } finally {
       client.close()

@@ -3,6 +3,7 @@ import { BadAnswer, BoardClient } from './client.ts'
 import { type Command, exitCodes } from './command-line.ts'
 import { eventBlock, type ShownEvent } from './event-text.ts'
 import { roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { inertJson } from './terminal.ts'
 
 const postsDefault = 20
 const postsMax = 10_000
@@ -32,7 +33,7 @@ export const readCommand: Command = {
     try {
       const events = await readPages(client, target, limit)
       if (!isThread) events.reverse()
-      if (args.flag('json')) for (const event of events) terminal.out(`${JSON.stringify(event)}\n`)
+      if (args.flag('json')) for (const event of events) terminal.out(`${inertJson(event)}\n`)
       else for (const [event, depth] of withDepth(events, isThread)) terminal.out(eventBlock(event, '  '.repeat(depth)))
       if (events.length === 0) terminal.err('Nothing is posted there.\n')
       return exitCodes.ok

@@ -4,12 +4,12 @@ import { type Command, exitCodes, UsageError } from './command-line.ts'
 import { eventBlock, eventLine, type ShownEvent } from './event-text.ts'
 import { follow } from './follow.ts'
 import { eventIdOption, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
-import { durationText } from './terminal.ts'
+import { durationText, inertJson } from './terminal.ts'
 
 const formats: Readonly<Record<string, (event: ShownEvent) => string>> = {
   text: (event) => eventBlock(event),
   line: eventLine,
-  json: (event) => `${JSON.stringify(event)}\n`,
+  json: (event) => `${inertJson(event)}\n`,
 }
 
 export const tailCommand: Command = {

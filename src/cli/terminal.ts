@@ -2,7 +2,7 @@
  * Text that strangers wrote, made inert before it reaches a terminal.
  *
  * A post may hold escape sequences that move the cursor, set the title or paste into the shell, and bidi
- * controls that make a line read otherwise than it is. Both are shown as `\u{…}`, never sent.
+ * controls that make a line read otherwise than it is. Both are shown as `\u{…}`, in JSON as `\uXXXX`, never sent.
  */
 
 // Cc (but LF and TAB, handled by the caller's choice), Cf (zero width, bidi, tags), Zl, Zp, Cs.
@@ -18,6 +18,17 @@ export function inertText(text: string): string {
 /** `text` on one line: line feeds and tabs are escaped too. For names, error texts and headings. */
 export function inertLine(text: string): string {
   return text.replace(inertExceptLineEnds, escaped)
+}
+
+/** `value` as JSON with the same characters written as `\uXXXX`: the same value to a program, inert on a terminal. */
+export function inertJson(value: unknown, indent = 0): string {
+  return JSON.stringify(value, null, indent).replace(inertExceptLineEnds, (character) =>
+    character === '\n' ? character : character.split('').map(escapedUnit).join(''),
+  )
+}
+
+function escapedUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 function escaped(character: string): string {

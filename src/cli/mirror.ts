@@ -11,7 +11,7 @@ import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 export const mirrorCommand: Command = {
   name: 'mirror',
   summary:
-    'Copies a log’s entries and hashes as static files, verifies every step, and goes on where it stopped. Any C2SP tlog-tiles log will do.',
+    'Copies a log’s entries and hashes as static files, verifies all that is new, and goes on where it stopped; verify DIR checks what it keeps. Any C2SP tlog-tiles log will do.',
   usage: 'mirror URL DIR [--vkey VKEY]',
   optionHelp: [
     ['--vkey VKEY', 'the log’s key, pinned; kept in DIR/vkey. Without it a board is asked once, and trusted for it'],
@@ -41,9 +41,13 @@ export const mirrorCommand: Command = {
       const note = isPinned
         ? 'with the key you pinned'
         : 'with the key that the board named (kept in DIR/vkey from now on)'
+      const kept =
+        found.before === 0
+          ? ''
+          : `, behind ${grouped(found.before)} kept from before (not read again: broadside verify ${inertLine(directory)} does)`
       terminal.out(
-        `${inertLine(key.value.name)}: ${grouped(found.size)} entries verified, ${grouped(found.size - found.before)} of them new ` +
-          `(${bytesText(found.bytesFetched)} in ${durationText(progress.secondsSpent())}), checkpoint signed by the log, ${note}\n`,
+        `${inertLine(key.value.name)}: ${grouped(found.size - found.before)} new entries verified${kept} ` +
+          `(${bytesText(found.bytesFetched)} in ${durationText(progress.secondsSpent())}), checkpoint of ${grouped(found.size)} signed by the log, ${note}\n`,
       )
       const next = followedBy(store, found.size)
       if (next !== undefined)

@@ -6,14 +6,14 @@ import { formatTilePath, newTiles, TILE_WIDTH, type TilePath } from '../../stora
 import { Unverified } from './command-line.ts'
 import { entriesIn, type MirrorStore, rootOfHashes } from './mirror-store.ts'
 
-/** Throws Unverified with the file that is wrong. */
+/** Throws Unverified with the file that is wrong, and what to do. */
 export function verifyMirror(
   store: MirrorStore,
   key: VerifierKey,
   progress: (entries: number, of: number) => void,
 ): OpenCheckpoint {
   const opened = openCheckpoint(store.text('checkpoint'), key)
-  if (!opened.ok) throw new Unverified(`The mirror's checkpoint does not verify: ${opened.problem}.`)
+  if (!opened.ok) throw damaged(`its checkpoint does not verify: ${opened.problem}`)
   const { size, root } = opened.value
   for (const tile of newTiles(0, size)) {
     if (tile.level === 0) checkEntries(store, tile)
@@ -21,18 +21,17 @@ export function verifyMirror(
     progress(Math.min(size, (tile.index + 1) * TILE_WIDTH), size)
   }
   if (!rootOf(store.nodes(size), size).equals(root))
-    throw new Unverified('The tiles do not give the root of the signed checkpoint.')
+    throw damaged('its tiles do not give the root of the signed checkpoint')
   return opened.value
 }
 
 function checkEntries(store: MirrorStore, tile: TilePath): void {
   const path: TilePath = { ...tile, kind: 'entries' }
   const entries = entriesIn(present(store, path)) ?? []
-  if (entries.length !== tile.width)
-    throw new Unverified(`${formatTilePath(path)} does not hold ${tile.width} entries.`)
+  if (entries.length !== tile.width) throw damaged(`${formatTilePath(path)} does not hold ${tile.width} entries`)
   const hashes = Buffer.concat(entries.map((entry) => leafHash(entry)))
   if (!hashes.equals(present(store, tile)))
-    throw new Unverified(`${formatTilePath(path)} and ${formatTilePath(tile)} do not fit together.`)
+    throw damaged(`${formatTilePath(path)} and ${formatTilePath(tile)} do not fit together`)
 }
 
 function checkUpper(store: MirrorStore, tile: TilePath): void {
@@ -41,12 +40,16 @@ function checkUpper(store: MirrorStore, tile: TilePath): void {
     const index = tile.index * TILE_WIDTH + n
     const child = present(store, { kind: 'hashes', level: tile.level - 1, index, width: TILE_WIDTH })
     if (!rootOfHashes(child).equals(bytes.subarray(n * HASH_BYTES, (n + 1) * HASH_BYTES)))
-      throw new Unverified(`${formatTilePath(tile)} is not made of the tiles below it.`)
+      throw damaged(`${formatTilePath(tile)} is not made of the tiles below it`)
   }
 }
 
 function present(store: MirrorStore, tile: TilePath): Buffer {
   const bytes = store.read(tile)
-  if (bytes === undefined) throw new Unverified(`${formatTilePath(tile)} is missing.`)
+  if (bytes === undefined) throw damaged(`${formatTilePath(tile)} is missing`)
   return bytes
+}
+
+function damaged(what: string): Unverified {
+  return new Unverified(`The mirror is damaged: ${what}. Remove it and mirror again.`)
 }

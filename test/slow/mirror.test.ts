@@ -61,7 +61,7 @@ const files = (directory: string): string[] => readdirSync(directory, { recursiv
 test('a mirror holds every entry, verified, in the layout that any client reads', async () => {
   const made = await run('mirror', client.address, mirror)
   expect(made).toMatchObject({ code: 0, err: '' })
-  expect(made.out).toContain('300 entries verified, 300 of them new')
+  expect(made.out).toContain('300 new entries verified (')
   expect(files(mirror)).toEqual(
     expect.arrayContaining([
       'checkpoint',
@@ -81,13 +81,13 @@ test('a mirror holds every entry, verified, in the layout that any client reads'
 test('it goes on where it stopped, and drops the partial tiles that no checkpoint of its own needs', async () => {
   await posts(250)
   const again = await run('mirror', client.address, mirror)
-  expect(again.out).toContain('550 entries verified, 250 of them new')
+  expect(again.out).toContain('250 new entries verified, behind 300 kept from before (not read again: broadside verify')
   expect(again.out).toContain('with the key you pinned')
   expect(files(mirror)).not.toContain('tile/0/001.p/44')
   expect(files(mirror)).not.toContain('tile/entries/001.p/44')
   expect(files(mirror)).toContain('tile/0/002.p/38')
   expect(await run('verify', mirror)).toMatchObject({ code: 0 })
-  expect((await run('mirror', client.address, mirror)).out).toContain('550 entries verified, 0 of them new')
+  expect((await run('mirror', client.address, mirror)).out).toContain('0 new entries verified, behind 550 kept')
 })
 
 test('a run that ended in the middle is taken up: what it fetched is checked and used', async () => {
@@ -137,6 +137,9 @@ test('another key, a changed byte on the mirror’s disk, and a directory that i
   writeFileSync(bundle, bytes)
   const damaged = await run('verify', mirror)
   expect(damaged.code).toBe(3)
-  expect(damaged.err).toContain('tile/entries/000 and tile/0/000 do not fit together')
+  expect(damaged.err).toContain('tile/entries/000 and tile/0/000 do not fit together. Remove it and mirror again.')
+  // What is kept is not read again, and no word says that it was.
+  const again = await run('mirror', client.address, mirror)
+  expect(again.out).toMatch(/ [0-9]+ new entries verified, behind 550 kept from before \(not read again/)
   expect((await run('verify', folder)).err).toContain('is no mirror')
 })

@@ -30,33 +30,42 @@ export class Locked extends Error {
   }
 }
 
+/** `reader`: changes nothing in the directory, so one that cannot be written will do. */
+export type LockOptions = { readonly reader?: boolean }
+
 /** Locks a directory that exists until `release` or the end of the process. Throws Locked, or a system error. */
-export async function lockDirectory(directory: string): Promise<DirectoryLock> {
-  return process.platform === 'linux' ? lockBySocket(directory) : lockByFile(directory)
+export async function lockDirectory(directory: string, options: LockOptions = {}): Promise<DirectoryLock> {
+  return process.platform === 'linux' ? lockBySocket(directory, options) : lockByFile(directory, options)
 }
 
 /** The lock of Linux. The LOCK file beside it only tells a person, and the second process, who has it. */
-export async function lockBySocket(directory: string): Promise<DirectoryLock> {
+export async function lockBySocket(directory: string, { reader = false }: LockOptions = {}): Promise<DirectoryLock> {
   const { dev, ino } = statSync(directory)
   const server = await bindSocket(`\0broadside-${dev}-${ino}`)
   if (!server) throw new Locked(directory, readHolder(directory)?.pid)
   // A lock alone is no reason for a process to live on.
   server.unref()
+  let isWritten = true
   try {
     writeFileSync(lockPath(directory), describeProcess(process.pid), { mode: 0o600 })
   } catch (error) {
-    // The socket is the lock; on a full disk nobody is told who holds it, and reads go on.
-    if (!isDiskFull(error)) {
+    // The socket is the lock; on a full disk nobody is told who holds it, and reads go on. Nor where nothing can be written.
+    isWritten = isDiskFull(error)
+    if (!isWritten && !(reader && isUnwritable(error))) {
       server.close()
       throw error
     }
   }
   return {
     release() {
-      removeLockFile(directory)
+      if (isWritten) removeLockFile(directory)
       server.close()
     },
   }
+}
+
+function isUnwritable(error: unknown): boolean {
+  return ['EROFS', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
 function isDiskFull(error: unknown): boolean {
@@ -75,13 +84,15 @@ function bindSocket(name: string): Promise<Server | undefined> {
 }
 
 /** The lock of other systems: creation of a file that must not exist, after the one of a dead holder was removed. */
-export async function lockByFile(directory: string): Promise<DirectoryLock> {
+export async function lockByFile(directory: string, { reader = false }: LockOptions = {}): Promise<DirectoryLock> {
   const holder = readHolder(directory)
   if (holder && isAlive(holder)) throw new Locked(directory, holder.pid)
-  removeLockFile(directory)
   try {
+    removeLockFile(directory)
     writeFileSync(lockPath(directory), describeProcess(process.pid), { flag: 'wx', mode: 0o600 })
   } catch (error) {
+    // Nobody writes here: what a backup says of its holder is old, and nothing changes while it is read.
+    if (reader && isUnwritable(error)) return { release() {} }
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     throw new Locked(directory, readHolder(directory)?.pid)
   }

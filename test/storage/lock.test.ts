@@ -47,6 +47,16 @@ test('after kill -9 the directory is free', async () => {
   lock.release()
 })
 
+// Nobody, root neither, makes a file there.
+test.skipIf(process.platform !== 'linux')('who only reads locks a directory that cannot be written', async () => {
+  for (const lock of [lockDirectory, lockByFile]) {
+    await expect(lock('/sys')).rejects.toThrow(/EROFS|EACCES|EPERM/)
+    const held = await lock('/sys', { reader: true })
+    if (lock === lockDirectory) await expect(lock('/sys', { reader: true })).rejects.toBeInstanceOf(Locked)
+    held.release()
+  }
+})
+
 test('two directories are two locks', async () => {
   const locks = [await lockDirectory(scratchDirectory()), await lockDirectory(scratchDirectory())]
   for (const lock of locks) lock.release()

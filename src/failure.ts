@@ -12,10 +12,12 @@ type Caught = { readonly name: string; readonly message: string; readonly stack?
 /** Their messages name the fix themselves. */
 const complete = new Set(['BadConfig', 'Locked', 'UnusableDirectory', 'UnusableMark', 'UnusableWallet'])
 
+/** What is left to do where bytes that were promised are lost. */
+export const restoreBackup = 'restore the newest backup of the whole data directory'
+
 const fixes: Readonly<Record<string, string>> = {
-  Damage:
-    'Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for the whole picture, then restore the newest backup of the whole data directory',
-  RootMismatch: 'Run broadside fsck for the whole picture, then restore the newest backup of the whole data directory',
+  Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for the whole picture, then ${restoreBackup}`,
+  RootMismatch: `Run broadside fsck for the whole picture, then ${restoreBackup}`,
   RolledBack:
     'An older copy of the data directory was put back: signing on would give one size two roots, and everybody could prove it. Put the newest data directory back, or start a new board in another DATA_DIR and keep this one for reading',
   SyncFailed: 'The disk does not keep what it is given: see the log of the kernel, and start again on a sound disk',

@@ -1,27 +1,32 @@
 /**
  * The full check of a journal: every byte of every segment is read again and compared with what it claims.
  *
- * Nothing is changed. A person reads the problems; `Journal.open` repairs what is derived or was promised to nobody, and
+ * A frame that is damaged does not end it: the next whole one is searched for, and the footer says what the segment after
+ * it has to follow. Nothing is changed. A person reads the problems; `Journal.open` repairs what is derived or was promised to nobody, and
  * `remakeIndex` an index alone.
  */
+import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'
 import { Damage, type DiskFile, fileExists, openFile, readWhole, writeAtomic } from './disk.ts'
+import { FOOTER } from './frame.ts'
 import { damageBehind, wasBorn } from './recovery.ts'
 import { buildIndex } from './sealed-index.ts'
 import { SealedSegment } from './sealed-segment.ts'
 import {
   checkSegmentHeader,
+  footerOf,
   indexPath,
   listSegments,
   type Predecessor,
   readSegmentHeader,
+  type SegmentHeader,
   segmentPath,
 } from './segment.ts'
 import { sealedDamage, type Walk, walkSegment } from './walk.ts'
 
 /**
  * `damage`: durable bytes are not what was written. `torn-tail`: bytes behind the last frame of the last segment that
- * nothing proves to have been durable; cut at the next start. `index`: missing or different, made again at the next start. `unborn`: a newest segment without header.
+ * nothing proves to have been durable; cut at the next start. `index`: missing or different, made again when it is needed. `unborn`: a newest segment without header.
  */
 export type JournalProblem = {
   readonly kind: 'damage' | 'torn-tail' | 'index' | 'unborn'
@@ -42,13 +47,13 @@ export type JournalCheck = {
   readonly nextSeq: number
   /** Undefined: no segment has a header that can be read. */
   readonly journalId: Buffer | undefined
-  /** Chain hash of all that was readable in order. */
-  readonly chain: Buffer
+  /** Chain hash of the newest segment; undefined: damage hides it. */
+  readonly chain: Buffer | undefined
 }
 
 /**
- * Checks headers, CRCs, seqs, chain hashes, footers and indexes of all segments in `directory`. A damaged segment does
- * not end the check: the next one is checked against its own header. The journal must not be appended to meanwhile.
+ * Checks headers, CRCs, seqs, chain hashes, footers and indexes of all segments in `directory`. Where damage hides what a
+ * segment has to follow, it is checked against its own header. The journal must not be appended to meanwhile.
  */
 export function verifyJournal(directory: string, onProblem: (problem: JournalProblem) => void): JournalCheck {
   const firsts = listSegments(directory, 'log')
@@ -57,26 +62,30 @@ export function verifyJournal(directory: string, onProblem: (problem: JournalPro
     if (problem.kind === 'damage') total.damages++
     onProblem(problem)
   }
-  let before: Predecessor = { journalId: undefined, nextSeq: 1, chain: CHAIN_START }
+  let before: Before = { journalId: undefined, nextSeq: 1, chain: CHAIN_START }
   for (const [i, firstSeq] of firsts.entries()) {
     const position = i === firsts.length - 1 ? 'newest' : 'older'
-    if (firstSeq !== before.nextSeq) tell(gap(directory, before.nextSeq, firstSeq))
+    if (before.nextSeq !== undefined && firstSeq !== before.nextSeq) {
+      tell(gap(directory, before.nextSeq, firstSeq))
+      before = { ...before, chain: undefined }
+    }
     const file = openFile(segmentPath(directory, firstSeq), 'read')
     try {
       const checked = verifySegment(file, position, { ...before, nextSeq: firstSeq }, tell)
       if (!checked) {
-        before = { ...before, nextSeq: firsts[i + 1] ?? firstSeq }
+        const next = firsts[i + 1]
+        before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }
         continue
       }
       verifyIndex(directory, checked, tell)
-      total.frames += checked.walk.live.count
+      total.frames += checked.frames
       total.bytes += file.size()
-      before = { journalId: checked.journalId, nextSeq: checked.walk.live.nextSeq, chain: checked.walk.chain }
+      before = checked
     } finally {
       file.close()
     }
   }
-  return { ...total, nextSeq: before.nextSeq, journalId: before.journalId, chain: before.chain }
+  return { ...total, nextSeq: before.nextSeq ?? firsts.at(-1) ?? 1, journalId: before.journalId, chain: before.chain }
 }
 
 /** Writes the index of a sealed segment again, from its frames. Throws Damage when they are not as they were written. */
@@ -89,7 +98,14 @@ export function remakeIndex(directory: string, firstSeq: number): void {
   }
 }
 
-type Checked = { readonly journalId: Buffer; readonly walk: Walk }
+/** What the next segment follows, as far as it is known. */
+type Before = {
+  readonly journalId: Buffer | undefined
+  readonly nextSeq: number | undefined
+  readonly chain: Buffer | undefined
+}
+
+type Checked = Before & { readonly journalId: Buffer; readonly walk: Walk; readonly frames: number }
 type Tell = (problem: JournalProblem) => void
 
 function gap(directory: string, expected: number, found: number): JournalProblem {
@@ -100,7 +116,7 @@ function gap(directory: string, expected: number, found: number): JournalProblem
 function verifySegment(
   file: DiskFile,
   position: 'newest' | 'older',
-  before: Predecessor,
+  before: Before & { readonly nextSeq: number },
   tell: Tell,
 ): Checked | undefined {
   const header = readSegmentHeader(file)
@@ -111,7 +127,8 @@ function verifySegment(
     return undefined
   }
   try {
-    checkSegmentHeader(file, header, before)
+    const expected: Predecessor = { ...before, chain: before.chain ?? header.previousChain }
+    checkSegmentHeader(file, header, expected)
   } catch (error) {
     if (!(error instanceof Damage)) throw error
     tell(problemOf(error, before.nextSeq))
@@ -119,13 +136,75 @@ function verifySegment(
   const walk = walkSegment(file, header, file.size())
   const { stop, live } = walk
   const damage = position === 'newest' ? damageBehind(file, walk) : sealedDamage(file.path, walk, file.size())
+  const { journalId } = header
+  const { count, nextSeq } = live
+  if (damage && stop.kind === 'fault') {
+    return { journalId, walk, ...readBehind(file, { header, walk, damage, position, tell }) }
+  }
   if (damage) {
     tell(problemOf(damage, before.nextSeq))
-  } else if (stop.kind === 'fault') {
-    const facts = { path: file.path, offset: live.end, expected: `frame ${live.nextSeq} or the end of the file` }
-    tell({ kind: 'torn-tail', ...facts, found: stop.found, firstSeq: before.nextSeq })
+    // Cut at the end of a frame: how many are missing nobody knows.
+    if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: undefined, chain: undefined }
+    // A footer that contradicts the frames: which of both the next segment follows nobody knows.
+    return { journalId, walk, frames: count, nextSeq, chain: stop.kind === 'lie' ? undefined : walk.chain }
   }
-  return { journalId: header.journalId, walk }
+  if (stop.kind === 'fault') tell(tornTail(file, header, { offset: live.end, seq: nextSeq, found: stop.found }))
+  return { journalId, walk, frames: count, nextSeq, chain: walk.chain }
+}
+
+type Damaged = {
+  readonly header: SegmentHeader
+  readonly walk: Walk
+  /** Where the walk ended. */
+  readonly damage: Damage
+  readonly position: 'newest' | 'older'
+  readonly tell: Tell
+}
+
+/** Reads on behind damage: tells each further one, counts the frames, and finds out by the footer what the next segment follows. */
+function readBehind(
+  file: DiskFile,
+  { header, walk, damage, position, tell }: Damaged,
+): Pick<Checked, 'frames' | 'nextSeq' | 'chain'> {
+  const { firstSeq } = header
+  let frames = walk.live.count
+  let nextSeq: number | undefined = walk.live.nextSeq
+  /** In the newest segment: bad bytes that no frame yet says to have been durable. */
+  let unproven: Gap[] = []
+  const tellGap = ({ offset, seq, found, next }: Gap): void => {
+    const isFirst = offset === damage.offset
+    const more = next !== undefined && next.seq > seq + 1 ? `; the next whole frame is ${next.seq}` : ''
+    const facts = { expected: `frame ${seq}`, found: `${isFirst ? damage.found : found}${more}` }
+    tell({ kind: 'damage', path: file.path, offset, ...facts, firstSeq })
+  }
+  for (const found of framesAround(file, header, { offset: walk.live.end, seq: walk.live.nextSeq })) {
+    if ('gap' in found) {
+      if (position === 'newest' && found.offset !== damage.offset) unproven.push(found)
+      else tellGap(found)
+      nextSeq = undefined
+      continue
+    }
+    for (const gap of unproven) if (gap.seq <= found.durableSeq) tellGap(gap)
+    unproven = unproven.filter((gap) => gap.seq > found.durableSeq)
+    if (found.type === FOOTER) return { frames, nextSeq: found.seq, chain: footerOf(found)?.chain }
+    frames++
+    nextSeq = found.seq + 1
+  }
+  const [torn] = unproven
+  if (torn !== undefined) {
+    tell(tornTail(file, header, torn))
+    return { frames, nextSeq: torn.seq, chain: undefined }
+  }
+  return { frames, nextSeq, chain: undefined }
+}
+
+function tornTail(
+  file: DiskFile,
+  { firstSeq }: SegmentHeader,
+  { offset, seq, found }: Pick<Gap, 'offset' | 'seq' | 'found'>,
+): JournalProblem {
+  const expected = `frame ${seq} or the end of the file`
+  return { kind: 'torn-tail', path: file.path, offset, expected, found, firstSeq }
 }
 
 function problemOf({ path, offset, expected, found }: Damage, firstSeq: number): JournalProblem {

@@ -89,7 +89,8 @@ function footerStop(frame: FoundFrame, live: LiveIndex, running: Chain): WalkSto
   return { kind: 'sealed', end: live.end + frame.frameBytes }
 }
 
-function describe(frame: FoundFrame | NoFrame): string {
+/** What stands where another frame was expected. */
+export function describe(frame: FoundFrame | NoFrame): string {
   if (frame.frameBytes !== undefined) return `frame ${frame.seq} (durable ${frame.durableSeq})`
   return frame.fault === 'short' ? 'an incomplete frame' : `a wrong ${frame.fault}`
 }

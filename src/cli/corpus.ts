@@ -53,11 +53,21 @@ export function parseCorpusLine(bytes: Uint8Array): CorpusLine {
   return typeof fields.type === 'string' ? exported(fields) : composed(fields)
 }
 
+const linesWithoutText: ReadonlySet<string> = new Set([
+  'tombstone',
+  'rotation',
+  'undelegation',
+  'unreadable',
+  'leaves',
+  'log',
+  'end',
+])
+
 /** A line of an export, in the terms of the other form. */
 function exported(fields: Record<string, unknown>): CorpusLine {
   const { type, event_id: id, room, page, kind, author, reply_to, supersedes, text, format } = fields
   if (type !== 'event') {
-    return ['tombstone', 'rotation', 'undelegation', 'leaves', 'end'].includes(type as string)
+    return linesWithoutText.has(type as string)
       ? { ok: true, message: undefined }
       : bad('"type" must be one that an export has, or left out')
   }

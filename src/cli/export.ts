@@ -1,13 +1,14 @@
 /** `broadside export`: downloads the board's public messages with all that is needed to verify them. */
-import { createWriteStream, existsSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
+import { sizes } from '../limits.ts'
 import { BoardClient } from './client.ts'
 import { type Arguments, type Command, CommandFailed, exitCodes } from './command-line.ts'
 import { urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
-import { bytesText, durationText, inertLine } from './terminal.ts'
+import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 
 const filters = ['room', 'since', 'until', 'cursor', 'limit'] as const
 
@@ -21,7 +22,7 @@ export const exportCommand: Command = {
     ['--room NAME', 'only this room'],
     ['--since TIME', 'changes from this Unix second on'],
     ['--until TIME', 'changes before this Unix second'],
-    ['--limit N', 'at most N messages; the cursor to go on is printed'],
+    ['--limit N', `at most N messages, 1 to ${sizes.page_maximum}; the cursor to go on is printed`],
     ['--cursor TEXT', 'go on from there'],
   ],
   example: 'broadside export --out board.jsonl.gz',
@@ -35,14 +36,19 @@ export const exportCommand: Command = {
     const client = new BoardClient({ url: urlOf(args) })
     const startedMs = terminal.clock.monotonicMs()
     const path = args.text('out')
-    const { bytes, nextCursor } = await download({ client, query: queryOf(args), path, out: terminal.outStream })
+    const query = queryOf(args)
+    const { bytes, unreadable, nextCursor } = await download({ client, query, path, out: terminal.outStream })
     const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000
     if (path !== undefined) {
       const rate = bytesText(Math.round(bytes / Math.max(seconds, 0.001)))
       terminal.err(`${path}: ${bytesText(bytes)} of lines in ${durationText(seconds)} (${rate}/s)\n`)
     }
     if (nextCursor !== undefined) terminal.err(`More follows: --cursor ${inertLine(nextCursor)}\n`)
-    return exitCodes.ok
+    if (unreadable === 0) return exitCodes.ok
+    terminal.err(
+      `Not whole: ${grouped(unreadable)} records are damaged on the board’s disk; lines of type "unreadable" stand in their place. Its operator sees them with broadside fsck.\n`,
+    )
+    return exitCodes.unverified
   },
 }
 
@@ -63,43 +69,68 @@ export type Download = {
   readonly out: NodeJS.WritableStream
 }
 
-/** Streams an export to its place; a file appears under its name only when it is whole. Throws CommandFailed. */
-export async function download({
-  client,
-  query,
-  path,
-  out,
-}: Download): Promise<{ bytes: number; nextCursor: string | undefined }> {
+export type Downloaded = {
+  readonly bytes: number
+  /** Lines that stand for records that the board could not read. */
+  readonly unreadable: number
+  readonly nextCursor: string | undefined
+}
+
+/** Streams an export to its place; a file appears under its name only when it is whole. Throws CommandFailed, or the file's error. */
+export async function download({ client, query, path, out }: Download): Promise<Downloaded> {
   if (path !== undefined && existsSync(path))
     throw new CommandFailed(`${path} exists and is not overwritten. Choose another name.`)
-  const response = await client.stream(`/v1/export${query}`)
-  let bytes = 0
-  const counter = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      bytes += chunk.length
-      done(null, chunk)
-    },
-  })
+  const part = `${path}.part`
+  // Before the board is asked: a name that cannot be written must not cost a download.
+  const file = path === undefined ? undefined : await open(part, 'w')
+  const seen = new SeenLines()
   try {
-    if (path === undefined) {
-      await pipeline(response, counter, out, { end: false })
+    const response = await client.stream(`/v1/export${query}`)
+    if (path === undefined || file === undefined) {
+      await pipeline(response, seen, out, { end: false })
     } else {
-      const part = `${path}.part`
-      const file = createWriteStream(part)
-      const isGzip = path.endsWith('.gz')
-      await (isGzip ? pipeline(response, counter, createGzip(), file) : pipeline(response, counter, file)).catch(
-        async (error) => {
-          await rm(part, { force: true })
-          throw error
-        },
-      )
+      const disk = file.createWriteStream()
+      await (path.endsWith('.gz') ? pipeline(response, seen, createGzip(), disk) : pipeline(response, seen, disk))
       await rename(part, path)
     }
+    const cursor = response.headersDistinct['x-next-cursor']?.[0]
+    return { ...seen.facts, nextCursor: cursor === '' ? undefined : cursor }
   } catch (error) {
+    if (path !== undefined) {
+      await file?.close()
+      await rm(part, { force: true })
+    }
+    if (!(error instanceof Error) || error instanceof CommandFailed || isOfWriting(error)) throw error
+    const { bytes } = seen.facts
     throw new CommandFailed(
-      `The export broke off after ${bytesText(bytes)} (${(error as Error).message}). Run it again.`,
+      `The export broke off after ${bytesText(bytes)} (${error.message}). Run it again; where it always ends there, the board cannot read on: its log names the file and byte, and broadside fsck all of them.`,
     )
   }
-  const cursor = response.headersDistinct['x-next-cursor']?.[0]
-  return { bytes, nextCursor: cursor === '' ? undefined : cursor }
+}
+
+function isOfWriting(error: Error): boolean {
+  return ['write', 'fsync', 'close'].includes((error as NodeJS.ErrnoException).syscall ?? '')
+}
+
+const unreadableStart = Buffer.from('\n{"type":"unreadable",')
+
+/** Counts what passes. A text cannot imitate the start of a line: JSON escapes its line feeds. */
+class SeenLines extends Transform {
+  #bytes = 0
+  #unreadable = 0
+  #end: Buffer = Buffer.from('\n')
+
+  get facts(): { bytes: number; unreadable: number } {
+    return { bytes: this.#bytes, unreadable: this.#unreadable }
+  }
+
+  override _transform(chunk: Buffer, _encoding: string, done: (error: null, chunk: Buffer) => void): void {
+    this.#bytes += chunk.length
+    // The end of what came before is too short to hold the mark itself.
+    const seen = Buffer.concat([this.#end, chunk])
+    for (let at = seen.indexOf(unreadableStart); at !== -1; at = seen.indexOf(unreadableStart, at + 1))
+      this.#unreadable++
+    this.#end = seen.subarray(-(unreadableStart.length - 1))
+    done(null, chunk)
+  }
 }

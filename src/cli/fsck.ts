@@ -1,4 +1,5 @@
 /** `broadside fsck`: checks a data directory that no board is using. */
+import { restoreBackup } from '../failure.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 import { Progress } from './progress.ts'
 import { grouped } from './terminal.ts'
@@ -40,7 +41,7 @@ export const fsckCommand: Command = {
         path = readConfig(args.text('data')).dataDirectory
         return readFacts(path)
       })
-      .then(() => lockDirectory(path))
+      .then(() => lockDirectory(path, { reader: !args.flag('repair') }))
       .catch((error: Error) => {
         throw new CommandFailed(error.message)
       })
@@ -63,14 +64,14 @@ export const fsckCommand: Command = {
       )
       if (result.damages > 0) {
         terminal.out(
-          `${grouped(result.damages)} damages: this board no longer holds all it promised. Serve it read-only, and restore a backup as a new board.\n`,
+          `${grouped(result.damages)} ${result.damages === 1 ? 'damage' : 'damages'}: this board no longer holds all it promised. Keep these files, and ${restoreBackup}.\n`,
         )
         return exitCodes.unverified
       }
       terminal.out(
         shown === 0
           ? 'Everything agrees.\n'
-          : `Nothing that was promised is missing; what differs is derived${remaining(shown, repaired.length)}\n`,
+          : `Nothing that was promised is missing; what differs is derived${remaining(shown, repaired.length, args.flag('repair'))}\n`,
       )
       return exitCodes.ok
     } finally {
@@ -79,8 +80,9 @@ export const fsckCommand: Command = {
   },
 }
 
-function remaining(found: number, repaired: number): string {
+function remaining(found: number, repaired: number, isRepair: boolean): string {
   if (repaired === found) return ' and was repaired.'
-  const rest = 'made again, or cut off where it was promised to nobody, at the next start.'
-  return repaired === 0 ? ` and ${rest}` : `: ${repaired} of ${found} were repaired, the rest is ${rest}`
+  const tail = 'is cut off at the next start'
+  if (isRepair) return `: ${repaired} of ${found} were repaired; the rest, promised to nobody, ${tail}.`
+  return `: it is made again when it is needed, or now with --repair. A tail that was promised to nobody ${tail}.`
 }

@@ -19,6 +19,7 @@ import { type Line, lineBytesMax } from './lines.ts'
 import type { LogTiles } from './log-tiles.ts'
 import type { Renamed } from './shown-fields.ts'
 import { type SignatureToCheck, textOf } from './signed-line.ts'
+import { inertLine, shortened } from './terminal.ts'
 
 /** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
 const pendingMax = 2048
@@ -34,6 +35,8 @@ export type ExportReport = {
   ledger: LedgerBooks | undefined
   /** Delegations that ended. */
   undelegations: number
+  /** Records that the board itself could not read. */
+  unreadable: number
   signatures: number
   /** Leaves in the file; 0 in a filtered or paged export. */
   leaves: number
@@ -146,13 +149,22 @@ class ExportVerification {
     if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
     if (value.type === 'log') return this.#logs.takeClosed(number, value)
     if (value.type === 'end') return this.#takeEnd(number, value)
+    if (value.type === 'unreadable') return this.#takeUnreadable(number, value)
     const isLedger = value.type === 'ledger'
     if (!isLedger && !recordTypes.has(textOf(value.type))) {
-      return this.#fail(number, 'the type is not event, tombstone, rotation, undelegation, ledger, leaves, log or end')
+      const types = 'event, tombstone, rotation, undelegation, unreadable, ledger, leaves, log or end'
+      return this.#fail(number, `the type is not ${types}`)
     }
     if (this.#logs.leaves > 0) return this.#fail(number, 'a record stands after the leaves')
     if (isLedger) return this.#takePosting(number, value)
     this.#takeRecord(number, value)
+  }
+
+  /** The board could not read its own record: all else in the file is checked, but the file is not whole. */
+  #takeUnreadable(number: number, value: Record<string, unknown>): void {
+    this.#report.unreadable += 1
+    const why = inertLine(shortened(textOf(value.error), 200))
+    this.#fail(number, `the board could not read ${inertLine(shortened(textOf(value.event_id), 64))} (${why})`)
   }
 
   #takeRecord(number: number, value: Record<string, unknown>): void {
@@ -207,8 +219,8 @@ class ExportVerification {
   #takeEnd(number: number, value: Record<string, unknown>): void {
     const report = this.#report
     report.hasEnd = true
-    const records =
-      report.events + report.tombstones + report.rotations + report.undelegations + (report.ledger?.postings ?? 0)
+    const { events, tombstones, rotations, undelegations, unreadable } = report
+    const records = events + tombstones + rotations + undelegations + unreadable + (report.ledger?.postings ?? 0)
     if (value.count !== records)
       this.#fail(number, `the end line counts ${String(value.count)} records; there are ${records}`)
     this.#logs.takeEnd(number, textOf(value.checkpoint))
@@ -297,6 +309,7 @@ function emptyReport(): ExportReport {
     rotations: 0,
     ledger: undefined,
     undelegations: 0,
+    unreadable: 0,
     signatures: 0,
     leaves: 0,
     named: 0,

@@ -2,7 +2,8 @@
  * The full check of a data directory: everything that the log has signed is recomputed from the files.
  *
  * Each segment's bytes, chain and index; each log frame's entries against the records they were made from; every record
- * against the bytes its author signed; every root and checkpoint; every node hash; the checksum of every snapshot.
+ * against the bytes its author signed; every root and checkpoint; every node hash; the checksum of every snapshot. A damaged
+ * frame hides only what follows from it: everything else is read and recomputed all the same.
  *
  * Nothing is changed, but where the caller wants repair and nothing is damaged: then what is derived and differs is made
  * again, or removed where a start makes it. Beside damage nothing is touched: it may be what shows how it came about.
@@ -24,7 +25,8 @@ import {
   PUBLIC,
   RecordType,
 } from '../../actors/record.ts'
-import { removeFile } from '../../storage/disk.ts'
+import { ReadableFrames } from '../../storage/around-damage.ts'
+import { Damage, removeFile } from '../../storage/disk.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
@@ -86,7 +88,6 @@ export function checkBoard(options: FsckOptions): FsckResult {
 
 function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Omit<FsckResult, 'damages'> {
   const facts = readFacts(options.path)
-  let damages = 0
   const directories = [
     ...Array.from({ length: facts.shards }, (_, shard) => shardDirectory(options.path, shard)),
     logDirectory(options.path),
@@ -98,11 +99,9 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Omi
     const check = verifyJournal(directory, (problem) => tell(journalFinding(directory, problem)))
     frames += check.frames
     bytes += check.bytes
-    damages += check.damages
     ends.push(check.nextSeq - 1)
     checkSnapshots(snapshotDirectories(options.path, directory), check, tell)
   }
-  if (damages > 0) return { frames, bytes, leaves: 0 }
   const leaves = new LogCheck(options, { ends, origin: facts.origin, tell }).run()
   return { frames, bytes, leaves }
 }
@@ -150,8 +149,10 @@ type Setting = {
 class LogCheck {
   readonly #options: FsckOptions
   readonly #setting: Setting
-  readonly #shards: JournalReader[]
+  readonly #shards: ReadableFrames[]
   readonly #covered: number[]
+  /** Shards with frames that cannot be read: what follows from all of their records together is not known. */
+  readonly #isDamaged: boolean[]
   readonly #blobs: BlobCheck
   readonly #credits: CreditCheck
 
@@ -160,49 +161,66 @@ class LogCheck {
     this.#setting = setting
     const shards = setting.ends.length - 1
     this.#covered = Array<number>(shards).fill(0)
+    this.#isDamaged = Array<boolean>(shards).fill(false)
     this.#credits = new CreditCheck((where, what) => this.#damage(where, what))
     this.#blobs = new BlobCheck(blobsDirectory(options.path), (where, what) => this.#damage(where, what))
-    this.#shards = Array.from({ length: shards }, (_, shard) => {
-      const reader = JournalReader.open(shardDirectory(options.path, shard))
-      reader.advance(setting.ends[shard]!)
-      return reader
-    })
+    this.#shards = Array.from({ length: shards }, (_, shard) => new ReadableFrames(shardDirectory(options.path, shard)))
   }
 
   /** Leaves checked. */
   run(): number {
+    const leaves = this.#log()
+    for (const [shard, last] of this.#setting.ends.slice(0, this.#shards.length).entries()) this.#private(shard, last)
+    // What a lost record took away, a post or its file, would be told as missing.
+    if (!this.#isDamaged.includes(true)) this.#blobs.end()
+    for (const shard of this.#shards) shard.close()
+    return leaves
+  }
+
+  /** The log's frames up to the first that cannot be read: what follows it hangs on it. */
+  #log(): number {
     const { path, onProgress } = this.#options
-    const through = this.#setting.ends.at(-1)!
-    const log = JournalReader.open(logDirectory(path))
-    log.advance(through)
-    const { origin, tell } = this.#setting
-    const logs = identitiesOf(path, origin, log)
-    const chain = new LogChainCheck({
-      directory: logDirectory(path),
-      logs,
-      tell,
-      remakeNodes: (nodes) => remakeNodes(path, nodes),
-    })
-    for (const frame of log.scan(1, through)) {
+    const { ends, origin, tell } = this.#setting
+    const through = ends.at(-1)!
+    const directory = logDirectory(path)
+    const logs = identitiesOf(path, origin, through)
+    if (logs === undefined) return 0
+    const chain = new LogChainCheck({ directory, logs, tell, remakeNodes: (nodes) => remakeNodes(path, nodes) })
+    const frames = new ReadableFrames(directory)
+    let expected = 1
+    for (const frame of frames.through(through)) {
+      if (frame.seq !== expected++) break
       const decoded = decodeLogFrame(frame)
       chain.take(frame, decoded, this.#entriesFromShards(decoded, `log frame ${frame.seq}`))
       onProgress(frame.seq, through)
     }
-    for (const [shard, last] of this.#setting.ends.slice(0, this.#shards.length).entries()) this.#private(shard, last)
-    this.#blobs.end()
-    log.close()
-    for (const shard of this.#shards) shard.close()
+    frames.close()
     return chain.end()
   }
 
   /** Records through `last` that no frame of the log covers: turns with private ones alone move the log on without a frame. */
   #private(shard: number, last: number): void {
     const first = this.#covered[shard]! + 1
-    for (const frame of last < first ? [] : this.#shards[shard]!.scan(first, last)) this.#record(frame, shard)
+    for (const frame of this.#frames(shard, first, last)) this.#record(frame, shard)
   }
 
-  #entriesFromShards(log: LogFrame, where: string): Buffer[] {
+  /** Frames `first` to `last` of a shard that can be read; notes when one of them cannot. */
+  *#frames(shard: number, first: number, last: number): Generator<Frame, void, undefined> {
+    if (last < first) return
+    this.#covered[shard] = last
+    let next = first
+    for (const frame of this.#shards[shard]!.through(last)) {
+      if (frame.seq !== next) this.#isDamaged[shard] = true
+      next = frame.seq + 1
+      yield frame
+    }
+    if (next <= last) this.#isDamaged[shard] = true
+  }
+
+  /** Undefined: some of the records cannot be read. */
+  #entriesFromShards(log: LogFrame, where: string): Buffer[] | undefined {
     const entries: Buffer[] = []
+    let isWhole = true
     for (const { shard, first, last, changes } of log.ranges) {
       const reader = this.#shards[shard]
       if (reader === undefined || last > this.#setting.ends[shard]!) {
@@ -213,24 +231,27 @@ class LogCheck {
         continue
       }
       this.#private(shard, first - 1)
-      this.#covered[shard] = last
       let found = 0
-      for (const frame of last < first ? [] : reader.scan(first, last)) {
+      let read = 0
+      for (const frame of this.#frames(shard, first, last)) {
         this.#record(frame, shard)
+        read++
         if ((frame.flags & PUBLIC) !== 0) found++
         for (const entry of frameEntries(frame)) entries.push(Buffer.from(entry))
       }
-      if (found !== changes)
+      if (read <= last - first) isWhole = false
+      else if (found !== changes)
         this.#damage(where, `it counts ${changes} changes of shard ${shard}, the journal has ${found}`)
     }
-    return entries
+    return isWhole ? entries : undefined
   }
 
   /** A record must be what its author signed. */
   #record(frame: Frame, shard: number): void {
     const record = fromFrame(frame)
     const where = `shard ${shard} frame ${frame.seq}`
-    this.#credits.take(frame, record, where)
+    // A balance is known only where every posting before it is.
+    if (!this.#isDamaged[shard]) this.#credits.take(frame, record, where)
     if (record.by === undefined) return
     const file = this.#blobs.take(record, frameKey(frame).toString('hex'), where)
     const { by } = record
@@ -269,12 +290,24 @@ function remakeNodes(path: string, { path: file, first, last }: NodesOf): void {
   }
 }
 
-/** Every log of the board, oldest first: the closed ones as the newest log lists them, and the one that the key signs for. */
-function identitiesOf(path: string, first: string, log: JournalReader): LogIdentity[] {
-  const closed = closedLogs(log)
-  const newest = log.read(log.through)
-  const checkpoint = newest === undefined ? '' : decodeLogFrame(newest).checkpoint
-  const origin = closed.length === 0 ? first : checkpoint.slice(0, checkpoint.indexOf('\n'))
-  const { vkey } = createNoteKey(origin, readSecret(logKeyFile(path, closed.length === 0 ? '' : nameOf(origin))))
-  return [...closed.map((each) => ({ origin: each.origin, vkey: each.vkey })), { origin, vkey }]
+/**
+ * Every log of the board, oldest first: the closed ones as the newest log lists them, and the one that the key signs for.
+ * Undefined: the frames that say so are damaged.
+ */
+function identitiesOf(path: string, first: string, through: number): LogIdentity[] | undefined {
+  const log = JournalReader.open(logDirectory(path))
+  log.advance(through)
+  try {
+    const closed = closedLogs(log)
+    const newest = log.read(through)
+    const checkpoint = newest === undefined ? '' : decodeLogFrame(newest).checkpoint
+    const origin = closed.length === 0 ? first : checkpoint.slice(0, checkpoint.indexOf('\n'))
+    const { vkey } = createNoteKey(origin, readSecret(logKeyFile(path, closed.length === 0 ? '' : nameOf(origin))))
+    return [...closed.map((each) => ({ origin: each.origin, vkey: each.vkey })), { origin, vkey }]
+  } catch (error) {
+    if (error instanceof Damage) return undefined
+    throw error
+  } finally {
+    log.close()
+  }
 }

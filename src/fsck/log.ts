@@ -21,7 +21,7 @@ import { nodeAt } from '../../storage/tree-layout.ts'
 import { nodesFile } from '../board-directory.ts'
 
 export type Finding = {
-  /** `damage`: what was promised is not there. `derived`: made again at the next start. */
+  /** `damage`: what was promised is not there. `derived`: made again when it is needed. */
   readonly kind: 'damage' | 'derived'
   readonly where: string
   readonly what: string
@@ -66,8 +66,8 @@ export class LogChainCheck {
     this.#begin(1)
   }
 
-  /** `made`: the entries of the records that this frame covers. */
-  take(frame: Frame, log: LogFrame, made: readonly Buffer[]): void {
+  /** `made`: the entries of the records that this frame covers; undefined: some of them cannot be read. */
+  take(frame: Frame, log: LogFrame, made: readonly Buffer[] | undefined): void {
     const where = `log frame ${frame.seq}`
     const entries = [...entriesOf(log)]
     if (log.type === openFrameType) this.#opened(frame, entries[0], where)
@@ -75,12 +75,7 @@ export class LogChainCheck {
     this.#last = frame.seq
     if (log.firstLeaf !== this.#range.size)
       this.#damage(where, `begins at leaf ${log.firstLeaf} after ${this.#range.size}`)
-    const isOfRecords = log.type !== openFrameType && log.type !== closeFrameType
-    const expected = isOfRecords ? made.length : 1
-    if (entries.length !== expected) this.#damage(where, `it has ${entries.length} entries of ${expected}`)
-    const wrong = isOfRecords ? made.findIndex((entry, i) => entries[i]?.equals(entry) === false) : -1
-    if (wrong >= 0) this.#damage(where, `its entry ${log.firstLeaf + wrong} is not that of the record it covers`)
-    if (!isOfRecords && made.length > 0) this.#damage(where, `it covers ${made.length} entries of records`)
+    if (made !== undefined) this.#compareRecords(log, entries, made, where)
     const hashes = Buffer.alloc(entries.length * HASH_BYTES)
     for (const [i, entry] of entries.entries()) writeLeafHash(entry, hashes, i * HASH_BYTES)
     const nodes = Buffer.alloc(hashes.length * 2 + HASH_BYTES * 54)
@@ -96,6 +91,15 @@ export class LogChainCheck {
   end(): number {
     this.#endNodes()
     return this.#leaves
+  }
+
+  #compareRecords(log: LogFrame, entries: readonly Buffer[], made: readonly Buffer[], where: string): void {
+    const isOfRecords = log.type !== openFrameType && log.type !== closeFrameType
+    const expected = isOfRecords ? made.length : 1
+    if (entries.length !== expected) this.#damage(where, `it has ${entries.length} entries of ${expected}`)
+    const wrong = isOfRecords ? made.findIndex((entry, i) => entries[i]?.equals(entry) === false) : -1
+    if (wrong >= 0) this.#damage(where, `its entry ${log.firstLeaf + wrong} is not that of the record it covers`)
+    if (!isOfRecords && made.length > 0) this.#damage(where, `it covers ${made.length} entries of records`)
   }
 
   #checkSigned(log: LogFrame, where: string): void {

@@ -29,9 +29,10 @@ export function report(
  */
 export function readFault(error: unknown): { readonly ok: false; readonly refusal: Refusal } {
   const id = randomUUID()
-  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   report('error', 'fault', { id, problem: message, stack })
-  return { ok: false, refusal: refusal('internal', `a fault of this board, logged as ${id}`) }
+  const what = name === 'Damage' ? 'bytes on the disk of this board are not what was written' : 'a fault of this board'
+  return { ok: false, refusal: refusal('internal', `${what}, logged as ${id}`) }
 }
 
 /** Tells what others can go on with while this thread is not ready yet. */

@@ -177,6 +177,7 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   const archiving = {
     leafHashes: (log: BookedLog, start: number, end: number) => feed.leafHashes(log, start, end),
     entries: proving.entries,
+    fault: (error: unknown) => readFault(error).refusal.message,
   }
   const tile = ({ log: name, path }: TileRequest): Buffer | null => {
     const log = feed.book.named(name)

@@ -9,9 +9,19 @@ import type { BookedLog } from '../../actors/log-book.ts'
 import type { DelegationEnd } from '../../actors/people/delegations.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
+import { Damage } from '../../storage/disk.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import { refusal } from '../refusals.ts'
-import { closedLine, delegationEndLine, endLine, exportLine, isForArchive, leavesLine, rotationLine } from './export.ts'
+import {
+  closedLine,
+  delegationEndLine,
+  endLine,
+  exportLine,
+  isForArchive,
+  leavesLine,
+  rotationLine,
+  unreadableLine,
+} from './export.ts'
 import { ledgerLines } from './ledger-export.ts'
 import type { ReadContext } from './reads/read.ts'
 
@@ -58,6 +68,8 @@ export type ExportContext = ReadContext & {
   readonly leafHashes: (log: BookedLog, start: number, end: number) => Buffer
   /** Its entries start..end-1, each behind its u16 length. */
   readonly entries: (log: BookedLog, start: number, end: number) => Buffer
+  /** Notes an error for the operator; the sentence that a reader is given. */
+  readonly fault: (error: unknown) => string
 }
 
 const chunkBytes = 256 * 1024
@@ -188,7 +200,8 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
     const isOutside = !isWithin(keyAct.at, filter) || at.given > 0
     // Whoever reads one room alone needs those of its authors too: they say whose the keys are.
     if (isOutside || !hasLine(context, keyAct.identity, filter)) return []
-    return ['delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct)]
+    const line = () => ('delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct))
+    return [orUnreadable(context, keyAct, line)]
   }
   const change = state.changes.at(at.row)
   if (!change.kind.startsWith('event.') || !isWithin(change.at, filter)) return []
@@ -202,7 +215,28 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
         events.change[slot]! <= position && isForArchive(state, slot) && isTold(state, slot, position, at.end, filter),
     )
     .slice(at.given)
-    .map((slot) => exportLine(context, slot, state.book.newest.base + at.size))
+    .map((slot) => {
+      const record = {
+        id: events.id(slot).toString('hex'),
+        room: roomList[change.room]!.name,
+        leaf: events.leaf[slot]!,
+      }
+      return orUnreadable(context, record, () => exportLine(context, slot, state.book.newest.base + at.size))
+    })
+}
+
+/** One damaged record must not keep the rest of a board from its readers. */
+function orUnreadable(
+  context: ExportContext,
+  { id, room, leaf }: { readonly id: string; readonly room?: string; readonly leaf: number },
+  line: () => string,
+): string {
+  try {
+    return line()
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    return unreadableLine(context, { id, room, leaf }, context.fault(error))
+  }
 }
 
 /** Has this identity written anything that an export of the room has? */

@@ -2,7 +2,7 @@
  * Lines of /v1/export: what is public and for archives, with what it takes to check it offline.
  *
  * One line for each signed version, as it stands now; of an event whose text was taken away a tombstone. Votes are as they
- * stand when the line is written.
+ * stand when the line is written. A record that the disk no longer holds as it was written has a line that says so.
  */
 import { parseEntry } from '../../actors/entry.ts'
 import type { Redaction } from '../../actors/events/marks.ts'
@@ -96,6 +96,22 @@ export function delegationEndLine({ state, frame: frameAt }: LineContext, ended:
     created_at: at,
     log: logOf(state, leaf),
     archive_eligible: true,
+  }
+  return `${JSON.stringify(line)}\n`
+}
+
+/** In place of a line whose record is damaged: what is known without it. */
+export function unreadableLine(
+  { state }: LineContext,
+  { id, room, leaf }: { readonly id: string; readonly room?: string | undefined; readonly leaf: number },
+  error: string,
+): string {
+  const line = {
+    type: 'unreadable',
+    event_id: id,
+    ...(room === undefined ? {} : { room }),
+    log: logOf(state, leaf),
+    error,
   }
   return `${JSON.stringify(line)}\n`
 }

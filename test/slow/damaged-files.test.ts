@@ -11,6 +11,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { main } from '../../src/cli/main.ts'
+import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
@@ -24,6 +26,7 @@ const made = boardDirectory()
 const random = randomFrom(chooseSeed('damaged files'))
 let ledger: Ledger
 let exported = ''
+let exportedEvents = 0
 
 /** A copy of the stopped board, to be damaged. */
 function copy(): string {
@@ -47,7 +50,9 @@ beforeAll(async () => {
   for (let posts = 400; !isLarge(); posts = 50)
     await load({ client, ledger, random, posts, inFlight: 4, rooms: ['a', 'b', 'c'], textBytesMax: 400 })
   await ledger.check(client, 0)
-  exported = (await takeExport(client, key)).sha256
+  const { sha256, events } = await takeExport(client, key)
+  exported = sha256
+  exportedEvents = events.length
   client.close()
   // Killed, not stopped: no snapshot of the newest state helps.
   await board.kill()
@@ -176,7 +181,21 @@ describe('segments', () => {
       faults.push(/[0-9a-f-]{36}/.exec(text)![0])
     }
     expect(faults).toHaveLength(1)
+    // The archive has everything else, with all leaves and the signed head, and says what is missing.
     await expect(takeExport(client, ledger.key)).rejects.toThrow()
+    const file = join(directory, 'export.jsonl')
+    const terminal = capturedTerminal()
+    expect(await main(['export', '--url', client.address, '--out', file], terminal)).toBe(3)
+    expect(terminal.said.err).toContain('Not whole: 1 records are damaged on the board’s disk')
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+    const types = lines.map((line) => (JSON.parse(line) as { type: string }).type)
+    expect(types.filter((type) => type === 'unreadable')).toHaveLength(1)
+    expect(types.filter((type) => type === 'event')).toHaveLength(exportedEvents - 1)
+    expect(types.at(-1)).toBe('end')
+    const checked = capturedTerminal()
+    expect(await main(['verify', file], checked)).toBe(3)
+    expect(checked.said.err).toMatch(/the board could not read [0-9a-f]{32} \(bytes on the disk of this board/)
+    expect(checked.said.err).not.toContain('more')
     expect((await client.post(person('ada'), { room: 'a', text: 'it goes on' })).status).toBe(200)
     client.close()
     expect((await board.stop()).code).toBe(0)

@@ -83,7 +83,7 @@ test('what is derived and differs is named by its place, changed only when that 
   ]
   for (const place of places) expect(said.out).toContain(`derived  ${directory}/${place}`)
   expect(said.out.match(/^derived/gm)).toHaveLength(places.length)
-  expect(said.out).toContain('made again')
+  expect(said.out).toContain('it is made again when it is needed, or now with --repair.')
   expect(filesOf(directory)).toEqual(wrong)
 
   const repaired = await fsck(directory, '--repair')
@@ -98,7 +98,9 @@ test('what is derived and differs is named by its place, changed only when that 
   await board.stop()
 })
 
-test('beside damage nothing is repaired, and every byte stays as it was found', async () => {
+test('beside damage nothing is repaired, every byte stays as it was found; one changed byte is one damage and all else is read again', async () => {
+  const leavesIn = (out: string): number => Number(/([0-9,]+) leaves read again/.exec(out)![1]!.replaceAll(',', ''))
+  const leaves = leavesIn((await fsck(made)).out)
   for (const part of ['shard-00', 'log']) {
     const directory = copy()
     const [segment] = named(directory, part, '.log') as [string]
@@ -109,6 +111,12 @@ test('beside damage nothing is repaired, and every byte stays as it was found', 
     const { code, out } = await fsck(directory, '--repair')
     expect(code).toBe(3)
     expect(out).toMatch(new RegExp(`^damage   ${directory}/${segment} at byte [0-9]+: `, 'm'))
+    expect(out.match(/^damage/gm)).toHaveLength(1)
+    expect(out).toContain('1 damage: this board no longer holds all it promised')
+    expect(out).toContain('restore the newest backup of the whole data directory.')
+    // Every leaf hangs on those before it: behind a damaged frame of the log no root can be made.
+    if (part === 'log') expect(leavesIn(out)).toBeGreaterThan(0)
+    else expect(leavesIn(out)).toBe(leaves)
     expect(out).not.toContain('repaired')
     expect(filesOf(directory)).toEqual(wrong)
   }

@@ -3,9 +3,10 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { ReadableFrames } from '../../storage/around-damage.ts'
 import { openFile } from '../../storage/disk.ts'
 import { decodeFrame, encodeFrame, FOOTER, STUB } from '../../storage/frame.ts'
-import { verifyJournal } from '../../storage/fsck-journal.ts'
+import { type JournalProblem, verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import {
   encodeSegmentHeader,
@@ -196,4 +197,49 @@ test('the full check of a sound journal finds nothing, of a torn one the tail, o
   expect(kinds()).toEqual(['index', 'torn-tail'])
   writeFileSync(segmentPath(directory, last), 'BSJ')
   expect(kinds()).toEqual(['index', 'unborn'])
+})
+
+test('of a sealed segment each damaged frame is told once, and all behind it is read', () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ directory, segmentBytesMax: 3000 })
+  while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
+  const chain = journal.chain()
+  journal.close()
+  const path = segmentPath(directory, 1)
+  const sound = readFileSync(path)
+  const { seed } = headerOf(path)
+  const starts = [SEGMENT_HEADER_BYTES]
+  for (;;) {
+    const frame = decodeFrame(sound, starts.at(-1)!, sound.length, seed)
+    if (frame.frameBytes === undefined) break
+    starts.push(starts.at(-1)! + frame.frameBytes)
+  }
+  const problemsWith = (...offsets: number[]) => {
+    const bytes = Buffer.from(sound)
+    for (const offset of offsets) bytes[offset]! ^= 1
+    writeFileSync(path, bytes)
+    const found: JournalProblem[] = []
+    const { nextSeq, frames, chain } = verifyJournal(directory, (problem) => found.push(problem))
+    expect(nextSeq).toBe(50)
+    const readable = new ReadableFrames(directory)
+    const seqs = [...readable.through(49)].map(({ seq }) => seq)
+    readable.close()
+    expect(seqs).toHaveLength(frames)
+    return { chain, seqs, told: found.map(({ kind, offset, expected }) => ({ kind, offset, expected })) }
+  }
+  const all = Array.from({ length: 49 }, (_, n) => n + 1)
+  const damageOf = (seq: number) => ({ kind: 'damage', offset: starts[seq - 1], expected: `frame ${seq}` })
+  // Wherever the byte stands in its frame: magic, length, seq, crc, payload.
+  for (const at of [0, 4, 7, 8, 16, 24, 30]) {
+    expect(problemsWith(starts[2]! + at)).toEqual({
+      chain,
+      seqs: all.filter((seq) => seq !== 3),
+      told: [damageOf(3)],
+    })
+  }
+  expect(problemsWith(starts[1]! + 40, starts[2]! + 40, starts[5]! + 40)).toEqual({
+    chain,
+    seqs: all.filter((seq) => ![2, 3, 6].includes(seq)),
+    told: [damageOf(2), damageOf(6)],
+  })
 })

@@ -1,5 +1,8 @@
+import { spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { main } from '../../../src/cli/main.ts'
+import { inertJson } from '../../../src/cli/terminal.ts'
 import { capturedTerminal } from './captured-terminal.ts'
 
 const commands = [
@@ -66,4 +69,34 @@ test.each([
   const { code, err } = await run(...argv)
   expect(code).toBe(1)
   expect(err).toContain(sentence)
+})
+
+// A device that refuses every byte, as a full disk does.
+test.skipIf(!existsSync('/dev/full'))('what standard output does not take is a failure, in one sentence', () => {
+  const full = openSync('/dev/full', 'w')
+  const { status, stderr } = spawnSync(process.execPath, ['src/cli/main.ts', '--help'], {
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+  })
+  closeSync(full)
+  expect(stderr).toMatch(/^What was written to standard output is not whole \(.*ENOSPC.*\)\. .*\n$/)
+  expect(status).toBe(1)
+})
+
+test('JSON for a terminal is the same value, and holds nothing that moves a cursor or turns a line around', () => {
+  const value = { text: 'a\u009b31m\u202eb\u007f\u{e0041}\u2028\n\t\u001b é 😀', list: [1, null] }
+  for (const indent of [0, 2]) {
+    const shown = inertJson(value, indent)
+    expect(JSON.parse(shown)).toEqual(value)
+    expect(shown.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+    expect(shown).toContain('é 😀')
+  }
+  expect(inertJson('\u009b')).toBe('"\\u009b"')
+})
+
+test('an export that cannot be kept says so before the board is asked', async () => {
+  const { code, err } = await run('export', '--url', 'http://127.0.0.1:1', '--out', '/nonexistent/x')
+  expect(code).toBe(1)
+  expect(err).toContain('/nonexistent/x.part')
+  expect(err).not.toContain('Run it again')
 })

@@ -1,0 +1,117 @@
+/**
+ * Frames on both sides of damage: behind bytes that are not what was written, the next whole frame is searched for.
+ *
+ * Only the full check reads on there. Whoever serves or recovers stops at the first bad byte (recovery.ts, scan.ts).
+ */
+import { type DiskFile, openFile } from './disk.ts'
+import { FOOTER, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, type Frame, readSeq } from './frame.ts'
+import { FrameWindow } from './frame-window.ts'
+import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentPath } from './segment.ts'
+import { describe, isBlank } from './walk.ts'
+
+/** Bytes where frame `seq` should begin and none does. */
+export type Gap = {
+  readonly gap: true
+  readonly offset: number
+  readonly seq: number
+  readonly found: string
+  /** The next whole frame of the segment, if there is one. */
+  readonly next: Place | undefined
+}
+
+type Place = { readonly offset: number; readonly seq: number }
+
+const searchBytes = 256 * 1024
+
+/** The frames of a segment from a place on, its footer too, and what stands between them. Payloads are views that the next step overwrites. */
+export function* framesAround(
+  file: DiskFile,
+  { firstSeq, seed }: SegmentHeader,
+  from: Place = { offset: SEGMENT_HEADER_BYTES, seq: firstSeq },
+): Generator<FoundFrame | Gap, void, undefined> {
+  const size = file.size()
+  const window = new FrameWindow(file, { limit: size, seed })
+  let { offset, seq } = from
+  while (offset < size) {
+    const frame = window.at(offset)
+    if (frame.frameBytes !== undefined && frame.seq === seq && frame.durableSeq < seq) {
+      yield frame
+      if (frame.type === FOOTER) return
+      offset += frame.frameBytes
+      seq++
+      continue
+    }
+    if (frame.frameBytes === undefined && isBlank(file, offset, size)) return
+    const found = describe(frame)
+    const next = nextFrame(file, window, { offset, seq, size })
+    yield { gap: true, offset, seq, found, next }
+    if (next === undefined) return
+    offset = next.offset
+    seq = next.seq
+  }
+}
+
+/** The first whole frame behind a place whose number can stand there. */
+function nextFrame(
+  file: DiskFile,
+  window: FrameWindow,
+  { offset, seq, size }: Place & { readonly size: number },
+): Place | undefined {
+  const seqMax = seq + (size - offset) / FRAME_HEADER_BYTES
+  const chunk = Buffer.allocUnsafe(searchBytes)
+  for (let base = offset + 1; base + FRAME_HEADER_BYTES <= size; base += searchBytes - FRAME_HEADER_BYTES + 1) {
+    const bytes = chunk.subarray(0, file.readAt(chunk.subarray(0, size - base), base))
+    for (let at = bytes.indexOf(FRAME_MAGIC); at !== -1; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
+      if (at + FRAME_HEADER_BYTES > bytes.length) break
+      // The seq is looked at first: a payload full of imitated headers must not cost one CRC of the rest for each.
+      const found = readSeq(bytes, at + 8)
+      if (found <= seq || found > seqMax) continue
+      const frame = window.at(base + at)
+      if (frame.frameBytes !== undefined && frame.durableSeq < found) return { offset: base + at, seq: found }
+    }
+  }
+  return undefined
+}
+
+/** The readable frames of a whole journal, once, from the first one on: what is damaged or missing is left out. */
+export class ReadableFrames {
+  readonly #frames: Generator<Frame, void, undefined>
+  /** Read, and behind what was asked for. */
+  #held: Frame | undefined
+
+  constructor(directory: string) {
+    this.#frames = framesOf(directory)
+  }
+
+  /** Those up to `last` that were not given yet. The payload is a view that the next step overwrites. */
+  *through(last: number): Generator<Frame, void, undefined> {
+    for (;;) {
+      if (this.#held === undefined) {
+        const step = this.#frames.next()
+        if (step.done) return
+        this.#held = step.value
+      }
+      if (this.#held.seq > last) return
+      const frame = this.#held
+      this.#held = undefined
+      yield frame
+    }
+  }
+
+  close(): void {
+    this.#frames.return()
+  }
+}
+
+function* framesOf(directory: string): Generator<Frame, void, undefined> {
+  for (const firstSeq of listSegments(directory, 'log')) {
+    const file = openFile(segmentPath(directory, firstSeq), 'read')
+    try {
+      const header = readSegmentHeader(file)
+      if (header?.firstSeq !== firstSeq) continue
+      for (const found of framesAround(file, header)) if (!('gap' in found) && found.type !== FOOTER) yield found
+    } finally {
+      file.close()
+    }
+  }
+}

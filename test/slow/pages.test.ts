@@ -251,7 +251,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       const wide: string[] = []
       for (const colorScheme of pictures === '' ? (['light'] as const) : themes) {
         const page = await openPage({ colorScheme, viewport })
-        for (const path of [...shown.paths, '/nowhere', `/room/${'z'.repeat(64)}`]) {
+        for (const path of [...shown.paths, ...shown.long, '/nowhere', `/room/${'z'.repeat(64)}`]) {
           await page.goto(board.address + path)
           const [scroll, inner, headLeft, contentLeft] = await page.evaluate(() => {
             type Box = { getBoundingClientRect(): { left: number } }

@@ -23,8 +23,6 @@ export const payloads = [
 
 /** A word without a place to break it, as long as a text, a name, a title or a tag may be. */
 const word = (letter: string, length: number) => letter.repeat(length)
-/** A room with such a name, and all in it. */
-export const longRoom = word('w', 64)
 
 export type Shown = {
   readonly client: Client
@@ -36,6 +34,8 @@ export type Shown = {
   readonly hidden: string
   /** Every path that has a page, of every kind. */
   readonly paths: readonly string[]
+  /** Pages of things whose names and texts are one word each. */
+  readonly long: readonly string[]
 }
 
 type Say = (who: typeof ada, fields: Parameters<Client['post']>[1]) => Promise<string>
@@ -180,14 +180,13 @@ export async function fillBoard(address: string): Promise<Shown> {
     '/faq',
     '/embed',
     '/embed?room=workshop',
-    ...long,
   ]
-  return { client, post, edited, redacted, doc: doc!.id, hidden, paths }
+  return { client, post, edited, redacted, doc: doc!.id, hidden, paths, long }
 }
 
 /** Everything that a stranger names, in one word each, by ada. @returns paths of pages that show it, beside those of ada and of the lists */
 async function fillWithLongWords(say: Say, run: Run): Promise<string[]> {
-  const [room, title, long] = [longRoom, word('T', 110), word('L', 900)]
+  const [room, title, long] = [word('w', 64), word('T', 110), word('L', 900)]
   await run(ada, { operation: 'room.create', room, text: long })
   await run(ada, { operation: 'room.policy.set', room, data: JSON.stringify({ rules: long }) })
   const { doc } = await run(ada, {

@@ -3,7 +3,7 @@
  *
  * | rule | what it looks at | weight |
  * |---|---|---|
- * | `only-links` | nothing but addresses | 1 |
+ * | `only-links` | nothing but addresses, whatever words of Markdown stand for them | 1 |
  * | `promotion-kind` | the author calls it a promotion | 1 |
  * | `referral` | an address with a referral parameter; words such as "use my code" | 0.9 each |
  * | `link-drop` | addresses are three fifths of the text or more; five addresses or more | 0.7, 0.5 |
@@ -30,7 +30,13 @@ export type Judgement = {
 
 type Sign = { readonly rule: string; readonly weight: number; readonly words: string }
 
-const address = /\b(?:https?:\/\/|www\.)[^\s<>"]{1,2000}/g
+/** With a scheme or `www.`, or as people write them: `name.example/path`. */
+const address = /\b(?:(?:https?:\/\/|www\.)[^\s<>"]{1,2000}|(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}\/[^\s<>"]{0,2000})/g
+/** `[label](address)`: the label, and what opens the address. */
+const labelled = /\[[^[\]\n]{0,500}\](?=\()/g
+/** `[name]: address`, and what names it: `[label][name]` or `[name]`. */
+const definition = /^ {0,3}\[[^[\]\n]{1,500}\]:[ \t]{0,8}<?(?:https?:\/\/|www\.|[a-z0-9-]{1,63}\.)/m
+const named = /\[[^[\]\n]{0,500}\]:?/g
 const referralParameter =
   /[?&](?:ref|referral|referrer|refcode|aff|aff_id|affiliate|invite|invite_code|promo|promo_code|coupon|partner)=/
 const referralWords =
@@ -62,7 +68,7 @@ export function judge({ kind, text }: Judged): Judgement {
   const words = lower.replace(address, ' ')
   const signs = [
     ...kindSigns(kind),
-    ...linkSigns(addresses, words),
+    ...linkSigns(addresses, words, lower),
     ...referralSigns(addresses, words),
     ...wordSigns(words),
   ]
@@ -77,9 +83,10 @@ function kindSigns(kind: string): Sign[] {
   return kind === 'promotion' ? [{ rule: 'promotion-kind', weight: 1, words: 'a post of kind promotion' }] : []
 }
 
-function linkSigns(addresses: readonly string[], words: string): Sign[] {
+function linkSigns(addresses: readonly string[], words: string, lower: string): Sign[] {
   if (addresses.length === 0) return []
-  if (!/[\p{L}\p{N}]/u.test(words)) return [{ rule: 'only-links', weight: 1, words: 'nothing but links' }]
+  const unlabelled = lower.replace(definition.test(lower) ? named : labelled, ' ').replace(address, ' ')
+  if (!/[\p{L}\p{N}]/u.test(unlabelled)) return [{ rule: 'only-links', weight: 1, words: 'nothing but links' }]
   const linked = addresses.reduce((sum, { length }) => sum + length, 0)
   const said = words.replace(/\s+/g, '').length
   const signs: Sign[] = []

@@ -12,6 +12,14 @@ const note = (text: string, kind = 'note') => judge({ text, kind })
 test.each([
   ['https://example.com/x', 'only-links'],
   ['  https://a.example  http://b.example/?q=1 … !! ', 'only-links'],
+  ['[a](https://a.example) [b](https://b.example)', 'only-links'],
+  ['![seen](https://a.example/x.png)', 'only-links'],
+  ['[![seen](https://a.example/x.png)](https://b.example)', 'only-links'],
+  ['[x]: https://a.example', 'only-links'],
+  ['[look here][x], [x]\n\n[x]: <https://a.example>', 'only-links'],
+  ['spam.example/buy-now', 'only-links'],
+  ['a.example/x\n[more](www.b.example)', 'only-links'],
+  ['[buy now](https://a.example) [use my code](https://b.example)', 'only-links'],
   ['Our newest product is here.', 'promotion-kind', 'promotion'],
   ['Sign up with https://shop.example/?ref=bob and use my referral code', 'referral'],
   ['Buy now! Limited time offer, 50% off and free shipping at https://shop.example', 'sales-words'],
@@ -26,6 +34,11 @@ test.each([
   'Hello from a signed key.',
   'I measured cache misses with https://example.com/bench?limit=50&sort=new: 12% fewer. Does anybody see the same?',
   'See https://www.rfc-editor.org/rfc/rfc9162 for the details',
+  'See [the proofs](https://www.rfc-editor.org/rfc/rfc9162) for the details',
+  'See [the proofs][1].\n\n[1]: https://www.rfc-editor.org/rfc/rfc9162',
+  'It is in actors/rooms/room.ts, and/or in 1.5/2.0 of it',
+  '[x] done, [ ] to do: https://example.com',
+  '[note]: nothing but words, and https://example.com',
   'The referee asked for more data. Reference: https://example.com/paper?version=2',
   'Is there a free trial of that API? I could not find one.',
   'Done! It works!! Thanks!!!',
@@ -62,7 +75,21 @@ test('a score is always between 0 and 1, has a rule when it is above 0, and depe
 })
 
 test('the longest texts of one repeated word are judged like any other', () => {
-  for (const part of ['https://', 'buy ', '?ref=', '!', 'limited limited ', 'earn up to $', '9% ']) {
+  for (const part of [
+    'https://',
+    'buy ',
+    '?ref=',
+    '!',
+    'limited limited ',
+    'earn up to $',
+    '9% ',
+    '[',
+    '[a](',
+    '[a]: ',
+    'a.',
+    '-a',
+    'a.aa/',
+  ]) {
     expect(note(part.repeat(Math.floor(32_768 / part.length))).score).toBeLessThanOrEqual(1)
   }
 })

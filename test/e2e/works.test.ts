@@ -230,7 +230,7 @@ test('credits that are moved are in the history of both, and the sums are right'
 })
 
 test('the feed is well-formed whatever a title holds, and the figures count works by state', async () => {
-  const title = 'a <b> & "c" \u0001 \u{1f600}'
+  const title = 'a <b> & "c" \uffff \u{1f600}'
   await workAt(world, 'open', { title }, { room: 'jobs' })
   const { text, headers } = await client.get('/work.atom')
   expect(headers['content-type']).toBe('application/atom+xml; charset=utf-8')

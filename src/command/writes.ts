@@ -3,6 +3,7 @@
  *
  * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
+import type { Visibility } from '../../actors/board.ts'
 import { registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
@@ -12,6 +13,7 @@ import { refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
 import { outOfSight, untouched } from '../views/new-post.ts'
+import { roomAsMade } from '../views/new-room.ts'
 import type { Command } from './check.ts'
 import { isOperator, sendAs, standingOf } from './delegated.ts'
 import { takeNewRoom, unlessMade } from './new-rooms.ts'
@@ -244,16 +246,25 @@ export class Writes {
   }
 
   #createRoom(verified: Verified, respond: Respond): void {
-    const { command } = verified
+    const { command, signer } = verified
     const room = command.room as string
     const newRoom = takeNewRoom(this.#options, verified, room)
     const args = {
-      visibility: given(command.visibility, 'public'),
+      visibility: given(command.visibility, 'public') as Visibility,
       members: (command.members as readonly string[] | undefined) ?? [],
       text: given(command.text, ''),
       roomWait: newRoom.wait,
     }
-    const made = (answer: Accepted): void => this.#readBack(verified, 'room.get', { room }, { answer, respond })
+    const made = (answer: Accepted): void => {
+      const unread = () => {
+        const { at } = answer.reply as { at: number }
+        const { visibility, members, text: about } = args
+        const shown = roomAsMade({ name: room, owner: signer.id, visibility, members, about }, at)
+        const told = { at, leaf: undefined, head: undefined, duplicate: answer.duplicate === true }
+        respond(withReceipt({ room: shown }, receiptJson(shaOf(verified, answer), told)))
+      }
+      this.#readBack(verified, 'room.get', { room }, { answer, respond, unread })
+    }
     this.#write(verified, room, args, respond, made, { settle: unlessMade(newRoom) })
   }
 

@@ -4,6 +4,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, type Fields, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { greeted } from '../support/greeted.ts'
+import { faultsOf } from '../support/json-schema.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -196,4 +197,19 @@ test('whoever was put out and sends a post again is told that it stands, and whe
   expect(await client.post(member, { room: inner, text })).toMatchObject({ status: 403, code: 'private_room' })
   const own = await client.command(member, { operation: 'identity.events' })
   expect(own).toMatchObject({ status: 400, code: 'not_found' })
+})
+
+test('whoever gave the room away and left hears of a retry of room.create what was told when it was made', async () => {
+  const fields = { operation: 'room.create', room: 'canary-left', visibility: 'private', text: 'canary-about' }
+  const made = client.sign(owner, { ...fields, members: [member.id, owner.id] })
+  const first = await client.send(made.body)
+  const { policy, role, ...asMade } = first.data.room as object as Record<string, unknown>
+  expect(faultsOf('RoomCreateResult', first.data)).toEqual([])
+  const to = { room: 'canary-left', target: member.id }
+  expect((await client.command(owner, { operation: 'room.owner.transfer', ...to })).status).toBe(200)
+  expect((await client.command(owner, { operation: 'room.leave', room: 'canary-left' })).status).toBe(200)
+  await client.post(member, { room: 'canary-left', text: 'later' })
+  const again = await client.send(made.body)
+  expect(faultsOf('RoomCreateResult', again.data)).toEqual([])
+  expect(again.data).toEqual({ room: asMade, receipt: { ...first.data.receipt, duplicate: true } })
 })

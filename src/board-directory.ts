@@ -63,6 +63,8 @@ export const blobsDirectory = (path: string) => join(path, 'blobs')
 /** Node hashes of a log's tree, in tlog order; made again from the log's frames when missing. `name`: of a log behind the first, such as 2026b. */
 export const nodesFile = (directory: string, name = '') =>
   join(directory, name === '' ? 'nodes.bin' : `nodes-${name}.bin`)
+export const boardKeyFile = (path: string) => join(path, 'keys', 'board.key')
+export const cursorKeyFile = (path: string) => join(path, 'keys', 'cursor.key')
 /** The key that signs a log; `name` as in `nodesFile`. */
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
@@ -92,8 +94,8 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   return {
     path: wanted.path,
     facts,
-    identity: identityOf(readSecret(join(wanted.path, 'keys', 'board.key'))),
-    cursorKey: readSecret(join(wanted.path, 'keys', 'cursor.key')),
+    identity: identityOf(readSecret(boardKeyFile(wanted.path))),
+    cursorKey: readSecret(cursorKeyFile(wanted.path)),
   }
 }
 
@@ -130,14 +132,12 @@ function createFacts(wanted: Wanted): BoardFacts {
     throw new UnusableDirectory(
       `The log of a new board is named after its public address, and "${origin}" is no name that a log can have. Set HOST, or set BASE_URL to another address.`,
     )
-  const keys = join(wanted.path, 'keys')
-  makeDirectory(keys)
-  for (const name of ['board.key', 'log.key', 'cursor.key']) {
+  makeDirectory(join(wanted.path, 'keys'))
+  for (const file of [boardKeyFile(wanted.path), logKeyFile(wanted.path), cursorKeyFile(wanted.path)]) {
     // A crash between the keys and board.json leaves keys that nothing was signed with: they are used.
-    if (!fileExists(join(keys, name)))
-      writeAtomic(join(keys, name), Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
+    if (!fileExists(file)) writeAtomic(file, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
   }
-  const identity = identityOf(readSecret(join(keys, 'board.key')))
+  const identity = identityOf(readSecret(boardKeyFile(wanted.path)))
   const facts: BoardFacts = {
     format: 1,
     service_id: wanted.serviceId === '' ? `bs-${identity.id.slice(0, 16)}` : wanted.serviceId,

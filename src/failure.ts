@@ -47,6 +47,11 @@ const systemFixes: Readonly<Record<string, string>> = {
 const cannotListen = /^(cannot listen|listen E|getaddrinfo E)/
 const engineMissing = /^uWebSockets\.js has no binary/
 
+/** Its message is a whole sentence for the operator. */
+export function isComplete(error: unknown): error is Error {
+  return error instanceof Error && complete.has(error.name)
+}
+
 /** Explains an error, or the last words of a thread. */
 export function explainFailure(error: unknown): Failure {
   const { name, message, stack, thread }: Caught =

@@ -1,5 +1,5 @@
 /** `broadside fsck`: checks a data directory that no board is using. */
-import { restoreBackup } from '../failure.ts'
+import { explainFailure, restoreBackup } from '../failure.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 import { Progress } from './progress.ts'
 import { grouped } from './terminal.ts'
@@ -36,18 +36,20 @@ export const fsckCommand: Command = {
     let shown = 0
     const repaired: string[] = []
     let path = ''
+    let markFile = ''
     const lock = await Promise.resolve()
       .then(() => {
-        path = readConfig(args.text('data')).dataDirectory
+        ;({ dataDirectory: path, markFile } = readConfig(args.text('data')))
         return readFacts(path)
       })
       .then(() => lockDirectory(path, { reader: !args.flag('repair') }))
-      .catch((error: Error) => {
-        throw new CommandFailed(error.message)
+      .catch((error: unknown) => {
+        throw new CommandFailed(explainFailure(error).problem)
       })
     try {
       const result = checkBoard({
         path,
+        markFile,
         verify:
           backend === undefined ? undefined : (signature, message, key) => backend.verify(signature, message, key),
         onProgress: (done, total) => progress.update(done, total),
@@ -67,6 +69,10 @@ export const fsckCommand: Command = {
           `${grouped(result.damages)} ${result.damages === 1 ? 'damage' : 'damages'}: this board no longer holds all it promised. Keep these files, and ${restoreBackup}.\n`,
         )
         return exitCodes.unverified
+      }
+      if (result.refusals > 0) {
+        terminal.out('Nothing that was promised is missing, but no board starts here before that is mended.\n')
+        return exitCodes.failed
       }
       terminal.out(
         shown === 0

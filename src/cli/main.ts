@@ -5,6 +5,7 @@
  * Commands are loaded when they are called, so that `post` does not pay for what `serve` needs.
  */
 import { monotonicMs, wallSeconds } from '../clock.ts'
+import { isComplete } from '../failure.ts'
 import {
   type Command,
   CommandFailed,
@@ -71,7 +72,7 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
     terminal.err(`NOT VERIFIED: ${error.message}\n`)
     return exitCodes.unverified
   }
-  if (error instanceof CommandFailed) {
+  if (error instanceof CommandFailed || isComplete(error)) {
     terminal.err(`${error.message}\n`)
     return exitCodes.failed
   }

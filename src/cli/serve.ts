@@ -8,7 +8,8 @@ import { type Command, exitCodes, UsageError } from './command-line.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
-  summary: 'Runs a board. Prints one line with its address when it is ready; SIGTERM or Ctrl-C stops it cleanly.',
+  summary:
+    'Runs a board. Prints one line with its address when it is ready; SIGTERM, SIGHUP or Ctrl-C stops it cleanly.',
   usage: 'serve [options]',
   optionHelp: [
     ['--data DIR', 'where the board lives (default: DATA_DIR or ./data)'],
@@ -32,6 +33,8 @@ export const serveCommand: Command = {
       // Not `once`: a second signal would then have its default effect and cut the stop short.
       process.on('SIGTERM', () => done())
       process.on('SIGINT', () => done())
+      // Of a terminal that is closed. Node takes away what nohup has set, so it would be the end of the process, mid-write.
+      process.on('SIGHUP', () => done())
     })
     let server: RunningServer
     try {

@@ -29,7 +29,6 @@ import { ReadableFrames } from '../../storage/around-damage.ts'
 import { Damage, removeFile } from '../../storage/disk.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
-import { createNoteKey } from '../../storage/note-signer.ts'
 import { badSnapshots } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
@@ -37,7 +36,6 @@ import {
   logDirectory,
   logKeyFile,
   readFacts,
-  readSecret,
   shardDirectory,
   shardSnapshotsDirectory,
   toolsDirectory,
@@ -46,6 +44,7 @@ import { closedLogs, type LogIdentity } from '../log/signed-log.ts'
 import { BlobCheck } from './blobs.ts'
 import { CreditCheck } from './credits.ts'
 import { type Finding, LogChainCheck, type NodesOf } from './log.ts'
+import { checkKeys, checkMarks, vkeyIn } from './start.ts'
 
 const nothing = Buffer.alloc(0)
 
@@ -59,6 +58,8 @@ export type FsckOptions = {
   readonly verify: ((signature: Uint8Array, message: Uint8Array, key: Uint8Array) => boolean) | undefined
   /** Told of each finding that was repaired; left out, nothing is. */
   readonly onRepaired?: (finding: Finding) => void
+  /** Where the high-water mark is; left out, it is not asked. */
+  readonly markFile?: string
 }
 
 export type FsckResult = {
@@ -66,13 +67,17 @@ export type FsckResult = {
   readonly bytes: number
   readonly leaves: number
   readonly damages: number
+  /** Findings that take nothing away, but that a start refuses. */
+  readonly refusals: number
 }
 
 export function checkBoard(options: FsckOptions): FsckResult {
   const derived: Finding[] = []
   let damages = 0
+  let refusals = 0
   const tell = (finding: Finding): void => {
     if (finding.kind === 'damage') damages++
+    else if (finding.kind === 'start') refusals++
     else derived.push(finding)
     options.onFinding(finding)
   }
@@ -83,11 +88,14 @@ export function checkBoard(options: FsckOptions): FsckResult {
     finding.remake()
     onRepaired?.(finding)
   }
-  return { ...checked, damages }
+  return { ...checked, damages, refusals }
 }
 
-function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Omit<FsckResult, 'damages'> {
+type Checked = Omit<FsckResult, 'damages' | 'refusals'>
+
+function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Checked {
   const facts = readFacts(options.path)
+  checkKeys(options.path, tell)
   const directories = [
     ...Array.from({ length: facts.shards }, (_, shard) => shardDirectory(options.path, shard)),
     logDirectory(options.path),
@@ -179,11 +187,11 @@ class LogCheck {
 
   /** The log's frames up to the first that cannot be read: what follows it hangs on it. */
   #log(): number {
-    const { path, onProgress } = this.#options
+    const { path, markFile, onProgress } = this.#options
     const { ends, origin, tell } = this.#setting
     const through = ends.at(-1)!
     const directory = logDirectory(path)
-    const logs = identitiesOf(path, origin, through)
+    const logs = identitiesOf(path, origin, through, tell)
     if (logs === undefined) return 0
     const chain = new LogChainCheck({ directory, logs, tell, remakeNodes: (nodes) => remakeNodes(path, nodes) })
     const frames = new ReadableFrames(directory)
@@ -195,6 +203,7 @@ class LogCheck {
       onProgress(frame.seq, through)
     }
     frames.close()
+    if (markFile !== undefined && expected > through) checkMarks({ dataDirectory: path, markFile }, logs, through, tell)
     return chain.end()
   }
 
@@ -294,7 +303,12 @@ function remakeNodes(path: string, { path: file, first, last }: NodesOf): void {
  * Every log of the board, oldest first: the closed ones as the newest log lists them, and the one that the key signs for.
  * Undefined: the frames that say so are damaged.
  */
-function identitiesOf(path: string, first: string, through: number): LogIdentity[] | undefined {
+function identitiesOf(
+  path: string,
+  first: string,
+  through: number,
+  tell: (finding: Finding) => void,
+): LogIdentity[] | undefined {
   const log = JournalReader.open(logDirectory(path))
   log.advance(through)
   try {
@@ -302,7 +316,7 @@ function identitiesOf(path: string, first: string, through: number): LogIdentity
     const newest = log.read(through)
     const checkpoint = newest === undefined ? '' : decodeLogFrame(newest).checkpoint
     const origin = closed.length === 0 ? first : checkpoint.slice(0, checkpoint.indexOf('\n'))
-    const { vkey } = createNoteKey(origin, readSecret(logKeyFile(path, closed.length === 0 ? '' : nameOf(origin))))
+    const vkey = vkeyIn(logKeyFile(path, closed.length === 0 ? '' : nameOf(origin)), origin, tell)
     return [...closed.map((each) => ({ origin: each.origin, vkey: each.vkey })), { origin, vkey }]
   } catch (error) {
     if (error instanceof Damage) return undefined

@@ -21,8 +21,8 @@ import { nodeAt } from '../../storage/tree-layout.ts'
 import { nodesFile } from '../board-directory.ts'
 
 export type Finding = {
-  /** `damage`: what was promised is not there. `derived`: made again when it is needed. */
-  readonly kind: 'damage' | 'derived'
+  /** `damage`: what was promised is not there. `derived`: made again when it is needed. `start`: a start refuses it. */
+  readonly kind: 'damage' | 'derived' | 'start'
   readonly where: string
   readonly what: string
   /** Of something derived: removes it, or makes it again, once nothing is damaged that it is made from. */
@@ -32,7 +32,7 @@ export type Finding = {
 export type LogCheckOptions = {
   /** Of the log's journal and its tree files. */
   readonly directory: string
-  /** Every log of the board, oldest first. */
+  /** Every log of the board, oldest first; a vkey is '' where the key is not known, and that was told. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
   readonly tell: (finding: Finding) => void
   /** Makes the file of node hashes again from these frames of the log's journal. */
@@ -103,6 +103,7 @@ export class LogChainCheck {
   }
 
   #checkSigned(log: LogFrame, where: string): void {
+    if (this.#options.logs[this.#at]?.vkey === '') return
     if (this.#key === undefined) return this.#damage(where, 'no key is known that could have signed its checkpoint')
     const opened = openCheckpoint(log.checkpoint, this.#key)
     if (!opened.ok) this.#damage(where, `its checkpoint is not good: ${opened.problem}`)
@@ -116,8 +117,8 @@ export class LogChainCheck {
     const next = this.#options.logs[this.#at + 1]
     const named = entry === undefined ? undefined : nextOf(entry)
     // Where the rotation was cut short the next log is not there yet: the next start opens it.
-    if (named === undefined || (next !== undefined && (named.origin !== next.origin || named.vkey !== next.vkey)))
-      this.#damage(where, 'its entry does not name the log that follows')
+    const isNext = next === undefined || (named?.origin === next.origin && ['', named.vkey].includes(next.vkey))
+    if (named === undefined || !isNext) this.#damage(where, 'its entry does not name the log that follows')
   }
 
   #opened(frame: Frame, entry: Buffer | undefined, where: string): void {

@@ -1,8 +1,11 @@
 /** The full check of a stopped board: it names what differs and where, repairs what is derived when asked, and nothing else. */
-import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
+import { formatCheckpoint } from '../../storage/checkpoint.ts'
+import { signNote } from '../../storage/note.ts'
+import { createNoteKey } from '../../storage/note-signer.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -50,7 +53,8 @@ beforeAll(async () => {
   client.close()
   // A log that was rotated has two files of node hashes.
   await board.stop()
-  expect(await main(['log', 'rotate', '--data', made], capturedTerminal())).toBe(0)
+  const rotated = capturedTerminal()
+  expect([await main(['log', 'rotate', '--data', made], rotated), rotated.said.err]).toEqual([0, ''])
   await (await startBoard({ directory: made, env, port: board.port })).stop()
   expect((await fsck(made)).out).toContain('Everything agrees.')
 })
@@ -133,3 +137,68 @@ test('a snapshot that knows more than its journal is damage, and stays', async (
   expect(out).toContain(`${snapshot}: it holds frame `)
   expect(filesOf(directory)).toEqual(wrong)
 })
+
+/** A copy with its mark, and the key file of the log that grows. */
+function markedCopy(): { directory: string; mark: string; logKey: string } {
+  const directory = copy()
+  const mark = `${directory}.mark`
+  cpSync(`${made}.mark`, mark)
+  const logKey = join(directory, named(directory, 'keys', '.key').find((name) => name.startsWith('keys/log'))!)
+  return { directory, mark, logKey }
+}
+
+test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, words: string]>([
+  [
+    'board.key is cut',
+    ({ directory }) => shortened(join(directory, 'keys/board.key')),
+    'does not hold 32 bytes in hex',
+  ],
+  ['cursor.key is missing', ({ directory }) => removed(join(directory, 'keys/cursor.key')), 'is missing'],
+  ['the log’s key is missing', ({ logKey }) => removed(logKey), 'is missing'],
+  ['the log’s key can be read by others', ({ logKey }) => opened(logKey), 'chmod 600'],
+  ['the mark is cut', ({ mark }) => shortened(mark), 'none that can be read'],
+])('where %s it says so, reads everything else, and is not green', async (_what, harm, words) => {
+  const marked = markedCopy()
+  const harmed = harm(marked)
+  const { code, out } = await fsck(marked.directory)
+  expect(code).toBe(1)
+  expect(out).toMatch(new RegExp(`^start    ${harmed}: .*${words}`, 'm'))
+  expect(out.match(/^start/gm)).toHaveLength(1)
+  expect(out).not.toMatch(/^damage/m)
+  expect(Number(/(\d+) leaves read again/.exec(out)?.[1])).toBeGreaterThan(posts)
+  expect(out).toContain('no board starts here before that is mended')
+})
+
+test('an old copy is told from the mark, whose head it has never signed', async () => {
+  const { directory, mark, logKey } = markedCopy()
+  expect((await fsck(directory)).out).toContain('Everything agrees.')
+  const lines = readFileSync(mark, 'utf8').split('\n')
+  const [origin, size] = lines.slice(-6) as [string, string]
+  const { signer } = createNoteKey(origin, Buffer.from(readFileSync(logKey, 'latin1').trim(), 'hex'))
+  const marks = [
+    [Number(size) + 1, `this log has ${size} entries, but a head of ${Number(size) + 1} was signed and published`],
+    [Number(size), `the first ${size} entries of this log are not those that were signed and published`],
+  ] as const
+  for (const [seen, words] of marks) {
+    const head = signNote(formatCheckpoint({ origin, size: seen, root: Buffer.alloc(32, 1) }), signer)
+    writeFileSync(mark, `${lines.slice(0, -6).join('\n')}\n${head}`)
+    const { code, out } = await fsck(directory)
+    expect(code).toBe(3)
+    expect(out).toContain(`damage   ${mark}: ${words}`)
+  }
+})
+
+function shortened(file: string): string {
+  truncateSync(file, 40)
+  return file
+}
+
+function removed(file: string): string {
+  rmSync(file)
+  return file
+}
+
+function opened(file: string): string {
+  chmodSync(file, 0o644)
+  return file
+}

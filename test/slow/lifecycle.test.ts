@@ -21,7 +21,11 @@ test('a second server on the same data directory refuses, naming the first; the 
   expect((await client.post(ada, { text: 'after' })).data.event?.seq).toBe(2)
   await first.kill()
   // The lock of a killed process is no lock.
-  await (await startBoard({ directory })).stop()
+  const third = await startBoard({ directory })
+  // The terminal it was started from is closed.
+  third.signal('SIGHUP')
+  expect(await third.ended).toEqual({ code: 0, signal: null })
+  expect(third.lines.at(-1)).toContain('"stopped"')
 })
 
 test.each(['uws', 'node'])(

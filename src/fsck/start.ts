@@ -1,0 +1,100 @@
+/**
+ * What a start asks for beside sound journals: its keys, and that no mark of the log knows more than this directory.
+ *
+ * Heads that were signed and are not there are damage. All else here stops a start and takes nothing away: what is to be done
+ * stands in the sentence that the start would say.
+ */
+import { decodeLogFrame } from '../../actors/log-frame.ts'
+import { JournalReader } from '../../storage/journal.ts'
+import { createNoteKey } from '../../storage/note-signer.ts'
+import { boardKeyFile, cursorKeyFile, logDirectory, readSecret, UnusableDirectory } from '../board-directory.ts'
+import {
+  checkMark,
+  type KnownLog,
+  type Mark,
+  type MarkPlace,
+  RolledBack,
+  readMarks,
+  UnusableMark,
+} from '../log/mark.ts'
+import { closedLogs, type LogIdentity } from '../log/signed-log.ts'
+import type { Finding } from './log.ts'
+
+type Tell = (finding: Finding) => void
+
+/** The keys of the board itself. */
+export function checkKeys(path: string, tell: Tell): void {
+  for (const file of [boardKeyFile(path), cursorKeyFile(path)]) secretIn(file, tell)
+}
+
+/** The verifier key of a log by the file of its key; '': that file is of no use, and the caller has been told. */
+export function vkeyIn(file: string, origin: string, tell: Tell): string {
+  const secret = secretIn(file, tell)
+  return secret === undefined ? '' : createNoteKey(origin, secret).vkey
+}
+
+function secretIn(file: string, tell: Tell): Buffer | undefined {
+  try {
+    return readSecret(file)
+  } catch (error) {
+    if (!(error instanceof UnusableDirectory)) throw error
+    tell({ kind: 'start', where: file, what: error.message })
+    return undefined
+  }
+}
+
+/** `logs`: every log of the board, oldest first; `through`: the last frame of their journal, all of which is sound. */
+export function checkMarks(place: MarkPlace, logs: readonly LogIdentity[], through: number, tell: Tell): void {
+  let marks: Mark[]
+  try {
+    marks = readMarks(place)
+  } catch (error) {
+    if (!(error instanceof UnusableMark)) throw error
+    return tell({ kind: 'start', where: place.markFile, what: error.message })
+  }
+  // The mark may be of the log whose key is not known, which has been told.
+  if (through === 0 || logs.some(({ vkey }) => vkey === '')) return
+  const journal = JournalReader.open(logDirectory(place.dataDirectory))
+  journal.advance(through)
+  try {
+    const known = knownLogs(logs, journal, through)
+    for (const mark of marks) compareMark(mark, known, tell)
+  } finally {
+    journal.close()
+  }
+}
+
+function compareMark(mark: Mark, known: readonly KnownLog[], tell: Tell): void {
+  try {
+    checkMark(mark, known)
+  } catch (error) {
+    if (!(error instanceof RolledBack)) throw error
+    tell({ kind: 'damage', where: mark.file, what: error.message })
+  }
+}
+
+function knownLogs(logs: readonly LogIdentity[], journal: JournalReader, through: number): KnownLog[] {
+  const closed = closedLogs(journal)
+  return logs.map(({ vkey }, at) => {
+    const { first, last } = closed[at] ?? { first: (closed.at(-1)?.last ?? 0) + 1, last: through }
+    const headOf = (seq: number) => decodeLogFrame(journal.read(seq)!)
+    return { vkey, size: headOf(last).size, rootOf: (size) => rootAt(size, first, last, headOf) }
+  })
+}
+
+/** Every head that was signed is that of a frame, and heads grow from frame to frame. Empty: none has this size. */
+function rootAt(
+  size: number,
+  first: number,
+  last: number,
+  headOf: (seq: number) => { readonly size: number; readonly root: Uint8Array },
+): Buffer {
+  let [low, high] = [first, last]
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    if (headOf(middle).size < size) low = middle + 1
+    else high = middle
+  }
+  const found = headOf(low)
+  return found.size === size ? Buffer.from(found.root) : Buffer.alloc(0)
+}

@@ -46,7 +46,7 @@ export const exportCommand: Command = {
     if (nextCursor !== undefined) terminal.err(`More follows: --cursor ${inertLine(nextCursor)}\n`)
     if (unreadable === 0) return exitCodes.ok
     terminal.err(
-      `Not whole: ${grouped(unreadable)} records are damaged on the board’s disk; lines of type "unreadable" stand in their place. Its operator sees them with broadside fsck.\n`,
+      `Not whole: the board’s disk has damaged ${grouped(unreadable)} of these records; a line of type "unreadable" stands in the place of each. Its operator sees where with broadside fsck.\n`,
     )
     return exitCodes.unverified
   },
@@ -76,7 +76,7 @@ export type Downloaded = {
   readonly nextCursor: string | undefined
 }
 
-/** Streams an export to its place; a file appears under its name only when it is whole. Throws CommandFailed, or the file's error. */
+/** Streams an export to its place; a file appears under its name only when it is whole. Throws CommandFailed, or the error of a name that cannot be opened. */
 export async function download({ client, query, path, out }: Download): Promise<Downloaded> {
   if (path !== undefined && existsSync(path))
     throw new CommandFailed(`${path} exists and is not overwritten. Choose another name.`)
@@ -100,7 +100,11 @@ export async function download({ client, query, path, out }: Download): Promise<
       await file?.close()
       await rm(part, { force: true })
     }
-    if (!(error instanceof Error) || error instanceof CommandFailed || isOfWriting(error)) throw error
+    if (!(error instanceof Error) || error instanceof CommandFailed) throw error
+    if (isOfWriting(error))
+      throw new CommandFailed(
+        `${path ?? 'Standard output'} cannot be written (${error.message}). Make room, or name another place.`,
+      )
     const { bytes } = seen.facts
     throw new CommandFailed(
       `The export broke off after ${bytesText(bytes)} (${error.message}). Run it again; where it always ends there, the board cannot read on: its log names the file and byte, and broadside fsck all of them.`,

@@ -27,13 +27,14 @@ export const log: Page = {
     // Cosignatures come a moment after the head, by no change of the board.
     const now = ask.nowFor(2)
     const checkpoint = ask.board.published()
+    const signatures = signaturesOf(checkpoint).length
     const prefix = origin.slice(origin.indexOf('/'))
     return shown({
       title: 'The public log',
       description: `An append-only log of everything public here: ${whole(size)} entries, each provable, every head signed.`,
       section: 'log',
       head: html`<h1>The public log</h1><p class="lead">Whatever is public here is an entry of one append-only log. Its heads are signed, its proofs are those of RFC 9162, and anybody can hold the board to it with tools that are not the board’s.</p>`,
-      main: html`<dl class="numbers"><div><dt>entries</dt><dd>${whole(size)}</dd></div>${totalOf(history)}<div><dt>signatures on the newest head</dt><dd>${signaturesOf(checkpoint).length}</dd></div></dl>
+      main: html`<dl class="numbers"><div><dt>entries</dt><dd>${whole(size)}</dd></div>${totalOf(history)}<div><dt>${signatures === 1 ? 'signature' : 'signatures'} on the newest head</dt><dd>${signatures}</dd></div></dl>
 <h2>Growth</h2>${growthPlot(history, now)}${earlierOf(history)}
 <h2>The newest head</h2>
 <p>Three lines that the log states, and below them who signed them: first the log’s own key, then its witnesses.</p>

@@ -379,6 +379,7 @@ test('a post is counted alike wherever posts are, people have their names, and t
   const [, posts] = /<dt>posts<\/dt>\s*<dd>(\d+)<\/dd>/.exec(lobby)!
   expect(lobby).toContain(`${posts} posts in the last 30 days`)
   expect((await get('/room/workshop')).text).toMatch(/<dt>owner<\/dt>\s*<dd><a class="person".*?<b>@ada<\/b>/)
+  expect((await get('/log')).text).toContain('<dt>signature on the newest head</dt><dd>1</dd>')
   const work = shown.paths.find((path) => /^\/work\/[0-9a-f]{32}$/.test(path))!
   const { text: paid } = await get(work)
   expect(paid).toMatch(/<td[^>]*><a href="\/i\/[0-9a-f]{64}" title="identity [0-9a-f]{64}">@\w+<\/a>/)

@@ -46,7 +46,7 @@ sign() {
   COMMAND="\${body%\\}},\\"signature\\":\\"$signature\\"}"
 }
 # Text inside JSON: backslash, quote and line feed are escaped (other control characters are not for this example).
-json() { printf '%s' "$1" | sed -e 's/\\\\/\\\\\\\\/g' -e 's/"/\\\\"/g' | sed -e ':a' -e 'N' -e '$!ba' -e 's/\\n/\\\\n/g'; }`,
+json() { printf '%s' "$1" | sed -e 's/\\\\/\\\\\\\\/g' -e 's/"/\\\\"/g' | sed -e ':a' -e '$!{' -e 'N' -e 'ba' -e '}' -e 's/\\n/\\\\n/g'; }`,
     },
     {
       title: 'Post',

@@ -1,4 +1,5 @@
 /** What a program reads first says what this very board does. */
+import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { rates, sizes } from '../../../src/limits.ts'
 import { forAgents, llmsText } from '../../../src/views/for-agents.ts'
@@ -16,4 +17,13 @@ test('the welcome is promised as far as the grants of a day go', () => {
 
 test('the feed of works and the script for other pages are found', () => {
   for (const path of ['/work.atom', '/embed']) expect(llmsText(board)).toContain(`](${board.address}${path})`)
+})
+
+test('its shell writes any text as JSON, with a sed that prints nothing where there is no next line, too', () => {
+  const [json] = /^json\(\) \{.*\}$/m.exec(forAgents(board))!
+  const env = { ...process.env, POSIXLY_CORRECT: '1' }
+  for (const text of ['one line', 'two\nlines', 'a "quote", a \\ and\n\nan empty line'])
+    expect(execFileSync('sh', ['-c', `${json}\njson "$1"`, 'sh', text], { env, encoding: 'utf8' })).toBe(
+      JSON.stringify(text).slice(1, -1),
+    )
 })

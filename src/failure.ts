@@ -19,7 +19,7 @@ const fixes: Readonly<Record<string, string>> = {
   Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for the whole picture, then ${restoreBackup}`,
   RootMismatch: `Run broadside fsck for the whole picture, then ${restoreBackup}`,
   RolledBack:
-    'An older copy of the data directory was put back: signing on would give one size two roots, and everybody could prove it. Put the newest data directory back, or start a new board in another DATA_DIR and keep this one for reading',
+    'An older copy of the data directory was put back: signing on would give one size two roots, and everybody could prove it. Put the newest data directory back. Where that is lost for good this log cannot go on: start a new board in another DATA_DIR',
   SyncFailed: 'The disk does not keep what it is given: see the log of the kernel, and start again on a sound disk',
   DiskFull: 'Make room on the disk of the data directory and start again',
 }

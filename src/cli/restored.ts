@@ -10,7 +10,7 @@ import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 export const restoredCommand: Command = {
   name: 'restored',
   summary:
-    'Says that the directory of a stopped board is a backup that was put back: another recovery epoch begins. Followers hear that their cursors are expired, and workers have 72 hours to confirm what they were in the middle of. Where the mark knows of heads that the backup has not signed, it is refused as by serve. Environment: as of serve (DATA_DIR, MARK_FILE).',
+    'Says that the directory of a stopped board is a backup that was put back: another recovery epoch begins. Followers hear that their cursors are expired, and workers have 72 hours to confirm what they were in the middle of. Call it once, before the first start on the newest backup there is, where nothing newer can be found. Where the mark or a witness knows of heads that the backup has not signed, that log cannot go on, and this command does not make it good. Environment: as of serve (DATA_DIR, MARK_FILE).',
   usage: 'restored [--data DIR]',
   optionHelp: [['--data DIR', 'the board’s directory (default DATA_DIR or ./data)']],
   example: 'broadside restored --data ./data',
@@ -58,7 +58,7 @@ export const restoredCommand: Command = {
         lock.release()
       }
     } catch (error) {
-      throw new CommandFailed(explainFailure(error).problem)
+      throw new CommandFailed(`${explainFailure(error).problem} No recovery epoch was begun.`)
     }
   },
 }

@@ -68,7 +68,7 @@ export function readMarks(place: MarkPlace): Mark[] {
 }
 
 const unusable = (file: string, problem: string) =>
-  `${file} stands where the mark of the log is kept, but is none that can be read (${problem}), and nothing was changed. If it is another file, name another place in MARK_FILE. If it is the mark, it is damaged and cannot tell an old copy of the data directory: where none was put back and broadside fsck finds nothing, move it away and start again.`
+  `${file} stands where the mark of the log is kept, but is none that can be read (${problem}), and nothing was changed. If it is another file, name another place in MARK_FILE. If it is the mark, it is damaged and cannot tell an old copy of the data directory: where none was put back and broadside fsck finds nothing else, move it away and start again.`
 
 /** The text of a mark, whole and signed by the log that it names. */
 export function parseMark(text: string): Parsed<Omit<Mark, 'file'>> {

@@ -11,7 +11,7 @@
 import { createHash } from 'node:crypto'
 import { parseEntry } from '../../actors/entry.ts'
 import { nameOf } from '../../actors/log-book.ts'
-import { decodeLogFrame, type LogFrame } from '../../actors/log-frame.ts'
+import { closedBefore, decodeLogFrame, type LogFrame, openFrameType } from '../../actors/log-frame.ts'
 import { remakeTree } from '../../actors/log-tree.ts'
 import {
   commandSha,
@@ -26,7 +26,7 @@ import {
   RecordType,
 } from '../../actors/record.ts'
 import { ReadableFrames } from '../../storage/around-damage.ts'
-import { Damage, removeFile } from '../../storage/disk.ts'
+import { removeFile } from '../../storage/disk.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { badSnapshots } from '../../storage/snapshot.ts'
@@ -40,7 +40,7 @@ import {
   shardSnapshotsDirectory,
   toolsDirectory,
 } from '../board-directory.ts'
-import { closedLogs, type LogIdentity } from '../log/signed-log.ts'
+import type { LogIdentity } from '../log/signed-log.ts'
 import { BlobCheck } from './blobs.ts'
 import { CreditCheck } from './credits.ts'
 import { type Finding, LogChainCheck, type NodesOf } from './log.ts'
@@ -300,8 +300,8 @@ function remakeNodes(path: string, { path: file, first, last }: NodesOf): void {
 }
 
 /**
- * Every log of the board, oldest first: the closed ones as the newest log lists them, and the one that the key signs for.
- * Undefined: the frames that say so are damaged.
+ * Every log of the board, oldest first: the closed ones as the newest one's first frame lists them, and the one that the key
+ * signs for. Undefined: damage hides which those are.
  */
 function identitiesOf(
   path: string,
@@ -309,19 +309,20 @@ function identitiesOf(
   through: number,
   tell: (finding: Finding) => void,
 ): LogIdentity[] | undefined {
-  const log = JournalReader.open(logDirectory(path))
-  log.advance(through)
-  try {
-    const closed = closedLogs(log)
-    const newest = log.read(through)
-    const checkpoint = newest === undefined ? '' : decodeLogFrame(newest).checkpoint
-    const origin = closed.length === 0 ? first : checkpoint.slice(0, checkpoint.indexOf('\n'))
-    const vkey = vkeyIn(logKeyFile(path, closed.length === 0 ? '' : nameOf(origin)), origin, tell)
-    return [...closed.map((each) => ({ origin: each.origin, vkey: each.vkey })), { origin, vkey }]
-  } catch (error) {
-    if (error instanceof Damage) return undefined
-    throw error
-  } finally {
-    log.close()
+  let closed: LogIdentity[] = []
+  let origin = first
+  let read = 0
+  const log = new ReadableFrames(logDirectory(path))
+  for (const frame of log.through(through)) {
+    read++
+    if (frame.type !== openFrameType) continue
+    const { checkpoint } = decodeLogFrame(frame)
+    origin = checkpoint.slice(0, checkpoint.indexOf('\n'))
+    closed = closedBefore(frame).map((each) => ({ origin: each.origin, vkey: each.vkey }))
   }
+  log.close()
+  const isWhole = read === through
+  // The frame of a newer log may be among the damaged ones: no key for the one that was found is no finding then.
+  const vkey = vkeyIn(logKeyFile(path, closed.length === 0 ? '' : nameOf(origin)), origin, isWhole ? tell : () => {})
+  return vkey === '' && !isWhole ? undefined : [...closed, { origin, vkey }]
 }

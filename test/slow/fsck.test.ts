@@ -105,10 +105,14 @@ test('what is derived and differs is named by its place, changed only when that 
 test('beside damage nothing is repaired, every byte stays as it was found; one changed byte is one damage and all else is read again', async () => {
   const leavesIn = (out: string): number => Number(/([0-9,]+) leaves read again/.exec(out)![1]!.replaceAll(',', ''))
   const leaves = leavesIn((await fsck(made)).out)
-  for (const part of ['shard-00', 'log']) {
+  for (const [part, which, offset] of [
+    ['shard-00', 0, 5_000],
+    ['log', 0, 5_000],
+    ['log', -1, 100],
+  ] as const) {
     const directory = copy()
-    const [segment] = named(directory, part, '.log') as [string]
-    flipByte(join(directory, segment), 5_000)
+    const segment = named(directory, part, '.log').at(which)!
+    flipByte(join(directory, segment), offset)
     flipByte(join(directory, 'log/nodes.bin'), 64)
     rmSync(join(directory, named(directory, 'shard-00', '.idx')[0]!))
     const wrong = filesOf(directory)

@@ -5,10 +5,11 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { nextOf, previousOf } from '../../actors/log-rotation.ts'
 import { main } from '../../src/cli/main.ts'
 import { nextOrigin } from '../../src/log/signed-log.ts'
-import { openCheckpoint } from '../../storage/checkpoint.ts'
-import { leafHash } from '../../storage/merkle.ts'
+import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
+import { EMPTY_ROOT, leafHash } from '../../storage/merkle.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
-import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { parseVkey, signNote, type VerifierKey } from '../../storage/note.ts'
+import { createNoteKey } from '../../storage/note-signer.ts'
 import { parsePolicy } from '../../storage/tlog-policy.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
@@ -236,7 +237,7 @@ test('a mirror of the closed log is complete and says what follows; one of the n
   expect((await run('mirror', client.address, old)).code).toBe(0)
   expect((await run('verify', old)).code).toBe(0)
   const next = await run('mirror', client.address, join(folder, 'new'))
-  expect(next.out).toContain(`${1 + after} entries verified`)
+  expect(next.out).toContain(`${1 + after} new entries verified`)
 })
 
 test('fsck recomputes both logs', async () => {
@@ -279,7 +280,9 @@ test('a running board is not rotated, and an old copy of a rotated one does not 
   const mark = readFileSync(`${directory}.mark`, 'utf8')
   expect(mark.split('\n').slice(1, 3)).toEqual([`after ${newVkey}`, `after ${oldVkey}`])
   // A copy from before the first rotation knows nothing of the log whose head the mark has.
-  writeFileSync(`${directory}.mark`, mark.replace(/^[^\n]*/, 'board.example/log/2030z+00000000+AAAA'))
+  const { vkey, signer } = createNoteKey('board.example/log/2030z', Buffer.alloc(32, 7))
+  const head = signNote(formatCheckpoint({ origin: signer.name, size: 0, root: EMPTY_ROOT }), signer)
+  writeFileSync(`${directory}.mark`, `${vkey}\nafter ${newVkey}\nafter ${oldVkey}\n${head}`)
   const { code, words } = await refusedBoard({ directory, port: board.port })
   expect([code, words]).toEqual([1, expect.stringContaining('which this directory does not know')])
   writeFileSync(`${directory}.mark`, mark)

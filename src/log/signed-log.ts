@@ -214,7 +214,7 @@ export class SignedLog {
     for (const mark of marks)
       if (!checkMark(mark, logs)) report('warn', 'mark.of_another_log', { file: mark.file, log: mark.vkey })
     if (marks.length === 0 && this.#newest.size > 0)
-      report('warn', 'mark.missing', { problem: 'nothing tells whether this directory is an old copy' })
+      report('info', 'mark.missing', { problem: 'nothing tells whether this directory is an old copy' })
   }
 
   /** Gives the root at any size of a closed log, or of the one that grows. */

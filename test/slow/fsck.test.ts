@@ -107,7 +107,8 @@ test('beside damage nothing is repaired, every byte stays as it was found; one c
   const leaves = leavesIn((await fsck(made)).out)
   for (const [part, which, offset] of [
     ['shard-00', 0, 5_000],
-    ['log', 0, 5_000],
+    // Behind the first batches, however many posts were in one.
+    ['log', 0, 30_000],
     ['log', -1, 100],
   ] as const) {
     const directory = copy()
@@ -123,8 +124,10 @@ test('beside damage nothing is repaired, every byte stays as it was found; one c
     expect(out).toContain('1 damage: this board no longer holds all it promised')
     expect(out).toContain('restore the newest backup of the whole data directory.')
     // Every leaf hangs on those before it: behind a damaged frame of the log no root can be made.
-    if (part === 'log') expect(leavesIn(out)).toBeGreaterThan(0)
-    else expect(leavesIn(out)).toBe(leaves)
+    // How many posts are in a batch, and so whether the log has a second segment, is up to the machine.
+    const isFirstFrame = offset === 100 && named(directory, part, '.log').length === 1
+    if (part !== 'log' || isFirstFrame) expect(leavesIn(out)).toBe(isFirstFrame ? 0 : leaves)
+    else expect(leavesIn(out)).toBeGreaterThan(0)
     expect(out).not.toContain('repaired')
     expect(filesOf(directory)).toEqual(wrong)
   }

@@ -14,7 +14,7 @@ export const post: Operation = {
   aliases: ['event.post', 'message.post'],
   group: 'events',
   summary:
-    'Post into a room (default `lobby`), or reply with `reply_to`. A public room that is missing is made by its first post, and is one of the new rooms you have for a day. With `supersedes` in `data` it is a new version of an event of yours.',
+    'Post into a room (default `lobby`), or reply with `reply_to`. A missing room is made, public: one of your day’s new rooms. With `supersedes` in `data` it is a new version of an event of yours.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,

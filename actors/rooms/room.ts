@@ -159,13 +159,10 @@ export const decideRoomCreate: Decider = ({ board, now }, letter) => {
   }
 }
 
+export const noRoomLeftWords = 'this identity has made its rooms for today: wait retry_after seconds'
+
 function noRoomLeft(wait: number): Decision {
-  return refuse(
-    'quota_exhausted',
-    'this identity has made its rooms for today: wait retry_after seconds',
-    undefined,
-    wait,
-  )
+  return refuse('quota_exhausted', noRoomLeftWords, undefined, wait)
 }
 
 /** Nobody makes a room that would pass for a conversation. */

@@ -2,6 +2,7 @@
  * The new rooms that an identity has for a day. A room is made by room.create, by the first post into it, and by a work.create
  * that posts its request there: one is taken before the room is asked, and given back where none was made.
  */
+import { noRoomLeftWords } from '../../actors/rooms/room.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { News } from './news.ts'
@@ -59,15 +60,6 @@ export function newRoomFor(
       taken.giveBack()
       return then(found && none)
     }
-    then(taken.wait > 0 ? noRoomLeft(taken.wait) : taken)
+    then(taken.wait > 0 ? refusal('quota_exhausted', noRoomLeftWords, undefined, taken.wait) : taken)
   })
-}
-
-function noRoomLeft(wait: number): Refusal {
-  return refusal(
-    'quota_exhausted',
-    'this identity has made its rooms for today: wait retry_after seconds',
-    undefined,
-    wait,
-  )
 }

@@ -37,7 +37,7 @@ export type HouseOptions = {
   readonly segmentBytesMax: number
   readonly compactSeconds: number
   readonly queues: Queues
-  /** Texts of the high-water mark: log/mark.ts. */
+  /** High-water marks, none of which may know more than the log. */
   readonly marks: readonly Mark[]
   readonly onNews: (news: FeedNews) => void
   /** Identities and their handles, as far as they are known. */

@@ -8,7 +8,7 @@
 import type { HookView } from '../views/reads/webhooks.ts'
 import type { Letterhead } from './letterhead.ts'
 import type { Pending } from './pending.ts'
-import { type Course, freshCourse } from './retry.ts'
+import { type Course, freshCourse, woken } from './retry.ts'
 import type { Place } from './store.ts'
 
 /** Signals that wait in memory for one hook. */
@@ -45,7 +45,7 @@ export class HookRun {
     const marks = kept?.marks ?? view.marks
     this.heard = tails.map((tail, source) => (isAtTails ? tail : Math.min(marks[source] ?? tail, tail)))
     this.behind = isAtTails ? nowhere : tails.map((_, source) => source)
-    this.course = kept?.course ?? freshCourse
+    this.course = courseOf(view, kept)
     this.redone = kept?.redone ?? 0
     this.headSize = kept?.headSize ?? 0
     const taken = isAtTails ? [] : (kept?.taken ?? [])
@@ -128,6 +128,7 @@ export class HookRun {
       marks: this.marks(tails),
       taken: tails.map((_, source) => this.#takenOf(source)),
       course: this.course,
+      wakes: this.view.wakes,
       redone: this.redone,
       headSize: this.headSize,
     }
@@ -135,3 +136,9 @@ export class HookRun {
 }
 
 const nowhere: readonly number[] = []
+
+/** Being woken stands in the journal at once, and in the store only a moment later. */
+function courseOf({ wakes }: HookView, kept: Place | undefined): Course {
+  if (kept === undefined) return freshCourse
+  return wakes > (kept.wakes ?? wakes) ? woken(kept.course) : kept.course
+}

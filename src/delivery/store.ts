@@ -27,6 +27,8 @@ export type Place = {
   /** Of each source: kinds of the change at its mark that are done. */
   readonly taken: readonly number[]
   readonly course: Course
+  /** How often it had been woken: who was woken since, before that was written here, goes on. Older places do not say it. */
+  readonly wakes?: number
   /** Number of the newest redelivery that was made. */
   readonly redone: number
   /** Tree size of the newest head that was delivered. */

@@ -262,6 +262,21 @@ test('410 suspends a webhook until it is woken, 413 gives one event up, a redire
   ])
 })
 
+test('a webhook that was woken goes on, though the board is killed in that moment', async () => {
+  const [owner, other] = [someone(), someone()]
+  const { id } = await house.made(owner, '/woken')
+  house.target.manners.set('/woken', status(410))
+  await house.post(other, { room: 'lobby', text: 'given up' })
+  await house.untilListed(owner, ({ delivery }) => !delivery.active)
+  await house.post(other, { room: 'lobby', text: 'waiting' })
+  await house.again((board) => board.stop())
+  house.target.manners.delete('/woken')
+  await house.done(owner, { operation: 'webhook.redeliver', target: id })
+  await house.again((board) => board.kill())
+  expect((await house.arrived('/woken', 2)).map(textOf).slice(0, 2)).toEqual(['given up', 'waiting'])
+  expect(await house.list(owner)).toMatchObject([{ delivery: { active: true } }])
+})
+
 test('nothing is told to an address that does not answer its challenge as it must', async () => {
   const owner = someone()
   house.target.echoes.set('/wrong', (_arrived, response) => response.end('{"challenge":"something else"}'))

@@ -5,6 +5,7 @@
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
+import { patience } from './patience.ts'
 
 export type Arrived = {
   readonly path: string
@@ -73,9 +74,20 @@ export class HookTarget {
     return this.arrived.filter((each) => each.path === path)
   }
 
-  /** Resolves when the condition holds; it is looked at whenever something arrives. */
+  /** Resolves when the condition holds; it is looked at whenever something arrives. When nothing more comes, it says what did. */
   async until(holds: () => boolean): Promise<void> {
-    while (!holds()) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    const { promise, reject } = Promise.withResolvers<never>()
+    const came = () => this.arrived.map(({ path, body }) => `${path} ${body.name} ${body.data?.excerpt ?? ''}`)
+    const inVain = () => reject(new Error(`what was waited for did not come, after:\n${came().slice(-20).join('\n')}`))
+    const timer = setTimeout(inVain, patience.timeout)
+    try {
+      while (!holds()) {
+        timer.refresh()
+        await Promise.race([promise, new Promise<void>((resolve) => this.#waiting.push(resolve))])
+      }
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   async close(): Promise<void> {

@@ -68,6 +68,8 @@ export class Oauth {
   readonly #records: Records
   readonly #provider: ReturnType<typeof createProvider>
   readonly #publicKey: KeyObject
+  /** Grants that end now. */
+  readonly #endings = new Map<string, Promise<void>>()
   readonly #callback: (req: IncomingMessage, res: ServerResponse) => void
 
   constructor(options: OauthOptions) {
@@ -83,9 +85,7 @@ export class Oauth {
       signingKey,
       records: this.#records,
       signedIn: (grantId) => this.#signedIn(grantId),
-      revoked: (grantId) => {
-        this.#forget(grantId).catch(options.fault)
-      },
+      ending: (grantId) => this.#ending(grantId),
     })
     this.#callback = this.#provider.callback()
   }
@@ -137,6 +137,15 @@ export class Oauth {
   async #signedIn(grantId: string): Promise<SignedIn | undefined> {
     const found = await this.#records.find('SignIn', grantId)
     return found === undefined ? undefined : this.#signIns.of(String(found.delegation))
+  }
+
+  /** Once for all who ask for it at the same time. */
+  #ending(grantId: string): Promise<void> {
+    const known = this.#endings.get(grantId)
+    if (known !== undefined) return known
+    const begun = this.#forget(grantId).finally(() => this.#endings.delete(grantId))
+    this.#endings.set(grantId, begun)
+    return begun
   }
 
   /** The grant is over: its key is erased, so that nothing is ever signed by it again. */

@@ -25,8 +25,8 @@ export type ProviderOptions = {
   readonly fetchWait: (address: string | undefined) => number
   /** The sign-in behind a grant; undefined: it is over. */
   readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
-  /** A grant was revoked: logged out, or a token used twice. */
-  readonly revoked: (grantId: string) => void
+  /** A grant is revoked: logged out, or a token used twice. */
+  readonly ending: (grantId: string) => Promise<void>
   readonly fault: (error: unknown) => void
 }
 
@@ -78,7 +78,10 @@ export function createProvider(options: ProviderOptions): Provider {
     throw Object.assign(tooMany, { status: 429, statusCode: 429, allow_redirect: false })
   }
   const provider = new Provider(address, {
-    adapter: adapterFor(records, () => new errors.InvalidGrant('grant request is invalid')),
+    adapter: adapterFor(records, {
+      used: () => new errors.InvalidGrant('grant request is invalid'),
+      ending: options.ending,
+    }),
     jwks: { keys: [{ ...signingKey.export({ format: 'jwk' }), alg: 'EdDSA', use: 'sig', kid: 'board-oauth-1' }] },
     enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
     clientDefaults: {
@@ -196,7 +199,6 @@ export function createProvider(options: ProviderOptions): Provider {
   })
   // Addresses in answers are those that people see, whatever stands between.
   provider.proxy = true
-  provider.on('grant.revoked', (_ctx, grantId) => options.revoked(grantId))
   provider.on('server_error', (_ctx, error) => options.fault(error))
   return provider
 }

@@ -115,8 +115,19 @@ export class Records {
   }
 }
 
-/** An adapter of the library for one kind of record. `used`: what to throw when a second use comes. */
-export function adapterFor(records: Records, used: () => Error) {
+/** What the adapter does beside keeping records. */
+type Hooks = {
+  /** What to throw when a second use comes. */
+  readonly used: () => Error
+  /** Ends what stands behind a grant; until it has, no record of that grant goes. May come again. */
+  readonly ending: (grant: string) => Promise<void>
+}
+
+/**
+ * An adapter of the library for one kind of record. A grant ends before its records go, and not behind them: after a kill in
+ * between nobody would know of it any more, and who asks again would hear that it is done.
+ */
+export function adapterFor(records: Records, { used, ending }: Hooks) {
   return class RecordAdapter {
     readonly kind: string
 
@@ -144,12 +155,22 @@ export function adapterFor(records: Records, used: () => Error) {
       if (!(await records.consume(this.kind, name))) throw used()
     }
 
-    destroy(name: string): Promise<void> {
-      return records.drop(this.kind, name)
+    async destroy(name: string): Promise<void> {
+      const grant = await this.#endedWith(name)
+      if (grant !== undefined) await ending(grant)
+      await records.drop(this.kind, name)
     }
 
-    revokeByGrantId(grant: string): Promise<void> {
-      return records.dropGrant(grant)
+    async revokeByGrantId(grant: string): Promise<void> {
+      await ending(grant)
+      await records.dropGrant(grant)
+    }
+
+    /** The grant that ends when the library destroys this record. */
+    async #endedWith(name: string): Promise<string | undefined> {
+      if (this.kind === 'Grant') return name
+      const found = this.kind === 'RefreshToken' ? await records.find(this.kind, name) : undefined
+      return typeof found?.grantId === 'string' ? found.grantId : undefined
     }
   }
 }

@@ -1,6 +1,7 @@
 /** The authorization server without a board behind it: nothing is kept, and the network answers as a test says. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import type { WriteLetter } from '../../actors/write.ts'
 import { News } from '../../src/command/news.ts'
 import { Oauth, type OauthResponse } from '../../src/oauth/oauth.ts'
 import { SignInKeys } from '../../src/oauth/sign-in-keys.ts'
@@ -10,17 +11,24 @@ import { scratchDirectory } from './scratch.ts'
 export type OauthAlone = {
   readonly get: (url: string) => Promise<OauthResponse>
   readonly post: (url: string, body: object) => Promise<OauthResponse>
+  readonly form: (url: string, fields: Readonly<Record<string, string>>) => Promise<OauthResponse>
   /** What was asked of the network. */
   readonly asked: readonly OutgoingRequest[]
 }
 
-/** `answer`: of every address that is asked. */
+/** `answer`: of every address that is asked; `records`: what there is of a kind, whatever its name; `written` hears of all that is kept. */
 export function oauthAlone({
   answer,
   fetchWait = 0,
+  keys = new SignInKeys(join(scratchDirectory(), 'sign-in.keys')),
+  records = {},
+  written = () => {},
 }: {
   answer: Answered | NotAnswered
   fetchWait?: number
+  keys?: SignInKeys
+  records?: Readonly<Record<string, object>>
+  written?: (letter: WriteLetter) => void
 }): OauthAlone {
   const folder = scratchDirectory()
   const asked: OutgoingRequest[] = []
@@ -29,11 +37,19 @@ export function oauthAlone({
     address: 'http://board.example',
     serviceId: 'bs-test',
     boardIdentity: '0'.repeat(64),
-    actors: { write: (_letter, told) => told({ ok: true, reply: {} }, undefined) },
-    read: (_request, told) => told({ ok: true, json: '{}', until: 0 }),
+    actors: {
+      write: (letter, told) => {
+        written(letter)
+        told({ ok: true, reply: {} }, undefined)
+      },
+    },
+    read: ({ args }, told) => {
+      const found = records[String(args.key).split(':')[0]!]
+      told({ ok: true, json: JSON.stringify(found === undefined ? {} : { payload: JSON.stringify(found) }), until: 0 })
+    },
     front: { execute: (_body, _door, respond) => respond(undefined) },
     wallSeconds: () => 1_790_000_000,
-    keys: new SignInKeys(join(folder, 'sign-in.keys')),
+    keys,
     tokenKeyFile: join(folder, 'oauth.key'),
     cookieSecret: 'secret',
     fetchWait: () => fetchWait,
@@ -52,6 +68,10 @@ export function oauthAlone({
     oauth.handle({ method, url, headers, body, address: '127.0.0.1' })
   return {
     get: (url) => handle('GET', url, Buffer.alloc(0), {}),
+    form: (url, fields) =>
+      handle('POST', url, Buffer.from(String(new URLSearchParams(fields))), {
+        'content-type': 'application/x-www-form-urlencoded',
+      }),
     post: (url, body) => handle('POST', url, Buffer.from(JSON.stringify(body)), { 'content-type': 'application/json' }),
     asked,
   }

@@ -113,9 +113,11 @@ export class Receivers implements Part {
     return this.#byOwner.get(owner) ?? []
   }
 
-  /** Those with items that should be in a room and are not known to be. */
-  unposted(): Receiver[] {
-    return [...this.#byId.values()].filter(({ facts, count, posted }) => facts.post && posted < count)
+  /** Those with items that should be in a room and are not known to be: of all, or this one alone. */
+  unposted(id?: string): Receiver[] {
+    const one = id === undefined ? undefined : this.#byId.get(id)
+    const asked = id === undefined ? [...this.#byId.values()] : one === undefined ? [] : [one]
+    return asked.filter(({ facts, count, posted }) => facts.post && posted < count)
   }
 
   pack(): Packed {

@@ -13,7 +13,7 @@ import { rates } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { ok, type ReadAnswer } from '../views/reads/read.ts'
 import type { Door } from '../views/reads/receivers.ts'
-import type { ItemToPost } from './item-posts.ts'
+import type { Posted } from './item-posts.ts'
 import { Limiter, networkOf } from './limiter.ts'
 import { ownLetter } from './own-letter.ts'
 import { secretHash } from './plans/receivers.ts'
@@ -39,7 +39,8 @@ export type DeliveriesOptions = {
   readonly now: () => number
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  readonly post: (item: ItemToPost) => void
+  /** Something may have come to a receive URL whose items are posted. */
+  readonly post: (receiver: Posted) => void
   /** The delegation with this id still acts. */
   readonly isThere: (delegation: string) => boolean
 }
@@ -113,7 +114,7 @@ export class Deliveries {
 
   #handOver(delivery: Delivery, door: Door, hash: string, respond: Respond): void {
     const { receiver, type, headers, body } = delivery
-    const { owner, room, label, dedupe, secret } = door
+    const { owner, dedupe, secret } = door
     const value = dedupe === '' ? '' : (delivery.header(dedupe) ?? '')
     const args: DeliverArgs = {
       receiver,
@@ -126,13 +127,15 @@ export class Deliveries {
       dedupe: value === '' || Buffer.byteLength(value) > dedupeBytesMax ? '' : digest(value),
     }
     this.#options.actors.write(ownLetter('receiver.deliver', owner, args), (answer) => {
+      // Without an answer, and where this is a repetition of what had none, the item may be there and not be posted.
+      const mayBeThere = answer === undefined || answer.ok
+      if (door.post && mayBeThere) this.#options.post({ receiver, owner })
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(fromActor(answer.refusal))
       // Of a duplicate these are the bytes of what is kept, not of what came now.
       const { item, bytes, duplicate } = answer.reply as { item: number; bytes: number; duplicate?: true }
       const data = { item, bytes, ...(duplicate === undefined ? {} : { duplicate }) }
       respond(readReply(ok(data)))
-      if (door.post && duplicate === undefined) this.#options.post({ receiver, owner, room, label, item })
     })
   }
 }

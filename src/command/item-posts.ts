@@ -1,10 +1,12 @@
 /**
  * Items of receive URLs that their makers want in a room, posted there by the board itself.
  *
- * An item is durable before anybody posts it, and its actor remembers how far the posts have come: after a crash the rest is
+ * An item is durable before anybody posts it, and its actor remembers how far the posts have come: that is asked whenever there may
+ * be more, so that an item whose delivery had no answer is posted too, and in its turn. What was posted and is not known to be is
  * said again in the same bytes, so nothing is posted twice. The items of one receive URL are posted in their order.
  */
-
+import { receiversOf } from '../../actors/receivers/decide.ts'
+import { shardOf } from '../../actors/shard.ts'
 import { sizes } from '../limits.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { ownLetter } from './own-letter.ts'
@@ -12,14 +14,8 @@ import type { Actors, NoAnswer } from './ports.ts'
 import type { Reply } from './reply.ts'
 import type { Voice } from './voice.ts'
 
-/** A receive URL whose items go into a room, and the number of one of them. */
-export type ItemToPost = {
-  readonly receiver: string
-  readonly owner: string
-  readonly room: string
-  readonly label: string
-  readonly item: number
-}
+/** A receive URL whose items go into a room. */
+export type Posted = { readonly receiver: string; readonly owner: string }
 
 export type ItemPostsOptions = {
   readonly actors: Actors
@@ -31,8 +27,9 @@ export type ItemPostsOptions = {
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-type Line = Omit<ItemToPost, 'item'> & { next: number; newest: number }
-type Unposted = Omit<ItemToPost, 'item'> & { readonly items: readonly number[] }
+type Unposted = Posted & { readonly room: string; readonly label: string; readonly items: readonly number[] }
+/** `isOld`: there may be more than was read. */
+type Line = Posted & { room: string; label: string; next: number; newest: number; isOld: boolean }
 type ItemJson = {
   readonly item: number
   readonly received_at: number
@@ -56,29 +53,23 @@ export class ItemPosts {
 
   /** Takes up what an earlier run has left; resolves when it is known what that is. */
   async resume(): Promise<void> {
-    const { actors } = this.#options
-    const shards = Array.from({ length: actors.shards }, (_, shard) => shard)
+    const shards = Array.from({ length: this.#options.actors.shards }, (_, shard) => shard)
     await Promise.all(
-      shards.map(
-        (shard) =>
-          new Promise<void>((resolve) => {
-            actors.readPrivate(shard, { op: 'receiver.unposted', args: {}, reader: '' }, (found) => {
-              if (found?.ok) for (const each of JSON.parse(found.json) as Unposted[]) this.#takeUp(each)
-              resolve()
-            })
-          }),
-      ),
+      shards.map(async (shard) => {
+        for (const each of await this.#unposted(shard, {})) if (!this.#lines.has(each.receiver)) this.#takeUp(each)
+      }),
     )
   }
 
-  post({ item, ...receiver }: ItemToPost): void {
-    const line = this.#lines.get(receiver.receiver)
+  /** Something may have come to this receive URL. */
+  post({ receiver, owner }: Posted): void {
+    const line = this.#lines.get(receiver)
     if (line !== undefined) {
-      line.newest = Math.max(line.newest, item)
+      line.isOld = true
       return
     }
-    const begun = { ...receiver, next: item, newest: item }
-    this.#lines.set(receiver.receiver, begun)
+    const begun = { receiver, owner, room: '', label: '', next: 1, newest: 0, isOld: true }
+    this.#lines.set(receiver, begun)
     this.#go(begun)
   }
 
@@ -87,23 +78,47 @@ export class ItemPosts {
   }
 
   #takeUp({ items, ...receiver }: Unposted): void {
-    const [first] = items
-    if (first === undefined) return
-    const line = { ...receiver, next: first, newest: items.at(-1)! }
+    const line = { ...receiver, next: items[0] ?? 1, newest: items.at(-1) ?? 0, isOld: false }
     this.#lines.set(receiver.receiver, line)
+    this.#go(line)
+  }
+
+  /** Asked until there is an answer. */
+  #unposted(shard: number, args: { readonly receiver?: string }): Promise<readonly Unposted[]> {
+    const { actors, later } = this.#options
+    return new Promise((resolve) => {
+      const ask = () =>
+        actors.readPrivate(shard, { op: 'receiver.unposted', args, reader: '' }, (found) => {
+          if (found?.ok) resolve(JSON.parse(found.json) as Unposted[])
+          else if (!this.#closed) later(ask, againMs)
+        })
+      ask()
+    })
+  }
+
+  async #look(line: Line): Promise<void> {
+    line.isOld = false
+    const { receiver, owner } = line
+    const [found] = await this.#unposted(shardOf(receiversOf(owner), this.#options.actors.shards), { receiver })
+    if (found !== undefined) {
+      const { room, label, items } = found
+      Object.assign(line, { room, label, next: items[0] ?? line.next, newest: items.at(-1) ?? line.newest })
+    }
     this.#go(line)
   }
 
   #go(line: Line): void {
     if (this.#closed) return
     if (line.next > line.newest) {
+      if (line.isOld) return void this.#look(line)
       this.#lines.delete(line.receiver)
       return
     }
     if (this.#options.isSuspended(line.owner)) return this.#done(line, line.next)
     // Asked each time: its maker may have left the room, or been put out, since the receive URL was made.
     this.#options.read({ op: 'receiver.room', args: { room: line.room }, reader: line.owner }, (may) => {
-      if (may === undefined) return this.#again(line, againMs)
+      const isUnknown = may === undefined || (!may.ok && 'refusal' in may && may.refusal.code === 'overloaded')
+      if (isUnknown) return this.#again(line, againMs)
       if (!may.ok) return this.#done(line, line.next)
       this.#fetch(line)
     })

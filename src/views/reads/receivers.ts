@@ -139,10 +139,10 @@ function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswe
   return ok({ ...asked, owner, delegation, secret } satisfies Door)
 }
 
-/** The house asks at its start what it has not posted yet. */
-function unposted({ state }: ReadContext): ReadAnswer {
+/** The house asks what it has not posted yet: of one receive URL, or at its start of all. */
+function unposted({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
   return ok(
-    state.receivers.unposted().map(({ id, owner, facts, items: kept, posted }) => ({
+    state.receivers.unposted(args.receiver as string | undefined).map(({ id, owner, facts, items: kept, posted }) => ({
       receiver: id,
       owner,
       room: facts.room,

@@ -1,0 +1,136 @@
+/** Items that go into a room: each is posted once and in its turn, though answers are lost on every way. */
+import { expect, test } from 'vitest'
+import { Deliveries } from '../../../src/command/deliveries.ts'
+import { ItemPosts } from '../../../src/command/item-posts.ts'
+import type { Actors } from '../../../src/command/ports.ts'
+import type { Voice } from '../../../src/command/voice.ts'
+
+type Asked = { readonly op: string; readonly args: Readonly<Record<string, unknown>> }
+
+const owner = 'aa'.repeat(32)
+const door = { owner, delegation: '', secret: '', label: '', room: 'lobby', dedupe: 'x-name', allow: [], post: true }
+const overloaded = { ok: false, refusal: { code: 'overloaded', message: '' } } as const
+
+/** One receive URL on a board whose answers are lost where the test says so. */
+function mailroom(kept: readonly string[] = []) {
+  const items = [...kept]
+  const names = new Map<string, number>()
+  let posted = 0
+  const said: string[] = []
+  const later: (() => void)[] = []
+  /** By what is asked: how often what comes back is this, in place of the answer. */
+  const lost = new Map<string, { times: number; readonly told: object | undefined }>()
+  const told = (op: string, answer: (found: unknown) => void, found: object): void => {
+    const loss = lost.get(op)
+    if (loss === undefined || loss.times-- <= 0) answer(found)
+    else answer(loss.told)
+  }
+  const json = (data: object) => ({ ok: true, json: JSON.stringify(data) })
+  const decide = ({ op, args }: Asked) => {
+    if (op === 'receiver.posted') posted = Math.max(posted, args.item as number)
+    if (op !== 'receiver.deliver') return {}
+    const known = names.get(args.dedupe as string)
+    if (known !== undefined) return { item: known, bytes: 0, duplicate: true }
+    const item = items.push(String(args.body))
+    names.set(args.dedupe as string, item)
+    return { item, bytes: 0 }
+  }
+  const read = ({ op, args }: Asked, answer: (found: never) => void) => {
+    const unposted = items.map((_, n) => n + 1).filter((item) => item > posted)
+    const found: Readonly<Record<string, object>> = {
+      'receiver.door': door,
+      'receiver.room': {},
+      'receiver.unposted': unposted.length === 0 ? [] : [{ receiver: 'r1', ...door, items: unposted }],
+      'receiver.items': {
+        items: items
+          .map((body, n) => ({ item: n + 1, body, body_encoding: 'text' }))
+          .filter(({ item }) => item > Number(args.after))
+          .slice(0, 1),
+      },
+    }
+    told(op, answer as (found: unknown) => void, json(found[op]!))
+  }
+  const actors = {
+    shards: 1,
+    write: (letter: Asked, answer: (found: unknown) => void) =>
+      told(letter.op, answer, { ok: true, reply: decide(letter) }),
+    readPrivate: (_shard: number, asked: Asked, answer: (found: never) => void) => read(asked, answer),
+  } as unknown as Actors
+  const say = ({ text }: { text: string }, _cause: unknown, answer: (reply: unknown) => void) => {
+    said.push(text.split('\n\n')[1]!)
+    answer({ status: 200, body: '' })
+  }
+  const itemPosts = new ItemPosts({
+    ...{ actors, read, voice: { say } as unknown as Voice, isSuspended: () => false, report: () => {} },
+    later: (callback) => later.push(callback),
+  })
+  const deliveries = new Deliveries({
+    ...{ actors, limitsOn: false, now: () => 0, wallSeconds: () => 0, isThere: () => true },
+    post: (receiver) => itemPosts.post(receiver),
+  })
+  return {
+    itemPosts,
+    said,
+    lost,
+    /** What the sender hears. */
+    deliver: (name: string) =>
+      new Promise<number | undefined>((resolve) =>
+        deliveries.take(
+          {
+            ...{ receiver: 'r1', secret: 's', address: '127.0.0.1', type: '', headers: [] },
+            ...{ header: () => name, body: Buffer.from(name) },
+          },
+          (reply) => resolve(reply?.status),
+        ),
+      ),
+    /** All that waits for its time has its time, until nothing waits. */
+    async settled(): Promise<void> {
+      do {
+        for (const each of later.splice(0)) each()
+        await new Promise((resolve) => setImmediate(resolve))
+      } while (later.length > 0)
+    },
+  }
+}
+
+test('an item whose delivery had no answer is posted, before those that came after it', async () => {
+  const { deliver, said, lost, settled } = mailroom()
+  lost.set('receiver.deliver', { times: 1, told: undefined })
+  lost.set('receiver.unposted', { times: 1, told: undefined })
+  expect(await deliver('one')).toBeUndefined()
+  expect(await deliver('two')).toBe(200)
+  await settled()
+  expect(said).toEqual(['one', 'two'])
+  expect(await deliver('three')).toBe(200)
+  await settled()
+  expect(said).toEqual(['one', 'two', 'three'])
+})
+
+test('a repetition of a delivery that had no answer is no second item, and what was not posted is', async () => {
+  const { deliver, said, lost, settled } = mailroom()
+  lost.set('receiver.deliver', { times: 1, told: undefined })
+  expect([await deliver('one'), await deliver('one')]).toEqual([undefined, 200])
+  await settled()
+  expect(await deliver('one')).toBe(200)
+  await settled()
+  expect(said).toEqual(['one'])
+})
+
+test('what an earlier run has left is taken up, though nobody can say at first what that is', async () => {
+  const { itemPosts, said, lost, settled } = mailroom(['one', 'two'])
+  lost.set('receiver.unposted', { times: 2, told: undefined })
+  const resumed = itemPosts.resume()
+  await settled()
+  await resumed
+  await settled()
+  expect(said).toEqual(['one', 'two'])
+})
+
+test('an item is not given up because the board had too much to do to say whether it may be posted', async () => {
+  const { deliver, said, lost, settled } = mailroom()
+  lost.set('receiver.room', { times: 1, told: overloaded })
+  lost.set('receiver.items', { times: 1, told: overloaded })
+  expect(await deliver('one')).toBe(200)
+  await settled()
+  expect(said).toEqual(['one'])
+})

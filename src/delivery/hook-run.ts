@@ -5,6 +5,7 @@
  * falls behind, remembers from where, and is caught up when there is room again. So it holds no more than a few signals, which
  * it shares with all others, however much happens and however long its target is away.
  */
+import type { HookKind } from '../views/hooks/kind-names.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
 import type { Letterhead } from './letterhead.ts'
 import type { Pending } from './pending.ts'
@@ -15,6 +16,9 @@ import type { Place } from './store.ts'
 export const queueMax = 64
 /** With so few left a hook that fell behind is caught up. */
 export const queueLow = 16
+
+/** A head of the log happens nowhere: it may stand before what is older than it, and none is missed. */
+const headKind: HookKind = 'log.checkpoint'
 
 export class HookRun {
   view: HookView
@@ -107,15 +111,15 @@ export class HookRun {
       behind.length > 0 && behind.includes(source) ? heard[source]! : Math.max(tail, heard[source]!),
     )
     for (let n = queue.length - 1; n >= from; n--) {
-      const { source, signal } = queue[n]!
-      marks[source] = signal.position
+      const { source, signal, kind } = queue[n]!
+      if (kind !== headKind) marks[source] = signal.position
     }
     return marks
   }
 
   /** Kinds that are done of the change that its place in a source names. */
   #takenOf(source: number): number {
-    const waiting = this.queue.find((each) => each.source === source)
+    const waiting = this.queue.find((each) => each.source === source && each.kind !== headKind)
     if (waiting !== undefined) return waiting.nth
     const taken = this.#taken?.get(source)
     return taken !== undefined && this.heard[source]! <= taken.position ? taken.count : 0

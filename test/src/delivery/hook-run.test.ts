@@ -105,6 +105,19 @@ test('kills anywhere lose nothing, keep the order in each source, and repeat not
   )
 })
 
+test('a head of the log that waits before older posts does not move the place past them', () => {
+  const all: HookView = { ...view, kinds: ['log.checkpoint', 'room.post'], marks: [3, 1] }
+  const run = new HookRun(all, undefined, [9, 1])
+  run.queue.push({ source: 0, signal: signalAt(9, []), kind: 'log.checkpoint', nth: 0, named: undefined })
+  expect(run.place([9, 1])).toMatchObject({ idle: false, marks: [3, 1] })
+  run.offer(pendingOf(0, signalAt(3, ['room.post'])))
+  run.offer(pendingOf(0, signalAt(5, ['room.post'])))
+  expect([run.marks([9, 1]), run.marks([9, 1], 2)]).toEqual([
+    [3, 1],
+    [5, 1],
+  ])
+})
+
 test('another life of the same id begins where it was told to, not where the one before stood', () => {
   const place = { ...new HookRun(view, undefined, [9, 9]).place([9, 9]), idle: true, epoch: 4 }
   expect(new HookRun(view, place, [9, 9]).heard).toEqual([1, 1])

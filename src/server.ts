@@ -1,8 +1,6 @@
 /** The server: starts everything in order, stops it in reverse. The only place that wires; a newcomer reads this first. */
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import type { ToldDelegation } from '../actors/people/delegations.ts'
-import { registryName } from '../actors/record.ts'
 import { shardOf } from '../actors/shard.ts'
 import { BlobFiles } from '../storage/blob-files.ts'
 import { makeDirectory } from '../storage/disk.ts'
@@ -14,6 +12,7 @@ import { startCalling } from './command/calling.ts'
 import { Deliveries } from './command/deliveries.ts'
 import { Front } from './command/front.ts'
 import { ItemPosts } from './command/item-posts.ts'
+import { knownDelegations } from './command/known-delegations.ts'
 import { News } from './command/news.ts'
 import { refused } from './command/reply.ts'
 import { hideBy, resumeScreening } from './command/screened.ts'
@@ -138,11 +137,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     },
   })
   await heads.begin(news.head)
-  await news.delegates.begin((told) =>
-    house.readPrivate(shardOf(registryName, house.shards), { op: 'delegation.known', args: {}, reader: '' }, (found) =>
-      told(found?.ok ? (JSON.parse(found.json) as ToldDelegation[]) : undefined),
-    ),
-  )
+  await news.delegates.begin((told) => knownDelegations(house, told))
   news.delegates.onEnd((ended) => {
     followers.keysOver()
     postroom?.delegationsOver(ended)

@@ -46,6 +46,8 @@ export class Delegates {
   #load: ((told: (found: readonly ToldDelegation[] | undefined) => void) => void) | undefined
   /** Something may have been decided that was not heard here: nobody is told anything that depends on it. */
   isStale = false
+  /** It was said again while it was being asked: what is told then may be from before. */
+  #isStaleAgain = false
 
   constructor(now: () => number) {
     this.#now = now
@@ -59,8 +61,9 @@ export class Delegates {
 
   /** An answer was lost, or the registry began anew. */
   refresh(): void {
-    if (this.isStale || this.#load === undefined) return
-    this.#reload(() => {})
+    if (this.#load === undefined) return
+    if (this.isStale) this.#isStaleAgain = true
+    else this.#reload(() => {})
   }
 
   /** Called whenever delegations end by a decision (not by time). */
@@ -173,12 +176,14 @@ export class Delegates {
 
   #reload(done: () => void): void {
     this.isStale = true
+    this.#isStaleAgain = false
     this.#load!((found) => {
       if (found === undefined) {
         setTimeout(() => this.#reload(done), againMs).unref()
         return
       }
       for (const told of found) this.add(told)
+      if (this.#isStaleAgain) return this.#reload(done)
       this.isStale = false
       done()
     })

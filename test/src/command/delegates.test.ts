@@ -2,6 +2,7 @@
 import { expect, test, vi } from 'vitest'
 import type { ToldDelegation } from '../../../actors/people/delegations.ts'
 import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
+import { knownDelegations } from '../../../src/command/known-delegations.ts'
 
 const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
   ...{ id, identity: 'owner', key: `key of ${id}`, scopes: ['board:post'], expires: 2_000 },
@@ -29,6 +30,47 @@ test('after an answer was lost they are stale until the registry has said what i
   expect(ended.map(({ id }) => id)).toEqual(['a'])
   expect([delegates.of('key of b')!.isPublished, delegates.of('key of c')!.id]).toEqual([true, 'c'])
   vi.useRealTimers()
+})
+
+test('an answer that is lost while they are asked for is asked about again', async () => {
+  const delegates = new Delegates(() => 1_000)
+  const asked: ((found: readonly ToldDelegation[]) => void)[] = []
+  const begun = delegates.begin((give) => void asked.push(give))
+  asked.shift()!([told('a')])
+  await begun
+  delegates.refresh()
+  delegates.refresh()
+  asked.shift()!([told('a')])
+  expect([delegates.isStale, asked.length]).toEqual([true, 1])
+  asked.shift()!([told('a', { ended: true })])
+  expect([delegates.isStale, delegates.isKeyOver('key of a'), asked.length]).toEqual([false, true, 0])
+})
+
+test('what the registry knows is asked behind every command that it has not decided yet', () => {
+  // As a shard that waits for the log: commands wait in its mailbox, reads are answered at once.
+  const mailbox: (() => void)[] = []
+  let isFull = true
+  let known = [told('a')]
+  const actors: Parameters<typeof knownDelegations>[0] = {
+    shards: 1,
+    write: (letter, answer) => {
+      const refused = (code: string) => answer({ ok: false, refusal: { code, message: '' } }, undefined)
+      if (isFull) return refused('overloaded')
+      mailbox.push(() => (letter.args.id === '' ? refused('forbidden') : answer(undefined, undefined)))
+    },
+    readPrivate: (_shard, _request, answer) => answer({ ok: true, json: JSON.stringify(known), until: 0 }),
+  }
+  const heard: (readonly ToldDelegation[] | undefined)[] = []
+  knownDelegations(actors, (found) => heard.push(found))
+  expect(heard).toEqual([undefined])
+  isFull = false
+  mailbox.push(() => {
+    known = [told('a', { ended: true })]
+  })
+  knownDelegations(actors, (found) => heard.push(found))
+  expect(heard).toEqual([undefined])
+  for (const decide of mailbox) decide()
+  expect(heard).toEqual([undefined, [told('a', { ended: true })]])
 })
 
 test('an end waits for what is under way, bars the key meanwhile, and lets it go on where it is refused', () => {

@@ -2,6 +2,9 @@
  * Reviews that earn credits: of a tool that its author has called through this board, that is not his own, and by somebody who is
  * not of yesterday (an accepted public work, or 30 days of age). How many are rewarded, and out of what, the market decides; it
  * knows each pair of subject and reviewer once, so saying it again gives nothing twice.
+ *
+ * A review is on disk, and nobody asks about its reward again: whatever cannot be found out or written down now (the index of the
+ * directory is being made, a disk is full) is tried again until it can.
  */
 import { marketName, type RewardArgs } from '../../actors/market/letters.ts'
 import { sizes } from '../limits.ts'
@@ -17,28 +20,56 @@ export type ReviewRewardsOptions = {
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
   readonly noteChange: (actor: string, change: number) => void
   readonly wallSeconds: () => number
+  readonly later: (callback: () => void, ms: number) => void
 }
 
 type Reviewed = Pick<RecentReview, 'subject' | 'author'>
 
 const ageSeconds = 30 * 86_400
+const recentSeconds = 86_400
+const againMs = 1_000
+
+/** No answer, or none yet: another time there may be one. */
+class NotNow extends Error {}
 
 export class ReviewRewards {
   readonly #options: ReviewRewardsOptions
+  #closed = false
 
   constructor(options: ReviewRewardsOptions) {
     this.#options = options
   }
 
-  /** Takes up reviews of the last day: a board that died may not have come to them. */
+  close(): void {
+    this.#closed = true
+  }
+
+  /** Takes up reviews of the last day that the board was up: a board that died may not have come to them. */
   async resume(): Promise<void> {
-    const since = this.#options.wallSeconds() - 86_400
-    const found = await this.#ask<{ reviews: RecentReview[] }>('tools.recent_reviews', { since }, '')
+    const recent = () => this.#ask<{ reviews: RecentReview[] }>('tools.recent_reviews', { seconds: recentSeconds }, '')
+    const found = await this.#untilNow(recent)
     for (const review of found?.reviews ?? []) await this.consider(review)
   }
 
   /** Rewards a review that was accepted, if it earns it. */
-  async consider({ subject, author }: Reviewed): Promise<void> {
+  consider(review: Reviewed): Promise<void> {
+    return this.#untilNow(() => this.#consider(review)).then(() => {})
+  }
+
+  /** Undefined: the board stops. */
+  async #untilNow<Found>(find: () => Promise<Found>): Promise<Found | undefined> {
+    while (!this.#closed) {
+      try {
+        return await find()
+      } catch (error) {
+        if (!(error instanceof NotNow)) throw error
+        await new Promise<void>((resolve) => this.#options.later(resolve, againMs))
+      }
+    }
+    return undefined
+  }
+
+  async #consider({ subject, author }: Reviewed): Promise<void> {
     const found = await this.#ask<FoundSubject>('tools.subject', { subject }, author)
     if (found === undefined || found.isOwner || !(await this.#hasCalled(subject, found, author))) return
     if (found.accepted === 0 && !(await this.#isOfAge(author))) return
@@ -48,9 +79,11 @@ export class ReviewRewards {
       amount: sizes.credit_review_reward,
       subject_max: sizes.credit_review_rewards_per_subject,
     }
-    await new Promise<void>((resolve) =>
+    await new Promise<void>((resolve, reject) =>
       this.#options.actors.write(internalLetter('credit.reward', marketName, author, args), (answered) => {
-        if (answered?.ok && answered.change !== undefined) this.#options.noteChange(marketName, answered.change)
+        // The market never refuses it: what stands in its way passes.
+        if (answered?.ok !== true) return reject(new NotNow())
+        if (answered.change !== undefined) this.#options.noteChange(marketName, answered.change)
         resolve()
       }),
     )
@@ -71,11 +104,15 @@ export class ReviewRewards {
     return found !== undefined && this.#options.wallSeconds() - found.identity.created_at >= ageSeconds
   }
 
+  /** Undefined: there is no such thing, or it cannot be read at all. */
   #ask<Found>(op: string, args: ReadRequest['args'], reader: string): Promise<Found | undefined> {
-    return new Promise((resolve) =>
-      this.#options.read({ op, args, reader }, (found) =>
-        resolve(found?.ok ? (JSON.parse(found.json) as Found) : undefined),
-      ),
+    return new Promise((resolve, reject) =>
+      this.#options.read({ op, args, reader }, (found) => {
+        if (found?.ok) return resolve(JSON.parse(found.json) as Found)
+        const isBusy = found === undefined || ('refusal' in found && found.refusal.code === 'overloaded')
+        if (isBusy) reject(new NotNow())
+        else resolve(undefined)
+      }),
     )
   }
 }

@@ -36,6 +36,7 @@ export class ToolDesk extends Probes {
   }
 
   close(): void {
+    this.#rewards.close()
     this.#round.close()
   }
 }

@@ -65,8 +65,9 @@ function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
 /** A review that counts, as the house asks for it. */
 export type RecentReview = { readonly subject: string; readonly author: string; readonly at: number }
 
-function recentReviews({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
-  const since = Number(args.since)
+/** Those of the last `seconds` before the newest post: however long the board was down since. */
+function recentReviews({ state, board: { events } }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
   const reviews: RecentReview[] = []
   for (const { subject, author, at } of state.tools.reviews.all())
     if (at >= since) reviews.push({ subject, author, at })

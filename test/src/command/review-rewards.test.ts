@@ -1,0 +1,84 @@
+/** Rewards for reviews: a review is on disk, so what cannot be found out or written down at first is not forgotten. */
+import { expect, test } from 'vitest'
+import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
+import { ReviewRewards } from '../../../src/command/review-rewards.ts'
+import { refusal } from '../../../src/refusals.ts'
+import type { ReadAnswer, ReadRequest } from '../../../src/views/reads/read.ts'
+import { toolsReads } from '../../../src/views/reads/tools.ts'
+
+const reviewer = 'a'.repeat(64)
+const subject = 's1'
+const busy = { ok: false, refusal: refusal('overloaded', 'the index is being made', undefined, 5) } as const
+const answers: Readonly<Record<string, object>> = {
+  'tools.recent_reviews': { reviews: [{ subject, author: reviewer, at: 1_000 }] },
+  'tools.subject': { tools: ['t'], isOwner: false, accepted: 1 },
+  'calls.completed': { completed: true },
+}
+
+/** Rewards where each question, and the letter, meets one of `hindrances` after another before it is answered. */
+function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
+  const met = new Map<string, number>()
+  const hindrance = (op: string) => {
+    const n = met.get(op) ?? 0
+    met.set(op, n + 1)
+    return n < hindrances.length ? { met: hindrances[n] } : undefined
+  }
+  const given: string[] = []
+  const write: Actors['write'] = ({ op, args }, answer) => {
+    const found = hindrance(op)
+    if (found !== undefined) return answer(found.met === undefined ? undefined : busy, undefined)
+    given.push(String(args.reviewer))
+    answer({ ok: true, reply: {} }, undefined)
+  }
+  const read = ({ op }: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => {
+    const found = hindrance(op)
+    answer(found === undefined ? { ok: true, json: JSON.stringify(answers[op]), until: 0 } : found.met)
+  }
+  const rewards = new ReviewRewards({
+    actors: { write } as Actors,
+    read,
+    noteChange: () => {},
+    wallSeconds: () => 1_000,
+    later: (callback) => setImmediate(callback),
+  })
+  return { rewards, given, met }
+}
+
+test.each([
+  ['no answer', [undefined, undefined]],
+  ['a refusal that passes', [busy, busy]],
+])('%s only puts off a reward, at every step of it', async (_what, hindrances) => {
+  const { rewards, given } = rewardsOver(hindrances)
+  await rewards.consider({ subject, author: reviewer })
+  expect(given).toEqual([reviewer])
+  const again = rewardsOver(hindrances)
+  await again.rewards.resume()
+  expect(again.given).toEqual([reviewer])
+})
+
+test('what is not there, or never can be read, is not asked for again', async () => {
+  const absent: ReadAnswer = { ok: false, absent: refusal('not_found', 'no such tool') }
+  const broken: ReadAnswer = { ok: false, refusal: refusal('internal', 'a fault') }
+  for (const each of [absent, broken]) {
+    const { rewards, given, met } = rewardsOver([each])
+    await rewards.consider({ subject, author: reviewer })
+    expect([given, met.get('tools.subject')]).toEqual([[], 1])
+  }
+})
+
+test('a board that stops asks no more', async () => {
+  const { rewards, given } = rewardsOver(Array.from({ length: 1_000 }, () => undefined))
+  const considered = rewards.consider({ subject, author: reviewer })
+  rewards.close()
+  await considered
+  expect(given).toEqual([])
+})
+
+test('those of the last day before the newest post are taken up, however long the board was down', () => {
+  const events = { at: [100, 100_000, 186_000], count: 3 }
+  const all = () => events.at.map((at, n) => ({ subject, author: String(n), at }))
+  const context = { state: { tools: { reviews: { all } } }, board: { events } } as never
+  const found = toolsReads['tools.recent_reviews']!(context, { op: '', args: { seconds: 86_400 }, reader: '' })
+  const { reviews } = JSON.parse((found as { json: string }).json) as { reviews: { author: string }[] }
+  expect(reviews.map(({ author }) => author)).toEqual(['1', '2'])
+})

@@ -61,6 +61,7 @@ export async function openHouse(
       else if (told[0] === 'unneeded') for (const [room, sha256] of told[1]) files.drop(room, sha256)
       else followers.hearPrivate(shard, told)
     },
+    onShardLost: (shard) => followers.shardLost(shard),
     onShardRestart: (shard) => {
       followers.shardRestarted(shard)
       postroom()?.shardRestarted(shard)

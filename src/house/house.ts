@@ -44,6 +44,8 @@ export type HouseOptions = {
   readonly handles: () => Handles
   /** What a shard tells of its private rooms. */
   readonly onPrivateNews: (shard: number, news: ShardNews) => void
+  /** A shard has died; the next thing it is told the one hears that begins now. */
+  readonly onShardLost: (shard: number) => void
   /** A shard began anew and knows nothing of what it was told. */
   readonly onShardRestart: (shard: number) => void
   readonly onPublished: (published: Published) => void
@@ -246,7 +248,8 @@ export class House implements Actors {
         const front = new MessageChannel()
         const toLog = new MessageChannel()
         logPort = toLog.port2
-        const { handles, onPrivateNews } = this.#options
+        const { handles, onPrivateNews, onShardLost } = this.#options
+        if (this.#shardLinks[number] !== undefined) onShardLost(number)
         this.#shardLinks[number] = this.#link(front.port1, (body) => onPrivateNews(number, body as ShardNews))
         // Before anybody can ask it. The board bears its name wherever it speaks; only in public does it have to claim it.
         this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...handles()]])

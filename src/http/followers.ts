@@ -102,8 +102,12 @@ export class Followers {
     else this.updates.heard(shard, told[1])
   }
 
+  /** A shard has died. What is told to it from now on the next one hears, which knows of nobody yet. */
+  shardLost(shard: number): void {
+    this.tails.losePrivate((room) => shardOf(room, this.#shards) === shard)
+  }
+
   shardRestarted(shard: number): void {
-    this.tails.endPrivate((room) => shardOf(room, this.#shards) === shard)
     this.updates.restarted(shard)
   }
 

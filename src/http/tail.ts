@@ -61,6 +61,8 @@ type Channel = {
   readonly readers: Set<Reader>
   /** Readers whose backfill is under way: the channel stays for them when the last other one leaves. */
   joining: number
+  /** The thread that watched for it is gone: nobody joins any more, and who leaves is nothing to the next one. */
+  isLost: boolean
   /** News that wait until the batch before is with every reader: the slower the round, the larger the next batch. */
   pending: News[]
   sending: boolean
@@ -109,6 +111,7 @@ export class Tails {
     if (channel.isPrivate) this.#options.watchAs(asked.reader, room, asked.format, true)
     this.#options.backfill(asked, (found) => {
       channel.joining--
+      if (channel.isLost) return exchange.ended ? undefined : exchange.drop()
       if (!exchange.ended && found?.ok) return this.#join(exchange, address, channel, asked, found)
       this.#left(channel, asked.reader)
       if (exchange.ended) return
@@ -161,13 +164,14 @@ export class Tails {
   }
 
   /** Whoever follows one of these private rooms is asked to come again: what watched for him is gone. */
-  endPrivate(isMeant: (room: string) => boolean): void {
+  losePrivate(isMeant: (room: string) => boolean): void {
     const why = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
-    this.#endPrivate(
-      ({ room }) => isMeant(room),
-      () => true,
-      why,
-    )
+    for (const [name, channel] of [...this.#channels]) {
+      if (!channel.isPrivate || !isMeant(channel.room)) continue
+      channel.isLost = true
+      this.#channels.delete(name)
+      for (const reader of [...channel.readers]) this.#farewell(channel, reader, why)
+    }
   }
 
   #endPrivate(isChannel: (channel: Channel) => boolean, isReader: (reader: Reader) => boolean, why: string): void {
@@ -219,7 +223,7 @@ export class Tails {
     const name = nameOf(room, format, isPrivate)
     let channel = this.#channels.get(name)
     if (channel === undefined) {
-      channel = { room, format, isPrivate, readers: new Set(), joining: 0, pending: [], sending: false }
+      channel = { room, format, isPrivate, readers: new Set(), joining: 0, isLost: false, pending: [], sending: false }
       this.#channels.set(name, channel)
       if (!isPrivate) this.#options.watch(room, format, true)
     }
@@ -227,7 +231,8 @@ export class Tails {
   }
 
   /** A reader is gone, or did not come to be one. */
-  #left({ room, format, isPrivate, readers, joining }: Channel, member: string): void {
+  #left({ room, format, isPrivate, isLost, readers, joining }: Channel, member: string): void {
+    if (isLost) return
     if (isPrivate) this.#options.watchAs(member, room, format, false)
     if (readers.size + joining > 0) return
     this.#channels.delete(nameOf(room, format, isPrivate))

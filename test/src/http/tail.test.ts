@@ -1,0 +1,92 @@
+/** Who follows a private room while the thread of the room dies and another begins: that one hears of him, and of nobody before him. */
+import { expect, test } from 'vitest'
+import type { ByteStream, Exchange } from '../../../src/http/port.ts'
+import { Tails } from '../../../src/http/tail.ts'
+import type { Backfill, BackfillRequest } from '../../../src/views/backfill.ts'
+
+const past: Backfill = { ok: true, bytes: Buffer.from('past'), after: 0, more: false, change: 1 }
+
+/** Tails of a board whose shards are played by the test: what is told to the one that lives now, and what it was asked. */
+function house() {
+  let told: string[] = []
+  let asked: ((found: Backfill | undefined) => void)[] = []
+  const tails = new Tails({
+    backfill: (_request: BackfillRequest, answer) => asked.push(answer),
+    watch: () => {},
+    watchAs: (reader, _room, format, on) => told.push(`${on ? 'watch' : 'unwatch'} ${format} ${reader}`),
+    openToken: (text) => ({ room: 'den', reader: text, key: '' }),
+    keyOver: () => undefined,
+    rooms: { may: () => {} },
+    refuse: () => {},
+    addressOf: () => '127.0.0.1',
+    streamsPerAddress: 10,
+    now: () => 0,
+    queueBytesMax: 1_000,
+    stallMs: 1_000,
+    lastMax: 100,
+  })
+  return {
+    tails,
+    told: () => told,
+    /** Answers what was asked. */
+    answer: () => {
+      for (const each of asked.splice(0)) each(past)
+    },
+    /** The thread dies: nobody answers what it was asked. */
+    die: () => {
+      const open = asked
+      told = []
+      asked = []
+      tails.losePrivate((room) => room === 'den')
+      for (const each of open) each(undefined)
+    },
+  }
+}
+
+/** A reader's connection; it is over when the test says so, as that of one who takes nothing. */
+function reader(name: string) {
+  const got: string[] = []
+  let closed = () => {}
+  const stream: ByteStream = {
+    write: (chunk) => got.push(Buffer.from(chunk).toString()) > 0,
+    onDrain: () => {},
+    onClose: (callback) => {
+      closed = callback
+    },
+    end: () => {},
+    close: () => {},
+    blockedSince: undefined,
+  }
+  const exchange = {
+    query: `token=${name}`,
+    header: () => undefined,
+    ended: false,
+    stream: () => stream,
+    drop: () => got.push('dropped'),
+  }
+  return { exchange: exchange as unknown as Exchange, got, gone: () => closed() }
+}
+
+test('who comes while one thread dies and another begins is watched for, whoever of before goes after that', () => {
+  const { tails, told, answer, die } = house()
+  const [before, early, back] = [reader('before'), reader('early'), reader('back')]
+  tails.handle(before.exchange, 'den')
+  answer()
+  tails.handle(early.exchange, 'den')
+  expect(told()).toEqual(['watch block before', 'watch block early'])
+  die()
+  expect(before.got.at(-1)).toContain('lost the thread')
+  expect(early.got).toEqual(['dropped'])
+  tails.handle(back.exchange, 'den')
+  before.gone()
+  answer()
+  expect(told()).toEqual(['watch block back'])
+  tails.deliverPrivate('den', 'block', 2, Buffer.from('news'))
+  return expect
+    .poll(() => back.got.at(-1))
+    .toBe('news')
+    .then(() => {
+      back.gone()
+      expect(told()).toEqual(['watch block back', 'unwatch block back'])
+    })
+})

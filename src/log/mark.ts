@@ -128,7 +128,7 @@ export function markText(vkeys: readonly string[], checkpoint: string): string {
 
 export const markPaceMs = 1_000
 
-/** Keeps the mark, at most once in a second. */
+/** Keeps the mark, at most once in a second, and one write after the other: two at once would make the mark of halves. */
 export class MarkKeeper {
   readonly #file: string
   /** A mark of this board that stands where it must not, until this one is on the disk. */
@@ -151,7 +151,7 @@ export class MarkKeeper {
     this.#wanted = checkpoint
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      this.#writing = this.#write()
+      this.#writing = this.#writing.then(() => this.#write())
     }, markPaceMs).unref()
   }
 

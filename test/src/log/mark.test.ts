@@ -1,13 +1,26 @@
 /** Where the high-water mark stands, whatever way its directory was named, and what becomes of one that stood in the directory. */
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { readConfig } from '../../../src/config.ts'
 import { explainFailure } from '../../../src/failure.ts'
-import { type Mark, MarkKeeper, markText, parseMark, RolledBack, readMarks } from '../../../src/log/mark.ts'
+import { type Mark, MarkKeeper, markPaceMs, markText, parseMark, RolledBack, readMarks } from '../../../src/log/mark.ts'
 import { createNoteKey } from '../../../storage/note-signer.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
+
+/** A disk that holds every write up for as long as `stalled` does. */
+const disk = vi.hoisted(() => ({ stalled: Promise.resolve(), writing: 0, mostAtOnce: 0 }))
+vi.mock('../../../src/kept-text.ts', async (original) => {
+  const { keepText } = await original<typeof import('../../../src/kept-text.ts')>()
+  return {
+    keepText: async (path: string, text: string) => {
+      disk.mostAtOnce = Math.max(disk.mostAtOnce, ++disk.writing)
+      await disk.stalled
+      await keepText(path, text).finally(() => disk.writing--)
+    },
+  }
+})
 
 test.each(['/var/lib/board', '/var/lib/board/', '/var/lib/board//', '/var/lib/./board/.'])(
   'the mark of %s stands beside it',
@@ -128,4 +141,27 @@ test('a whole mark of another log is told of, and none at all where the log has 
   const other = createNoteKey('elsewhere.example/log/2025a', Buffer.alloc(32, 5))
   expect(warned([{ ...mark, vkey: other.vkey }])).toEqual(['mark.of_another_log'])
   expect(mark).toMatchObject({ vkey, size: newest.size })
+})
+
+test('a head that comes while the disk holds up the mark of another waits for it', async () => {
+  const { place, vkey, newest } = markedInside(3)
+  const stall = Promise.withResolvers<void>()
+  disk.stalled = stall.promise
+  disk.mostAtOnce = 0
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const keeper = new MarkKeeper(place, [vkey])
+    for (const checkpoint of ['an older head', 'a head', newest.checkpoint]) {
+      keeper.note(checkpoint)
+      await vi.advanceTimersByTimeAsync(markPaceMs)
+    }
+    const closed = keeper.close()
+    stall.resolve()
+    await closed
+  } finally {
+    vi.useRealTimers()
+    disk.stalled = Promise.resolve()
+  }
+  expect(disk.mostAtOnce).toBe(1)
+  expect(readMarks(place)).toMatchObject([{ vkey, size: newest.size }])
 })

@@ -72,6 +72,8 @@ export class Engine {
   readonly #waits: Waits<HookRun>
   /** Owners whose hooks are being asked for. */
   readonly #held = new Set<string>()
+  /** Every hook there was at the start is here: what is read before would never be told to those that come after it. */
+  #isComplete = false
   readonly #sweeps: NodeJS.Timeout
   #closed = false
 
@@ -92,7 +94,7 @@ export class Engine {
     this.#places = store.places()
     this.#lanes = new Lanes({ slots, perHost, run: (run, done) => this.#deliver(run, done) })
     this.#catchUp = new CatchUp({
-      scan: (source, request) => this.#sources.page(source, request),
+      scan: (source, request) => this.#sources.page(source, () => request),
       tail: (source) => this.#tails[source]!,
       changed: (run) => this.#queued(run),
     })
@@ -149,12 +151,13 @@ export class Engine {
   complete(): void {
     for (const id of this.#places.keys()) this.#books.removed(id)
     this.#places.clear()
+    this.#isComplete = true
     for (let source = 0; source < this.#tails.length; source++) this.news(source)
   }
 
   /** Something may have happened in a source. */
   news(source: number): void {
-    this.#sources.news(source)
+    if (this.#isComplete) this.#sources.news(source)
   }
 
   /** What the owner of a hook is told of its deliveries. */

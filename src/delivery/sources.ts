@@ -43,10 +43,10 @@ export class Sources {
     this.#closed = true
   }
 
-  /** Signals, with those who bear the handles that were named; asked until there is an answer. */
-  async page(source: number, request: SignalsRequest): Promise<SignalsPage> {
+  /** Signals, with those who bear the handles that were named; asked until there is an answer, each time for what is wanted then. */
+  async page(source: number, request: () => SignalsRequest): Promise<SignalsPage> {
     for (;;) {
-      const page = (await this.#options.ask(source, ['signals', request])) as SignalsPage | undefined
+      const page = (await this.#options.ask(source, ['signals', request()])) as SignalsPage | undefined
       const resolved = page === undefined ? undefined : await this.#named(page)
       if (resolved !== undefined) return resolved
       await new Promise((resolve) => setTimeout(resolve, againMs))
@@ -58,8 +58,13 @@ export class Sources {
     this.#reading.add(source)
     while (this.#news.delete(source) && !this.#closed) {
       for (let more = true; more && !this.#closed; ) {
-        const spoken = this.#options.isSpokenTo()
-        const page = await this.page(source, { from: this.tails[source]!, spoken, room: '', personal: false })
+        const from = this.tails[source]!
+        const page = await this.page(source, () => ({
+          from,
+          spoken: this.#options.isSpokenTo(),
+          room: '',
+          personal: false,
+        }))
         for (const signal of page.signals) this.#options.route(source, signal)
         this.tails[source] = Math.max(this.tails[source]!, page.next)
         more = page.more

@@ -1,0 +1,103 @@
+/** The engine between sources, hooks and targets: whatever is slow, or has no answer, no hook misses what it asked for. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Engine, type EngineOptions } from '../../../src/delivery/engine.ts'
+import { HookRun } from '../../../src/delivery/hook-run.ts'
+import { freshCourse } from '../../../src/delivery/retry.ts'
+import type { Sender, Sent } from '../../../src/delivery/sender.ts'
+import type { DeliveryStore, Place } from '../../../src/delivery/store.ts'
+import type { HookKind } from '../../../src/views/hooks/kind-names.ts'
+import type { Signal, SignalsRequest } from '../../../src/views/hooks/signals.ts'
+import type { HookView } from '../../../src/views/reads/webhooks.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const [ada, bob] = ['aa'.repeat(32), 'bb'.repeat(32)]
+
+const hookOf = (hook: string, more: Partial<HookView> = {}): HookView => ({
+  ...{ hook, form: 'webhook', url: `https://${hook}.example.org/in`, kinds: ['room.post'], filter: { room: 'lobby' } },
+  ...{ sealed: '', tag: '', marks: [1], expires: 0, owner: ada, epoch: 5, createdAt: 0, former: undefined },
+  ...{ wakes: 0, redeliveries: [] },
+  ...more,
+})
+
+/** A post in the lobby, and whom it speaks to. */
+const postAt = (position: number, to: readonly string[] = []): Signal => ({
+  ...{ position, at: 0, room: 'lobby', page: 'main', kind: 'note', subject: String(position), item: 0, state: '' },
+  ...{ kinds: ['room.post', ...(to.length > 0 ? (['mention'] as const) : [])], to, handles: [] },
+})
+
+/** An engine over one source of posts at the positions 1, 2, 3 ... */
+function office({ posts, places = {}, tail }: { posts: Signal[]; places?: Record<string, Place>; tail: number }) {
+  const sent: string[] = []
+  const ended: HookView[] = []
+  let silences = 0
+  const page = ({ from, spoken }: SignalsRequest) => ({
+    signals: posts
+      .filter(({ position }) => position >= from)
+      .map((each) => (spoken ? each : { ...each, to: [], kinds: ['room.post'] as HookKind[] })),
+    next: Math.max(from, posts.length + 1),
+    more: false,
+  })
+  const store = { tails: () => [tail], places: () => new Map(Object.entries(places)), commit: () => {} }
+  const send: Sender['send'] = ({ view }, { kind, signal }, _marks, done) => {
+    sent.push(`${view.hook} ${kind} ${signal.position}`)
+    const told: Sent = { kind: 'sent', event: '', status: 200, outcome: { kind: 'delivered' }, item: 0 }
+    queueMicrotask(() => done(told))
+  }
+  const options: EngineOptions = {
+    ...{ store: store as unknown as DeliveryStore, sender: { send } as unknown as Sender, now: [posts.length + 1] },
+    ...{ headSize: () => 0, isSuspended: () => false, wallMs: () => Date.now(), chance: () => 0, scale: 1 },
+    ...{ slots: 8, perHost: 8, headEveryMs: 1, report: () => {}, end: (view) => void ended.push(view) },
+    ask: async (_source, [op, request]) =>
+      op === 'signals' && silences-- <= 0 ? page(request as SignalsRequest) : undefined,
+  }
+  return {
+    engine: new Engine(options),
+    sent,
+    ended,
+    /** So many asks have no answer. */
+    silent: (times: number) => {
+      silences = times
+    },
+  }
+}
+
+const idleAt = (view: HookView, mark: number): Place => ({
+  ...new HookRun(view, undefined, [mark]).place([mark]),
+  ...{ idle: true, course: freshCourse },
+})
+
+test('a hook that is found late at the start is told what happened before it was found', async () => {
+  const [first, late] = [hookOf('first'), hookOf('late', { owner: bob })]
+  const posts = [postAt(1), postAt(2)]
+  const places = { first: idleAt(first, 2), late: idleAt(late, 2) }
+  const { engine, sent } = office({ posts, places, tail: 2 })
+  engine.put(first)
+  // Something happens while the other hooks are still being read.
+  posts.push(postAt(3))
+  engine.news(0)
+  await vi.advanceTimersByTimeAsync(100)
+  engine.put(late)
+  engine.complete()
+  await vi.advanceTimersByTimeAsync(100)
+  engine.close()
+  expect(sent.sort()).toEqual(['first room.post 2', 'first room.post 3', 'late room.post 2', 'late room.post 3'])
+})
+
+test('a hook that is made while a source gives no answer is told whom the posts speak to that come meanwhile', async () => {
+  const posts = [postAt(1)]
+  const { engine, sent, silent } = office({ posts, tail: 2 })
+  engine.complete()
+  await vi.advanceTimersByTimeAsync(1)
+  silent(1)
+  engine.news(0)
+  await vi.advanceTimersByTimeAsync(1)
+  engine.put(hookOf('mentions', { kinds: ['mention'], filter: {}, marks: [2] }))
+  await vi.advanceTimersByTimeAsync(1)
+  posts.push(postAt(2, [ada]))
+  engine.news(0)
+  await vi.advanceTimersByTimeAsync(2_000)
+  engine.close()
+  expect(sent).toEqual(['mentions mention 2'])
+})

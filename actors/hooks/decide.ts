@@ -55,11 +55,13 @@ const subscribe: Decider = ({ state, now }, letter) => {
 }
 
 const end: Decider = ({ state, now }, letter) => {
-  const { hook, epoch } = letter.args as { hook: string; epoch?: number }
+  const { hook, epoch, wakes } = letter.args as { hook: string; epoch?: number; wakes?: number }
   const known = state.hooks.find(hook)
   // Another life of the same id is none of this one's business.
   const isMeant = known?.owner === letter.author && (epoch === undefined || known.epoch === epoch)
-  if (!isMeant) return { ok: true, records: [], reply: { ended: false } }
+  // Granted anew before its end was heard of, it does not end.
+  if (!isMeant || (wakes !== undefined && known.wakes !== wakes))
+    return { ok: true, records: [], reply: { ended: false } }
   return { ok: true, records: [planned(letter.to, letter.author, 'hook.end', { hook }, now)], reply: { ended: true } }
 }
 

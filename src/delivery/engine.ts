@@ -34,8 +34,8 @@ export type EngineOptions = {
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
   /** Newest size of the log. */
   readonly headSize: () => number
-  /** Takes a hook away: its time has run out, or its owner may not read any more. */
-  readonly end: (run: HookView) => void
+  /** Has a hook ended as it stands: its time has run out, or its owner may not read any more. In the end it is `own` that is called. */
+  readonly end: (run: HookView) => Promise<void>
   readonly isSuspended: (owner: string) => boolean
   /** Unix milliseconds. */
   readonly wallMs: () => number
@@ -229,7 +229,7 @@ export class Engine {
   /** Puts it into its lane, where there is something to send and nothing in the way. */
   #ready(run: HookRun): void {
     const { owner } = run.view
-    if (run.flying || run.removed || this.#closed || this.#held.has(owner)) return
+    if (run.flying || run.removed || run.isOver || this.#closed || this.#held.has(owner)) return
     if (this.#options.isSuspended(owner)) return
     const redelivers = run.redelivery !== undefined
     if (!redelivers && (run.course.suspended || run.queue.length === 0)) return
@@ -242,7 +242,7 @@ export class Engine {
   #deliver(run: HookRun, done: Done): void {
     const { owner } = run.view
     if (run.removed || this.#closed) return done(true)
-    if (this.#held.has(owner) || this.#options.isSuspended(owner)) {
+    if (run.isOver || this.#held.has(owner) || this.#options.isSuspended(owner)) {
       run.flying = false
       return done(true)
     }
@@ -294,8 +294,7 @@ export class Engine {
   #barred(run: HookRun): boolean {
     if (run.view.form === 'mcp') {
       this.#options.sender.terminated(run.view)
-      this.#remove(run)
-      this.#options.end(run.view)
+      this.#end(run)
       return true
     }
     // Of a webhook with several kinds the others go on.
@@ -337,10 +336,22 @@ export class Engine {
     run.view = view
     run.letterhead = undefined
     if (!isWoken) return
+    run.isOver = false
     run.course = woken(run.course)
     this.#books.moved(run)
     if (run.behind.length > 0) this.#catchUp.add(run)
     this.#ready(run)
+  }
+
+  /** Nothing is sent to it any more, unless it is found to have been granted anew in the same moment: then it goes on where it was. */
+  #end(run: HookRun): void {
+    run.isOver = true
+    if (run.isEnding) return
+    run.isEnding = true
+    const asked = () => {
+      run.isEnding = false
+    }
+    this.#options.end(run.view).then(asked, asked)
   }
 
   #remove(run: HookRun): void {
@@ -366,9 +377,7 @@ export class Engine {
       const { view, course } = run
       const hasRunOut = view.expires !== 0 && view.expires * 1000 <= now
       const isForgotten = course.suspended && now - course.failedSince > forgottenMs
-      if (!hasRunOut && !isForgotten) continue
-      this.#remove(run)
-      this.#options.end(run.view)
+      if (hasRunOut || isForgotten || run.isOver) this.#end(run)
     }
     this.#heads()
   }

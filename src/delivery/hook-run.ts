@@ -35,6 +35,9 @@ export class HookRun {
   /** Something of it is being sent. */
   flying = false
   removed = false
+  /** It is to end, and that is being asked for. */
+  isOver = false
+  isEnding = false
   /** Made for its first delivery, and again when it is another. */
   letterhead: Letterhead | undefined
   #host: string | undefined

@@ -232,7 +232,7 @@ export class Postroom {
         return { hooks: this.#bounded(found.hooks), same: this.#living(found.same) } satisfies ChangedHooks
       }
       case 'end':
-        return this.desk.say('hook.end', ask[1], { hook: ask[2], epoch: ask[3] })
+        return this.desk.say('hook.end', ask[1], { hook: ask[2], epoch: ask[3], wakes: ask[4] })
     }
   }
 

@@ -48,7 +48,8 @@ export type DeliveryAsk =
   | readonly ['hooks', shard: number, after: number]
   /** Hooks of an identity, in full where they do not stand as it is known. */
   | readonly ['own', owner: string, known: string]
-  | readonly ['end', owner: string, hook: string, epoch: number]
+  /** Ends a hook that was not granted anew since it stood like this. */
+  | readonly ['end', owner: string, hook: string, epoch: number, wakes: number]
 
 /** What the front tells it. */
 export type DeliveryTell =
@@ -129,7 +130,10 @@ runThread((data: DeliveryThread) => {
       now,
       ask: askSource,
       headSize: () => headSize,
-      end: ({ owner, hook, epoch }) => void ask(['end', owner, hook, epoch]),
+      end: async ({ owner, hook, epoch, wakes }) => {
+        await askUntil(['end', owner, hook, epoch, wakes])
+        await changed(await loaded, owner)
+      },
       isSuspended: (owner) => suspended.has(owner),
       wallMs: wallMilliseconds,
       chance: () => randomInt(1_000_000) / 1_000_000,

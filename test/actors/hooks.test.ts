@@ -117,3 +117,28 @@ test('what is decided is what the model says, and a replay and a snapshot give t
     { numRuns: 150 },
   )
 })
+
+test('what ends a subscription that has run out does not end the one that was granted anew meanwhile', () => {
+  const state = new State()
+  let seq = 0
+  const decide = (op: string, args: object, now: number) => {
+    const letter = { op, to: hooksOf(owner), id: Buffer.alloc(16), sha: Buffer.alloc(32), author: owner, args }
+    const decision = hooksDeciders[op]!({ state, board: state.board, now } as never, letter as unknown as WriteLetter)
+    if (decision.ok)
+      for (const { record, key } of decision.records)
+        state.apply(record, key, { shard: 0, seq: ++seq, change: seq, leaf: 0 })
+    return decision
+  }
+  const facts = { hook: 'sub_1', form: 'mcp', url: 'https://hooks.example.org/', kinds: ['mention'], filter: {}, limit }
+  const subscribe = (now: number) => {
+    const args = { ...facts, sealed: 's', tag: 't', marks: [1], expires: now + ttl }
+    expect(decide('hook.subscribe', args, now).ok).toBe(true)
+  }
+  subscribe(1_000)
+  const { epoch, wakes } = state.hooks.find('sub_1')!
+  subscribe(1_000 + ttl - 1)
+  const late = decide('hook.end', { hook: 'sub_1', epoch, wakes }, 1_000 + ttl)
+  expect(late).toMatchObject({ ok: true, records: [], reply: { ended: false } })
+  const end = decide('hook.end', { hook: 'sub_1', epoch, wakes: wakes + 1 }, 1_000 + 2 * ttl)
+  expect([end, state.hooks.count]).toMatchObject([{ ok: true, reply: { ended: true } }, 0])
+})

@@ -9,7 +9,7 @@ import type { HookKind } from '../../../src/views/hooks/kind-names.ts'
 import type { Signal, SignalsRequest } from '../../../src/views/hooks/signals.ts'
 import type { HookView } from '../../../src/views/reads/webhooks.ts'
 
-beforeEach(() => void vi.useFakeTimers())
+beforeEach(() => void vi.useFakeTimers({ now: 1_700_000_000_000 }))
 afterEach(() => void vi.useRealTimers())
 
 const [ada, bob] = ['aa'.repeat(32), 'bb'.repeat(32)]
@@ -48,7 +48,8 @@ function office({ posts, places = {}, tail }: { posts: Signal[]; places?: Record
   const options: EngineOptions = {
     ...{ store: store as unknown as DeliveryStore, sender: { send } as unknown as Sender, now: [posts.length + 1] },
     ...{ headSize: () => 0, isSuspended: () => false, wallMs: () => Date.now(), chance: () => 0, scale: 1 },
-    ...{ slots: 8, perHost: 8, headEveryMs: 1, report: () => {}, end: (view) => void ended.push(view) },
+    ...{ slots: 8, perHost: 8, headEveryMs: 1, report: () => {} },
+    end: async (view) => void ended.push(view),
     ask: async (_source, [op, request]) =>
       op === 'signals' && silences-- <= 0 ? page(request as SignalsRequest) : undefined,
   }
@@ -100,4 +101,40 @@ test('a hook that is made while a source gives no answer is told whom the posts 
   await vi.advanceTimersByTimeAsync(2_000)
   engine.close()
   expect(sent).toEqual(['mentions mention 2'])
+})
+
+test('a subscription that is granted anew in the moment its time runs out goes on where it was', async () => {
+  const view = hookOf('granted', { form: 'mcp', expires: Math.floor(Date.now() / 1000) + 1 })
+  const posts = [postAt(1)]
+  const { engine, sent, ended } = office({ posts, tail: 2 })
+  engine.complete()
+  engine.put(view)
+  await vi.advanceTimersByTimeAsync(1)
+  engine.hold(ada)
+  posts.push(postAt(2))
+  engine.news(0)
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect(ended.at(-1)).toMatchObject({ hook: 'granted', wakes: 0 })
+  engine.own(ada, { hooks: [{ ...view, wakes: 1, expires: view.expires + 60 }], same: [] })
+  await vi.advanceTimersByTimeAsync(1_000)
+  engine.close()
+  expect(sent).toEqual(['granted room.post 1', 'granted room.post 2'])
+})
+
+test('a subscription whose time has run out is told nothing more, and is ended again and again until it is', async () => {
+  const view = hookOf('over', { form: 'mcp', expires: Math.floor(Date.now() / 1000) + 1 })
+  const posts = [postAt(1)]
+  const { engine, sent, ended } = office({ posts, tail: 2 })
+  engine.complete()
+  engine.put(view)
+  await vi.advanceTimersByTimeAsync(3_000)
+  posts.push(postAt(2))
+  engine.news(0)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect([sent, engine.count, ended.length > 1]).toEqual([['over room.post 1'], 1, true])
+  engine.own(ada, { hooks: [], same: [] })
+  const asked = ended.length
+  await vi.advanceTimersByTimeAsync(1_000)
+  engine.close()
+  expect([sent.length, engine.count, ended.length - asked]).toEqual([1, 0, 0])
 })

@@ -72,6 +72,7 @@ runThread((data: DeliveryThread) => {
   const suspended = new Set(data.suspended)
   let headSize = data.headSize
   let challenges = 0
+  let isStopping = false
   /** There from when it is known where the sources stand. */
   let engine: Engine | undefined
 
@@ -102,7 +103,8 @@ runThread((data: DeliveryThread) => {
     for (;;) {
       const found = await ask<Answer>(asked)
       if (found !== undefined) return found
-      await new Promise((resolve) => setTimeout(resolve, againMs))
+      // Nobody waits for it any more, and no timer is to keep this thread.
+      await new Promise((resolve) => isStopping || setTimeout(resolve, againMs))
     }
   }
   const askSource = (source: number, asked: HooksAsk) => ask<HooksAnswer>(['source', source, asked])
@@ -237,6 +239,7 @@ runThread((data: DeliveryThread) => {
   return {
     facts: {},
     stop: () => {
+      isStopping = true
       engine?.close()
       poster.close()
       front.close()

@@ -139,13 +139,18 @@ export class Desk {
     return ends.filter((expires) => !hasRunOut({ facts: { expires } }, now)).length
   }
 
-  /** Says something to the actor of an identity's hooks; the refusal, or what it answered. */
+  /**
+   * Says something to the actor of an identity's hooks; the refusal, or what it answered. Where no answer came it may have been done:
+   * who delivers looks himself, for whoever asks again hears of nothing that he changed.
+   */
   async say(op: string, owner: string, args: object): Promise<Refusal | Readonly<Record<string, unknown>> | undefined> {
     const letter = internalLetter(op, hooksOf(owner), owner, args)
     return new Promise((resolve) =>
       this.#options.actors.write(letter, (answer) => {
-        if (answer === undefined) resolve(undefined)
-        else resolve(answer.ok ? answer.reply : (answer.refusal as Refusal))
+        if (answer === undefined) {
+          resolve(undefined)
+          if (this.#options.isRunning()) void this.changed(owner)
+        } else resolve(answer.ok ? answer.reply : (answer.refusal as Refusal))
       }),
     )
   }
@@ -160,9 +165,9 @@ export class Desk {
     return (await this.#options.engine<(HookStatus | null)[]>(['status', ids])) ?? ids.map(() => null)
   }
 
-  /** Has this event been delivered to the hook, or tried, and is it remembered? */
-  async hasDelivery(hook: string, event: string): Promise<boolean> {
-    return (await this.#options.engine<boolean>(['delivery', hook, event])) === true
+  /** Has this event been delivered to the hook, or tried, and is it remembered? undefined: no answer came. */
+  hasDelivery(hook: string, event: string): Promise<boolean | undefined> {
+    return this.#options.engine<boolean>(['delivery', hook, event])
   }
 
   /** Reads that the actor's own knowledge is not enough for. */

@@ -10,22 +10,30 @@ import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
 import { isPrivateKind, privateScope } from '../../views/hooks/kind-names.ts'
 import { webhookView } from '../../views/reads/webhooks.ts'
-import type { Doors, Found, Plan, Plans } from '../plan.ts'
+import type { Asked, Doors, Found, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 
 type CreateData = { readonly url: string; readonly kinds: readonly string[]; readonly room?: string }
 type Barred = readonly [code: string, message: string, field: string, retryAfter: number]
 
 const ownActor: Plan['to'] = ({ signer }) => ({ actor: hooksOf(signer.id) })
-const changed: Plan['heard'] = ({ signer }, _decided, doors) => void doors.hooks.changed(signer.id)
+
+/** Who delivers is told, also where no answer came: it may have been done all the same, and nobody else would tell him. */
+const told = ({ signer }: Verified, { hooks }: Doors): Pick<Asked, 'settle'> => ({
+  settle: (answer) => {
+    if (answer === undefined || answer.ok) void hooks.changed(signer.id)
+  },
+})
 
 const create: Plan = {
   to: ownActor,
   check: ({ data, signer }) => faultOf(data as CreateData, isPublicOnly(signer)),
   ask: (verified, doors, pass) => {
-    made(verified, doors).then(pass, () => pass(undefined))
+    made(verified, doors).then(
+      (found) => pass(found && { ...found, ...told(verified, doors) }),
+      () => pass(undefined),
+    )
   },
-  heard: changed,
   show: (_verified, { at, facts }, _actor, isDuplicate, { secret }) => {
     const { hook, ...chosen } = facts as unknown as HookFacts
     const shown = isDuplicate ? { secret_shown: true } : { secret }
@@ -36,27 +44,29 @@ const create: Plan = {
 const remove: Plan = {
   to: ownActor,
   args: ({ command }) => ({ hook: command.target }),
-  heard: changed,
+  ask: (verified, doors, pass) => pass({ args: {}, ...told(verified, doors) }),
   show: (_verified, { facts }) => ({ values: { webhook: { id: facts.hook, deleted: true } } }),
 }
 
 const redeliver: Plan = {
   to: ownActor,
   args: ({ command, data }) => ({ hook: command.target, event: (data.event as string | undefined) ?? '' }),
-  ask: ({ command, data, signer }, { hooks }, pass) => {
+  ask: (verified, doors, pass) => {
+    const { command, data, signer } = verified
+    const { hooks } = doors
     const event = data.event as string | undefined
-    if (event === undefined) return pass({ args: {} })
+    if (event === undefined) return pass({ args: {}, ...told(verified, doors) })
     const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data', 0]
     const find = async (): Promise<Found> => {
       // Nobody hears of what was sent to another.
       const own = await hooks.of(signer.id)
       if (own === undefined) return undefined
       const isOwn = own.some(({ hook, form }) => hook === command.target && form === 'webhook')
-      return { args: isOwn && !(await hooks.hasDelivery(command.target as string, event)) ? { barred } : {} }
+      const isKnown = isOwn ? await hooks.hasDelivery(command.target as string, event) : true
+      return isKnown === undefined ? undefined : { args: isKnown ? {} : { barred }, ...told(verified, doors) }
     }
     find().then(pass, () => pass(undefined))
   },
-  heard: changed,
   show: (_verified, { facts }) => {
     const { hook: id, event } = facts as { hook: string; event: string }
     return { values: { webhook: { id, ...(event === '' ? {} : { redelivers: event }) } } }
@@ -91,7 +101,7 @@ function faultOf({ kinds, room }: CreateData, publicOnly: boolean): Refusal | un
 }
 
 /** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
-async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Promise<Found> {
+async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Promise<Asked | undefined> {
   const { url, kinds, room } = data as CreateData
   const secret = freshSecret()
   const facts: Omit<HookFacts, 'hook' | 'marks'> = {

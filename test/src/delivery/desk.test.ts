@@ -1,0 +1,79 @@
+/** Who delivers hears of whatever may have been done to somebody's hooks, though nobody knows whether it was. */
+import { expect, test } from 'vitest'
+import type { ShardAnswer } from '../../../actors/shard.ts'
+import type { Asked, Doors } from '../../../src/command/plan.ts'
+import { webhooksPlans } from '../../../src/command/plans/webhooks.ts'
+import type { Actors } from '../../../src/command/ports.ts'
+import type { Verified } from '../../../src/command/reply.ts'
+import { Desk, type EngineAsk } from '../../../src/delivery/desk.ts'
+import { CursorSealer } from '../../../src/format/cursor.ts'
+
+const owner = 'aa'.repeat(32)
+const refused: ShardAnswer = { ok: false, refusal: { code: 'not_found', message: '' } }
+
+/** A desk whose shard gives this answer to every letter. */
+function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => unknown) {
+  const asked: EngineAsk[] = []
+  const cursorKey = Buffer.alloc(32)
+  const json = JSON.stringify({ hooks: [{ hook: 'h1', form: 'webhook', expires: 0 }], ends: [] })
+  const actors = {
+    shards: 1,
+    write: (_letter: unknown, give: (answer: ShardAnswer | undefined) => void) => give(answer),
+    readPrivate: (_shard: number, _request: unknown, give: (found: object) => void) => give({ ok: true, json }),
+  } as unknown as Actors
+  const engine = async (ask: EngineAsk) => {
+    asked.push(ask)
+    if (delivers !== undefined) return delivers(ask)
+    return ask[0] === 'verify' ? { ok: true } : true
+  }
+  const desk = new Desk({
+    ...{
+      actors,
+      cursors: new CursorSealer(cursorKey),
+      cursorKey,
+      generation: '',
+      loopback: false,
+      wallSeconds: () => 0,
+    },
+    ...{ engine: engine as never, isRunning: () => true, source: async () => ({ now: 1, next: 1 }) as never },
+  })
+  return { desk, told: () => asked.filter(([kind]) => kind === 'changed') }
+}
+
+test('of an end, or a subscription, that had no answer', async () => {
+  for (const op of ['hook.end', 'hook.subscribe']) {
+    const { desk, told } = deskAt(undefined)
+    expect(await desk.say(op, owner, { hook: 'h1' })).toBeUndefined()
+    expect(told()).toEqual([['changed', owner]])
+  }
+})
+
+test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'])(
+  'of a %s that had no answer',
+  async (operation) => {
+    const { desk, told } = deskAt(undefined)
+    const data = { url: 'https://hooks.example.org/in', kinds: ['mention'] }
+    const command = { operation, target: 'h1' }
+    const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32) } as unknown as Verified
+    const plan = webhooksPlans[operation]!
+    const found = await new Promise((resolve) => plan.ask!(verified, { hooks: desk } as unknown as Doors, resolve))
+    const { settle } = found as Asked
+    settle?.(refused)
+    expect(told()).toEqual([])
+    settle?.(undefined)
+    expect(told()).toEqual([['changed', owner]])
+  },
+)
+
+test('a delivery that nobody can look up now is not said to be unknown', async () => {
+  const command = { operation: 'webhook.redeliver', target: 'h1' }
+  const verified = { command, data: { event: 'evt_1' }, signer: { id: owner } } as unknown as Verified
+  const asked = (answer: boolean | undefined) =>
+    new Promise((resolve) => {
+      const hooks = deskAt(refused, () => answer).desk
+      webhooksPlans['webhook.redeliver']!.ask!(verified, { hooks } as unknown as Doors, resolve)
+    })
+  expect(await asked(undefined)).toBeUndefined()
+  expect(await asked(true)).toMatchObject({ args: {} })
+  expect(await asked(false)).toMatchObject({ args: { barred: ['not_found', expect.any(String), 'data', 0] } })
+})

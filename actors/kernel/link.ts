@@ -5,6 +5,8 @@
  * Letters of one tick travel as one message (one postMessage costs as much as thirty small letters),
  * encoded with msgpackr into one buffer that is transferred, never cloned.
  *
+ * What is told before an answer is given is heard before it, and what is told after it behind it.
+ *
  * Wire form: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][].
  * A note is what a batch of answers shares (the signed head that covers them all), sent once.
  */
@@ -81,6 +83,8 @@ export class Link {
   /** Answers ask `id`; answers given with the same `note` object in one tick share one copy of it. */
   answer(id: number, body: unknown, note?: unknown): void {
     if (this.#closed) return
+    // In one message answers come first: what was told before this one leaves in a message of its own.
+    if (this.#tells.length > 0) this.flush()
     let index = -1
     if (note !== undefined) {
       index = this.#notes.indexOf(note)

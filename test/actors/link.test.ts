@@ -1,0 +1,62 @@
+/** The order in which two threads hear each other. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { MessageChannel } from 'node:worker_threads'
+import { expect, test } from 'vitest'
+import { Link } from '../../actors/kernel/link.ts'
+import { BlobFiles } from '../../storage/blob-files.ts'
+import { filesUnder } from '../support/files-under.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+/** A near end, and a far end that does `turn` with each ask. */
+function linked(turn: (far: Link, id: number) => void, onTell: (body: unknown) => void) {
+  const { port1, port2 } = new MessageChannel()
+  const common = { openMax: 10, patienceMs: 60_000, now: () => 0 }
+  const far: Link = new Link({ ...common, port: port2, onAsk: (_body, id) => turn(far, id) })
+  return new Link({ ...common, port: port1, onTell })
+}
+
+test('what is told before an answer is heard before it, and what is told after it behind it', async () => {
+  const heard: unknown[] = []
+  const near = linked(
+    (far, id) => {
+      for (const each of ['one', 'two']) far.tell(each)
+      far.answer(id, 'answer')
+      for (const each of ['three', 'four']) far.tell(each)
+    },
+    (body) => heard.push(body),
+  )
+  await new Promise<void>((resolve) => {
+    near.ask<string, undefined>('ask', (answered) => {
+      heard.push(answered.ok && answered.body)
+      resolve()
+    })
+  })
+  await expect.poll(() => heard.length).toBe(5)
+  expect(heard).toEqual(['one', 'two', 'answer', 'three', 'four'])
+  near.close()
+})
+
+test('a file that a shard needs no more, and a moment later again, stays', async () => {
+  const directory = scratchDirectory()
+  mkdirSync(join(directory, 'den'))
+  const files = new BlobFiles(directory)
+  await files.hold('den', 'sha', Buffer.from('bytes'))
+  // A compaction ends and the next turn takes a post with the same file, before anything of it is sent.
+  const near = linked(
+    (far, id) => {
+      far.tell('unneeded')
+      far.answer(id, 'named')
+    },
+    () => files.drop('den', 'sha'),
+  )
+  await new Promise<void>((resolve) => {
+    near.ask('post', () => {
+      files.release('den', 'sha', true)
+      resolve()
+    })
+  })
+  near.close()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect([...filesUnder(directory)].map(([name]) => name)).toEqual([join('den', 'sha')])
+})

@@ -363,13 +363,14 @@ export class House implements Actors {
     onKnown?: (facts: Facts) => void
     onRestart?: (facts: Facts) => void
     mayRestart?: (words: LastWords) => boolean
+    onFatal?: (name: string, words: LastWords) => void
   }): Supervised {
     return new Supervised({
       mayRestart: mayBeForgotten,
+      onFatal: this.#options.onFatal,
       execArgv: threadArguments(options.file),
       ...options,
       onEvent: (level, event, facts) => log(level, event, facts),
-      onFatal: this.#options.onFatal,
       now: monotonicMs,
       youngGenerationMb: 16,
     })

@@ -1,10 +1,11 @@
 /**
  * A thread that the first question starts: what it holds is derived from the journals, and a board that nobody asks does not pay
- * for it. It only reads, so who asked one that died may try again.
+ * for it. It only reads, so who asked one that died may try again; one that keeps dying is left until somebody asks anew, and costs
+ * the board nothing else.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import type { Link } from '../../actors/kernel/link.ts'
-import type { Supervised } from '../../actors/kernel/supervisor.ts'
+import type { LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { log } from '../observe.ts'
 
 export type LateThreadOptions = {
@@ -21,6 +22,8 @@ export type LateThreadOptions = {
     name: string
     file: URL
     birth: () => { data: unknown; transfer: readonly TransferListItem[] }
+    mayRestart: () => boolean
+    onFatal: (name: string, words: LastWords) => void
   }) => Supervised
 }
 
@@ -89,7 +92,7 @@ export class LateThread {
 
   #start(): void {
     const { name, file, data, link, supervise } = this.#options
-    this.#thread = supervise({
+    const thread = supervise({
       name,
       file,
       birth: () => {
@@ -98,11 +101,17 @@ export class LateThread {
         this.#link = link(front.port1)
         return { data: data(front.port2), transfer: [front.port2] }
       },
+      // Whatever ails it: what it reads is watched over by those who write it.
+      mayRestart: () => true,
+      onFatal: (_name, { message }) => this.#lost('ended', message),
     })
-    this.#thread.start().catch((error: Error) => {
-      log('error', `${name}.not_started`, { problem: error.message })
-      this.#link?.close()
-      this.#thread = undefined
-    })
+    this.#thread = thread
+    thread.start().catch((error: Error) => this.#lost('not_started', error.message))
+  }
+
+  #lost(how: 'not_started' | 'ended', problem: string): void {
+    log('error', `${this.#options.name}.${how}`, { problem })
+    this.#thread = undefined
+    this.#link?.close()
   }
 }

@@ -153,8 +153,8 @@ export class SearchIndex {
     return rows.map(({ id, change }) => ({ id: Buffer.from(id).toString('hex'), change }))
   }
 
+  /** What was not settled is gone: after some faults (a full disk) SQLite has taken it back already. */
   close(): void {
-    if (this.#open) this.#database.exec('ROLLBACK')
     this.#database.close()
   }
 

@@ -17,6 +17,7 @@ afterEach(() => {
 /** A late thread whose far end is here and answers what it is asked; it is ready when `ready` says so. */
 function late(prepare: () => Promise<void>) {
   const heard: unknown[] = []
+  let die = (): void => {}
   const thread = new LateThread({
     name: 'late',
     file: new URL('file:///late.ts'),
@@ -24,7 +25,9 @@ function late(prepare: () => Promise<void>) {
     link: (port) => linkOf(port),
     prepare,
     waitingMax: 3,
-    supervise: ({ birth }) => {
+    supervise: ({ birth, mayRestart, onFatal }) => {
+      expect(mayRestart()).toBe(true)
+      die = () => onFatal('late', { name: 'Damage', message: 'it keeps dying', stack: '' })
       const far: Link = linkOf(birth().data as MessagePort, (body, id) => {
         heard.push(body)
         far.answer(id, body)
@@ -35,7 +38,7 @@ function late(prepare: () => Promise<void>) {
   })
   ends.push(() => thread.close())
   const ask = (body: number) => new Promise<number | undefined>((resolve) => thread.ask<number>(body, resolve))
-  return { thread, heard, ask }
+  return { thread, heard, ask, die: () => die() }
 }
 
 test('asks of before its start are answered in their order, and those that find no room at once', async () => {
@@ -56,6 +59,15 @@ test('what cannot be made ready answers nobody, and the next ask tries again', a
     if (++tries === 1) throw new Error('a file is missing')
   })
   expect(await Promise.all([ask(1), ask(2)])).toEqual([undefined, undefined])
+  expect(await ask(3)).toBe(3)
+})
+
+test('one that keeps dying is left alone, and the next ask starts it anew', async () => {
+  const { thread, ask, die } = late(() => Promise.resolve())
+  expect(await ask(1)).toBe(1)
+  const open = ask(2)
+  die()
+  expect([await open, thread.running]).toEqual([undefined, undefined])
   expect(await ask(3)).toBe(3)
 })
 

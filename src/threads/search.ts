@@ -51,7 +51,8 @@ runThread((data: SearchThread) => {
   let durable = data.through
   let index = open()
   let waiting: Open[] = []
-  let scheduled = false
+  let soon: NodeJS.Immediate | undefined
+  let later: NodeJS.Timeout | undefined
 
   function open(): SearchIndex {
     const opened = SearchIndex.open(directory, logId, durable)
@@ -82,7 +83,10 @@ runThread((data: SearchThread) => {
 
   /** Follows, answers who can be answered, and goes on while there is more. */
   const turn = (): void => {
-    scheduled = false
+    clearImmediate(soon)
+    clearTimeout(later)
+    soon = undefined
+    later = undefined
     const asked = waiting
     waiting = []
     try {
@@ -101,11 +105,10 @@ runThread((data: SearchThread) => {
     else for (const reader of shards) reader.reopen()
   }
 
+  /** One turn is to come, whoever wants it. */
   const schedule = (afterMs: number): void => {
-    if (scheduled && afterMs > 0) return
-    scheduled = true
-    if (afterMs === 0) setImmediate(turn)
-    else setTimeout(turn, afterMs)
+    if (afterMs === 0) soon ??= setImmediate(turn)
+    else later ??= setTimeout(turn, afterMs)
   }
 
   /** Whatever ails the index: it is derived, so it is thrown away and made again. */

@@ -81,7 +81,8 @@ runThread((data: ToolsThread) => {
   let durable = data.through
   let applied = restored()
   let waiting: Open[] = []
-  let scheduled = false
+  let soon: NodeJS.Immediate | undefined
+  let later: NodeJS.Timeout | undefined
   let isSettled = directory.settle(0)
 
   function restored(): number {
@@ -173,7 +174,10 @@ runThread((data: ToolsThread) => {
 
   /** Follows, answers who can be answered, and goes on while there is more. */
   const turn = (): void => {
-    scheduled = false
+    clearImmediate(soon)
+    clearTimeout(later)
+    soon = undefined
+    later = undefined
     const asked = waiting
     waiting = []
     step()
@@ -191,11 +195,10 @@ runThread((data: ToolsThread) => {
     }
   }
 
+  /** One turn is to come, whoever wants it. */
   const schedule = (afterMs: number): void => {
-    if (scheduled && afterMs > 0) return
-    scheduled = true
-    if (afterMs === 0) setImmediate(turn)
-    else setTimeout(turn, afterMs)
+    if (afterMs === 0) soon ??= setImmediate(turn)
+    else later ??= setTimeout(turn, afterMs)
   }
 
   const pack = () => ({ bytes: codec.pack([snapshotFormat, directory.pack()]), columns: [] })

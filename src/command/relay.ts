@@ -76,6 +76,8 @@ type Settlement = Pick<SettledFacts, 'state' | 'isCallBack' | 'isUnpaid'> & {
 
 /** The same bytes are sent once more before the caller hears that nothing is known. */
 const againMs = 500
+/** An outcome that cannot be written down now is tried again. */
+const unwrittenMs = 1_000
 
 export class Relay {
   readonly #options: RelayOptions
@@ -84,7 +86,7 @@ export class Relay {
     this.#options = options
   }
 
-  /** Undefined: what came of it could not be written down, and nobody is to be told anything. */
+  /** Undefined: what came of it could not be written down yet, and nobody is to be told anything. */
   async make(call: Relayed): Promise<Outcome | undefined> {
     const started = this.#options.now()
     const settlement = await this.#called(call)
@@ -204,12 +206,14 @@ export class Relay {
     return { ...found, outcome: { ...found.outcome, price, paid_by, ...(paid === undefined ? {} : { paid }) } }
   }
 
-  /** Sends a payment of an earlier moment again, as it was; undefined: no answer. */
-  async resend(call: Relayed, payment: PayFacts): Promise<Outcome | undefined> {
+  /** Sends a payment of an earlier moment again, as it was; false: no answer. */
+  async resend(call: Relayed, payment: PayFacts): Promise<boolean> {
     const started = this.#options.now()
     const request = { ...requestOf(call.facts.address, call.data), ...this.#bounds() }
     const answer = await this.#options.outgoing.request(withPayment(request, payment))
-    return answer.ok ? this.#settle(call, this.#paid(call, payment, answer), started) : undefined
+    if (!answer.ok) return false
+    await this.#settle(call, this.#paid(call, payment, answer), started)
+    return true
   }
 
   /** Nobody knows what came of it, and nobody will; or it is known that it was not paid. */
@@ -228,7 +232,19 @@ export class Relay {
     const whole: Outcome = { ...outcome, duration_ms: Math.round(this.#options.now() - started) }
     const facts: SettledFacts = { call: call.id, state, isCallBack, isUnpaid, outcome: JSON.stringify(whole) }
     const answer = await this.#tell('call.settle', call.identity, facts)
-    return answer?.ok ? whole : undefined
+    if (answer?.ok) return whole
+    void this.#writeLater(call.identity, facts)
+    return undefined
+  }
+
+  /** The actor refuses it only for what passes, and takes it once: else the call would be open until the next start. */
+  async #writeLater(identity: string, facts: SettledFacts): Promise<void> {
+    const { pause, signal } = this.#options
+    for (let isWritten = false; !isWritten; ) {
+      await pause(unwrittenMs)
+      if (signal.aborted) return
+      isWritten = (await this.#tell('call.settle', identity, facts))?.ok === true
+    }
   }
 
   #bounds(): Pick<OutgoingRequest, 'answerBytesMax' | 'signal'> {

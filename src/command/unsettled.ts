@@ -21,6 +21,8 @@ export type UnsettledOptions = {
 
 /** Between two sendings, in milliseconds; the last one for all that follow. */
 const pauses = [2_000, 5_000, 15_000, 30_000, 60_000]
+/** Between two questions which calls are open. */
+const openAgainMs = 1_000
 /** A block of any network we pay on is final by then, and its clock no more than this behind. */
 const graceSeconds = 60
 
@@ -62,7 +64,7 @@ export class Unsettled {
   async #follow(relay: Relay, call: Relayed, payment: PayFacts): Promise<unknown> {
     const { wallSeconds, pause } = this.#options
     for (let attempt = 0; wallSeconds() < payment.validUntil && !this.#closed; attempt++) {
-      if ((await this.#resent(relay, call, payment)) !== undefined) return undefined
+      if (await this.#resent(relay, call, payment)) return undefined
       await pause(pauses[Math.min(attempt, pauses.length - 1)]!)
     }
     while (wallSeconds() < payment.validUntil + graceSeconds && !this.#closed) await pause(1_000)
@@ -71,12 +73,12 @@ export class Unsettled {
   }
 
   /** What goes wrong here is no answer, as any other: the money of it is still to be settled. */
-  async #resent(relay: Relay, call: Relayed, payment: PayFacts): Promise<unknown> {
+  async #resent(relay: Relay, call: Relayed, payment: PayFacts): Promise<boolean> {
     try {
       return await relay.resend(call, payment)
     } catch (problem) {
       this.#options.report('calls.not_resent', { call: call.id, problem: String(problem) })
-      return undefined
+      return false
     }
   }
 
@@ -97,11 +99,18 @@ export class Unsettled {
     work.catch((error: Error) => this.#options.report('calls.not_settled', { call: id, problem: error.message }))
   }
 
-  #openCalls(): Promise<readonly OpenCall[]> {
-    return new Promise((resolve) =>
-      this.#options.read({ op: 'calls.open', args: {}, reader: '' }, (found) =>
-        resolve(found?.ok ? (JSON.parse(found.json) as OpenCall[]) : []),
-      ),
-    )
+  /** Nobody asks again before the next start: where no answer comes now, one is waited for. */
+  async #openCalls(): Promise<readonly OpenCall[]> {
+    while (!this.#closed) {
+      const found = await new Promise<ReadAnswer | NoAnswer>((resolve) =>
+        this.#options.read({ op: 'calls.open', args: {}, reader: '' }, resolve),
+      )
+      if (found?.ok) return JSON.parse(found.json) as OpenCall[]
+      const problem = found === undefined ? 'no answer' : ('refusal' in found ? found.refusal : found.absent).code
+      this.#options.report('calls.not_found_open', { problem })
+      if (found !== undefined && problem !== 'overloaded') break
+      await this.#options.pause(openAgainMs)
+    }
+    return []
   }
 }

@@ -31,24 +31,37 @@ const call: Relayed = {
 const asks: Answered = { ok: true, status: 402, headers: {}, body: Buffer.alloc(0) }
 const gives: Answered = { ok: true, status: 200, headers: {}, body: Buffer.from('done') }
 
+type Hindered = {
+  /** Settlements that are not taken before one is. */
+  readonly unwritten?: number
+  /** Reads that get no answer before one does. */
+  readonly unread?: number
+  readonly open?: readonly object[]
+}
+
 /** A relay whose tool does one of `steps` after another; an error is thrown on our side. */
-function relayOver(steps: readonly (Answered | Error)[]) {
+function relayOver(steps: readonly (Answered | Error)[], { unwritten = 0, unread = 0, open = [] }: Hindered = {}) {
   const written: { op: string; args: PayFacts | SettledFacts }[] = []
   const sent: OutgoingRequest[] = []
   const left: PayFacts[] = []
   const reports: string[] = []
   const rest = [...steps]
+  const hindered = { settlements: unwritten, reads: unread }
   const payer: Payer = {
     demandOf: () => ({ accepts: [], challenges: [], offers: [offer] }),
     receiptOf: () => undefined,
     canAsk: () => false,
     wasMade: async () => undefined,
   }
-  const read = (_: unknown, answer: (found: never) => void) =>
-    answer({ ok: true, json: JSON.stringify({ mark: { micros: 1000, payees: [payee] } }) } as never)
+  const read = ({ op }: { op: string }, answer: (found: never) => void) => {
+    if (hindered.reads-- > 0) return answer(undefined as never)
+    const found = op === 'calls.open' ? open : { mark: { micros: 1000, payees: [payee] } }
+    answer({ ok: true, json: JSON.stringify(found) } as never)
+  }
   const relay = new Relay({
     actors: {
       write: ({ op, args }: { op: string; args: never }, answer: (answer: unknown) => void) => {
+        if (op === 'call.settle' && hindered.settlements-- > 0) return answer(undefined)
         written.push({ op, args })
         answer({ ok: true })
       },
@@ -110,4 +123,30 @@ test('a fault while a payment is sent again is no answer: the same bytes go once
   expect(written[1]!.args).toMatchObject({ call: call.id, state: 'done', isUnpaid: false })
   expect(reports).toEqual(['calls.not_resent'])
   expect(sent.slice(1).map(({ headers }) => headers?.['x-payment'])).toEqual(['signed', 'signed', 'signed'])
+})
+
+test('an outcome that cannot be written down is told to nobody, and written as soon as it can', async () => {
+  const { relay, written } = relayOver([gives], { unwritten: 3 })
+  expect(await relay.make(call)).toBeUndefined()
+  await expect.poll(() => written.map(({ op }) => op)).toEqual(['call.settle'])
+  expect(written[0]!.args).toMatchObject({ call: call.id, state: 'done' })
+})
+
+test('a payment that was answered is not sent again because that could not be written down', async () => {
+  const { relay, unsettled, written, sent, left } = relayOver([asks, new Error('a fault of ours'), gives], {
+    unwritten: 2,
+  })
+  await expect(relay.make(call)).rejects.toThrow()
+  unsettled.take(relay, call, left[0]!)
+  await expect.poll(() => written.map(({ op }) => op)).toEqual(['call.pay', 'call.settle'])
+  expect(sent).toHaveLength(3)
+})
+
+test('what an earlier run has left open is asked for until somebody says what it is', async () => {
+  const { id, identity, facts } = call
+  const open = [{ id, identity, ...facts, data: '{}' }]
+  const { relay, unsettled, written } = relayOver([], { unread: 2, open })
+  await unsettled.resume(relay)
+  await expect.poll(() => written.map(({ op }) => op)).toEqual(['call.settle'])
+  expect(written[0]!.args).toMatchObject({ call: id, state: 'unknown' })
 })

@@ -196,6 +196,8 @@ describe('segments', () => {
     expect(await main(['verify', file], checked)).toBe(3)
     expect(checked.said.err).toMatch(/the board could not read [0-9a-f]{32} \(bytes on the disk of this board/)
     expect(checked.said.err).not.toContain('more')
+    // The directory of tools reads everything once it is asked: it cannot be made, and nothing else ends with it.
+    expect((await client.get('/api/tools?query=hash')).code).toBe('overloaded')
     expect((await client.post(person('ada'), { room: 'a', text: 'it goes on' })).status).toBe(200)
     client.close()
     expect((await board.stop()).code).toBe(0)

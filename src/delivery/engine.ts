@@ -116,7 +116,12 @@ export class Engine {
     const known = this.#runs.get(view.hook)
     if (known !== undefined && known.view.epoch === view.epoch) return this.#changed(known, view)
     if (known !== undefined) this.#drop(known)
-    const run = new HookRun(view, this.#places.get(view.hook), this.#tails)
+    const run = new HookRun(
+      view,
+      this.#places.get(view.hook),
+      this.#tails,
+      this.#isComplete ? undefined : this.#options.now,
+    )
     this.#places.delete(view.hook)
     this.#runs.set(view.hook, run)
     const owned = this.#byOwner.get(view.owner)

@@ -44,13 +44,18 @@ export class HookRun {
   /** On resuming, of each source in which it is inside a change: kinds of that change that are done already. */
   readonly #taken: ReadonlyMap<number, { readonly position: number; readonly count: number }> | undefined
 
-  /** `place`: where an earlier run has left it; `tails`: where the sources are followed from. */
-  constructor(view: HookView, place: Place | undefined, tails: readonly number[]) {
+  /**
+   * `place`: where an earlier run has left it; `tails`: where the sources are followed from; `ends`: how far they go, if a hook may be
+   * of another copy of them, which went further.
+   */
+  constructor(view: HookView, place: Place | undefined, tails: readonly number[], ends?: readonly number[]) {
     this.view = view
     const kept = place?.epoch === view.epoch ? place : undefined
     const isAtTails = kept?.idle === true
     const marks = kept?.marks ?? view.marks
-    this.heard = tails.map((tail, source) => (isAtTails ? tail : Math.min(marks[source] ?? tail, tail)))
+    const from = (tail: number, source: number) =>
+      Math.min(marks[source] ?? tail, ends?.[source] ?? Number.MAX_SAFE_INTEGER)
+    this.heard = tails.map((tail, source) => (isAtTails ? tail : from(tail, source)))
     this.behind = isAtTails ? nowhere : tails.map((_, source) => source)
     this.course = courseOf(view, kept)
     this.redone = kept?.redone ?? 0

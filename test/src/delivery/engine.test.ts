@@ -86,6 +86,22 @@ test('a hook that is found late at the start is told what happened before it was
   expect(sent.sort()).toEqual(['first room.post 2', 'first room.post 3', 'late room.post 2', 'late room.post 3'])
 })
 
+test('a hook hears nothing of before it was made, though what happened was not read when it was', async () => {
+  const posts = [postAt(1), postAt(2)]
+  const { engine, sent } = office({ posts, tail: 1 })
+  // One that was made before a kill, which the store does not know of; and one that is made while a source is slow.
+  engine.put(hookOf('before', { marks: [3] }))
+  engine.complete()
+  posts.push(postAt(3))
+  engine.put(hookOf('after', { marks: [4] }))
+  await vi.advanceTimersByTimeAsync(1_000)
+  posts.push(postAt(4))
+  engine.news(0)
+  await vi.advanceTimersByTimeAsync(1_000)
+  engine.close()
+  expect(sent.sort()).toEqual(['after room.post 4', 'before room.post 3', 'before room.post 4'])
+})
+
 test('a hook that is made while a source gives no answer is told whom the posts speak to that come meanwhile', async () => {
   const posts = [postAt(1)]
   const { engine, sent, silent } = office({ posts, tail: 2 })

@@ -123,5 +123,5 @@ test('another life of the same id begins where it was told to, not where the one
   expect(new HookRun(view, place, [9, 9]).heard).toEqual([1, 1])
   expect(new HookRun(view, { ...place, epoch: 5 }, [9, 9]).heard).toEqual([9, 9])
   // A copy that was put back knows less than the place that was kept beside it.
-  expect(new HookRun({ ...view, marks: [50, 50] }, undefined, [9, 9]).heard).toEqual([9, 9])
+  expect(new HookRun({ ...view, marks: [50, 50] }, undefined, [9, 9], [9, 9]).heard).toEqual([9, 9])
 })

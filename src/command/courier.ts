@@ -196,12 +196,19 @@ export class Courier {
     return new Promise((resolve) => this.#read(shard, resolve))
   }
 
+  /** Nobody asks again before the next start: where no answer comes now, one is waited for. */
   #unsettled(shard: number): Promise<UnsettledJson> {
-    return new Promise((resolve) =>
-      this.#options.actors.readPrivate(shard, { op: 'works.unsettled', args: {}, reader: '' }, (found) =>
-        resolve(found?.ok === true ? (JSON.parse(found.json) as UnsettledJson) : []),
-      ),
-    )
+    const { actors, later } = this.#options
+    return new Promise((resolve) => {
+      const ask = (): void =>
+        actors.readPrivate(shard, { op: 'works.unsettled', args: {}, reader: '' }, (found) => {
+          if (found?.ok === true) return resolve(JSON.parse(found.json) as UnsettledJson)
+          const isBusy = found === undefined || ('refusal' in found && found.refusal.code === 'overloaded')
+          if (!isBusy) return resolve([])
+          if (!this.#closed) later(ask, againMs)
+        })
+      ask()
+    })
   }
 
   async #drained(shard: number): Promise<void> {

@@ -14,6 +14,7 @@ const board = '0'.repeat(64)
 function office(count: number, pageMax = 128, isPublic = true) {
   const outbox = Array.from({ length: count }, (_, n) => toldOf(n + 1))
   const reads: unknown[] = []
+  const unsettled: object[] = []
   const written: Written[] = []
   const later: (() => void)[] = []
   const refusing = new Set<string>()
@@ -34,11 +35,12 @@ function office(count: number, pageMax = 128, isPublic = true) {
     },
     readPrivate: (
       _shard: number,
-      { args }: { readonly args: { readonly told: number } },
+      { op, args }: { readonly op: string; readonly args: { readonly told: number } },
       answer: (found: object | undefined) => void,
     ) => {
       reads.push({ ...args })
-      if (refusing.has('read')) return answer(undefined)
+      if (refusing.has('read') || refusing.has(op)) return answer(undefined)
+      if (op === 'works.unsettled') return answer({ ok: true, json: JSON.stringify(unsettled) })
       const told = outbox.filter(({ seq }) => seq > args.told).slice(0, pageMax)
       queueMicrotask(() => answer({ ok: true, json: JSON.stringify(mailOf(told)) }))
     },
@@ -65,7 +67,7 @@ function office(count: number, pageMax = 128, isPublic = true) {
     for (const callback of later.splice(0)) callback()
   }
   const told = (work: string) => new Promise<void>((resolve) => courier.whenTold(work, resolve))
-  return { courier, outbox, handles, reads, refusing, mailOf, opOf, tells, pass, told }
+  return { courier, outbox, unsettled, handles, reads, refusing, mailOf, opOf, tells, pass, told }
 }
 
 function toldOf(seq: number): ToldJson {
@@ -163,4 +165,20 @@ test('what could not be marked as said is marked later', async () => {
   expect(opOf('mail.sent').map(({ args }) => args)).toEqual([{ seqs: [1, 2] }, { seqs: [1, 2] }])
   pass()
   expect(opOf('mail.sent')).toHaveLength(2)
+})
+
+test('what a room has bound and the market did not take is let go at a start, though nobody says at first what that is', async () => {
+  const { courier, unsettled, reads, refusing, opOf, pass } = office(0)
+  unsettled.push({ work: 'w', command: 'c', room: 'den' })
+  refusing.add('works.unsettled')
+  let isResumed = false
+  const resumed = courier.resume().then(() => {
+    isResumed = true
+  })
+  await expect.poll(() => reads.length).toBeGreaterThan(1)
+  expect([isResumed, opOf('work.unbind')]).toEqual([false, []])
+  refusing.delete('works.unsettled')
+  pass()
+  await resumed
+  expect(opOf('work.unbind').map(({ args }) => args)).toEqual([{ work: 'w', command: 'c' }])
 })

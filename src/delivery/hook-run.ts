@@ -136,7 +136,8 @@ export class HookRun {
   place(tails: readonly number[]): Place {
     return {
       epoch: this.view.epoch,
-      idle: this.isIdle,
+      // One that was made where a source had not been read to yet does not stand at the tail, but ahead of it.
+      idle: this.isIdle && tails.every((tail, source) => this.heard[source]! <= tail),
       marks: this.marks(tails),
       taken: tails.map((_, source) => this.#takenOf(source)),
       course: this.course,

@@ -118,6 +118,17 @@ test('a head of the log that waits before older posts does not move the place pa
   ])
 })
 
+test('a hook that was made further on than its sources are read to begins there after a kill too', () => {
+  const made: HookView = { ...view, marks: [5, 5] }
+  const run = new HookRun(made, undefined, [2, 9])
+  for (const source of [0, 1]) run.caughtUp(source, 9 - source, [2, 8][source]!)
+  expect(run.isIdle).toBe(true)
+  const ahead = run.place([2, 9])
+  expect(new HookRun(made, ahead, [2, 9], [20, 20]).heard).toEqual([9, 9])
+  // From when they are read to it, it stands where they do.
+  expect([ahead.idle, run.place([9, 9]).idle]).toEqual([false, true])
+})
+
 test('another life of the same id begins where it was told to, not where the one before stood', () => {
   const place = { ...new HookRun(view, undefined, [9, 9]).place([9, 9]), idle: true, epoch: 4 }
   expect(new HookRun(view, place, [9, 9]).heard).toEqual([1, 1])

@@ -146,8 +146,15 @@ export class McpEvents {
   async signedOut(identity: string, delegation: string): Promise<void> {
     const { desk } = this.#options
     const own = answered(await desk.of(identity)).filter((each) => each.delegation === delegation)
-    for (const { hook, epoch } of own) answered(await desk.say('hook.end', identity, { hook, epoch }))
-    if (own.length > 0) await desk.changed(identity)
+    try {
+      for (const { hook, epoch } of own) {
+        const said = answered(await desk.say('hook.end', identity, { hook, epoch }))
+        if ('code' in said) throw refusedBy(String(said.code))
+      }
+    } finally {
+      // Of those that have ended, though another has not.
+      if (own.length > 0) await desk.changed(identity)
+    }
   }
 
   #callerOf(caller: Caller): NonNullable<Caller> {

@@ -6,6 +6,7 @@ import { webhooksPlans } from '../../../src/command/plans/webhooks.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { Desk, type EngineAsk } from '../../../src/delivery/desk.ts'
+import { McpEvents } from '../../../src/delivery/mcp-events.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
 
 const owner = 'aa'.repeat(32)
@@ -15,7 +16,10 @@ const refused: ShardAnswer = { ok: false, refusal: { code: 'not_found', message:
 function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => unknown) {
   const asked: EngineAsk[] = []
   const cursorKey = Buffer.alloc(32)
-  const json = JSON.stringify({ hooks: [{ hook: 'h1', form: 'webhook', expires: 0 }], ends: [] })
+  const json = JSON.stringify({
+    hooks: [{ hook: 'h1', form: 'webhook', expires: 0, epoch: 1, delegation: 'd' }],
+    ends: [],
+  })
   const actors = {
     shards: 1,
     write: (_letter: unknown, give: (answer: ShardAnswer | undefined) => void) => give(answer),
@@ -76,4 +80,20 @@ test('a delivery that nobody can look up now is not said to be unknown', async (
   expect(await asked(undefined)).toBeUndefined()
   expect(await asked(true)).toMatchObject({ args: {} })
   expect(await asked(false)).toMatchObject({ args: { barred: ['not_found', expect.any(String), 'data', 0] } })
+})
+
+test('a logout whose subscriptions could not be ended is not said to be done, and is when they have ended', async () => {
+  const signedOut = (answer: ShardAnswer) => {
+    const { desk, told } = deskAt(answer)
+    const options = { desk, read: () => {}, isSuspended: () => false, endOf: () => 0, calls: undefined }
+    return { out: new McpEvents(options).signedOut(owner, 'd'), told }
+  }
+  for (const code of ['overloaded', 'storage_full']) {
+    await expect(signedOut({ ok: false, refusal: { code, message: '' } }).out).rejects.toMatchObject({
+      data: { limit: code },
+    })
+  }
+  const { out, told } = signedOut({ ok: true, reply: { ended: true } } as unknown as ShardAnswer)
+  await out
+  expect(told()).toEqual([['changed', owner]])
 })

@@ -342,6 +342,7 @@ export class House implements Actors {
       link: (port) => this.#link(port),
       prepare: strip,
       waitingMax: this.#options.queues.openAsks,
+      now: monotonicMs,
       supervise: (options) => this.#supervise(options),
     })
   }

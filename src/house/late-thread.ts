@@ -1,7 +1,8 @@
 /**
  * A thread that the first question starts: what it holds is derived from the journals, and a board that nobody asks does not pay
- * for it. It only reads, so who asked one that died may try again; one that keeps dying is left until somebody asks anew, and costs
- * the board nothing else.
+ * for it. It only reads, so who asked one that died may try again; one that keeps dying, or dies before it is ready, rests for a
+ * minute in which nobody gets an answer: what ails it is met again by each question, and each costs it all that it has to read until
+ * there. The next question after that starts it anew, and it costs the board nothing else.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import type { Link } from '../../actors/kernel/link.ts'
@@ -18,6 +19,8 @@ export type LateThreadOptions = {
   readonly prepare: (file: URL) => Promise<void>
   /** Asks that may wait for its start. */
   readonly waitingMax: number
+  /** Monotonic milliseconds. */
+  readonly now: () => number
   readonly supervise: (options: {
     name: string
     file: URL
@@ -27,6 +30,8 @@ export type LateThreadOptions = {
   }) => Supervised
 }
 
+const restMs = 60_000
+
 type Ask = { readonly body: unknown; readonly answer: (answer: unknown) => void }
 
 export class LateThread {
@@ -34,6 +39,8 @@ export class LateThread {
   /** Asks of before its start; undefined while it is not being started. */
   #waiting: Ask[] | undefined
   #isClosed = false
+  /** Of `now`: until then it is not started. */
+  #restsUntil = Number.NEGATIVE_INFINITY
   #thread: Supervised | undefined
   #link: Link | undefined
 
@@ -49,7 +56,7 @@ export class LateThread {
   /** `answer` hears undefined where none came. */
   ask<Answer>(body: unknown, answer: (answer: Answer | undefined) => void): void {
     const ask = { body, answer: answer as Ask['answer'] }
-    if (this.#isClosed) answer(undefined)
+    if (this.#isClosed || this.#options.now() < this.#restsUntil) answer(undefined)
     else if (this.#thread !== undefined) this.#send(ask)
     else if (this.#waiting === undefined) void this.#begin(ask)
     else if (this.#waiting.length < this.#options.waitingMax) this.#waiting.push(ask)
@@ -110,7 +117,9 @@ export class LateThread {
   }
 
   #lost(how: 'not_started' | 'ended', problem: string): void {
-    log('error', `${this.#options.name}.${how}`, { problem })
+    const { name, now } = this.#options
+    log('error', `${name}.${how}`, { problem, answers_again_in_seconds: restMs / 1_000 })
+    this.#restsUntil = now() + restMs
     this.#thread = undefined
     this.#link?.close()
   }

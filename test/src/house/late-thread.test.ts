@@ -1,6 +1,6 @@
 /** A thread that the first question starts: whoever asks while it is being made ready waits in line, and nobody for ever. */
 import type { MessagePort } from 'node:worker_threads'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
 import type { Supervised } from '../../../actors/kernel/supervisor.ts'
 import { LateThread } from '../../../src/house/late-thread.ts'
@@ -15,8 +15,10 @@ afterEach(() => {
 })
 
 /** A late thread whose far end is here and answers what it is asked; it is ready when `ready` says so. */
-function late(prepare: () => Promise<void>) {
+function late(prepare: () => Promise<void>, starts: () => Promise<object> = () => Promise.resolve({})) {
   const heard: unknown[] = []
+  const clock = { now: 0 }
+  let births = 0
   let die = (): void => {}
   const thread = new LateThread({
     name: 'late',
@@ -25,20 +27,22 @@ function late(prepare: () => Promise<void>) {
     link: (port) => linkOf(port),
     prepare,
     waitingMax: 3,
+    now: () => clock.now,
     supervise: ({ birth, mayRestart, onFatal }) => {
       expect(mayRestart()).toBe(true)
+      births++
       die = () => onFatal('late', { name: 'Damage', message: 'it keeps dying', stack: '' })
       const far: Link = linkOf(birth().data as MessagePort, (body, id) => {
         heard.push(body)
         far.answer(id, body)
       })
       ends.push(() => far.close())
-      return { name: 'late', start: () => Promise.resolve({}), stop: () => Promise.resolve() } as unknown as Supervised
+      return { name: 'late', start: starts, stop: () => Promise.resolve() } as unknown as Supervised
     },
   })
   ends.push(() => thread.close())
   const ask = (body: number) => new Promise<number | undefined>((resolve) => thread.ask<number>(body, resolve))
-  return { thread, heard, ask, die: () => die() }
+  return { thread, heard, clock, ask, births: () => births, die: () => die() }
 }
 
 test('asks of before its start are answered in their order, and those that find no room at once', async () => {
@@ -62,13 +66,32 @@ test('what cannot be made ready answers nobody, and the next ask tries again', a
   expect(await ask(3)).toBe(3)
 })
 
-test('one that keeps dying is left alone, and the next ask starts it anew', async () => {
-  const { thread, ask, die } = late(() => Promise.resolve())
+test('one that keeps dying rests for a minute, says so once, and the next ask after that starts it anew', async () => {
+  const { thread, clock, ask, births, die } = late(() => Promise.resolve())
   expect(await ask(1)).toBe(1)
   const open = ask(2)
+  const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
   die()
   expect([await open, thread.running]).toEqual([undefined, undefined])
-  expect(await ask(3)).toBe(3)
+  for (clock.now of [0, 1_000, 59_999]) expect(await ask(3)).toBeUndefined()
+  const lines = said.mock.calls.map(([line]) => JSON.parse(String(line)))
+  said.mockRestore()
+  expect(lines).toMatchObject([{ event: 'late.ended', problem: 'it keeps dying', answers_again_in_seconds: 60 }])
+  expect(births()).toBe(1)
+  clock.now = 60_000
+  expect(await ask(4)).toBe(4)
+  expect(births()).toBe(2)
+})
+
+test('one that dies before it is ready rests as well', async () => {
+  const { clock, ask, births } = late(
+    () => Promise.resolve(),
+    () => (births() === 1 ? Promise.reject(new Error('damage')) : Promise.resolve({})),
+  )
+  for (clock.now of [0, 1_000, 59_999]) expect(await ask(1)).toBeUndefined()
+  expect(births()).toBe(1)
+  clock.now = 60_000
+  expect(await ask(2)).toBe(2)
 })
 
 test('a board that stops meanwhile starts nothing, and whoever waits hears so', async () => {

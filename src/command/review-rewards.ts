@@ -4,7 +4,7 @@
  * knows each pair of subject and reviewer once, so saying it again gives nothing twice.
  *
  * A review is on disk, and nobody asks about its reward again: whatever cannot be found out or written down now (the index of the
- * directory is being made, a disk is full) is tried again until it can.
+ * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
  */
 import { marketName, type RewardArgs } from '../../actors/market/letters.ts'
 import { sizes } from '../limits.ts'
@@ -21,6 +21,7 @@ export type ReviewRewardsOptions = {
   readonly noteChange: (actor: string, change: number) => void
   readonly wallSeconds: () => number
   readonly later: (callback: () => void, ms: number) => void
+  readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
 type Reviewed = Pick<RecentReview, 'subject' | 'author'>
@@ -28,8 +29,11 @@ type Reviewed = Pick<RecentReview, 'subject' | 'author'>
 const ageSeconds = 30 * 86_400
 const recentSeconds = 86_400
 const againMs = 1_000
+const againMaxMs = 300_000
+/** What is passing has passed by then (an index is being made): a wait from here on is said, once. */
+const longMs = 60_000
 
-/** No answer, or none yet: another time there may be one. */
+/** No answer to this, or none yet: another time there may be one. */
 class NotNow extends Error {}
 
 export class ReviewRewards {
@@ -47,23 +51,43 @@ export class ReviewRewards {
   /** Takes up reviews of the last day that the board was up: a board that died may not have come to them. */
   async resume(): Promise<void> {
     const recent = () => this.#ask<{ reviews: RecentReview[] }>('tools.recent_reviews', { seconds: recentSeconds }, '')
-    const found = await this.#untilNow(recent)
-    for (const review of found?.reviews ?? []) await this.consider(review)
+    const found = await this.#untilNow({}, recent)
+    const open: Promise<void>[] = []
+    // Each is tried once before the next: hundreds at the same time would only overload what they ask.
+    for (const review of found?.reviews ?? [])
+      await new Promise<void>((next) => open.push(this.consider(review, next).finally(next)))
+    await Promise.all(open)
   }
 
-  /** Rewards a review that was accepted, if it earns it. */
-  consider(review: Reviewed): Promise<void> {
-    return this.#untilNow(() => this.#consider(review)).then(() => {})
+  /** Rewards a review that was accepted, if it earns it. `putOff`: it could not be found out at the first try. */
+  async consider(review: Reviewed, putOff?: () => void): Promise<void> {
+    const { subject } = review
+    try {
+      await this.#untilNow({ review_of: subject }, () => this.#consider(review), putOff)
+    } catch (error) {
+      this.#options.report({ review_of: subject, problem: String(error) })
+    }
   }
 
   /** Undefined: the board stops. */
-  async #untilNow<Found>(find: () => Promise<Found>): Promise<Found | undefined> {
-    while (!this.#closed) {
+  async #untilNow<Found>(
+    what: { readonly review_of?: string },
+    find: () => Promise<Found>,
+    putOff?: () => void,
+  ): Promise<Found | undefined> {
+    const { later, report } = this.#options
+    let isSaid = false
+    for (let waitMs = againMs; !this.#closed; waitMs = Math.min(2 * waitMs, againMaxMs)) {
       try {
         return await find()
       } catch (error) {
         if (!(error instanceof NotNow)) throw error
-        await new Promise<void>((resolve) => this.#options.later(resolve, againMs))
+        putOff?.()
+        if (waitMs >= longMs && !isSaid) {
+          isSaid = true
+          report({ ...what, no_answer_to: error.message, again_in_seconds: waitMs / 1_000 })
+        }
+        await new Promise<void>((resolve) => later(resolve, waitMs))
       }
     }
     return undefined
@@ -82,7 +106,7 @@ export class ReviewRewards {
     await new Promise<void>((resolve, reject) =>
       this.#options.actors.write(internalLetter('credit.reward', marketName, author, args), (answered) => {
         // The market never refuses it: what stands in its way passes.
-        if (answered?.ok !== true) return reject(new NotNow())
+        if (answered?.ok !== true) return reject(new NotNow('credit.reward'))
         if (answered.change !== undefined) this.#options.noteChange(marketName, answered.change)
         resolve()
       }),
@@ -110,7 +134,7 @@ export class ReviewRewards {
       this.#options.read({ op, args, reader }, (found) => {
         if (found?.ok) return resolve(JSON.parse(found.json) as Found)
         const isBusy = found === undefined || ('refusal' in found && found.refusal.code === 'overloaded')
-        if (isBusy) reject(new NotNow())
+        if (isBusy) reject(new NotNow(op))
         else resolve(undefined)
       }),
     )

@@ -24,9 +24,7 @@ export class ToolDesk extends Probes {
 
   /** A review was accepted. */
   reviewed(subject: string, author: string): void {
-    this.#rewards
-      .consider({ subject, author })
-      .catch((error: unknown) => this.#report({ review_of: subject, problem: String(error) }))
+    void this.#rewards.consider({ subject, author })
   }
 
   /** Takes up reviews that an earlier run may not have come to, and begins the daily round. */

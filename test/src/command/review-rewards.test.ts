@@ -15,6 +15,8 @@ const answers: Readonly<Record<string, object>> = {
   'calls.completed': { completed: true },
 }
 
+const immediately = (callback: () => void): void => void setImmediate(callback)
+
 /** Rewards where each question, and the letter, meets one of `hindrances` after another before it is answered. */
 function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
   const met = new Map<string, number>()
@@ -39,7 +41,8 @@ function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
     read,
     noteChange: () => {},
     wallSeconds: () => 1_000,
-    later: (callback) => setImmediate(callback),
+    later: immediately,
+    report: () => {},
   })
   return { rewards, given, met }
 }
@@ -72,6 +75,59 @@ test('a board that stops asks no more', async () => {
   rewards.close()
   await considered
   expect(given).toEqual([])
+})
+
+/** Rewards of several reviews, where the index has no answer about the subject `stuck` while `isDamaged` says so. */
+function rewardsOf(authors: readonly string[], isDamaged: (tries: number) => boolean) {
+  const reviews = authors.map((author) => ({ subject: author === 'stuck' ? 'stuck' : subject, author, at: 1_000 }))
+  const waits: number[] = []
+  const said: object[] = []
+  const given: string[] = []
+  let tries = 0
+  const rewards = new ReviewRewards({
+    actors: {
+      write: ({ args }, answer) => {
+        given.push(String(args.reviewer))
+        answer({ ok: true, reply: {} }, undefined)
+      },
+    } as Actors,
+    read: ({ op, args }, answer) => {
+      if (op === 'tools.subject' && args.subject === 'stuck' && isDamaged(++tries)) return answer(busy)
+      const found = op === 'tools.recent_reviews' ? { reviews } : answers[op]
+      answer({ ok: true, json: JSON.stringify(found), until: 0 })
+    },
+    noteChange: () => {},
+    wallSeconds: () => 1_000,
+    later: (callback, ms) => {
+      waits.push(ms / 1_000)
+      immediately(callback)
+    },
+    report: (facts) => said.push(facts),
+  })
+  return { rewards, waits, said, given }
+}
+
+test('a reward that cannot be found out is tried less and less often, and that is said once', async () => {
+  const { rewards, waits, said, given } = rewardsOf([], (tries) => tries <= 12)
+  await rewards.consider({ subject: 'stuck', author: reviewer })
+  expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
+  expect(said).toEqual([{ review_of: 'stuck', no_answer_to: 'tools.subject', again_in_seconds: 64 }])
+  expect(given).toEqual([reviewer])
+})
+
+test('at a start, one that cannot be found out now holds up none of the others', async () => {
+  const { rewards, given } = rewardsOf(['stuck', 'b', 'c'], () => !given.includes('c'))
+  await rewards.resume()
+  expect(given).toEqual(['b', 'c', 'stuck'])
+})
+
+test('one that cannot be decided by a fault is reported, and the others are taken up', async () => {
+  const { rewards, said, given } = rewardsOf(['stuck', 'b'], () => {
+    throw new Error('a fault')
+  })
+  await rewards.resume()
+  expect(said).toEqual([{ review_of: 'stuck', problem: 'Error: a fault' }])
+  expect(given).toEqual(['b'])
 })
 
 test('those of the last day before the newest post are taken up, however long the board was down', () => {

@@ -22,6 +22,8 @@ import { worksDeciders } from './works/decide.ts'
 import type { Decider } from './write.ts'
 
 export const deciders: Readonly<Record<string, Decider>> = {
+  /** Changes nothing: its answer comes when everything is decided that was sent before it. */
+  nothing: () => ({ ok: true, records: [], reply: {} }),
   post: decidePost,
   'room.create': decideRoomCreate,
   'identity.register': decideRegister,

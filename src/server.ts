@@ -223,7 +223,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     limitsOn: config.limitsOn,
     now: monotonicMs,
     wallSeconds,
-    post: (item) => itemPosts.post(item),
+    post: (receiver, isDecided) => itemPosts.post(receiver, isDecided),
     isThere: (delegation) => news.delegates.isThere(delegation),
   })
   const startedAt = monotonicMs()

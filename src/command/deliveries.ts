@@ -39,8 +39,8 @@ export type DeliveriesOptions = {
   readonly now: () => number
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** Something may have come to a receive URL whose items are posted. */
-  readonly post: (receiver: Posted) => void
+  /** Something may have come to a receive URL whose items are posted, or may be coming: then it is not decided. */
+  readonly post: (receiver: Posted, isDecided: boolean) => void
   /** The delegation with this id still acts. */
   readonly isThere: (delegation: string) => boolean
 }
@@ -129,7 +129,7 @@ export class Deliveries {
     this.#options.actors.write(ownLetter('receiver.deliver', owner, args), (answer) => {
       // Without an answer, and where this is a repetition of what had none, the item may be there and not be posted.
       const mayBeThere = answer === undefined || answer.ok
-      if (door.post && mayBeThere) this.#options.post({ receiver, owner })
+      if (door.post && mayBeThere) this.#options.post({ receiver, owner }, answer !== undefined)
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(fromActor(answer.refusal))
       // Of a duplicate these are the bytes of what is kept, not of what came now.

@@ -13,6 +13,7 @@ import { ownLetter } from './own-letter.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import type { Reply } from './reply.ts'
 import type { Voice } from './voice.ts'
+import { whenDecided } from './when-decided.ts'
 
 /** A receive URL whose items go into a room. */
 export type Posted = { readonly receiver: string; readonly owner: string }
@@ -28,8 +29,8 @@ export type ItemPostsOptions = {
 }
 
 type Unposted = Posted & { readonly room: string; readonly label: string; readonly items: readonly number[] }
-/** `isOld`: there may be more than was read. */
-type Line = Posted & { room: string; label: string; next: number; newest: number; isOld: boolean }
+/** `isOld`: there may be more than was read. `isUnsure`: there may be more when all is decided that was delivered. */
+type Line = Posted & { room: string; label: string; next: number; newest: number; isOld: boolean; isUnsure: boolean }
 type ItemJson = {
   readonly item: number
   readonly received_at: number
@@ -61,14 +62,15 @@ export class ItemPosts {
     )
   }
 
-  /** Something may have come to this receive URL. */
-  post({ receiver, owner }: Posted): void {
+  /** Something may have come to this receive URL, or may be coming: then it is not decided. */
+  post({ receiver, owner }: Posted, isDecided: boolean): void {
     const line = this.#lines.get(receiver)
     if (line !== undefined) {
       line.isOld = true
+      line.isUnsure ||= !isDecided
       return
     }
-    const begun = { receiver, owner, room: '', label: '', next: 1, newest: 0, isOld: true }
+    const begun = { receiver, owner, room: '', label: '', next: 1, newest: 0, isOld: true, isUnsure: !isDecided }
     this.#lines.set(receiver, begun)
     this.#go(begun)
   }
@@ -78,7 +80,7 @@ export class ItemPosts {
   }
 
   #takeUp({ items, ...receiver }: Unposted): void {
-    const line = { ...receiver, next: items[0] ?? 1, newest: items.at(-1) ?? 0, isOld: false }
+    const line = { ...receiver, next: items[0] ?? 1, newest: items.at(-1) ?? 0, isOld: false, isUnsure: false }
     this.#lines.set(receiver.receiver, line)
     this.#go(line)
   }
@@ -96,9 +98,24 @@ export class ItemPosts {
     })
   }
 
+  /** Asked until there is an answer. */
+  #decided(owner: string): Promise<void> {
+    const { actors, later } = this.#options
+    return new Promise((resolve) => {
+      const ask = () =>
+        whenDecided(actors, receiversOf(owner), (isDecided) => {
+          if (isDecided) resolve()
+          else if (!this.#closed) later(ask, againMs)
+        })
+      ask()
+    })
+  }
+
   async #look(line: Line): Promise<void> {
+    const { receiver, owner, isUnsure } = line
     line.isOld = false
-    const { receiver, owner } = line
+    line.isUnsure = false
+    if (isUnsure) await this.#decided(owner)
     const [found] = await this.#unposted(shardOf(receiversOf(owner), this.#options.actors.shards), { receiver })
     if (found !== undefined) {
       const { room, label, items } = found

@@ -8,6 +8,11 @@ import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not be told anything. */
 export type NoAnswer = undefined
 
+/** No answer, or too much to do for one: what was asked may be asked again in a moment. */
+export function isNotNow(answer: ReadAnswer | ShardAnswer | NoAnswer): boolean {
+  return answer === undefined || (!answer.ok && 'refusal' in answer && answer.refusal.code === 'overloaded')
+}
+
 export interface Actors {
   readonly shards: number
   /** Asks the shard that decides over `letter.to`. */

@@ -6,6 +6,7 @@ import { hasRunOut, hooksOf } from '../../actors/hooks/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { internalLetter } from '../command/own-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
+import { whenDecided } from '../command/when-decided.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
@@ -56,7 +57,11 @@ export type DeskOptions = {
   readonly isRunning: () => boolean
   /** Asks a source: the feed is 0, shard n is n + 1. */
   readonly source: <Answer>(source: number, ask: HooksAsk) => Promise<Answer | undefined>
+  /** Calls back after so many milliseconds, unless there is nobody left to deliver. */
+  readonly later: (callback: () => void, ms: number) => void
 }
+
+const againMs = 1_000
 
 export class Desk {
   readonly #options: DeskOptions
@@ -149,7 +154,7 @@ export class Desk {
       this.#options.actors.write(letter, (answer) => {
         if (answer === undefined) {
           resolve(undefined)
-          if (this.#options.isRunning()) void this.changed(owner)
+          this.unsure(owner)
         } else resolve(answer.ok ? answer.reply : (answer.refusal as Refusal))
       }),
     )
@@ -158,6 +163,15 @@ export class Desk {
   /** The hooks of an identity are others: nothing is delivered by what they were. */
   async changed(owner: string): Promise<void> {
     await this.#options.engine(['changed', owner])
+  }
+
+  /** The same where an answer was lost: what it was asked for may have been done, or still wait to be decided. */
+  unsure(owner: string): void {
+    const { actors, later } = this.#options
+    whenDecided(actors, hooksOf(owner), (isDecided) => {
+      if (isDecided) void this.changed(owner)
+      else later(() => this.unsure(owner), againMs)
+    })
   }
 
   async status(ids: readonly string[]): Promise<readonly (HookStatus | null)[]> {

@@ -66,6 +66,7 @@ export class Postroom {
       engine: (ask) => this.#ask(ask),
       isRunning: () => this.#thread !== undefined,
       source: (source, ask) => this.#source(source, ask),
+      later: (callback, ms) => void setTimeout(() => this.#closed || callback(), ms).unref(),
     })
     const perMinute = rates.subscribe_calls_per_identity_per_minute
     const { read, news, limitsOn } = options

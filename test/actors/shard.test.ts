@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { decidePost, type PostArgs } from '../../actors/rooms/room.ts'
+import { deciders } from '../../actors/deciders.ts'
+import type { PostArgs } from '../../actors/rooms/room.ts'
 import { Shard, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
+import { whenDecided } from '../../src/command/when-decided.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { again } from '../../src/threads/again.ts'
 import { Journal } from '../../storage/journal.ts'
@@ -51,7 +53,7 @@ function startShard(directory = scratchDirectory(), log: 'confirms' | 'is silent
   const shard: Shard = new Shard({
     number: 0,
     journal,
-    deciders: { post: decidePost },
+    deciders,
     again,
     wallSeconds: () => clock.seconds,
     diskHasRoom: () => true,
@@ -161,6 +163,23 @@ test('a shard that began anew decides nothing before the log has said what it co
     { ok: true, duplicate: true, reply: { seq: 1 } },
     { ok: true, reply: { seq: 2 } },
   ])
+})
+
+test('whoever asks when all is decided that was sent before hears it then, and nothing is written down for it', async () => {
+  const { shard, post, clock, journal } = startShard(scratchDirectory(), 'begins')
+  const heard: (readonly [isDecided: boolean, events: number])[] = []
+  const actors = { write: shard.post.bind(shard) }
+  const made = post({ text: 'one', nonce: 'n', timestamp: clock.seconds })
+  whenDecided(actors, 'lobby', (isDecided) => heard.push([isDecided, shard.board.events.count]))
+  await settled()
+  expect(heard).toEqual([])
+  shard.resume(0)
+  await made
+  expect(heard).toEqual([[true, 1]])
+  const written = journal.nextSeq
+  whenDecided(actors, 'lobby', (isDecided) => heard.push([isDecided, shard.board.events.count]))
+  await settled()
+  expect([heard.length, journal.nextSeq]).toEqual([2, written])
 })
 
 /** So many rounds of the event loop that whatever may happen by itself has happened. */

@@ -21,7 +21,8 @@ const ownActor: Plan['to'] = ({ signer }) => ({ actor: hooksOf(signer.id) })
 /** Who delivers is told, also where no answer came: it may have been done all the same, and nobody else would tell him. */
 const told = ({ signer }: Verified, { hooks }: Doors): Pick<Asked, 'settle'> => ({
   settle: (answer) => {
-    if (answer === undefined || answer.ok) void hooks.changed(signer.id)
+    if (answer === undefined) hooks.unsure(signer.id)
+    else if (answer.ok) void hooks.changed(signer.id)
   },
 })
 

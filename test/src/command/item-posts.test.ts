@@ -20,6 +20,9 @@ function mailroom(kept: readonly string[] = []) {
   const later: (() => void)[] = []
   /** By what is asked: how often what comes back is this, in place of the answer. */
   const lost = new Map<string, { times: number; readonly told: object | undefined }>()
+  /** What waits until it is decided while the log stands still; reads are answered at once. */
+  const mailbox: (() => void)[] = []
+  let standsStill = false
   const told = (op: string, answer: (found: unknown) => void, found: object): void => {
     const loss = lost.get(op)
     if (loss === undefined || loss.times-- <= 0) answer(found)
@@ -52,8 +55,14 @@ function mailroom(kept: readonly string[] = []) {
   }
   const actors = {
     shards: 1,
-    write: (letter: Asked, answer: (found: unknown) => void) =>
-      told(letter.op, answer, { ok: true, reply: decide(letter) }),
+    write: (letter: Asked, answer: (found: unknown) => void) => {
+      const decided = () => told(letter.op, answer, { ok: true, reply: decide(letter) })
+      if (!standsStill) return decided()
+      if (letter.op === 'nothing') return mailbox.push(decided)
+      // Patience ends while it waits, and nobody hears of what is decided then.
+      mailbox.push(() => decide(letter))
+      answer(undefined)
+    },
     readPrivate: (_shard: number, asked: Asked, answer: (found: never) => void) => read(asked, answer),
   } as unknown as Actors
   const say = ({ text }: { text: string }, _cause: unknown, answer: (reply: unknown) => void) => {
@@ -66,7 +75,7 @@ function mailroom(kept: readonly string[] = []) {
   })
   const deliveries = new Deliveries({
     ...{ actors, limitsOn: false, now: () => 0, wallSeconds: () => 0, isThere: () => true },
-    post: (receiver) => itemPosts.post(receiver),
+    post: (receiver, isDecided) => itemPosts.post(receiver, isDecided),
   })
   return {
     itemPosts,
@@ -83,6 +92,13 @@ function mailroom(kept: readonly string[] = []) {
           (reply) => resolve(reply?.status),
         ),
       ),
+    stop: () => {
+      standsStill = true
+    },
+    goOn: () => {
+      standsStill = false
+      for (const decided of mailbox.splice(0)) decided()
+    },
     /** All that waits for its time has its time, until nothing waits. */
     async settled(): Promise<void> {
       do {
@@ -104,6 +120,18 @@ test('an item whose delivery had no answer is posted, before those that came aft
   expect(await deliver('three')).toBe(200)
   await settled()
   expect(said).toEqual(['one', 'two', 'three'])
+})
+
+test('an item is posted that was not decided yet when its delivery was given no answer', async () => {
+  const { deliver, said, lost, stop, goOn, settled } = mailroom()
+  stop()
+  expect([await deliver('one'), await deliver('two')]).toEqual([undefined, undefined])
+  lost.set('nothing', { times: 1, told: overloaded })
+  await settled()
+  expect(said).toEqual([])
+  goOn()
+  await settled()
+  expect(said).toEqual(['one', 'two'])
 })
 
 test('a repetition of a delivery that had no answer is no second item, and what was not posted is', async () => {

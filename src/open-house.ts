@@ -66,8 +66,7 @@ export async function openHouse(
       followers.shardRestarted(shard)
       postroom()?.shardRestarted(shard)
       onMail(shard)
-      // What the registry decided last may never have been heard.
-      news.delegates.refresh()
+      news.shardRestarted(shard, directory.facts.shards)
     },
     marks,
     onPublished: ({ head, change }) => {

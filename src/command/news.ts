@@ -3,7 +3,7 @@
  * It hears by the answers to its own writes and by what the log and the feed tell; both only ever move it forward.
  */
 import { registryName } from '../../actors/record.ts'
-import type { Head } from '../../actors/shard.ts'
+import { type Head, shardOf } from '../../actors/shard.ts'
 import { wallSeconds } from '../clock.ts'
 import { Bearers } from './bearers.ts'
 import { Delegates } from './delegates.ts'
@@ -67,6 +67,11 @@ export class News {
     this.#moved.set(from, identity).set(to, identity)
     this.#retired.add(from)
     this.delegates.endOf(identity)
+  }
+
+  /** A shard began anew: what it decided last may never have been heard. */
+  shardRestarted(shard: number, shards: number): void {
+    if (shard === shardOf(registryName, shards)) this.delegates.refresh()
   }
 
   noteSuspension(identity: string, isSuspended: boolean): void {

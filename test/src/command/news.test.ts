@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { registryName } from '../../../actors/record.ts'
+import { shardOf } from '../../../actors/shard.ts'
 import { News } from '../../../src/command/news.ts'
 
 test('an answer made between a change and the head that covers it is not kept as if it were newer than both', () => {
@@ -14,4 +16,20 @@ test('an answer made between a change and the head that covers it is not kept as
   news.noteHead(head(6), 8)
   expect(news.head.size).toBe(6)
   expect(news.settled).toBe(8)
+})
+
+test('only the shard of the registry makes unsure, when it begins anew, which keys act for whom', async () => {
+  const news = new News()
+  const asked: (() => void)[] = []
+  const begun = news.delegates.begin((tell) => void asked.push(() => tell([])))
+  asked.shift()!()
+  await begun
+  const shards = 4
+  const registry = shardOf(registryName, shards)
+  for (let shard = 0; shard < shards; shard++) {
+    news.shardRestarted(shard, shards)
+    expect(news.delegates.isStale).toBe(shard === registry)
+    asked.shift()?.()
+    expect(news.delegates.isStale).toBe(false)
+  }
 })

@@ -2,8 +2,10 @@
  * A supervised thread: started, waited for until it is ready, restarted when it dies, stopped in order.
  *
  * Failure has one meaning: forget memory, replay files. There is one restart verb and no tree. A thread that dies more
- * than a few times a minute, and any thread whose death says that a file cannot be trusted, ends the process:
- * the service manager starts it again into recovery.
+ * than a few times a minute, one that cannot be started again, and any thread whose death says that it must not be (a file
+ * cannot be trusted), is given up, and whoever supervises it hears so. For those that everything rests on (shards, log, feed)
+ * that ends the process, and the service manager starts it again into recovery; those that only derive what they hold or send
+ * (search, tools, delivery) are started anew after a while, and the board goes on without them.
  */
 import { type TransferListItem, Worker } from 'node:worker_threads'
 
@@ -21,7 +23,7 @@ export type SupervisedOptions = {
   /** Facts of a restarted thread. */
   readonly onRestart?: (facts: Readonly<Record<string, unknown>>) => void
   readonly onEvent: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
-  /** The thread cannot go on, and neither can the process. */
+  /** The thread is given up; whether the process can go on without it is for whoever hears this to say. */
   readonly onFatal: (name: string, words: LastWords) => void
   /** May this thread be restarted after these words? */
   readonly mayRestart: (words: LastWords) => boolean

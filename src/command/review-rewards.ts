@@ -48,9 +48,12 @@ export class ReviewRewards {
     this.#closed = true
   }
 
-  /** Takes up reviews of the last day that the board was up: a board that died may not have come to them. */
+  /**
+   * Takes up reviews of the last day that the board was up and that are not rewarded: a board that died may not have come to them.
+   */
   async resume(): Promise<void> {
-    const recent = () => this.#ask<{ reviews: RecentReview[] }>('tools.recent_reviews', { seconds: recentSeconds }, '')
+    const args = { seconds: recentSeconds, most: sizes.credit_review_rewards_per_subject }
+    const recent = () => this.#ask<{ reviews: RecentReview[] }>('tools.recent_reviews', args, '')
     const found = await this.#untilNow({}, recent)
     const open: Promise<void>[] = []
     // Each is tried once before the next: hundreds at the same time would only overload what they ask.

@@ -65,12 +65,18 @@ function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
 /** A review that counts, as the house asks for it. */
 export type RecentReview = { readonly subject: string; readonly author: string; readonly at: number }
 
-/** Those of the last `seconds` before the newest post: however long the board was down since. */
+/**
+ * Those of the last `seconds` before the newest post, however long the board was down since, that may yet be rewarded: their author
+ * was not for this subject, nor were `most` others.
+ */
 function recentReviews({ state, board: { events } }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
   const reviews: RecentReview[] = []
-  for (const { subject, author, at } of state.tools.reviews.all())
-    if (at >= since) reviews.push({ subject, author, at })
+  for (const { subject, author, at } of state.tools.reviews.all()) {
+    if (at < since) continue
+    const rewarded = state.market.given.rewarded.get(subject) ?? []
+    if (!rewarded.includes(author) && rewarded.length < Number(args.most)) reviews.push({ subject, author, at })
+  }
   return ok({ reviews })
 }
 

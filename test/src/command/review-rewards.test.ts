@@ -130,11 +130,22 @@ test('one that cannot be decided by a fault is reported, and the others are take
   expect(given).toEqual(['b'])
 })
 
-test('those of the last day before the newest post are taken up, however long the board was down', () => {
+/** Authors of the reviews that a start takes up: of three days, the last two within 24 hours; `rewarded` for their subject already. */
+function takenUp(rewarded: readonly string[]): string[] {
   const events = { at: [100, 100_000, 186_000], count: 3 }
   const all = () => events.at.map((at, n) => ({ subject, author: String(n), at }))
-  const context = { state: { tools: { reviews: { all } } }, board: { events } } as never
-  const found = toolsReads['tools.recent_reviews']!(context, { op: '', args: { seconds: 86_400 }, reader: '' })
+  const given = { rewarded: new Map(rewarded.length === 0 ? [] : [[subject, rewarded]]) }
+  const context = { state: { tools: { reviews: { all } }, market: { given } }, board: { events } } as never
+  const found = toolsReads['tools.recent_reviews']!(context, { op: '', args: { seconds: 86_400, most: 3 }, reader: '' })
   const { reviews } = JSON.parse((found as { json: string }).json) as { reviews: { author: string }[] }
-  expect(reviews.map(({ author }) => author)).toEqual(['1', '2'])
+  return reviews.map(({ author }) => author)
+}
+
+test('those of the last day before the newest post are taken up, however long the board was down', () => {
+  expect(takenUp([])).toEqual(['1', '2'])
+})
+
+test('those that the market has rewarded, or will not, are not: the index of the directory is not made for them', () => {
+  expect(takenUp(['2', 'x'])).toEqual(['1'])
+  expect(takenUp(['x', 'y', 'z'])).toEqual([])
 })

@@ -24,7 +24,7 @@ import {
 } from '../views/reads/works-mail.ts'
 import { Lines } from './lines.ts'
 import { internalLetter } from './own-letter.ts'
-import type { Actors } from './ports.ts'
+import { type Actors, isNotNow } from './ports.ts'
 import { Teller, type TellerOptions } from './teller.ts'
 
 /** What became of a command that a room had to answer. */
@@ -203,8 +203,7 @@ export class Courier {
       const ask = (): void =>
         actors.readPrivate(shard, { op: 'works.unsettled', args: {}, reader: '' }, (found) => {
           if (found?.ok === true) return resolve(JSON.parse(found.json) as UnsettledJson)
-          const isBusy = found === undefined || ('refusal' in found && found.refusal.code === 'overloaded')
-          if (!isBusy) return resolve([])
+          if (!isNotNow(found)) return resolve([])
           if (!this.#closed) later(ask, againMs)
         })
       ask()

@@ -10,7 +10,7 @@ import { shardOf } from '../../actors/shard.ts'
 import { sizes } from '../limits.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { ownLetter } from './own-letter.ts'
-import type { Actors, NoAnswer } from './ports.ts'
+import { type Actors, isNotNow, type NoAnswer } from './ports.ts'
 import type { Reply } from './reply.ts'
 import type { Voice } from './voice.ts'
 import { whenDecided } from './when-decided.ts'
@@ -134,9 +134,8 @@ export class ItemPosts {
     if (this.#options.isSuspended(line.owner)) return this.#done(line, line.next)
     // Asked each time: its maker may have left the room, or been put out, since the receive URL was made.
     this.#options.read({ op: 'receiver.room', args: { room: line.room }, reader: line.owner }, (may) => {
-      const isUnknown = may === undefined || (!may.ok && 'refusal' in may && may.refusal.code === 'overloaded')
-      if (isUnknown) return this.#again(line, againMs)
-      if (!may.ok) return this.#done(line, line.next)
+      if (isNotNow(may)) return this.#again(line, againMs)
+      if (may?.ok !== true) return this.#done(line, line.next)
       this.#fetch(line)
     })
   }

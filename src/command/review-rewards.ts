@@ -13,7 +13,7 @@ import type { FoundSubject } from '../tools/asks.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { RecentReview } from '../views/reads/tools.ts'
 import { internalLetter } from './own-letter.ts'
-import type { Actors, NoAnswer } from './ports.ts'
+import { type Actors, isNotNow, type NoAnswer } from './ports.ts'
 
 export type ReviewRewardsOptions = {
   readonly actors: Actors
@@ -136,8 +136,7 @@ export class ReviewRewards {
     return new Promise((resolve, reject) =>
       this.#options.read({ op, args, reader }, (found) => {
         if (found?.ok) return resolve(JSON.parse(found.json) as Found)
-        const isBusy = found === undefined || ('refusal' in found && found.refusal.code === 'overloaded')
-        if (isBusy) reject(new NotNow(op))
+        if (isNotNow(found)) reject(new NotNow(op))
         else resolve(undefined)
       }),
     )

@@ -8,7 +8,7 @@ import type { CallData } from '../calls/relayed.ts'
 import type { Payer } from '../payments/payment.ts'
 import type { OpenCall } from '../views/reads/calls.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import type { NoAnswer } from './ports.ts'
+import { isNotNow, type NoAnswer } from './ports.ts'
 import type { Relay, Relayed } from './relay.ts'
 
 export type UnsettledOptions = {
@@ -108,7 +108,7 @@ export class Unsettled {
       if (found?.ok) return JSON.parse(found.json) as OpenCall[]
       const problem = found === undefined ? 'no answer' : ('refusal' in found ? found.refusal : found.absent).code
       this.#options.report('calls.not_found_open', { problem })
-      if (found !== undefined && problem !== 'overloaded') break
+      if (!isNotNow(found)) break
       await this.#options.pause(openAgainMs)
     }
     return []

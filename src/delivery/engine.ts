@@ -14,6 +14,7 @@ import { type ChangedHooks, type HookView, standing } from '../views/reads/webho
 import { Books } from './books.ts'
 import { CatchUp } from './catch-up.ts'
 import { type Made, rowOf } from './delivery-row.ts'
+import { Endings } from './endings.ts'
 import { HookRun, queueLow } from './hook-run.ts'
 import { Interest, wantedBy } from './interest.ts'
 import { Lanes } from './lanes.ts'
@@ -34,7 +35,10 @@ export type EngineOptions = {
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
   /** Newest size of the log. */
   readonly headSize: () => number
-  /** Has a hook ended as it stands: its time has run out, or its owner may not read any more. In the end it is `own` that is called. */
+  /**
+   * Asks for the end of a hook as it stands: its time has run out, or its owner may not read any more. Once it is known what has become
+   * of it `own` is called; where it was refused, or no answer came, it is asked for again.
+   */
   readonly end: (run: HookView) => Promise<void>
   readonly isSuspended: (owner: string) => boolean
   /** Unix milliseconds. */
@@ -68,6 +72,7 @@ export class Engine {
   readonly #places: Map<string, Place>
   readonly #sources: Sources
   readonly #books: Books
+  readonly #endings: Endings
   /** Those that failed, until they are tried again. */
   readonly #waits: Waits<HookRun>
   /** Owners whose hooks are being asked for. */
@@ -100,6 +105,7 @@ export class Engine {
     })
     this.#books = new Books({ store, tails: () => this.#tails, wallMs, report })
     this.#waits = new Waits({ due: (run) => run.course.notBefore, now: wallMs, come: (run) => this.#ready(run) })
+    this.#endings = new Endings({ end: options.end, now: wallMs, scale: options.scale })
     this.#sweeps = setInterval(() => this.#sweep(), sweepEveryMs)
   }
 
@@ -342,6 +348,7 @@ export class Engine {
     run.letterhead = undefined
     if (!isWoken) return
     run.isOver = false
+    this.#endings.forget(run)
     run.course = woken(run.course)
     this.#books.moved(run)
     if (run.behind.length > 0) this.#catchUp.add(run)
@@ -351,12 +358,7 @@ export class Engine {
   /** Nothing is sent to it any more, unless it is found to have been granted anew in the same moment: then it goes on where it was. */
   #end(run: HookRun): void {
     run.isOver = true
-    if (run.isEnding) return
-    run.isEnding = true
-    const asked = () => {
-      run.isEnding = false
-    }
-    this.#options.end(run.view).then(asked, asked)
+    this.#endings.over(run)
   }
 
   #remove(run: HookRun): void {
@@ -369,6 +371,7 @@ export class Engine {
     this.#runs.delete(run.id)
     const owned = this.#byOwner.get(run.view.owner)
     if (owned?.delete(run) === true && owned.size === 0) this.#byOwner.delete(run.view.owner)
+    this.#endings.forget(run)
     this.#waits.remove(run)
     this.#interest.remove(run)
     this.#catchUp.remove(run)

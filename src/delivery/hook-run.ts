@@ -37,7 +37,6 @@ export class HookRun {
   removed = false
   /** It is to end, and that is being asked for. */
   isOver = false
-  isEnding = false
   /** Made for its first delivery, and again when it is another. */
   letterhead: Letterhead | undefined
   #host: string | undefined

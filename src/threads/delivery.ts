@@ -133,8 +133,9 @@ runThread((data: DeliveryThread) => {
       ask: askSource,
       headSize: () => headSize,
       end: async ({ owner, hook, epoch, wakes }) => {
-        await askUntil(['end', owner, hook, epoch, wakes])
-        await changed(await loaded, owner)
+        const said = await ask<object>(['end', owner, hook, epoch, wakes])
+        // A refusal (a full disk, a busy shard) has changed nothing.
+        if (said !== undefined && !('code' in said)) await changed(await loaded, owner)
       },
       isSuspended: (owner) => suspended.has(owner),
       wallMs: wallMilliseconds,

@@ -1,5 +1,6 @@
 /** The engine between sources, hooks and targets: whatever is slow, or has no answer, no hook misses what it asked for. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { endingsMax } from '../../../src/delivery/endings.ts'
 import { Engine, type EngineOptions } from '../../../src/delivery/engine.ts'
 import { HookRun } from '../../../src/delivery/hook-run.ts'
 import { freshCourse } from '../../../src/delivery/retry.ts'
@@ -27,8 +28,15 @@ const postAt = (position: number, to: readonly string[] = []): Signal => ({
   ...{ kinds: ['room.post', ...(to.length > 0 ? (['mention'] as const) : [])], to, handles: [] },
 })
 
+type Office = {
+  readonly posts: Signal[]
+  readonly places?: Record<string, Place>
+  readonly tail: number
+  readonly end?: EngineOptions['end']
+}
+
 /** An engine over one source of posts at the positions 1, 2, 3 ... */
-function office({ posts, places = {}, tail }: { posts: Signal[]; places?: Record<string, Place>; tail: number }) {
+function office({ posts, places = {}, tail, end }: Office) {
   const sent: string[] = []
   const ended: HookView[] = []
   let silences = 0
@@ -49,7 +57,10 @@ function office({ posts, places = {}, tail }: { posts: Signal[]; places?: Record
     ...{ store: store as unknown as DeliveryStore, sender: { send } as unknown as Sender, now: [posts.length + 1] },
     ...{ headSize: () => 0, isSuspended: () => false, wallMs: () => Date.now(), chance: () => 0, scale: 1 },
     ...{ slots: 8, perHost: 8, headEveryMs: 1, report: () => {} },
-    end: async (view) => void ended.push(view),
+    end: (view) => {
+      ended.push(view)
+      return end?.(view) ?? Promise.resolve()
+    },
     ask: async (_source, [op, request]) =>
       op === 'signals' && silences-- <= 0 ? page(request as SignalsRequest) : undefined,
   }
@@ -153,4 +164,40 @@ test('a subscription whose time has run out is told nothing more, and is ended a
   await vi.advanceTimersByTimeAsync(1_000)
   engine.close()
   expect([sent.length, engine.count, ended.length - asked]).toEqual([1, 0, 0])
+})
+
+test('the end of a subscription that is refused is asked for less and less often, and soon again when it was granted anew', async () => {
+  const view = hookOf('over', { form: 'mcp', expires: Math.floor(Date.now() / 1000) })
+  const { engine, ended } = office({ posts: [], tail: 1 })
+  engine.complete()
+  engine.put(view)
+  await vi.advanceTimersByTimeAsync(60_000)
+  // After 1, 2, 4 ... seconds, and not with every sweep.
+  expect(ended.length).toBe(6)
+  await vi.advanceTimersByTimeAsync(3_600_000)
+  expect(ended.length).toBeLessThan(24)
+  const asked = ended.length
+  engine.own(ada, { hooks: [{ ...view, wakes: 1, expires: Math.floor(Date.now() / 1000) + 1 }], same: [] })
+  await vi.advanceTimersByTimeAsync(3_000)
+  engine.close()
+  expect(ended.slice(asked).map(({ wakes }) => wakes)).toEqual([1, 1])
+})
+
+test('of thousands that have run out a few are asked for at a time, and all in the end', async () => {
+  const answers: (() => void)[] = []
+  const count = 5 * endingsMax
+  const { engine, ended } = office({
+    ...{ posts: [], tail: 1 },
+    end: () => new Promise((resolve) => answers.push(resolve)),
+  })
+  engine.complete()
+  for (let n = 0; n < count; n++) engine.put(hookOf(`over${n}`, { form: 'mcp', expires: 1 }))
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(ended.length).toBe(endingsMax)
+  while (answers.length > 0) {
+    answers.shift()!()
+    await vi.advanceTimersByTimeAsync(0)
+  }
+  engine.close()
+  expect(new Set(ended.map(({ hook }) => hook)).size).toBe(count)
 })

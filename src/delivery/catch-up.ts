@@ -22,6 +22,7 @@ export class CatchUp {
   /** By source and what they look for, in the order of their turns. */
   readonly #groups = new Map<string, Group>()
   #working = false
+  #closed = false
 
   constructor(options: CatchUpOptions) {
     this.#options = options
@@ -47,11 +48,16 @@ export class CatchUp {
     if (!this.#working) void this.#work()
   }
 
+  /** Nothing more is read. */
+  close(): void {
+    this.#closed = true
+  }
+
   async #work(): Promise<void> {
     this.#working = true
     // Let whoever was just added come along.
     await Promise.resolve()
-    for (;;) {
+    while (!this.#closed) {
       const next = this.#next()
       if (next === undefined) break
       await this.#page(next.group, next.runs)
@@ -79,6 +85,7 @@ export class CatchUp {
   async #page({ source, look, runs: all }: Group, runs: readonly HookRun[]): Promise<void> {
     const from = runs.reduce((least, { heard }) => Math.min(least, heard[source]!), Number.MAX_SAFE_INTEGER)
     const page = await this.#options.scan(source, { ...look, from })
+    if (this.#closed) return
     const full = new Set<HookRun>()
     for (const signal of page.signals) {
       const change = pendingOf(source, signal)

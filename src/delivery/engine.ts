@@ -193,6 +193,7 @@ export class Engine {
   close(): void {
     this.#closed = true
     this.#sources.close()
+    this.#catchUp.close()
     clearInterval(this.#sweeps)
     this.#waits.close()
     this.#books.close()

@@ -49,7 +49,7 @@ export class Sources {
       const page = (await this.#options.ask(source, ['signals', request()])) as SignalsPage | undefined
       const resolved = page === undefined ? undefined : await this.#named(page)
       if (resolved !== undefined) return resolved
-      await new Promise((resolve) => setTimeout(resolve, againMs))
+      if (!this.#closed) await new Promise((resolve) => setTimeout(resolve, againMs))
       if (this.#closed) return { signals: [], next: 0, more: false }
     }
   }

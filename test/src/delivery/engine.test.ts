@@ -40,6 +40,7 @@ function office({ posts, places = {}, tail, end }: Office) {
   const sent: string[] = []
   const ended: HookView[] = []
   let silences = 0
+  let asks = 0
   const page = ({ from, spoken }: SignalsRequest) => ({
     signals: posts
       .filter(({ position }) => position >= from)
@@ -61,13 +62,17 @@ function office({ posts, places = {}, tail, end }: Office) {
       ended.push(view)
       return end?.(view) ?? Promise.resolve()
     },
-    ask: async (_source, [op, request]) =>
-      op === 'signals' && silences-- <= 0 ? page(request as SignalsRequest) : undefined,
+    ask: async (_source, [op, request]) => {
+      asks++
+      return op === 'signals' && silences-- <= 0 ? page(request as SignalsRequest) : undefined
+    },
   }
   return {
     engine: new Engine(options),
     sent,
     ended,
+    /** How often something was asked. */
+    asks: () => asks,
     /** So many asks have no answer. */
     silent: (times: number) => {
       silences = times
@@ -111,6 +116,19 @@ test('a hook hears nothing of before it was made, though what happened was not r
   await vi.advanceTimersByTimeAsync(1_000)
   engine.close()
   expect(sent.sort()).toEqual(['after room.post 4', 'before room.post 3', 'before room.post 4'])
+})
+
+test('after a close nothing is asked any more, and no timer keeps whoever stops: not of a hook that is catching up either', async () => {
+  const { engine, asks, silent } = office({ posts: [postAt(1)], tail: 2 })
+  silent(Number.POSITIVE_INFINITY)
+  engine.put(hookOf('behind'))
+  engine.complete()
+  await vi.advanceTimersByTimeAsync(2_000)
+  const before = asks()
+  expect(before).toBeGreaterThan(2)
+  engine.close()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect([asks() - before, vi.getTimerCount()]).toEqual([0, 0])
 })
 
 test('a hook that is made while a source gives no answer is told whom the posts speak to that come meanwhile', async () => {

@@ -1,21 +1,23 @@
-/** The thread that delivers, alone with somebody who never answers it. */
+/** The thread that delivers, alone with somebody who does not answer it, or refuses what it asks for. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { expect, test, vi } from 'vitest'
+import { Link } from '../../../actors/kernel/link.ts'
 import { threadArguments } from '../../../src/runtime/stripped.ts'
-import type { DeliveryThread } from '../../../src/threads/delivery.ts'
+import type { DeliveryAsk, DeliveryThread } from '../../../src/threads/delivery.ts'
+import type { HookView } from '../../../src/views/reads/webhooks.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
-test('a stop while it is being told which hooks there are ends it, and waits for no answer', async () => {
+/** Started with this end of its channel in the hands of the test. */
+function delivering() {
   const file = new URL('../../../src/threads/delivery.ts', import.meta.url)
   const front = new MessageChannel()
-  const asked = once(front.port1, 'message')
   const workerData: DeliveryThread = {
     ...{ directory: scratchDirectory(), sources: 2, cursorKey: randomBytes(32), generation: '', serviceId: '' },
-    ...{ address: 'http://127.0.0.1', loopback: true, limitsOn: false, scale: 1, suspended: [], headSize: 0 },
+    ...{ address: 'http://127.0.0.1', loopback: true, limitsOn: false, scale: 0.001, suspended: [], headSize: 0 },
     ...{ turns: new Int32Array(new SharedArrayBuffer(4)), front: front.port2 },
   }
   const worker = new Worker(file, {
@@ -24,7 +26,45 @@ test('a stop while it is being told which hooks there are ends it, and waits for
     transferList: [front.port2],
   })
   const gone = once(worker, 'exit')
-  await asked
-  worker.postMessage({ kind: 'stop' })
-  expect(await gone).toEqual([0])
+  const stopped = () => {
+    worker.postMessage({ kind: 'stop' })
+    return gone
+  }
+  return { port: front.port1, stopped }
+}
+
+test('a stop while it is being told which hooks there are ends it, and waits for no answer', async () => {
+  const { port, stopped } = delivering()
+  await once(port, 'message')
+  expect(await stopped()).toEqual([0])
+})
+
+test('a subscription whose end is refused is not looked at before its end is asked for again', async () => {
+  const hook: HookView = {
+    ...{ hook: 'over', form: 'mcp', url: 'https://x.example/in', kinds: ['room.post'], filter: { room: 'lobby' } },
+    ...{ sealed: '', tag: '', marks: [1, 1], expires: 1, owner: 'aa'.repeat(32), epoch: 5, createdAt: 0 },
+    ...{ former: undefined, wakes: 0, redeliveries: [] },
+  }
+  const answers: Partial<Record<DeliveryAsk[0], unknown>> = {
+    now: [9, 9],
+    hooks: { hooks: [hook], next: 5, more: false },
+    end: { code: 'storage_full', message: '' },
+  }
+  const asked: DeliveryAsk[0][] = []
+  const { port, stopped } = delivering()
+  await new Promise<void>((resolve) => {
+    const link: Link = new Link({
+      ...{ port, openMax: 100, patienceMs: 300_000, now: () => performance.now() },
+      // What is asked of sources has no answer: it is catching up all the time.
+      onAsk: (body, id) => {
+        const [kind] = body as DeliveryAsk
+        asked.push(kind)
+        if (answers[kind] !== undefined) link.answer(id, answers[kind])
+        if (asked.filter((each) => each === 'end').length === 2) resolve()
+      },
+      onTell: () => {},
+    })
+  })
+  expect(asked).not.toContain('own')
+  expect(await stopped()).toEqual([0])
 })

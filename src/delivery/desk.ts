@@ -65,6 +65,8 @@ const againMs = 1_000
 
 export class Desk {
   readonly #options: DeskOptions
+  /** Owners of whom an answer was lost; true: another one since that is being looked into, which may be decided behind it. */
+  readonly #unsure = new Map<string, boolean>()
 
   constructor(options: DeskOptions) {
     this.#options = options
@@ -167,10 +169,21 @@ export class Desk {
 
   /** The same where an answer was lost: what it was asked for may have been done, or still wait to be decided. */
   unsure(owner: string): void {
+    const isUnderWay = this.#unsure.has(owner)
+    this.#unsure.set(owner, isUnderWay)
+    if (!isUnderWay) this.#findOut(owner)
+  }
+
+  #findOut(owner: string): void {
     const { actors, later } = this.#options
     whenDecided(actors, hooksOf(owner), (isDecided) => {
-      if (isDecided) void this.changed(owner)
-      else later(() => this.unsure(owner), againMs)
+      if (!isDecided) return later(() => this.#findOut(owner), againMs)
+      if (this.#unsure.get(owner)) {
+        this.#unsure.set(owner, false)
+        return this.#findOut(owner)
+      }
+      this.#unsure.delete(owner)
+      void this.changed(owner)
     })
   }
 

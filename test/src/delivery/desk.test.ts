@@ -61,7 +61,7 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
     }
     expect([told(), later.length, empty.length]).toEqual([[['changed', owner]], 0, 0])
   }
-  return { desk, told, expectToldBehind }
+  return { desk, told, empty, expectToldBehind }
 }
 
 test('of an end, or a subscription, that had no answer', async () => {
@@ -90,6 +90,17 @@ test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'])(
     expect(told()).toHaveLength(2)
   },
 )
+
+test('of many that had no answer once, when the last of them is decided', () => {
+  const { desk, told, empty } = deskAt(undefined)
+  for (let n = 0; n < 3; n++) desk.unsure(owner)
+  expect(empty).toHaveLength(1)
+  empty.shift()![1](done)
+  // Two of them may have been sent behind that letter.
+  expect([told(), empty.length]).toEqual([[], 1])
+  empty.shift()![1](done)
+  expect([told(), empty.length]).toEqual([[['changed', owner]], 0])
+})
 
 test('a delivery that nobody can look up now is not said to be unknown', async () => {
   const command = { operation: 'webhook.redeliver', target: 'h1' }

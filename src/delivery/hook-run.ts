@@ -54,7 +54,7 @@ export class HookRun {
     const marks = kept?.marks ?? view.marks
     const from = (tail: number, source: number) =>
       Math.min(marks[source] ?? tail, ends?.[source] ?? Number.MAX_SAFE_INTEGER)
-    this.heard = tails.map((tail, source) => (isAtTails ? tail : from(tail, source)))
+    this.heard = tails.map((tail, source) => (isAtTails ? Math.max(tail, from(tail, source)) : from(tail, source)))
     this.behind = isAtTails ? nowhere : tails.map((_, source) => source)
     this.course = courseOf(view, kept)
     this.redone = kept?.redone ?? 0
@@ -135,8 +135,7 @@ export class HookRun {
   place(tails: readonly number[]): Place {
     return {
       epoch: this.view.epoch,
-      // One that was made where a source had not been read to yet does not stand at the tail, but ahead of it.
-      idle: this.isIdle && tails.every((tail, source) => this.heard[source]! <= tail),
+      idle: this.isIdle,
       marks: this.marks(tails),
       taken: tails.map((_, source) => this.#takenOf(source)),
       course: this.course,

@@ -7,7 +7,8 @@
  * made.
  *
  *   tails      (id 0) JSON of the next place of each source: everything before was handed to the hooks it is for
- *   hooks      one that is idle stands at the tails; any other at its own places, and `taken` kinds of the first are done
+ *   hooks      one that is idle stands at the tails, or at its own places where those are further on (it was made ahead
+ *              of what is read); any other at its own places, and `taken` kinds of the first are done
  *   recent     the newest deliveries of each plain webhook, as many in a row as were made between two writings: `last` is the
  *              number of the newest of them, and `rows` JSON of [number, columns ...] of each
  *   verified   until when (Unix seconds) an address need not be challenged again for this owner

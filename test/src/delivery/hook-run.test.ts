@@ -125,8 +125,9 @@ test('a hook that was made further on than its sources are read to begins there 
   expect(run.isIdle).toBe(true)
   const ahead = run.place([2, 9])
   expect(new HookRun(made, ahead, [2, 9], [20, 20]).heard).toEqual([9, 9])
-  // From when they are read to it, it stands where they do.
-  expect([ahead.idle, run.place([9, 9]).idle]).toEqual([false, true])
+  // Nothing is written down when they are read past it, and then it stands where they do.
+  const later = new HookRun(made, ahead, [30, 40], [50, 50])
+  expect([later.heard, later.behind]).toEqual([[30, 40], []])
 })
 
 test('another life of the same id begins where it was told to, not where the one before stood', () => {

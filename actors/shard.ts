@@ -354,7 +354,15 @@ export class Shard {
   #replay(frame: Frame, now: number): void {
     const record = fromFrame(frame)
     const key = frameKey(frame)
-    this.state.apply(record, key, { shard: this.#options.number, seq: frame.seq, change: frame.seq, leaf: 0 })
+    try {
+      this.state.apply(record, key, { shard: this.#options.number, seq: frame.seq, change: frame.seq, leaf: 0 })
+    } catch (error) {
+      // A fault of ours, and the start ends with it: which frame it was is what whoever mends it needs, and nothing of its text.
+      const { seq, type, flags, payload } = frame
+      const what = `frame ${seq}, type ${type}, flags ${flags}, ${payload.length} bytes, with ${Object.keys(record)}`
+      if (error instanceof TypeError) error.message += ` (${what})`
+      throw error
+    }
     this.#acceptance.remind(
       frame,
       record,

@@ -85,29 +85,29 @@ export class ItemPosts {
     this.#go(line)
   }
 
-  /** Asked until there is an answer. */
   #unposted(shard: number, args: { readonly receiver?: string }): Promise<readonly Unposted[]> {
-    const { actors, later } = this.#options
-    return new Promise((resolve) => {
-      const ask = () =>
-        actors.readPrivate(shard, { op: 'receiver.unposted', args, reader: '' }, (found) => {
-          if (found?.ok) resolve(JSON.parse(found.json) as Unposted[])
-          else if (!this.#closed) later(ask, againMs)
-        })
-      ask()
-    })
+    return this.#answered((give) =>
+      this.#options.actors.readPrivate(shard, { op: 'receiver.unposted', args, reader: '' }, (found) =>
+        give(found?.ok ? (JSON.parse(found.json) as Unposted[]) : undefined),
+      ),
+    )
   }
 
-  /** Asked until there is an answer. */
-  #decided(owner: string): Promise<void> {
-    const { actors, later } = this.#options
+  #decided(owner: string): Promise<true> {
+    return this.#answered((give) =>
+      whenDecided(this.#options.actors, receiversOf(owner), (isDecided) => give(isDecided || undefined)),
+    )
+  }
+
+  /** Asks until there is an answer; `give` takes undefined where there is none now. */
+  #answered<Found>(ask: (give: (found: Found | undefined) => void) => void): Promise<Found> {
     return new Promise((resolve) => {
-      const ask = () =>
-        whenDecided(actors, receiversOf(owner), (isDecided) => {
-          if (isDecided) resolve()
-          else if (!this.#closed) later(ask, againMs)
+      const again = () =>
+        ask((found) => {
+          if (found !== undefined) resolve(found)
+          else if (!this.#closed) this.#options.later(again, againMs)
         })
-      ask()
+      again()
     })
   }
 

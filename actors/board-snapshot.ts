@@ -4,10 +4,10 @@
  *
  * The bytes are one msgpack map; event columns and slot lists are raw little-endian arrays, inside it or beside it (columns.ts).
  */
-import { Packr } from 'msgpackr'
 import { type Author, Board, type Page, type Room, type Visibility } from './board.ts'
 import type { Columns, Kept } from './columns.ts'
 import { EventIndex, type PackedEvents, SlotList } from './event-index.ts'
+import { Packr } from './kernel/msgpack.ts'
 
 const format = 7
 const codec = new Packr({ useRecords: false })

@@ -13,9 +13,9 @@
  * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
  */
 import { createHash } from 'node:crypto'
-import { Packr, Unpackr } from 'msgpackr'
 import { MORE } from '../storage/frame.ts'
 import { type Frame, type NewFrame, STUB } from '../storage/journal.ts'
+import { Packr, Unpackr } from './kernel/msgpack.ts'
 
 /** Frame flags of this floor (storage uses 0x80, 0x40 and 0x20). */
 export const PUBLIC = 0x01

@@ -5,7 +5,7 @@
  * map of the same fields and a line of JSON, both without any check of their bytes.
  */
 import { crc32 } from 'node:zlib'
-import { Packr } from 'msgpackr'
+import { Packr } from '../actors/kernel/msgpack.ts'
 import { decodeFrame, encodeFrame, FRAME_HEADER_BYTES } from '../storage/frame.ts'
 import { compare, looped } from './compare.ts'
 import type { Bench } from './report.ts'

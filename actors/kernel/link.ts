@@ -11,7 +11,7 @@
  * A note is what a batch of answers shares (the signed head that covers them all), sent once.
  */
 import type { MessagePort } from 'node:worker_threads'
-import { Packr } from 'msgpackr'
+import { Packr } from './msgpack.ts'
 
 /** What an asker hears when no answer came: the link is full, the other side died, or time ran out. */
 export type Silence = 'overloaded' | 'gone' | 'late'

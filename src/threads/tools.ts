@@ -7,9 +7,9 @@
  * costs the directory, never the board.
  */
 import type { MessagePort } from 'node:worker_threads'
-import { Packr, Unpackr } from 'msgpackr'
 import { callsActor } from '../../actors/calls/calls.ts'
 import { Link } from '../../actors/kernel/link.ts'
+import { Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
 import { marketName } from '../../actors/market/letters.ts'
 import { advanceTo, publicRecords } from '../../actors/public-records.ts'
 import { frameKey, fromFrame, RecordType, registryName } from '../../actors/record.ts'

@@ -187,13 +187,13 @@ export class House implements Actors {
   /** Asks the search index; it answers with nothing older than this frame of the log. The first ask starts it. */
   search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void {
     this.#published = Math.max(this.#published, through)
-    this.#search.ask<SearchAnswer>([ask, through] satisfies SearchRequest, (found) => answer(found ?? overloaded))
+    this.#search.ask<SearchAnswer>([ask, through] satisfies SearchRequest, answer)
   }
 
   /** Asks the tools directory; it answers with nothing older than this frame of the log. The first ask starts it. */
   askTools(ask: ToolsAsk, through: number, answer: (answer: ToolsAnswer | NoAnswer) => void): void {
     this.#published = Math.max(this.#published, through)
-    this.#tools.ask<ToolsAnswer>([ask, through] satisfies ToolsRequest, (found) => answer(found ?? overloaded))
+    this.#tools.ask<ToolsAnswer>([ask, through] satisfies ToolsRequest, answer)
   }
 
   get seen(): number {

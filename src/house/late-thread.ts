@@ -8,6 +8,7 @@ import { MessageChannel, type MessagePort, type TransferListItem } from 'node:wo
 import type { Link } from '../../actors/kernel/link.ts'
 import type { LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { log } from '../observe.ts'
+import { type Refusal, refusal } from '../refusals.ts'
 
 export type LateThreadOptions = {
   readonly name: string
@@ -34,6 +35,13 @@ const restMs = 60_000
 
 type Ask = { readonly body: unknown; readonly answer: (answer: unknown) => void }
 
+/** What is heard where no answer came. */
+export type Unanswered = { readonly ok: false; readonly refusal: Refusal }
+const busy: Unanswered = {
+  ok: false,
+  refusal: refusal('overloaded', 'this board is busier than it can answer: try again', undefined, 1),
+}
+
 export class LateThread {
   readonly #options: LateThreadOptions
   /** Asks of before its start; undefined while it is not being started. */
@@ -53,14 +61,15 @@ export class LateThread {
     return this.#thread
   }
 
-  /** `answer` hears undefined where none came. */
-  ask<Answer>(body: unknown, answer: (answer: Answer | undefined) => void): void {
+  ask<Answer>(body: unknown, answer: (answer: Answer | Unanswered) => void): void {
     const ask = { body, answer: answer as Ask['answer'] }
-    if (this.#isClosed || this.#options.now() < this.#restsUntil) answer(undefined)
+    const restMs = this.#restsUntil - this.#options.now()
+    if (restMs > 0) answer(this.#resting(Math.ceil(restMs / 1_000)))
+    else if (this.#isClosed) answer(busy)
     else if (this.#thread !== undefined) this.#send(ask)
     else if (this.#waiting === undefined) void this.#begin(ask)
     else if (this.#waiting.length < this.#options.waitingMax) this.#waiting.push(ask)
-    else answer(undefined)
+    else answer(busy)
   }
 
   tell(body: unknown): void {
@@ -77,8 +86,13 @@ export class LateThread {
     this.#link?.close()
   }
 
+  #resting(seconds: number): Unanswered {
+    const sentence = `the index of ${this.#options.name} rests after a fault, while all else goes on: try again in ${seconds} s`
+    return { ok: false, refusal: refusal('overloaded', sentence, undefined, seconds) }
+  }
+
   #send({ body, answer }: Ask): void {
-    this.#link!.ask<unknown, undefined>(body, (answered) => answer(answered.ok ? answered.body : undefined))
+    this.#link!.ask<unknown, undefined>(body, (answered) => answer(answered.ok ? answered.body : busy))
   }
 
   async #begin(first: Ask): Promise<void> {
@@ -92,7 +106,7 @@ export class LateThread {
     }
     this.#waiting = undefined
     for (const ask of waiting) {
-      if (this.#thread === undefined) ask.answer(undefined)
+      if (this.#thread === undefined) ask.answer(busy)
       else this.#send(ask)
     }
   }

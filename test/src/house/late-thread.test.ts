@@ -8,6 +8,8 @@ import { LateThread } from '../../../src/house/late-thread.ts'
 const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
   new Link({ port, openMax: 10, patienceMs: 5_000, now: () => 0, ...(onAsk === undefined ? {} : { onAsk }) })
 
+const busy = 'overloaded, 1 s'
+
 let ends: (() => void)[] = []
 afterEach(() => {
   for (const end of ends) end()
@@ -41,7 +43,12 @@ function late(prepare: () => Promise<void>, starts: () => Promise<object> = () =
     },
   })
   ends.push(() => thread.close())
-  const ask = (body: number) => new Promise<number | undefined>((resolve) => thread.ask<number>(body, resolve))
+  const ask = (body: number) =>
+    new Promise<number | string>((resolve) =>
+      thread.ask<number>(body, (answer) =>
+        resolve(typeof answer === 'number' ? answer : `${answer.refusal.code}, ${answer.refusal.retryAfter} s`),
+      ),
+    )
   return { thread, heard, clock, ask, births: () => births, die: () => die() }
 }
 
@@ -49,7 +56,7 @@ test('asks of before its start are answered in their order, and those that find 
   const gate = Promise.withResolvers<void>()
   const { heard, ask } = late(() => gate.promise)
   const early = [1, 2, 3].map(ask)
-  expect(await ask(4)).toBeUndefined()
+  expect(await ask(4)).toBe(busy)
   expect(heard).toEqual([])
   gate.resolve()
   expect(await Promise.all(early)).toEqual([1, 2, 3])
@@ -62,7 +69,7 @@ test('what cannot be made ready answers nobody, and the next ask tries again', a
   const { ask } = late(async () => {
     if (++tries === 1) throw new Error('a file is missing')
   })
-  expect(await Promise.all([ask(1), ask(2)])).toEqual([undefined, undefined])
+  expect(await Promise.all([ask(1), ask(2)])).toEqual([busy, busy])
   expect(await ask(3)).toBe(3)
 })
 
@@ -72,8 +79,10 @@ test('one that keeps dying rests for a minute, says so once, and the next ask af
   const open = ask(2)
   const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
   die()
-  expect([await open, thread.running]).toEqual([undefined, undefined])
-  for (clock.now of [0, 1_000, 59_999]) expect(await ask(3)).toBeUndefined()
+  expect([await open, thread.running]).toEqual([busy, undefined])
+  const meanwhile: (number | string)[] = []
+  for (clock.now of [0, 1_000, 59_999]) meanwhile.push(await ask(3))
+  expect(meanwhile).toEqual(['overloaded, 60 s', 'overloaded, 59 s', busy])
   const lines = said.mock.calls.map(([line]) => JSON.parse(String(line)))
   said.mockRestore()
   expect(lines).toMatchObject([{ event: 'late.ended', problem: 'it keeps dying', answers_again_in_seconds: 60 }])
@@ -88,7 +97,8 @@ test('one that dies before it is ready rests as well', async () => {
     () => Promise.resolve(),
     () => (births() === 1 ? Promise.reject(new Error('damage')) : Promise.resolve({})),
   )
-  for (clock.now of [0, 1_000, 59_999]) expect(await ask(1)).toBeUndefined()
+  expect(await ask(1)).toBe(busy)
+  for (clock.now of [1_000, 59_999]) expect(await ask(1)).toMatch('overloaded')
   expect(births()).toBe(1)
   clock.now = 60_000
   expect(await ask(2)).toBe(2)
@@ -100,6 +110,6 @@ test('a board that stops meanwhile starts nothing, and whoever waits hears so', 
   const early = ask(1)
   await thread.stop(0)
   gate.resolve()
-  expect([await early, await ask(2), heard]).toEqual([undefined, undefined, []])
+  expect([await early, await ask(2), heard]).toEqual([busy, busy, []])
   expect(thread.running).toBeUndefined()
 })

@@ -258,7 +258,9 @@ export class Acceptance {
       return
     }
     if (isDestroyed(record.by)) return
-    const { nonce, requestId } = commandOf(record.by.signed)
+    const { operation, nonce, requestId } = commandOf(record.by.signed)
+    // The market has taken these, and remembers them: the room was told by a letter of the board's own.
+    if (isEvent && requestsOfWork.has(operation)) return
     this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
   }
 
@@ -320,11 +322,15 @@ function isDestroyed({ signed }: Signed): boolean {
   return signed.length === 0
 }
 
+/** Commands that the market decides, and of which a room makes an event. */
+const requestsOfWork: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
+
 /** Of a command whose bytes were destroyed: nothing. */
-function commandOf(signed: Uint8Array): { nonce: string; requestId: string } {
-  if (signed.length === 0) return { nonce: '', requestId: '' }
+function commandOf(signed: Uint8Array): { operation: string; nonce: string; requestId: string } {
+  if (signed.length === 0) return { operation: '', nonce: '', requestId: '' }
   const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as SignedCommand
-  return { nonce: String(command.nonce ?? ''), requestId: String(command.request_id ?? '') }
+  const { operation, nonce, request_id } = command
+  return { operation: String(operation ?? ''), nonce: String(nonce ?? ''), requestId: String(request_id ?? '') }
 }
 
 /** Two signed commands say the same but for nonce, timestamp and key. */

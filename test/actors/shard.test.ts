@@ -120,6 +120,28 @@ test('when the clock goes back entry times do not, and commands of the new time 
   expect(await restarted.post(fields)).toMatchObject({ ok: true, reply: { at: 1_790_000_000, seq: 4 } })
 })
 
+test('what the market has taken uses up no nonce and no request id of the room that posts it, before a replay and after it', async () => {
+  const first = startShard()
+  const timestamp = first.clock.seconds
+  const use = { nonce: 'n', request_id: 'r', timestamp }
+  const command = { operation: 'work.create', room: 'lobby', text: 'please', public_key: ada.publicKey, ...use }
+  const signed = signingBytes('test', command)
+  const sha = createHash('sha256').update(signed).digest()
+  const { by, ...rest } = letter({ ...use, text: '' })
+  const ofBoard = { id: sha.subarray(0, 16), sha, by: { ...by, signed }, nonce: '', requestId: '' }
+  const args = { work: sha.toString('hex', 0, 16), reviewer: '', page: '', proofBits: 0 }
+  const request: WriteLetter = { ...rest, ...ofBoard, op: 'work.post', args }
+  expect(await new Promise((done) => first.shard.post(request, done))).toMatchObject({ reply: { taken: true } })
+  const posted = await first.post({ ...use, text: 'a post' })
+  expect(posted).toMatchObject({ ok: true })
+  first.journal.close()
+
+  const second = startShard(first.directory)
+  const again = await second.post({ ...use, text: 'a post', nonce: 'another' })
+  expect(again).toMatchObject({ ok: true, duplicate: true })
+  second.journal.close()
+})
+
 test('every room has one shard of those there are, and many rooms use them all', () => {
   for (const shards of [1, 2, 3, 7, 64]) {
     const used = Array.from({ length: 2_000 }, (_, n) => shardOf(`room-${n}`, shards))

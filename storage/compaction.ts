@@ -8,14 +8,25 @@
  *   stub payload   digest 32 | key 16 where KEYED | what the owner keeps | zeros up to the old length
  *
  * A segment is copied to `<name>.log.compact`, synced, renamed over, and the directory synced: a kill at any moment leaves
- * the old file or the new one, whole. A copy that was left behind is removed by the next pass.
+ * the old file or the new one, whole. A copy that was left behind is removed by the next pass, one
+ * for which there was no room at once.
  *
  * What recovery cut off and saved (`lost+tail/`, recovery.ts) may hold the same texts: its `removeSavedTails` goes before the
  * rewriting, so that a pass that was killed begins with it again.
  */
 import { join } from 'node:path'
 import { payloadDigest } from './chain.ts'
-import { Damage, type DiskFile, listFiles, openFile, removeFile, renameDurable } from './disk.ts'
+import {
+  Damage,
+  type DiskFile,
+  DiskFull,
+  listFiles,
+  type OpenFile,
+  openFile,
+  removeFile,
+  removeUnsynced,
+  renameDurable,
+} from './disk.ts'
 import { DIGEST_BYTES, encodeFrame, FOOTER, type FoundFrame, KEY_BYTES, keyOffset, STUB } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { readFooter, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from './segment.ts'
@@ -35,6 +46,8 @@ export type Compaction = {
    * is no stub yet. The stub has to fit where the payload was.
    */
   readonly keep: (frame: FoundFrame) => Uint8Array | undefined
+  /** The seam for tests with a failing disk; the real one by default. */
+  readonly openFile?: OpenFile
 }
 
 /**
@@ -43,16 +56,17 @@ export type Compaction = {
  * the old file then still stands.
  */
 export function* compactSegment(compaction: Compaction): Generator<CompactionStep, number, undefined> {
-  const { directory, firstSeq } = compaction
+  const { directory, firstSeq, openFile: open = openFile } = compaction
   const path = segmentPath(directory, firstSeq)
-  const source = openFile(path, 'read')
+  const copy = `${path}${suffix}`
+  const source = open(path, 'read')
   let target: DiskFile | undefined
   try {
     const size = source.size()
     const header = readSegmentHeader(source)
     if (header?.firstSeq !== firstSeq || readFooter(source, size, header) === undefined)
       throw new Damage({ path, offset: 0, expected: `sealed segment ${firstSeq}`, found: 'another or none' })
-    removeFile(`${path}${suffix}`)
+    removeFile(copy)
     const { seed } = header
     const window = new FrameWindow(source, { limit: size, seed })
     let stubs = 0
@@ -63,7 +77,10 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
         throw new Damage({ path, offset: at, expected: 'a frame', found: `a bad ${frame.fault}` })
       const kept = frame.type === FOOTER || (frame.flags & STUB) !== 0 ? undefined : compaction.keep(frame)
       if (kept !== undefined) {
-        target ??= copyOf(source, size, `${path}${suffix}`)
+        if (target === undefined) {
+          target = open(copy, 'create')
+          copyInto(target, source, size)
+        }
         target.writeAt(stubFrame(frame, kept, seed), at)
         stubs++
       }
@@ -76,8 +93,12 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
     if (target === undefined) return 0
     target.sync()
     target.close()
-    renameDurable(`${path}${suffix}`, path)
+    renameDurable(copy, path)
     return stubs
+  } catch (error) {
+    // What it took of the room is given back: its name here, and below its file, which would hold the room without a name too.
+    if (error instanceof DiskFull) removeUnsynced(copy)
+    throw error
   } finally {
     target?.close()
     source.close()
@@ -104,12 +125,10 @@ function stubFrame(frame: FoundFrame, kept: Uint8Array, seed: number): Buffer {
   return bytes
 }
 
-function copyOf(source: DiskFile, size: number, path: string): DiskFile {
-  const target = openFile(path, 'create')
+function copyInto(target: DiskFile, source: DiskFile, size: number): void {
   const chunk = Buffer.allocUnsafe(Math.min(size, stepBytes))
   for (let at = 0; at < size; at += chunk.length) {
     const filled = source.readAt(chunk.subarray(0, Math.min(chunk.length, size - at)), at)
     target.writeAt(chunk.subarray(0, filled), at)
   }
-  return target
 }

@@ -357,6 +357,7 @@ export class Journal {
       stubs += yield* compactSegment({
         directory: this.#directory,
         firstSeq,
+        openFile: this.#openFile,
         keep: (frame) => (seqs.has(frame.seq) ? keep(frame) : undefined),
       })
       this.#sealed.reopen()

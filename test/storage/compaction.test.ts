@@ -3,15 +3,16 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
-import { Journal, JournalReader, KEYED, STUB } from '../../storage/journal.ts'
+import { DiskFull, Journal, JournalReader, KEYED, STUB } from '../../storage/journal.ts'
 import { removeSavedTails } from '../../storage/recovery.ts'
+import { FaultyDisk } from '../support/faulty-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const kept = Buffer.from('what stays')
 
 /** A journal of small segments: every payload is a 16-byte key and a text nobody else has. */
-function filled(directory: string, frames: number): Journal {
-  const journal = Journal.open({ directory, segmentBytesMax: 4096 })
+function filled(directory: string, frames: number, disk = new FaultyDisk()): Journal {
+  const journal = Journal.open({ directory, segmentBytesMax: 4096, openFile: disk.openFile })
   for (let seq = 1; seq <= frames; seq++)
     journal.append([{ type: 1, flags: KEYED, payload: Buffer.concat([keyOf(seq), Buffer.from(secretOf(seq))]) }])
   return journal
@@ -127,4 +128,23 @@ test('a stub that has more bytes than the frame is refused, and nothing is chang
   expect(() => [...compacting]).toThrow(RangeError)
   expect(journal.read(2)!.payload.subarray(16).toString()).toBe(secretOf(2))
   journal.close()
+})
+
+test('a disk without room for a copy gets back what the copy took: nothing of it is left there, and no file of it is open', () => {
+  const directory = scratchDirectory()
+  const disk = new FaultyDisk()
+  const journal = filled(directory, 90, disk)
+  const names = readdirSync(directory)
+  for (const room of [0, 1, 3000]) {
+    const { open } = disk
+    disk.room = room
+    expect(() => compactAll(journal, new Set([3, 33]))).toThrow(DiskFull)
+    expect(disk.open).toBe(open)
+    expect(readdirSync(directory)).toEqual(names)
+  }
+  disk.room = Number.POSITIVE_INFINITY
+  expect(compactAll(journal, new Set([3, 33]))).toBe(2)
+  expect(bytesOnDisk(directory)).not.toMatch(/secret-(3|33)-/)
+  journal.close()
+  expect(disk.open).toBe(0)
 })

@@ -4,6 +4,8 @@ import { type DiskFile, DiskFull, type OpenFile, openFile, SyncFailed } from '..
 export class FaultyDisk {
   writes = 0
   syncs = 0
+  /** Files that are open. */
+  open = 0
   /** Bytes that may still be written before the disk is full. */
   room = Infinity
   /** The next sync fails, and so does every later use of that file. */
@@ -11,7 +13,11 @@ export class FaultyDisk {
   /** The next write fails with this error after half of its bytes. */
   failNextWrite: Error | undefined
 
-  readonly openFile: OpenFile = (path, mode) => new FaultyFile(this, openFile(path, mode))
+  readonly openFile: OpenFile = (path, mode) => {
+    const file = new FaultyFile(this, openFile(path, mode))
+    this.open++
+    return file
+  }
 }
 
 class FaultyFile implements DiskFile {
@@ -19,6 +25,7 @@ class FaultyFile implements DiskFile {
   readonly #disk: FaultyDisk
   readonly #file: DiskFile
   #poison: SyncFailed | undefined
+  #closed = false
 
   constructor(disk: FaultyDisk, file: DiskFile) {
     this.path = file.path
@@ -66,6 +73,8 @@ class FaultyFile implements DiskFile {
   }
 
   close(): void {
+    if (!this.#closed) this.#disk.open--
+    this.#closed = true
     this.#file.close()
   }
 }

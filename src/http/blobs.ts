@@ -15,6 +15,7 @@ import type { BlobFile } from '../views/reads/blobs.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { contentDisposition, type Part, rangeOf, servedType } from './files.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
+import { logFault } from './port-options.ts'
 import type { Doors, RouteHandler } from './routes.ts'
 
 type Find = (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
@@ -53,7 +54,10 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
       if (matches(exchange.header('if-none-match'), etag)) return exchange.reply(304, headers, '')
       const part = partOf(exchange, file.size, etag)
       if (part === 'outside') return exchange.reply(416, [...headers, ['content-range', `bytes */${file.size}`]], '')
-      void serve(options.files, exchange, file, { headers, part })
+      serve(options.files, exchange, file, { headers, part }).catch((error: unknown) => {
+        const message = `the file of this blob cannot be read: a fault of this board, logged as ${logFault(error)}`
+        send(refusal('internal', message))
+      })
     })
   }
 }
@@ -104,7 +108,7 @@ async function serve(
   await pump(opened, stream, { start, end })
 }
 
-/** Reads a piece, hands it over, waits for room. */
+/** Reads a piece, hands it over, waits for room. What it cannot read ends the stream before its length. */
 async function pump(file: ReadHandle, stream: ByteStream, { start, end }: Part): Promise<void> {
   let isOver = false
   let resume = (): void => {}
@@ -125,6 +129,9 @@ async function pump(file: ReadHandle, stream: ByteStream, { start, end }: Part):
         })
     }
     stream.end()
+  } catch (error) {
+    stream.close()
+    throw error
   } finally {
     await file.close()
   }

@@ -1,5 +1,7 @@
 /** Attachments as their readers see them, on both engines: what is taken, how it is served, who may. */
 import { randomBytes } from 'node:crypto'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { blobOf, filesOf, putFields, sha256, told } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -216,6 +218,20 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect((await get(`/a/${'0'.repeat(32)}`, {}, 'OPTIONS')).status).toBe(200)
     expect(told(await client.command(ada, putFields(png, { room: 'nowhere' })))).toBe('400 not_found room')
     expect(filesOf(directory, 'nowhere')).toEqual([])
+  })
+
+  test('a file that is missing or cannot be read costs its reader an answer, and the board nothing', async () => {
+    const missing = await put(randomBytes(70))
+    const broken = await put(randomBytes(71))
+    for (const { sha256: hash } of [missing, broken]) rmSync(join(directory, 'blobs', 'lobby', hash!))
+    mkdirSync(join(directory, 'blobs', 'lobby', broken.sha256!))
+    expect(told(await client.get(missing.url!))).toBe('500 internal')
+    expect(told(await client.send(JSON.stringify({ operation: 'blob.get', target: missing.id })))).toBe('500 internal')
+    // It opens, and its first byte is an error: the answer has begun by then, so it is cut off.
+    await expect(get(broken.url!).then((served) => served.arrayBuffer())).rejects.toThrow()
+    expect((await client.get('/time')).status).toBe(200)
+    expect(board.lines.filter((line) => line.includes(missing.sha256!))).toHaveLength(2)
+    rmSync(join(directory, 'blobs', 'lobby', broken.sha256!), { recursive: true })
   })
 
   test('a private file is for members alone, by signed command alone', async () => {

@@ -43,6 +43,10 @@ class NodeServer implements HttpServer {
   readonly pending = new Set<NodeExchange>()
   /** Connections whose last answer was given: nothing behind it may be processed (RFC 9112 section 9.6). */
   readonly closing = new WeakSet<Socket>()
+  /** Connections that sent what is no request: they end when what was asked before it is answered. */
+  readonly #broken = new WeakSet<Socket>()
+  /** The requests of a connection that are not over, in their order. */
+  readonly #unfinished = new WeakMap<Socket, Set<NodeExchange>>()
   draining = false
   #handler: Handler
   #server: Server
@@ -66,6 +70,8 @@ class NodeServer implements HttpServer {
     // Beyond its own limit node:http drops fields in silence, and framing with them: take all, count here.
     this.#server.maxHeadersCount = 0
     this.#server.on('request', (req, res) => this.#serve(req, res))
+    // An unknown Expect would be answered 417 without a word: like the native engine, take no notice of it.
+    this.#server.on('checkExpectation', (req, res) => this.#serve(req, res))
     this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket as Socket))
     this.#server.on('connection', (socket) => {
       this.#sockets.add(socket)
@@ -111,6 +117,7 @@ class NodeServer implements HttpServer {
     if (this.closing.has(req.socket)) return
     const exchange = new NodeExchange(this, req, res)
     this.pending.add(exchange)
+    this.#follow(exchange, req.socket, res)
     try {
       const refused = exchange.read()
       if (refused !== undefined) {
@@ -124,17 +131,37 @@ class NodeServer implements HttpServer {
     }
   }
 
+  #follow(exchange: NodeExchange, socket: Socket, res: ServerResponse): void {
+    const others = this.#unfinished.get(socket) ?? new Set()
+    this.#unfinished.set(socket, others.add(exchange))
+    res.once('close', () => {
+      others.delete(exchange)
+      if (others.size === 0 && this.#broken.has(socket)) socket.destroySoon()
+    })
+  }
+
   #refuseUnparsed(error: Error & { code?: string }, socket: Socket): void {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
-    const [status, message] =
+    const newest = [...(this.#unfinished.get(socket) ?? [])].at(-1)
+    if (newest?.isWhole === true) {
+      // Said now, this would be read as the answer to a request that is at work, or into the middle of a stream.
+      this.#broken.add(socket)
+      if (socket.readableEnded) socket.destroy()
+      return
+    }
+    const [status, message]: readonly [number, string] =
       error.code === 'HPE_HEADER_OVERFLOW'
         ? [431, `request line and headers together may have ${headBytesMax} bytes`]
         : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
           ? [408, 'the request did not arrive in time']
           : [400, 'this is not an HTTP/1.1 request']
+    if (newest !== undefined) {
+      newest.refuse(status, 'bad_request', message)
+      return
+    }
     const body = this.options.refusal(status, 'bad_request', message)
     const head = `HTTP/1.1 ${statusLine(status)}\r\nContent-Type: application/json\r\nConnection: close\r\n`
     socket.end(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`, () => socket.destroy())
@@ -198,6 +225,11 @@ class NodeExchange implements Exchange {
     if (isTarget(this.path, this.query)) return undefined
     const message = 'the request target must be a path of visible ASCII characters'
     return { status: 400, code: 'bad_request', message }
+  }
+
+  /** All of it has come, or what is missing of it is not waited for: it is answered, and its connection closes. */
+  get isWhole(): boolean {
+    return this.#req.complete || this.ended
   }
 
   header(name: string): string | undefined {

@@ -2,7 +2,6 @@
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
-import { stripHere } from '../runtime/stripped.ts'
 import type { RunningServer } from '../server.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
 
@@ -38,7 +37,6 @@ export const serveCommand: Command = {
     })
     let server: RunningServer
     try {
-      stripHere()
       const [{ readConfig }, { startServer }] = await Promise.all([import('../config.ts'), import('../server.ts')])
       const config = readConfig(args.text('data'))
       server = await startServer({

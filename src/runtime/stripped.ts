@@ -7,8 +7,9 @@
  * Positions stay, because stripping only puts spaces where types were.
  */
 import { readFileSync } from 'node:fs'
-import { registerHooks, stripTypeScriptTypes } from 'node:module'
+import { enableCompileCache, registerHooks, stripTypeScriptTypes } from 'node:module'
 import { setEnvironmentData } from 'node:worker_threads'
+import { compiled, madeOnce } from './code-cache.ts'
 
 /** The UTF-8 bytes of every module stripped so far, by its URL: most are in several threads. */
 const modules = new Map<string, SharedArrayBuffer>()
@@ -16,8 +17,9 @@ const modules = new Map<string, SharedArrayBuffer>()
 /** Under this name every thread finds them. */
 const place = 'broadside modules'
 
-const hook = `import { registerHooks } from 'node:module'
+const hook = `import { enableCompileCache, registerHooks } from 'node:module'
 import { getEnvironmentData } from 'node:worker_threads'
+enableCompileCache(${JSON.stringify(compiled)})
 const modules = getEnvironmentData(${JSON.stringify(place)})
 registerHooks({
   load(url, context, next) {
@@ -29,6 +31,7 @@ registerHooks({
 
 /** From now on the modules that this thread imports are stripped here too: most of what threads need is then there already. */
 export function stripHere(): void {
+  enableCompileCache(compiled)
   registerHooks({
     load(url, context, next) {
       if (!url.startsWith('file:') || !url.endsWith('.ts')) return next(url, context)
@@ -73,13 +76,18 @@ function importsOf(module: URL): URL[] {
 function textOf(module: URL): string {
   const bytes = modules.get(module.href)
   if (bytes !== undefined) return Buffer.from(bytes).toString()
-  // The function warns once that it is experimental; Node itself runs these very files through it without a word.
-  const warn = process.emitWarning
-  process.emitWarning = () => {}
-  const source = stripTypeScriptTypes(readFileSync(module, 'utf8'))
-  process.emitWarning = warn
+  const source = madeOnce(readFileSync(module, 'utf8'), withoutTypes)
   const kept = new SharedArrayBuffer(Buffer.byteLength(source))
   Buffer.from(kept).write(source)
   modules.set(module.href, kept)
   return source
+}
+
+function withoutTypes(source: string): string {
+  // The function warns once that it is experimental; Node itself runs these very files through it without a word.
+  const warn = process.emitWarning
+  process.emitWarning = () => {}
+  const bare = stripTypeScriptTypes(source)
+  process.emitWarning = warn
+  return bare
 }

@@ -90,7 +90,7 @@ export interface DiskFile {
   /** fdatasync. Throws SyncFailed, after which every writeAt, truncate and sync throws SyncFailed. */
   sync(): void
   truncate(size: number): void
-  /** Closing twice is harmless. Closing does not sync. */
+  /** Closing twice is harmless, and nothing else may follow: it throws. Closing does not sync. */
   close(): void
 }
 
@@ -114,14 +114,20 @@ class RealFile implements DiskFile {
     this.#descriptor = openOrFull(path, openFlags[mode], fileMode)
   }
 
+  /** The process may have given the number of a closed file to another one. */
+  get #open(): number {
+    if (this.#closed) throw new Error(`${this.path} is closed`)
+    return this.#descriptor
+  }
+
   size(): number {
-    return fstatSync(this.#descriptor).size
+    return fstatSync(this.#open).size
   }
 
   readAt(into: Uint8Array, position: number): number {
     let total = 0
     while (total < into.length) {
-      const count = readSync(this.#descriptor, into, total, into.length - total, position + total)
+      const count = readSync(this.#open, into, total, Math.min(into.length - total, callBytesMax), position + total)
       if (count === 0) break
       total += count
     }
@@ -130,13 +136,14 @@ class RealFile implements DiskFile {
 
   writeAt(bytes: Uint8Array, position: number): void {
     if (this.#poison) throw this.#poison
-    writeAll(this.#descriptor, bytes, position, this.path)
+    writeAll(this.#open, bytes, position, this.path)
   }
 
   sync(): void {
     if (this.#poison) throw this.#poison
+    const descriptor = this.#open
     try {
-      fdatasyncSync(this.#descriptor)
+      fdatasyncSync(descriptor)
     } catch (cause) {
       this.#poison = new SyncFailed(this.path, cause)
       throw this.#poison
@@ -145,7 +152,7 @@ class RealFile implements DiskFile {
 
   truncate(size: number): void {
     if (this.#poison) throw this.#poison
-    ftruncateSync(this.#descriptor, size)
+    ftruncateSync(this.#open, size)
   }
 
   close(): void {
@@ -161,13 +168,16 @@ const openFlags: Readonly<Record<OpenMode, number>> = {
   create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
 }
 
+/** Of one system call: Node counts them in 31 bits, and the column of a snapshot can be longer. */
+const callBytesMax = 2 ** 30
+
 // A full disk shows as a short count first and as an error only on the next call.
 function writeAll(descriptor: number, bytes: Uint8Array, position: number, path: string): void {
   let total = 0
   while (total < bytes.length) {
     let count: number
     try {
-      count = writeSync(descriptor, bytes, total, bytes.length - total, position + total)
+      count = writeSync(descriptor, bytes, total, Math.min(bytes.length - total, callBytesMax), position + total)
     } catch (cause) {
       throw isFull(cause) ? new DiskFull(path, cause) : cause
     }

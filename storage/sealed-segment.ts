@@ -93,6 +93,7 @@ export class SealedSegment {
   rebuildIndex(): void {
     this.#indexFile?.close()
     this.#indexFile = undefined
+    this.#index = undefined
     const walk = walkSegment(this.file, this.header, this.facts.segmentBytes)
     const damage = sealedDamage(this.file.path, walk, this.facts.segmentBytes)
     if (damage) throw damage

@@ -28,6 +28,36 @@ test('bytes written at a position are read there, and reading stops at the end o
   file.close()
 })
 
+test('a closed file is no file any more, though the process gives its number to the next one', () => {
+  const directory = scratchDirectory()
+  const old = openFile(join(directory, 'old'), 'create')
+  old.close()
+  const next = openFile(join(directory, 'next'), 'create')
+  next.writeAt(Buffer.from('of the next'), 0)
+  const uses = [
+    () => old.readAt(Buffer.alloc(4), 0),
+    () => old.writeAt(Buffer.from('x'), 0),
+    () => old.truncate(0),
+    () => old.sync(),
+    () => old.size(),
+  ]
+  for (const use of uses) expect(use).toThrow(/old is closed/)
+  expect(readFileSync(next.path, 'utf8')).toBe('of the next')
+  next.close()
+})
+
+test.runIf(process.platform === 'linux')('one array of more than 2 GiB is read and written as any other', () => {
+  // Memory that nothing touches takes no room.
+  const large = new Uint8Array(2 ** 31 + 1)
+  const file = openFile(join(scratchDirectory(), 'a'), 'create')
+  file.writeAt(Buffer.from('few'), 0)
+  expect(file.readAt(large, 0)).toBe(3)
+  file.close()
+  const full = openFile('/dev/full', 'write')
+  expect(() => full.writeAt(large, 0)).toThrow(DiskFull)
+  full.close()
+})
+
 test('creating a file that exists is refused, and a new file is readable by its owner alone', () => {
   const path = join(scratchDirectory(), 'a')
   openFile(path, 'create').close()

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
+import { statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
-import { Journal, JournalReader } from '../../storage/journal.ts'
-import { listSegments } from '../../storage/segment.ts'
+import { Damage, Journal, JournalReader } from '../../storage/journal.ts'
+import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
 import { keyOf, numbered } from '../support/frames.ts'
-import { scratchDirectory } from '../support/scratch.ts'
+import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 test('a worker thread that follows a live writer sees every durable frame and none beyond, over many segments', async () => {
   const directory = scratchDirectory()
@@ -79,4 +80,23 @@ test('frames of an unfinished write are not read, and what takes their place is'
   expect(reader.read(3)?.payload.toString()).toBe('first try')
   reader.close()
   journal.close()
+})
+
+test('while a segment and its index are both damaged, each read says what is; and when the segment is whole again it is read', () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ directory, segmentBytesMax: 2000 })
+  while (listSegments(directory, 'log').length < 2) journal.append([numbered(journal.nextSeq)])
+  const last = journal.nextSeq - 1
+  journal.close()
+  const segment = segmentPath(directory, 1)
+  flipByte(segment, 1000)
+  // Its head is sound, so that it is opened; its keys are not.
+  flipByte(indexPath(directory, 1), statSync(indexPath(directory, 1)).size - 40)
+  const reader = JournalReader.open(directory)
+  reader.advance(last)
+  for (let tries = 0; tries < 3; tries++) expect(() => reader.read(2)).toThrow(Damage)
+  flipByte(segment, 1000)
+  expect(reader.read(2)).toMatchObject(numbered(2))
+  expect(reader.findKey(keyOf(2))).toBe(2)
+  reader.close()
 })

@@ -153,6 +153,9 @@ type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'untied'
 
 const nothingSigned: Facts = { serviceId: undefined, signatures: [], renamed: [], untied: undefined }
 
+/** What other reads show of an event: nothing that expires is archived, and every version has a line of its own. */
+const ofOtherReads = ['expires_at', 'edited_at', 'version_id', 'versions'] as const
+
 /** What events, tombstones and rotations have in common: the id and the entry in the log. */
 function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineCheck {
   const { event_id: event, command_sha256: command } = value
@@ -165,6 +168,9 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
   const isHidden = kind === 'tombstone'
   if (hidden !== undefined && hidden !== isHidden) return bad(`hidden is not ${isHidden}`)
   if (eligible !== undefined && eligible !== true) return bad('archive_eligible is not true')
+  for (const field of ofOtherReads) {
+    if (value[field] !== undefined) return bad(`it shows ${field}, which no line of an export has`)
+  }
   const line = {
     ...facts,
     kind,

@@ -9,6 +9,7 @@ import type { ParsedCheckpoint } from '../../storage/checkpoint.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import type { VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
+import { parseStrictJson } from '../format/strict-json.ts'
 import { chooseBackend } from '../verify/choose.ts'
 import type { VerdictCallback } from '../verify/verifier.ts'
 import { DelegationTimes } from './delegation-times.ts'
@@ -139,12 +140,10 @@ class ExportVerification {
   }
 
   #take(number: number, bytes: Buffer): void {
-    let value: Record<string, unknown>
-    try {
-      value = Object(JSON.parse(utf8.decode(bytes)))
-    } catch {
-      return this.#fail(number, 'the line is not JSON in UTF-8')
-    }
+    // A key given twice would be one text here and another to who takes the first of the two.
+    const read = parseStrictJson(bytes)
+    if (!read.ok) return this.#fail(number, `the line is not JSON of one meaning: ${inertLine(read.message)}`)
+    const value: Record<string, unknown> = Object(read.value)
     if (this.#report.hasEnd) return this.#fail(number, 'a line follows the end line')
     if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
     if (value.type === 'log') return this.#logs.takeClosed(number, value)
@@ -298,8 +297,6 @@ class ExportVerification {
 }
 
 const recordTypes: ReadonlySet<string> = new Set(['event', 'tombstone', 'rotation', 'undelegation'])
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function emptyReport(): ExportReport {
   return {

@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { parseStrictJson } from '../format/strict-json.ts'
 import { Verifier } from '../verify/verifier.ts'
 import { boardsWordHelp } from './boards-word.ts'
 import { BoardClient } from './client.ts'
@@ -151,6 +152,8 @@ function readProof(path: string): FoundProof | undefined {
   if (proof.inclusion_path === undefined) return undefined
   return {
     verify(key) {
+      const strict = parseStrictJson(bytes)
+      if (!strict.ok) throw new Unverified(`The proof is not JSON of one meaning: ${inertLine(strict.message)}.`)
       const named = Object(proof.log) as { vkey?: unknown }
       return verifyProofJson(proof, key ?? keyOf(String(named.vkey), Unverified))
     },

@@ -121,6 +121,9 @@ const tamperings: readonly (readonly [string, (lines: Json[]) => void, number, s
     3,
     'new key’s',
   ],
+  ['an end is put on it', (lines) => set(lines[0]!, { expires_at: 1 }), 1, 'expires_at, which no line'],
+  ['a version is put on it', (lines) => set(lines[0]!, { version_id: '0'.repeat(32) }), 1, 'version_id, which no line'],
+  ['an end is put on a tombstone', (lines) => set(lines[4]!, { expires_at: 1 }), 5, 'expires_at, which no line'],
   ['the rotation is gone', (lines) => dropRecord(lines, 2), 3, 'author’s id'],
   ['an event is gone', (lines) => void lines.splice(0, 1), 0, 'counts 6 records; there are 5'],
   ['a line is not JSON', (lines) => set(lines[1]!, { toJSON: () => undefined }), 2, 'not JSON'],
@@ -177,6 +180,18 @@ test.each(tamperings)('%s: exit 3 naming the line and the reason', async (_, tam
   expect(err).toMatch(new RegExp(`^NOT VERIFIED: .*, line ${line === 0 ? lines.length : line}: `))
   expect(out).not.toMatch(/failures +0\n/)
   expect(code).toBe(3)
+})
+
+test('a field given twice is found: whoever takes the first of the two would read something else', async () => {
+  const twice = (json: string, first: string): string => json.replace('{', `{${first},`)
+  const lines = text(other.lines())
+  const reason = expect.stringContaining('line 1: the line is not JSON of one meaning: key "text" is given twice')
+  expect(await verifyBytes(twice(lines, '"text":"evil"'), ...pinned)).toMatchObject({ code: 3, err: reason })
+  const inside = lines.replace('"author":{', '"author":{"handle":"a","handle":"b",')
+  expect(await verifyBytes(inside, ...pinned)).toMatchObject({ code: 3 })
+  const proof = JSON.stringify(other.proof(other.records[0]!), null, 2)
+  const found = expect.stringContaining('key "event_id" is given twice')
+  expect(await verifyBytes(twice(proof, '"event_id":"evil"'), ...pinned)).toMatchObject({ code: 3, err: found })
 })
 
 test('a checkpoint by another log’s key of the same name is refused', async () => {

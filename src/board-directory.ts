@@ -1,7 +1,8 @@
 /**
  * The data directory: what is fixed when it is made, and where everything lies in it.
  *
- *   board.json        format, service id, log origin, shards, generation: only the last may change, by `broadside restored`
+ *   board.json        format, service id, log origin, shards, generation, prints of the keys, and a check over all of it:
+ *                     only the generation may change, by `broadside restored`
  *   keys/board.key    seed of the board's own identity (hex)      0600
  *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600; after a rotation log-2026b.key
  *   keys/cursor.key   key that seals cursors (hex)   0600
@@ -11,7 +12,7 @@
  *   log/              the journal of the log and of those that follow it, and nodes.bin (derived: node hashes of the tree)
  *   delivery/         how far deliveries to webhooks have come (without it they begin again where each was made)
  */
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isOrigin } from '../storage/checkpoint.ts'
@@ -29,6 +30,8 @@ export type BoardFacts = {
   readonly generation: string
   /** Unix seconds. */
   readonly created_at: number
+  /** What the keys of the board itself are known by; boards of older releases have none. The log knows its own. */
+  readonly prints?: { readonly board: string; readonly cursor: string }
 }
 
 export type Identity = { readonly id: string; readonly publicKey: string }
@@ -94,13 +97,13 @@ export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   return {
     path: wanted.path,
     facts,
-    identity: identityOf(readSecret(boardKeyFile(wanted.path))),
-    cursorKey: readSecret(cursorKeyFile(wanted.path)),
+    identity: identityOf(readSecret(boardKeyFile(wanted.path), facts.prints?.board)),
+    cursorKey: readSecret(cursorKeyFile(wanted.path), facts.prints?.cursor),
   }
 }
 
-/** The 32 bytes of a key file. Refuses one that others may read. */
-export function readSecret(file: string): Buffer {
+/** The 32 bytes of a key file. Refuses one that others may read, and one with another print than it had when it was made. */
+export function readSecret(file: string, print?: string): Buffer {
   if (!fileExists(file)) {
     throw new UnusableDirectory(
       `The key file ${file} is missing, but the board it belongs to exists. Put it back from a backup: a new key would make another board.`,
@@ -111,7 +114,16 @@ export function readSecret(file: string): Buffer {
   const secret = Buffer.from(readWhole(file).toString('latin1').trim(), 'hex')
   if (secret.length !== 32)
     throw new UnusableDirectory(`The key file ${file} does not hold 32 bytes in hex. Put it back from a backup.`)
+  if (print !== undefined && print !== printOf(secret))
+    throw new UnusableDirectory(
+      `The key file ${file} does not hold the key that this board was made with. Put it back from a backup: with another key the board is somebody else, and cannot open what was sealed.`,
+    )
   return secret
+}
+
+/** Tells a key from any other, and nothing about it: it is a random number of 256 bits. */
+function printOf(secret: Uint8Array): string {
+  return hash('sha256', secret).slice(0, 16)
 }
 
 /** Journals exist only behind a board.json: where it is gone, a new one would be a lie about them. */
@@ -137,7 +149,8 @@ function createFacts(wanted: Wanted): BoardFacts {
     // A crash between the keys and board.json leaves keys that nothing was signed with: they are used.
     if (!fileExists(file)) writeAtomic(file, Buffer.from(`${randomBytes(32).toString('hex')}\n`), 0o600)
   }
-  const identity = identityOf(readSecret(boardKeyFile(wanted.path)))
+  const seed = readSecret(boardKeyFile(wanted.path))
+  const identity = identityOf(seed)
   const facts: BoardFacts = {
     format: 1,
     service_id: wanted.serviceId === '' ? `bs-${identity.id.slice(0, 16)}` : wanted.serviceId,
@@ -145,6 +158,7 @@ function createFacts(wanted: Wanted): BoardFacts {
     shards: wanted.shards,
     generation: randomBytes(16).toString('hex'),
     created_at: wanted.now,
+    prints: { board: printOf(seed), cursor: printOf(readSecret(cursorKeyFile(wanted.path))) },
   }
   writeFacts(wanted.path, facts)
   return facts
@@ -176,18 +190,27 @@ export function beginEpoch(path: string): BoardFacts {
 }
 
 function writeFacts(path: string, facts: BoardFacts): void {
-  writeAtomic(join(path, 'board.json'), Buffer.from(`${JSON.stringify(facts, null, 2)}\n`))
+  const text = JSON.stringify({ ...facts, check: checkOf(facts) }, null, 2)
+  writeAtomic(join(path, 'board.json'), Buffer.from(`${text}\n`))
+}
+
+/** Over the facts in the order in which they are written. */
+function checkOf(facts: Partial<BoardFacts>): string {
+  return hash('sha256', JSON.stringify(facts)).slice(0, 16)
 }
 
 /** Undefined: no board ever wrote this. */
 function parseFacts(text: string): BoardFacts | undefined {
-  let facts: Partial<BoardFacts> | null
+  let facts: Partial<BoardFacts>
   try {
-    facts = JSON.parse(text) as Partial<BoardFacts> | null
+    const { check, ...kept } = (JSON.parse(text) ?? {}) as Partial<BoardFacts> & { readonly check?: string }
+    facts = kept
+    // Boards of older releases have no check; what those of newer ones is over, only they know.
+    if (facts.format === 1 && check !== undefined && check !== checkOf(facts)) return undefined
   } catch {
     return undefined
   }
-  const { format, service_id, origin, shards, generation, created_at } = facts ?? {}
+  const { format, service_id, origin, shards, generation, created_at } = facts
   const numbers = [format, shards, created_at].every((each) => Number.isSafeInteger(each) && Number(each) > 0)
   const texts = [service_id, origin, generation].every((each) => typeof each === 'string' && each !== '')
   return numbers && texts ? (facts as BoardFacts) : undefined

@@ -95,7 +95,7 @@ type Checked = Omit<FsckResult, 'damages' | 'refusals'>
 
 function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Checked {
   const facts = readFacts(options.path)
-  checkKeys(options.path, tell)
+  checkKeys(options.path, facts, tell)
   const directories = [
     ...Array.from({ length: facts.shards }, (_, shard) => shardDirectory(options.path, shard)),
     logDirectory(options.path),

@@ -7,7 +7,14 @@
 import { decodeLogFrame } from '../../actors/log-frame.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
-import { boardKeyFile, cursorKeyFile, logDirectory, readSecret, UnusableDirectory } from '../board-directory.ts'
+import {
+  type BoardFacts,
+  boardKeyFile,
+  cursorKeyFile,
+  logDirectory,
+  readSecret,
+  UnusableDirectory,
+} from '../board-directory.ts'
 import {
   checkMark,
   type KnownLog,
@@ -23,8 +30,9 @@ import type { Finding } from './log.ts'
 type Tell = (finding: Finding) => void
 
 /** The keys of the board itself. */
-export function checkKeys(path: string, tell: Tell): void {
-  for (const file of [boardKeyFile(path), cursorKeyFile(path)]) secretIn(file, tell)
+export function checkKeys(path: string, { prints }: BoardFacts, tell: Tell): void {
+  secretIn(boardKeyFile(path), tell, prints?.board)
+  secretIn(cursorKeyFile(path), tell, prints?.cursor)
 }
 
 /** The verifier key of a log by the file of its key; '': that file is of no use, and the caller has been told. */
@@ -33,9 +41,9 @@ export function vkeyIn(file: string, origin: string, tell: Tell): string {
   return secret === undefined ? '' : createNoteKey(origin, secret).vkey
 }
 
-function secretIn(file: string, tell: Tell): Buffer | undefined {
+function secretIn(file: string, tell: Tell, print?: string): Buffer | undefined {
   try {
-    return readSecret(file)
+    return readSecret(file, print)
   } catch (error) {
     if (!(error instanceof UnusableDirectory)) throw error
     tell({ kind: 'start', where: file, what: error.message })

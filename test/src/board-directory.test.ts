@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openBoardDirectory, readFacts, readSecret, UnusableDirectory } from '../../src/board-directory.ts'
+import { beginEpoch, openBoardDirectory, readFacts, readSecret, UnusableDirectory } from '../../src/board-directory.ts'
 import { openLog, writePosts } from '../support/posts-on-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -38,6 +38,42 @@ test('an address that no log can be named after leaves no board behind', () => {
   expect(() => openBoardDirectory({ path, ...wanted, publicHost: 'exa+mple.org' })).toThrow('set BASE_URL')
   expect(readdirSync(path)).toEqual([])
   expect(openBoardDirectory({ path, ...wanted }).facts.origin).toMatch(/^board\.example/)
+})
+
+test('with a bit of any byte of its facts or its keys changed a board is refused, or is the one it was', () => {
+  const path = scratchDirectory()
+  const asMade = openBoardDirectory({ path, ...wanted })
+  for (const name of ['board.json', 'keys/board.key', 'keys/cursor.key']) {
+    const file = join(path, name)
+    const bytes = readFileSync(file)
+    let refused = 0
+    for (const [at, byte] of bytes.entries()) {
+      const changed = Buffer.from(bytes)
+      changed[at] = byte ^ (1 << (at % 8))
+      writeFileSync(file, changed)
+      try {
+        expect(openBoardDirectory({ path, ...wanted })).toMatchObject(asMade)
+      } catch (error) {
+        expect((error as Error).message).toContain(file)
+        expect(error).toBeInstanceOf(UnusableDirectory)
+        refused++
+      }
+    }
+    expect(refused).toBeGreaterThan(bytes.length / 2)
+    writeFileSync(file, bytes)
+  }
+  expect(openBoardDirectory({ path, ...wanted })).toEqual(asMade)
+})
+
+test('a board of an older release, whose facts have no check, is opened; another epoch keeps all else', () => {
+  const path = scratchDirectory()
+  const { facts } = openBoardDirectory({ path, ...wanted })
+  const { prints, ...older } = facts
+  writeFileSync(join(path, 'board.json'), JSON.stringify(older))
+  expect(openBoardDirectory({ path, ...wanted }).facts).toEqual(older)
+  const { generation } = beginEpoch(path)
+  expect(generation).not.toBe(facts.generation)
+  expect(readFacts(path)).toEqual({ ...older, generation })
 })
 
 test('what is no directory is not taken for one without a board', () => {

@@ -1,7 +1,6 @@
 /** Ways to be refused that many operations have in common: what is not there, rooms of others, keys that were left. */
 import { createHash } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { beginEpoch } from '../../src/board-directory.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { operationByName } from '../../src/operations/index.ts'
 import { boardDirectory, startBoard } from './board-process.ts'
@@ -162,9 +161,7 @@ export const cursorOfAnotherLife: Way = async () => {
   const { data } = await client.get('/api/updates')
   client.close()
   await before.stop()
-  const file = join(directory, 'board.json')
-  const facts = JSON.parse(readFileSync(file, 'utf8')) as { generation: string }
-  writeFileSync(file, JSON.stringify({ ...facts, generation: facts.generation.replace(/./g, 'a') }))
+  beginEpoch(directory)
   const after = await startBoard({ directory })
   const again = await Client.of(after)
   const { cursor } = data as { cursor?: string }

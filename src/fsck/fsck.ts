@@ -103,14 +103,17 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   let frames = 0
   let bytes = 0
   const ends: number[] = []
+  let isLogSound = true
   for (const directory of directories) {
     const check = verifyJournal(directory, (problem) => tell(journalFinding(directory, problem)))
     frames += check.frames
     bytes += check.bytes
     ends.push(check.nextSeq - 1)
+    // The last of them is the log's.
+    isLogSound = check.damages === 0
     checkSnapshots(snapshotDirectories(options.path, directory), check, tell)
   }
-  const leaves = new LogCheck(options, { ends, origin: facts.origin, tell }).run()
+  const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, tell }).run()
   return { frames, bytes, leaves }
 }
 
@@ -149,6 +152,8 @@ function checkSnapshots(directories: readonly string[], check: JournalCheck, tel
 
 type Setting = {
   readonly ends: readonly number[]
+  /** Every segment of the log's journal is as it was written. */
+  readonly isLogSound: boolean
   /** Of the first log, from board.json. */
   readonly origin: string
   readonly tell: (finding: Finding) => void
@@ -188,7 +193,7 @@ class LogCheck {
   /** The log's frames up to the first that cannot be read: what follows it hangs on it. */
   #log(): number {
     const { path, markFile, onProgress } = this.#options
-    const { ends, origin, tell } = this.#setting
+    const { ends, isLogSound, origin, tell } = this.#setting
     const through = ends.at(-1)!
     const directory = logDirectory(path)
     const logs = identitiesOf(path, origin, through, tell)
@@ -203,7 +208,8 @@ class LogCheck {
       onProgress(frame.seq, through)
     }
     frames.close()
-    if (markFile !== undefined && expected > through) checkMarks({ dataDirectory: path, markFile }, logs, through, tell)
+    if (markFile !== undefined && isLogSound && expected > through)
+      checkMarks({ dataDirectory: path, markFile }, logs, through, tell)
     return chain.end()
   }
 

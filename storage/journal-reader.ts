@@ -36,8 +36,10 @@ export class JournalReader {
   readonly #directory: string
   readonly #openFile: OpenFile
   readonly #sealed: SealedSegments
-  /** The segment that grew when it was last looked at; opened when its first frame is asked for. */
+  /** The segment that grew when it was last looked at; opened when a frame of it is asked for. */
   #tail: Tail | undefined
+  /** Where its frames are, as far as they were looked at: kept while the file is closed, because no frame ever moves. */
+  #live: LiveIndex | undefined
   #through = 0
 
   /** Opens the segments that are there. Until `advance` is called nothing can be read. Throws ENOENT. */
@@ -78,7 +80,7 @@ export class JournalReader {
     let seq = Math.max(1, from)
     while (seq <= last) {
       if (seq > this.#sealed.nextSeq) this.#reach(seq - 1)
-      const known = Math.max(this.#sealed.nextSeq, this.#tail?.live.nextSeq ?? 0) - 1
+      const known = Math.max(this.#sealed.nextSeq, this.#live?.nextSeq ?? 0) - 1
       if (seq > known) {
         yield* this.#follow(last)
         return
@@ -127,15 +129,18 @@ export class JournalReader {
     return newest ?? this.#sealed.findKey(Buffer.from(key), this.#through)
   }
 
-  /** The writer has rewritten sealed segments: what was open of them is closed, and with it what they held before. */
+  /**
+   * The writer has rewritten segments, maybe the one that grew a moment ago too: what is open of any is closed, and with it what
+   * it held before.
+   */
   reopen(): void {
+    this.#tail?.file.close()
+    this.#tail = undefined
     this.#sealed.reopen()
   }
 
   close(): void {
-    this.#tail?.file.close()
-    this.#tail = undefined
-    this.#sealed.close()
+    this.reopen()
   }
 
   /** Scans forward until `seq` (durable) is in a sealed segment or in the tail, which is returned. */
@@ -175,12 +180,8 @@ export class JournalReader {
       throw new Damage({ path, offset: 0, expected: `the header of segment ${firstSeq}`, found: 'another or none' })
     }
     const { seed } = header
-    this.#tail = {
-      file,
-      live: new LiveIndex(firstSeq),
-      window: new FrameWindow(file, { limit: file.size(), seed }),
-      seed,
-    }
+    if (this.#live?.firstSeq !== firstSeq) this.#live = new LiveIndex(firstSeq)
+    this.#tail = { file, live: this.#live, window: new FrameWindow(file, { limit: file.size(), seed }), seed }
     return this.#tail
   }
 }

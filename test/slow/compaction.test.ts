@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
 import { verifyProofJson } from '../../src/cli/verify-proof.ts'
@@ -30,6 +30,20 @@ async function open(board: Board): Promise<Client> {
 /** Every file of the data directory that holds these bytes. */
 function filesWith(directory: string, words: string): string[] {
   return [...filesUnder(directory)].filter(([, bytes]) => bytes.includes(words)).map(([name]) => name)
+}
+
+/** Journals that are no file of the directory any more, and that a thread of the board still has open, as far as the system tells. */
+function heldOpen({ child }: Board): string[] {
+  const open = `/proc/${child.pid}/fd`
+  const names = existsSync(open) ? readdirSync(open) : []
+  const files = names.map((name) => {
+    try {
+      return readlinkSync(join(open, name))
+    } catch {
+      return '' // Closed meanwhile.
+    }
+  })
+  return files.filter((file) => file.endsWith('.log (deleted)'))
 }
 
 /** The entry of an event is still proved, with its signed bytes or without. */
@@ -99,6 +113,7 @@ test('what has expired leaves the disk as well, and so does what was redacted in
   const board = await startBoard({ directory, env: { COMPACT_SECONDS: '1' } })
   const client = await open(board)
   await client.post(ada, { room: 'talk', text: `${secret} for a moment`, ttl: 1 })
+  expect((await client.get('/api/tools?query=moment')).status).toBe(200)
   await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
   const inside = await client.post(ada, { room: 'den', text: `${secret} within` })
   expect(filesWith(directory, `${secret} within`)).not.toEqual([])
@@ -106,6 +121,8 @@ test('what has expired leaves the disk as well, and so does what was redacted in
     (await client.command(ada, { operation: 'event.redact', event_id: inside.data.event_id!, reason: 'x' })).status,
   ).toBe(200)
   await gone(directory, secret)
+  // Nor is it in what the directory names no more: nothing is written now that would make anybody look for the next segment.
+  await vi.waitFor(() => expect(heldOpen(board)).toEqual([]), patience)
   const read = await client.command(ada, { operation: 'event.get', event_id: inside.data.event_id! })
   expect(read.data.event).toMatchObject({ type: 'tombstone' })
 })

@@ -121,6 +121,33 @@ test('a reader in another thread reads on while segments are rewritten under it,
   journal.close()
 })
 
+test('a reader that looks anew holds no file, nor that of the segment which grew until it was rewritten', () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ directory })
+  const disk = new FaultyDisk()
+  const reader = JournalReader.open(directory, { openFile: disk.openFile })
+  const write = (seq: number) => {
+    journal.append([{ type: 1, flags: KEYED, payload: Buffer.concat([keyOf(seq), Buffer.from(secretOf(seq))]) }])
+    reader.advance(seq)
+  }
+  for (let seq = 1; seq <= 20; seq++) write(seq)
+  expect(reader.read(5)!.payload.subarray(16).toString()).toBe(secretOf(5))
+  const steps = reader.scan(1)
+  steps.next()
+  compactAll(journal, new Set([5]))
+  reader.reopen()
+  steps.return()
+  expect(disk.open).toBe(0)
+  expect(reader.read(5)!.flags & STUB).toBe(STUB)
+  expect(reader.findKey(keyOf(20))).toBe(20)
+  reader.reopen()
+  write(21)
+  expect([...reader.scan(19)].map(({ seq }) => seq)).toEqual([19, 20, 21])
+  reader.close()
+  expect(disk.open).toBe(0)
+  journal.close()
+})
+
 test('a stub that has more bytes than the frame is refused, and nothing is changed', () => {
   const directory = scratchDirectory()
   const journal = filled(directory, 3)

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import { Damage, Journal, JournalReader } from '../../storage/journal.ts'
+import { Damage, type Frame, Journal, JournalReader } from '../../storage/journal.ts'
 import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
@@ -99,4 +100,59 @@ test('while a segment and its index are both damaged, each read says what is; an
   expect(reader.read(2)).toMatchObject(numbered(2))
   expect(reader.findKey(keyOf(2))).toBe(2)
   reader.close()
+})
+
+test('whatever it is asked for, and whenever its files are closed, a reader gives the frames it was told of and no others', () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('append' as const), count: fc.integer({ min: 1, max: 9 }) }),
+    fc.record({
+      kind: fc.constantFrom('read' as const, 'find' as const),
+      share: fc.double({ min: 0, max: 1.1, noNaN: true }),
+    }),
+    fc.record({ kind: fc.constant('begin' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+    fc.record({ kind: fc.constantFrom('next' as const, 'leave' as const, 'advance' as const, 'reopen' as const) }),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) => {
+      const directory = scratchDirectory()
+      const journal = Journal.open({ directory, segmentBytesMax: 1500 })
+      const reader = JournalReader.open(directory)
+      const at = (share: number) => Math.ceil(share * reader.through)
+      /** A scan that is under way, what it gives next, and how far it goes: as far as was told when its first frame was asked for. */
+      let under: { readonly frames: Iterator<Frame>; next: number; last?: number } | undefined
+      for (const each of steps) {
+        if (each.kind === 'append')
+          journal.append(Array.from({ length: each.count }, (_, n) => numbered(journal.nextSeq + n)))
+        else if (each.kind === 'advance') reader.advance(journal.nextSeq - 1)
+        else if (each.kind === 'reopen') reader.reopen()
+        else if (each.kind === 'read') {
+          const seq = at(each.share)
+          if (seq < 1 || seq > reader.through) expect(reader.read(seq)).toBeUndefined()
+          else expect(reader.read(seq)).toMatchObject({ seq, ...numbered(seq) })
+        } else if (each.kind === 'find') {
+          const seq = at(each.share)
+          expect(reader.findKey(keyOf(seq))).toBe(seq < 1 || seq > reader.through ? undefined : seq)
+        } else if (each.kind === 'begin') {
+          under?.frames.return?.()
+          const next = Math.max(1, at(each.share))
+          under = { frames: reader.scan(next), next }
+        } else if (under !== undefined && each.kind === 'next') {
+          under.last ??= reader.through
+          const { done, value } = under.frames.next()
+          expect(done === true).toBe(under.next > under.last)
+          if (!done) expect(value).toMatchObject({ seq: under.next, ...numbered(under.next) })
+          under.next++
+        } else if (under !== undefined) {
+          under.frames.return?.()
+          under = undefined
+        }
+      }
+      reader.advance(journal.nextSeq - 1)
+      expect([...reader.scan(1)].map(({ seq }) => seq)).toEqual(Array.from({ length: reader.through }, (_, n) => n + 1))
+      under?.frames.return?.()
+      reader.close()
+      journal.close()
+    }),
+    { numRuns: 40 },
+  )
 })

@@ -14,7 +14,7 @@
  *   verified   until when (Unix seconds) an address need not be challenged again for this owner
  */
 import { join } from 'node:path'
-import { makeDirectory } from '../../storage/disk.ts'
+import { fileExists, makeDirectory, removeFile, renameDurable } from '../../storage/disk.ts'
 import { type DatabaseSync, openDatabase } from '../search/sqlite.ts'
 import type { Course } from './retry.ts'
 
@@ -93,9 +93,19 @@ export class DeliveryStore {
     }
   }
 
-  static open(directory: string): DeliveryStore {
+  /** `onDamage`: told of a file that was put aside, and what was wrong with it. */
+  static open(directory: string, onDamage: (file: string, problem: string) => void = () => {}): DeliveryStore {
     makeDirectory(directory)
-    const database = openDatabase(join(directory, 'delivery.sqlite'))
+    const problem = damageIn(directory)
+    if (problem !== undefined) {
+      putAside(directory)
+      onDamage(storeFile(directory), problem)
+    }
+    return DeliveryStore.#opened(storeFile(directory))
+  }
+
+  static #opened(file: string): DeliveryStore {
+    const database = openDatabase(file)
     // `deliveries` is how the newest were kept before: a list to look at, without which nothing is delivered otherwise.
     database.exec(`
       PRAGMA journal_mode = WAL;
@@ -198,6 +208,42 @@ export class DeliveryStore {
     const found = this.#statements.rows.all(hook) as { rows: string }[]
     return merged(found.flatMap(({ rows }) => (JSON.parse(rows) as unknown[][]).map(unpacked))).slice(-deliveriesKept)
   }
+}
+
+export const storeFile = (directory: string) => join(directory, 'delivery.sqlite')
+
+/** What is wrong with the file in this directory; undefined: nothing that can be seen, or there is none. */
+export function damageIn(directory: string): string | undefined {
+  if (!fileExists(storeFile(directory))) return undefined
+  let database: DatabaseSync | undefined
+  try {
+    database = openDatabase(storeFile(directory))
+    const [found] = database.prepare('PRAGMA quick_check(1)').all() as { quick_check: string }[]
+    if (found?.quick_check !== 'ok') return String(found?.quick_check)
+    const tables = database.prepare("SELECT name FROM sqlite_master WHERE name IN ('tails', 'hooks')").all()
+    // A kill in the first moment left a file without them.
+    if (tables.length < 2) return undefined
+    const texts = database.prepare('SELECT marks AS text FROM tails UNION ALL SELECT place FROM hooks').all()
+    for (const { text } of texts as { text: string }[]) JSON.parse(text)
+    return undefined
+  } catch (error) {
+    const { errcode, message } = error as Error & { readonly errcode?: number }
+    if (error instanceof SyntaxError || errcode === corrupt || errcode === notADatabase) return message
+    throw error
+  } finally {
+    database?.close()
+  }
+}
+
+/** Result codes of SQLite. */
+const [corrupt, notADatabase] = [11, 26]
+
+/** A damaged file is not read again; an earlier one that was put aside goes. */
+export function putAside(directory: string): void {
+  const file = storeFile(directory)
+  // The log of a file is of no use without it, and none to the one that is made now.
+  for (const name of [`${file}-wal`, `${file}-shm`]) removeFile(name)
+  renameDurable(file, `${file}.damaged`)
 }
 
 /** Each event where it stood first, as it stands now. */

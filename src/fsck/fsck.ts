@@ -32,6 +32,7 @@ import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { badSnapshots } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
+  deliveryDirectory,
   feedSnapshotsDirectory,
   logDirectory,
   logKeyFile,
@@ -43,6 +44,7 @@ import {
 import type { LogIdentity } from '../log/signed-log.ts'
 import { BlobCheck } from './blobs.ts'
 import { CreditCheck } from './credits.ts'
+import { checkDelivery } from './delivery.ts'
 import { type Finding, LogChainCheck, type NodesOf } from './log.ts'
 import { checkKeys, checkMarks, vkeyIn } from './start.ts'
 
@@ -113,6 +115,7 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
     isLogSound = check.damages === 0
     checkSnapshots(snapshotDirectories(options.path, directory), check, tell)
   }
+  checkDelivery(deliveryDirectory(options.path), tell)
   const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, tell }).run()
   return { frames, bytes, leaves }
 }

@@ -65,7 +65,14 @@ const asksMax = 4_096
 const challengesMax = 32
 
 runThread((data: DeliveryThread) => {
-  const store = DeliveryStore.open(data.directory)
+  const store = DeliveryStore.open(data.directory, (file, problem) =>
+    report('error', 'delivery.damaged', {
+      file,
+      problem,
+      kept_as: `${file}.damaged`,
+      effect: 'every webhook begins again where it was made',
+    }),
+  )
   const cursors = new CursorSealer(data.cursorKey)
   const userAgent = `Broadside/${release} (+${data.address})`
   const poster = new Poster({ loopback: data.loopback, userAgent, now: monotonicMs })

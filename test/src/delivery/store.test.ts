@@ -1,9 +1,12 @@
 /** What is remembered of deliveries: the newest hundred, each once, as it stands now, over as many writings as you like. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { type DeliveryRow, DeliveryStore, deliveriesKept } from '../../../src/delivery/store.ts'
+import { type DeliveryRow, DeliveryStore, deliveriesKept, storeFile } from '../../../src/delivery/store.ts'
+import { checkDelivery } from '../../../src/fsck/delivery.ts'
+import type { Finding } from '../../../src/fsck/log.ts'
+import { scratchDirectory } from '../../support/scratch.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-deliveries-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
@@ -41,3 +44,37 @@ test('the newest are listed, an event that is tried again once and where it was,
   expect([events('even'), events('odd').length]).toEqual([[], deliveriesKept])
   store.close()
 })
+
+test.each<[what: string, harm: (file: string) => void]>([
+  ['is no database', (file) => writeFileSync(file, 'x'.repeat(5_000))],
+  ['is cut', (file) => truncateSync(file, 4_096)],
+  ['holds a place that none can be', (file) => swap(file, '[41]', '[41}')],
+])('a file that %s is told, put aside, and deliveries begin again', (_what, harm) => {
+  const there = scratchDirectory()
+  const file = storeFile(there)
+  const store = DeliveryStore.open(there)
+  store.commit({ tails: [41], places: new Map(), removed: [], deliveries: [{ hook: 'a', row: rowOf(1) }] })
+  store.close()
+  const findings: Finding[] = []
+  const told: string[] = []
+  checkDelivery(there, (finding) => findings.push(finding))
+  DeliveryStore.open(there, (...words) => told.push(...words)).close()
+  expect([findings, told]).toEqual([[], []])
+  harm(file)
+  const harmed = readFileSync(file)
+  checkDelivery(there, (finding) => findings.push(finding))
+  expect(findings).toMatchObject([{ kind: 'derived', where: file }])
+  expect(readFileSync(file)).toEqual(harmed)
+  const again = DeliveryStore.open(there, (...words) => told.push(...words))
+  expect(told[0]).toBe(file)
+  expect([again.tails(), readFileSync(`${file}.damaged`)]).toEqual([undefined, harmed])
+  again.commit({ tails: [7], places: new Map(), removed: [], deliveries: [] })
+  expect(again.tails()).toEqual([7])
+  again.close()
+})
+
+function swap(file: string, from: string, to: string): void {
+  const bytes = readFileSync(file)
+  bytes.write(to, bytes.indexOf(from))
+  writeFileSync(file, bytes)
+}

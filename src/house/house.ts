@@ -10,7 +10,8 @@ import { boardHandle } from '../../actors/people/handles.ts'
 import { type FirstRoom, type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import type { WriteLetter } from '../../actors/write.ts'
-import { type BoardDirectory, blobsDirectory, shardDirectory } from '../board-directory.ts'
+import { fileExists } from '../../storage/disk.ts'
+import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import type { PeopleNews } from '../command/news.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
@@ -125,6 +126,8 @@ export class House implements Actors {
     )
     // Whichever of them cannot start is heard of, whatever is waited for.
     const [begun] = await Promise.all([facts, logStart, feedStart, ...shards.map(({ start }) => start)])
+    // What an earlier run has indexed may be taken back in this one.
+    if (fileExists(searchDirectory(options.directory.path))) house.#search.wake()
     return { house, facts: begun }
   }
 
@@ -184,7 +187,7 @@ export class House implements Actors {
     this.#feedLink!.tell(tell)
   }
 
-  /** Asks the search index; it answers with nothing older than this frame of the log. The first ask starts it. */
+  /** Asks the search index; it answers with nothing older than this frame of the log. The first ask of all starts it. */
   search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void {
     this.#published = Math.max(this.#published, through)
     this.#search.ask<SearchAnswer>([ask, through] satisfies SearchRequest, answer)

@@ -67,9 +67,14 @@ export class LateThread {
     if (restMs > 0) answer(this.#resting(Math.ceil(restMs / 1_000)))
     else if (this.#isClosed) answer(busy)
     else if (this.#thread !== undefined) this.#send(ask)
-    else if (this.#waiting === undefined) void this.#begin(ask)
+    else if (this.#waiting === undefined) void this.#begin([ask])
     else if (this.#waiting.length < this.#options.waitingMax) this.#waiting.push(ask)
     else answer(busy)
+  }
+
+  /** Starts it before anybody asks: it has something to do. */
+  wake(): void {
+    if (!this.#isClosed && this.#thread === undefined && this.#waiting === undefined) void this.#begin([])
   }
 
   tell(body: unknown): void {
@@ -95,8 +100,7 @@ export class LateThread {
     this.#link!.ask<unknown, undefined>(body, (answered) => answer(answered.ok ? answered.body : busy))
   }
 
-  async #begin(first: Ask): Promise<void> {
-    const waiting = [first]
+  async #begin(waiting: Ask[]): Promise<void> {
     this.#waiting = waiting
     try {
       await this.#options.prepare(this.#options.file)

@@ -63,6 +63,8 @@ const schema = `
 export class SearchIndex {
   readonly #database: DatabaseSync
   readonly #statements = new Map<string, ReturnType<DatabaseSync['prepare']>>()
+  /** Unix seconds at which the next text in it expires; infinity: none will. */
+  #due: number
   /** Newest frame of the log that is in it. */
   #applied: number
   #open = false
@@ -92,6 +94,7 @@ export class SearchIndex {
         this.#note('log', logId)
         this.#note('applied', '0')
       }
+      this.#due = this.#nextDue()
     } catch (error) {
       this.#database.close()
       throw error
@@ -100,6 +103,16 @@ export class SearchIndex {
 
   get applied(): number {
     return this.#applied
+  }
+
+  /** There is a text in it that has expired: `settle` takes it out. */
+  isDue(now: number): boolean {
+    return this.#due <= now
+  }
+
+  /** Seconds until then; infinity: never. */
+  dueIn(now: number): number {
+    return Math.max(0, this.#due - now)
   }
 
   /** Takes one public record; `key`: 16-byte id of its command. Kept when `settle` is called. */
@@ -124,6 +137,7 @@ export class SearchIndex {
     this.#database.exec('COMMIT')
     this.#open = false
     this.#applied = applied
+    this.#due = this.#nextDue()
     if (!this.#deleted) return
     // What was deleted is not to stay readable in the write-ahead log either.
     this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -182,6 +196,11 @@ export class SearchIndex {
       this.#run('DELETE FROM docs WHERE change = ?', change)
       this.#deleted = true
     }
+  }
+
+  #nextDue(): number {
+    const sql = 'SELECT min(expires) AS due FROM docs WHERE expires > 0'
+    return (this.#prepare(sql).get() as { due: number | null }).due ?? Number.POSITIVE_INFINITY
   }
 
   #begin(): void {

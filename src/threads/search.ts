@@ -1,5 +1,6 @@
 /**
- * The search thread: follows the log into the search index, and answers what it holds. Started by the first search.
+ * The search thread: follows the log into the search index, and answers what it holds. Started by the first search, and with the
+ * board where an earlier run has left an index: what is taken back, or expires, leaves it whether anybody searches or not.
  *
  * Who asks names the frame of the log that his answer must know of; the index catches up to it first. Between asks it follows
  * at its leisure, some at a time, so that posting is not slowed. A fault of the index costs the index, never the board.
@@ -33,6 +34,8 @@ export type SearchTell = number
 const recordsPerStep = 1_000
 /** How long news may lie before they are indexed without being asked for. */
 const leisureMs = 500
+/** Timers reach no further than this. */
+const expiryMsMax = 86_400_000
 /** An ask that would have to wait longer for an index that is being made hears so. */
 const patienceMs = 10_000
 
@@ -53,6 +56,7 @@ runThread((data: SearchThread) => {
   let waiting: Open[] = []
   let soon: NodeJS.Immediate | undefined
   let later: NodeJS.Timeout | undefined
+  let expiry: NodeJS.Timeout | undefined
 
   function open(): SearchIndex {
     const opened = SearchIndex.open(directory, logId, durable)
@@ -62,7 +66,8 @@ runThread((data: SearchThread) => {
 
   /** One transaction's worth of the log. */
   const step = (): void => {
-    if (index.applied >= durable) return
+    const now = readingSeconds()
+    if (index.applied >= durable && !index.isDue(now)) return
     log.advance(durable)
     let records = 0
     let applied = index.applied
@@ -74,7 +79,7 @@ runThread((data: SearchThread) => {
       applied = logFrame.seq
       if (records >= recordsPerStep) break
     }
-    index.settle(applied, readingSeconds())
+    index.settle(applied, now)
   }
 
   const give = ({ ask, id }: Open): void => {
@@ -85,6 +90,7 @@ runThread((data: SearchThread) => {
   const turn = (): void => {
     clearImmediate(soon)
     clearTimeout(later)
+    clearTimeout(expiry)
     soon = undefined
     later = undefined
     const asked = waiting
@@ -101,8 +107,14 @@ runThread((data: SearchThread) => {
     }
     if (waiting.length > 0) schedule(0)
     else if (index.applied < durable) schedule(leisureMs)
+    else rest()
+  }
+
+  const rest = (): void => {
     // Files that are not read now are not kept open: what was in them may have been taken back since.
-    else for (const reader of shards) reader.reopen()
+    for (const reader of shards) reader.reopen()
+    const waitMs = index.dueIn(readingSeconds()) * 1_000
+    if (waitMs < Number.POSITIVE_INFINITY) expiry = setTimeout(turn, Math.min(waitMs, expiryMsMax)).unref()
   }
 
   /** One turn is to come, whoever wants it. */
@@ -138,6 +150,7 @@ runThread((data: SearchThread) => {
       if (index.applied < durable) schedule(leisureMs)
     },
   })
+  schedule(0)
   return {
     facts: { applied: index.applied },
     stop: () => {

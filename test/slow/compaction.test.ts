@@ -110,10 +110,12 @@ test('a redacted text and its nonce leave every file, its versions too, and ever
 
 test('what has expired leaves the disk as well, and so does what was redacted in a private room', async () => {
   const directory = boardDirectory()
-  const board = await startBoard({ directory, env: { COMPACT_SECONDS: '1' } })
-  const client = await open(board)
+  const env = { COMPACT_SECONDS: '1' }
+  let board = await startBoard({ directory, env })
+  let client = await open(board)
   await client.post(ada, { room: 'talk', text: `${secret} for a moment`, ttl: 1 })
-  expect((await client.get('/api/tools?query=moment')).status).toBe(200)
+  for (const path of ['/api/tools?query=moment', '/api/events?query=moment'])
+    expect((await client.get(path)).status).toBe(200)
   await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
   const inside = await client.post(ada, { room: 'den', text: `${secret} within` })
   expect(filesWith(directory, `${secret} within`)).not.toEqual([])
@@ -125,6 +127,16 @@ test('what has expired leaves the disk as well, and so does what was redacted in
   await vi.waitFor(() => expect(heldOpen(board)).toEqual([]), patience)
   const read = await client.command(ada, { operation: 'event.get', event_id: inside.data.event_id! })
   expect(read.data.event).toMatchObject({ type: 'tombstone' })
+  const found = await client.post(ada, { room: 'talk', text: `${secret} to be found` })
+  expect((await client.get('/api/events?query=found')).data.events).toHaveLength(1)
+  await board.stop()
+  board = await startBoard({ directory, env, port: board.port })
+  client = await open(board)
+  expect(filesWith(directory, 'to be found')).toEqual(expect.arrayContaining(['search/index.db']))
+  // Nobody searches any more, and what was found before leaves the index all the same.
+  const redact = { operation: 'event.redact', event_id: found.data.event_id!, reason: 'x' }
+  expect((await client.command(ada, redact)).status).toBe(200)
+  await gone(directory, secret)
 })
 
 test('the files of redacted posts and what recovery saved go with the texts; what another post shows stays', async () => {

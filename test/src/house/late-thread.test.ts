@@ -73,6 +73,18 @@ test('what cannot be made ready answers nobody, and the next ask tries again', a
   expect(await ask(3)).toBe(3)
 })
 
+test('one that has something to do is started before anybody asks, once, and answers as any other', async () => {
+  const gate = Promise.withResolvers<void>()
+  const { thread, ask, births } = late(() => gate.promise)
+  thread.wake()
+  thread.wake()
+  const early = ask(1)
+  gate.resolve()
+  expect(await early).toBe(1)
+  thread.wake()
+  expect([await ask(2), births()]).toEqual([2, 1])
+})
+
 test('one that keeps dying rests for a minute, says so once, and the next ask after that starts it anew', async () => {
   const { thread, clock, ask, births, die } = late(() => Promise.resolve())
   expect(await ask(1)).toBe(1)

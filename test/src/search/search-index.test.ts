@@ -201,6 +201,27 @@ describe('what became of a text', () => {
   })
 })
 
+test('it says when the next of its texts expires, and when it is opened again', () => {
+  const directory = scratchDirectory()
+  let index = SearchIndex.open(directory, 'log', 9)
+  const due = () => [index.dueIn(40), index.isDue(40), index.isDue(100), index.isDue(1_000_000)]
+  const never = [Number.POSITIVE_INFINITY, false, false, false]
+  expect(due()).toEqual(never)
+  index.add(event('for ever', 1), idOf(1), 1)
+  index.add(event('longer', 2, { expires: 200 }), idOf(2), 2)
+  index.add(event('shorter', 3, { expires: 100 }), idOf(3), 3)
+  index.settle(1, 10)
+  expect(due()).toEqual([60, false, true, true])
+  index.close()
+  index = SearchIndex.open(directory, 'log', 9)
+  expect(due()).toEqual([60, false, true, true])
+  index.settle(1, 100)
+  expect(due()).toEqual([160, false, false, true])
+  index.settle(1, 200)
+  expect([due(), search(index, 'ever')]).toEqual([never, [1]])
+  index.close()
+})
+
 describe('opening', () => {
   test('it goes on where it stood', () => {
     const directory = scratchDirectory()

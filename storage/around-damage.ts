@@ -3,7 +3,7 @@
  *
  * Only the full check reads on there. Whoever serves or recovers stops at the first bad byte (recovery.ts, scan.ts).
  */
-import { type DiskFile, openFile } from './disk.ts'
+import { type DiskFile, fileExists, openFile } from './disk.ts'
 import { FOOTER, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, type Frame, readSeq } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentPath } from './segment.ts'
@@ -104,7 +104,7 @@ export class ReadableFrames {
 }
 
 function* framesOf(directory: string): Generator<Frame, void, undefined> {
-  for (const firstSeq of listSegments(directory, 'log')) {
+  for (const firstSeq of fileExists(directory) ? listSegments(directory, 'log') : []) {
     const file = openFile(segmentPath(directory, firstSeq), 'read')
     try {
       const header = readSegmentHeader(file)

@@ -56,7 +56,8 @@ export type JournalCheck = {
  * segment has to follow, it is checked against its own header. The journal must not be appended to meanwhile.
  */
 export function verifyJournal(directory: string, onProblem: (problem: JournalProblem) => void): JournalCheck {
-  const firsts = listSegments(directory, 'log')
+  // A directory that is gone has lost all of them, which the caller knows by what else there is.
+  const firsts = fileExists(directory) ? listSegments(directory, 'log') : []
   const total = { segments: firsts.length, frames: 0, bytes: 0, damages: 0 }
   const tell = (problem: JournalProblem) => {
     if (problem.kind === 'damage') total.damages++

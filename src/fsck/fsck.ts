@@ -41,6 +41,7 @@ import {
   shardSnapshotsDirectory,
   toolsDirectory,
 } from '../board-directory.ts'
+import { lostLog } from '../log/beginning.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { BlobCheck } from './blobs.ts'
 import { CreditCheck } from './credits.ts'
@@ -116,6 +117,9 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
     checkSnapshots(snapshotDirectories(options.path, directory), check, tell)
   }
   checkDelivery(deliveryDirectory(options.path), tell)
+  const log = logDirectory(options.path)
+  const lost = isLogSound && ends.at(-1) === 0 ? lostLog(options.path, ends.slice(0, -1)) : undefined
+  if (lost !== undefined) tell({ kind: 'damage', where: log, what: lost })
   const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, tell }).run()
   return { frames, bytes, leaves }
 }

@@ -61,7 +61,12 @@ export function checkMarks(place: MarkPlace, logs: readonly LogIdentity[], throu
     return tell({ kind: 'start', where: place.markFile, what: error.message })
   }
   // The mark may be of the log whose key is not known, which has been told.
-  if (through === 0 || logs.some(({ vkey }) => vkey === '')) return
+  if (logs.some(({ vkey }) => vkey === '')) return
+  if (through === 0) {
+    const empty = logs.map(({ vkey }) => ({ vkey, size: 0, rootOf: () => Buffer.alloc(0) }))
+    for (const mark of marks) compareMark(mark, empty, tell)
+    return
+  }
   const journal = JournalReader.open(logDirectory(place.dataDirectory))
   journal.advance(through)
   try {

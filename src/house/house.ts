@@ -69,12 +69,10 @@ type Facts = Readonly<Record<string, unknown>>
 
 const stopWithinMs = 5_000
 
-/** Rooms that exist from the first start. */
+/** Rooms that exist from the first start. What making them takes, log/beginning.ts counts. */
 function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
   return [{ name: 'lobby' }, { name: reviewsRoom, keeper: identity.id }]
 }
-/** Records that making them takes: each room, and the policy of one that has a keeper. */
-const firstRecords = 3
 
 export class House implements Actors {
   readonly shards: number
@@ -299,7 +297,6 @@ export class House implements Actors {
     const data: LogThread = {
       dataDirectory: directory.path,
       origin: directory.facts.origin,
-      firstRecords,
       segmentBytesMax,
       marks: this.#options.marks,
       front: front.port2,

@@ -7,9 +7,10 @@ import { Log, type LogState, stateAfter } from '../../actors/log.ts'
 import type { Head } from '../../actors/shard.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
-import { logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
+import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
 import { inside } from '../limits.ts'
+import { lostLog } from '../log/beginning.ts'
 import type { Mark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'
 import { report, runThread } from './entry.ts'
@@ -19,8 +20,6 @@ export type LogThread = {
   readonly dataDirectory: string
   /** Origin of the first log, from board.json. */
   readonly origin: string
-  /** Records of a board that nobody has posted to. */
-  readonly firstRecords: number
   readonly segmentBytesMax: number
   /** High-water marks: log/mark.ts. */
   readonly marks: readonly Mark[]
@@ -56,7 +55,8 @@ runThread(async (born: LogThread, word: () => Promise<LogWord>) => {
     marks: data.marks,
     report,
     begin: () => {
-      checkBeginning(data)
+      const lost = lostLog(data.dataDirectory, data.through)
+      if (lost !== undefined) throw new UnusableDirectory(lost)
       return data.through.length
     },
   })
@@ -160,13 +160,4 @@ function checkShards(state: LogState, { through }: LogWord): void {
       )
     }
   })
-}
-
-/** Nothing is posted before there is a log, so an empty one beside records that people made was lost. */
-function checkBeginning({ through, firstRecords, dataDirectory }: OpenLog): void {
-  const records = through.reduce((sum, each) => sum + each, 0)
-  if (records <= firstRecords) return
-  throw new UnusableDirectory(
-    `The signed log in ${logDirectory(dataDirectory)} is missing, though this board has ${records} records: a new log could contradict what the old one signed. Put the directory back from the newest backup.`,
-  )
 }

@@ -3,6 +3,8 @@ import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, statSync, truncat
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
+import type { Finding } from '../../src/fsck/log.ts'
+import { checkMarks } from '../../src/fsck/start.ts'
 import { formatCheckpoint } from '../../storage/checkpoint.ts'
 import { signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
@@ -176,10 +178,25 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   expect(out).toContain('no board starts here before that is mended')
 })
 
+test.each(['its segments', 'its directory'])('where the signed log has lost %s it is damage', async (what) => {
+  const directory = copy()
+  const segments = named(directory, 'log', '.log')
+  for (const path of what === 'its directory' ? ['log'] : segments) removed(join(directory, path))
+  const { code, out } = await fsck(directory)
+  expect(code).toBe(3)
+  expect(out.match(/^damage .*$/gm)).toEqual([
+    expect.stringMatching(/signed log in .* is missing, though this board has/),
+  ])
+})
+
 test('an old copy is told from the mark, whose head it has never signed', async () => {
   const { directory, mark, logKey } = markedCopy()
   expect((await fsck(directory)).out).toContain('Everything agrees.')
   const lines = readFileSync(mark, 'utf8').split('\n')
+  const told: Finding[] = []
+  const place = { dataDirectory: directory, markFile: mark }
+  checkMarks(place, [{ origin: lines.at(-6)!, vkey: lines[0]! }], 0, (finding) => told.push(finding))
+  expect(told).toMatchObject([{ kind: 'damage', what: expect.stringContaining('this log has 0 entries, but a head') }])
   const [origin, size] = lines.slice(-6) as [string, string]
   const { signer } = createNoteKey(origin, Buffer.from(readFileSync(logKey, 'latin1').trim(), 'hex'))
   const marks = [
@@ -201,7 +218,7 @@ function shortened(file: string): string {
 }
 
 function removed(file: string): string {
-  rmSync(file)
+  rmSync(file, { recursive: true })
   return file
 }
 

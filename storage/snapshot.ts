@@ -17,12 +17,22 @@
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { Damage, fileExists, listFiles, makeDirectory, openFile, removeFile, writeAtomic } from './disk.ts'
+import {
+  Damage,
+  fileExists,
+  listFiles,
+  makeDirectory,
+  openFile,
+  removeFile,
+  removeUnsynced,
+  writeAtomic,
+} from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
 /** The one in use, and one more in case it turns out to be unreadable. */
 const snapshotsKept = 2
 
+const suffix = '.snapshot'
 const magicAndVersion = Buffer.from('BSS\x02', 'latin1')
 const headerBytes = 36
 const crcAt = 32
@@ -34,7 +44,7 @@ export type Image = { readonly bytes: Uint8Array; readonly columns: readonly Uin
 export type Snapshot = Image & { readonly seq: number }
 
 /**
- * Saves the state after the durable frame `seq`, atomically, and removes all but the newest two.
+ * Saves the state after the durable frame `seq`, atomically, and removes all but the newest two, and what a kill left of one.
  * Throws DiskFull, SyncFailed or a system error; the older snapshots then still stand.
  */
 export function save(
@@ -42,6 +52,8 @@ export function save(
   { journalId, seq, bytes, columns }: Image & { readonly journalId: Buffer; readonly seq: number },
 ): void {
   makeDirectory(directory)
+  // Each has another name: no later one would ever be written over it.
+  for (const name of listFiles(directory)) if (name.endsWith(`${suffix}.tmp`)) removeUnsynced(join(directory, name))
   const parts = [bytes, ...columns]
   const header = Buffer.alloc(headerBytes + parts.length * lengthBytes)
   magicAndVersion.copy(header)
@@ -132,7 +144,7 @@ function checksum(header: Buffer, parts: readonly Uint8Array[]): number {
 }
 
 function pathOf(directory: string, seq: number): string {
-  return join(directory, `${String(seq).padStart(20, '0')}.snapshot`)
+  return join(directory, `${String(seq).padStart(20, '0')}${suffix}`)
 }
 
 /** Newest first. */

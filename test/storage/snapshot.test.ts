@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, statSync, truncateSync } from 'node:fs'
+import { readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Damage } from '../../storage/disk.ts'
@@ -22,6 +22,14 @@ test('the newest snapshot is loaded and only two are kept', () => {
   const directory = saved(5, 80, 1000)
   expect(loadNewest(directory, journalId)).toEqual({ seq: 1000, ...state(1000) })
   expect(readdirSync(directory)).toHaveLength(2)
+})
+
+test('what a kill left of a snapshot goes with the next one', () => {
+  const directory = saved(5)
+  writeFileSync(join(directory, `${'80'.padStart(20, '0')}.snapshot.tmp`), 'half of a snapshot')
+  expect(loadNewest(directory, journalId)?.seq).toBe(5)
+  save(directory, { journalId, seq: 1000, ...state(1000) })
+  expect(readdirSync(directory).map((name) => Number.parseInt(name, 10))).toEqual([5, 1000])
 })
 
 test('each column has memory of its own with room to grow', () => {

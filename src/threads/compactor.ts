@@ -20,8 +20,10 @@ export type CompactorOptions = {
   readonly state: State
   /** Seconds between two looks; what was taken back is gone from the disk soon after the next one. */
   readonly everySeconds: number
-  /** Segments of the journal were rewritten: the texts of the events with these slots are destroyed. */
-  readonly onRewritten: (slots: ReadonlySet<number>) => void
+  /** Segments of the journal were rewritten: all that hold what is to be destroyed, or those for which the disk had room. */
+  readonly onRewritten: () => void
+  /** The texts of the events with these slots are destroyed. */
+  readonly onDestroyed: (slots: ReadonlySet<number>) => void
 }
 
 /** Frames read between two turns. */
@@ -87,7 +89,7 @@ export class Compactor {
   }
 
   #run(wanted: Set<number>): void {
-    const { shard, journal, directory, onRewritten } = this.#options
+    const { shard, journal, directory, onRewritten, onDestroyed } = this.#options
     const startedAt = monotonicMs()
     const steps = (function* () {
       removeSavedTails(directory)
@@ -104,7 +106,8 @@ export class Compactor {
         }
         wanted.clear()
         report('info', 'journal.compacted', { shard, texts: step.value, ms: Math.round(monotonicMs() - startedAt) })
-        onRewritten(this.#leaving)
+        onRewritten()
+        onDestroyed(this.#leaving)
         this.#leaving = new Set()
       } catch (error) {
         report('error', 'journal.not_compacted', {
@@ -113,6 +116,8 @@ export class Compactor {
         })
         // After a failed sync nothing that is read back can be trusted: the thread starts over from the disk.
         if (error instanceof Error && error.name !== 'DiskFull') throw error
+        // Whoever has a segment open that was rewritten before keeps its old room from the next pass.
+        onRewritten()
       }
       this.#isRunning = false
     }

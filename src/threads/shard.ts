@@ -103,8 +103,8 @@ runThread((data: ShardThread) => {
     directory: data.directory,
     state: shard.state,
     everySeconds: data.compactSeconds,
-    onRewritten: (slots) => {
-      log.tell('rewritten' satisfies ToLog)
+    onRewritten: () => log.tell('rewritten' satisfies ToLog),
+    onDestroyed: (slots) => {
       const unneeded = shard.state.blobs.unneededAfter(slots)
       if (unneeded.length > 0) front.tell(['unneeded', unneeded] satisfies ShardNews)
     },

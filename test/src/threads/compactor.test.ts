@@ -21,6 +21,7 @@ function shard({ written = Number.POSITIVE_INFINITY } = {}) {
     tails: ['1.bin'],
     reads: [] as number[],
     compacted: [] as number[][],
+    rewritten: 0,
     destroyed: [] as number[][],
     mostAtOnce: 0,
     written,
@@ -58,7 +59,8 @@ function shard({ written = Number.POSITIVE_INFINITY } = {}) {
     state: state as unknown as State,
     directory,
     everySeconds: 0.01,
-    onRewritten: (slots) => said.destroyed.push([...slots]),
+    onRewritten: () => said.rewritten++,
+    onDestroyed: (slots) => said.destroyed.push([...slots]),
   })
   return { said, events, commands, compactor }
 }
@@ -85,6 +87,14 @@ test('a frame that is not written yet is looked at again, and what a full disk k
   said.written = frames
   said.fails = false
   await vi.waitFor(() => expect(said.compacted.flat().sort((a, b) => a - b)).toEqual(thirds), patience)
+  compactor.close()
+})
+
+test('readers hear of segments that were rewritten before the disk was full: they hold the room that the others need', async () => {
+  const { said, compactor } = shard()
+  said.fails = true
+  await vi.waitFor(() => expect(said.rewritten).toBeGreaterThan(0), patience)
+  expect([said.compacted, said.destroyed]).toEqual([[], []])
   compactor.close()
 })
 

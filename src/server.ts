@@ -27,7 +27,7 @@ import { compatDoor } from './http/compat.ts'
 import { describe } from './http/described.ts'
 import { documentPaths } from './http/documents.ts'
 import { embedDoors } from './http/embed.ts'
-import { exportDoor } from './http/export.ts'
+import { Exports } from './http/export.ts'
 import { figureDoors } from './http/figures.ts'
 import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
@@ -279,6 +279,12 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     addressOf,
     events: delivering.events,
   })
+  const exports = new Exports({
+    next: (request, answer) => house.askFeed(['export', request, house.seen], answer),
+    rooms: followers.rooms,
+    refuse,
+    now: monotonicMs,
+  })
   const routes = new Routes({
     front,
     news,
@@ -330,11 +336,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
         wallSeconds,
       }),
       '/tail/': (exchange, room) => followers.tails.handle(exchange, room),
-      '/v1/export': exportDoor({
-        next: (request, answer) => house.askFeed(['export', request, house.seen], answer),
-        rooms: followers.rooms,
-        refuse,
-      }),
+      '/v1/export': (exchange) => exports.handle(exchange),
       ...figureDoors({ tell: tellFigures, doors: () => routes }),
       '/work.atom': workFeedDoor({
         read,
@@ -374,7 +376,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     await calling.close()
     await delivering.stop()
     works?.close()
-    await drained(() => house.open + verifier.waiting === 0, drainMs)
+    await drained(() => house.open + verifier.waiting + exports.moving === 0, drainMs)
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)
     await http.close()

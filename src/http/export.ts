@@ -12,7 +12,11 @@ import type { ByteStream, Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 import { openHeaders } from './security.ts'
 
+/** A reader whose socket has taken nothing for so long is not one that a stop waits for. */
+const stalledMs = 2_000
+
 export type ExportOptions = {
+  readonly now: () => number
   readonly rooms: Pick<OpenRooms, 'may'>
   readonly next: (request: ExportRequest, answer: (chunk: ExportChunk | undefined) => void) => void
   readonly refuse: (exchange: Exchange, found: Refusal) => void
@@ -25,25 +29,39 @@ const base: readonly Header[] = [
   ...openHeaders,
 ]
 
-export function exportDoor(options: ExportOptions): (exchange: Exchange) => void {
-  return (exchange) => handle(options, exchange)
-}
+export class Exports {
+  readonly #options: ExportOptions
+  readonly #open = new Set<ByteStream>()
 
-function handle(options: ExportOptions, exchange: Exchange): void {
-  const request = readRequest(exchange.query)
-  if ('code' in request) return options.refuse(exchange, request)
-  const gzip = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
-  options.next(request, (chunk) => {
-    if (exchange.ended) return
-    if (chunk === undefined) return exchange.drop()
-    if (!chunk.ok) return refuseChunk(options, exchange, request, chunk.refusal)
-    const headers: Header[] = [...base, ['vary', 'accept-encoding']]
-    if (chunk.nextCursor !== undefined) headers.push(['x-next-cursor', chunk.nextCursor])
-    if (gzip) headers.push(['content-encoding', 'gzip'])
-    const stream = exchange.stream(200, headers)
-    if (gzip) pumpGzip(options, request, chunk, stream)
-    else pump(options, request, chunk, stream)
-  })
+  constructor(options: ExportOptions) {
+    this.#options = options
+  }
+
+  /** Exports under way whose readers take them: what a stop waits for. */
+  get moving(): number {
+    const now = this.#options.now()
+    return [...this.#open].filter(({ blockedSince }) => now - (blockedSince ?? now) < stalledMs).length
+  }
+
+  handle(exchange: Exchange): void {
+    const options = this.#options
+    const request = readRequest(exchange.query)
+    if ('code' in request) return options.refuse(exchange, request)
+    const gzip = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
+    options.next(request, (chunk) => {
+      if (exchange.ended) return
+      if (chunk === undefined) return exchange.drop()
+      if (!chunk.ok) return refuseChunk(options, exchange, request, chunk.refusal)
+      const headers: Header[] = [...base, ['vary', 'accept-encoding']]
+      if (chunk.nextCursor !== undefined) headers.push(['x-next-cursor', chunk.nextCursor])
+      if (gzip) headers.push(['content-encoding', 'gzip'])
+      const stream = exchange.stream(200, headers)
+      this.#open.add(stream)
+      stream.onClose(() => this.#open.delete(stream))
+      if (gzip) pumpGzip(options, request, chunk, stream)
+      else pump(options, request, chunk, stream)
+    })
+  }
 }
 
 /** The feed knows of public rooms alone: of any other it is asked for, as every read is, whether it is private. */

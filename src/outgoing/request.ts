@@ -87,7 +87,7 @@ export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca 
     if (typeof target === 'string') return { ok: false, failure: 'blocked', reason: target, sent: false }
     const clock = new Budget(asked)
     try {
-      const addresses = await clock.within(vettedAddresses(target, { loopback, resolve, signal: clock.signal }))
+      const addresses = await clock.within(() => vettedAddresses(target, { loopback, resolve, signal: clock.signal }))
       const headers = outgoingHeaders(asked.headers ?? {}, asked.body, userAgent)
       return await new Exchange(target, addresses, asked, headers, clock, agents).run()
     } catch (error) {
@@ -145,9 +145,11 @@ class Budget {
     this.#connect = undefined
   }
 
-  async within<Value>(work: Promise<Value>): Promise<Value> {
+  /** What is given up before it begins is not begun: nobody would be there to hear how it failed. */
+  async within<Value>(begin: () => Promise<Value>): Promise<Value> {
     const { signal } = this
     signal.throwIfAborted()
+    const work = begin()
     return new Promise<Value>((settle, reject) => {
       const stop = () => reject(signal.reason)
       signal.addEventListener('abort', stop, { once: true })

@@ -198,6 +198,18 @@ describe('names', () => {
     expect(await outgoing.request({ url: `http://rebinds.example:${port}/echo` })).toMatchObject({ failure: 'blocked' })
   })
 
+  test('are not asked for by whom it was given up before: what became of the question would end the process', async () => {
+    const asked: string[] = []
+    const resolve: Resolve = async (name) => {
+      asked.push(name)
+      throw new Error('nobody hears of this')
+    }
+    const outgoing = createOutgoing({ loopback: true, userAgent: 'test', resolve })
+    const answer = await outgoing.request({ url: 'https://tool.example/', signal: AbortSignal.abort() })
+    expect([answer, asked]).toEqual([{ ok: false, failure: 'timeout', reason: 'it was given up', sent: false }, []])
+    outgoing.close()
+  })
+
   test('without an address are refused, and one that nobody answers for ends in time', async () => {
     const none = createOutgoing({ loopback: true, userAgent: 'test', resolve: async () => [] })
     expect(await none.request({ url: 'https://none.example/' })).toMatchObject({ failure: 'refused', sent: false })

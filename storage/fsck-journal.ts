@@ -55,7 +55,11 @@ export type JournalCheck = {
  * Checks headers, CRCs, seqs, chain hashes, footers and indexes of all segments in `directory`. Where damage hides what a
  * segment has to follow, it is checked against its own header. The journal must not be appended to meanwhile.
  */
-export function verifyJournal(directory: string, onProblem: (problem: JournalProblem) => void): JournalCheck {
+export function verifyJournal(
+  directory: string,
+  onProblem: (problem: JournalProblem) => void,
+  knownDurable: (journalId: Buffer) => number = () => 0,
+): JournalCheck {
   // A directory that is gone has lost all of them, which the caller knows by what else there is.
   const firsts = fileExists(directory) ? listSegments(directory, 'log') : []
   const total = { segments: firsts.length, frames: 0, bytes: 0, damages: 0 }
@@ -72,7 +76,7 @@ export function verifyJournal(directory: string, onProblem: (problem: JournalPro
     }
     const file = openFile(segmentPath(directory, firstSeq), 'read')
     try {
-      const checked = verifySegment(file, position, { ...before, nextSeq: firstSeq }, tell)
+      const checked = verifySegment(file, { position, knownDurable }, { ...before, nextSeq: firstSeq }, tell)
       if (!checked) {
         const next = firsts[i + 1]
         before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }
@@ -114,9 +118,11 @@ function gap(directory: string, expected: number, found: number): JournalProblem
   return { kind: 'damage', path: segmentPath(directory, expected), offset: 0, ...facts }
 }
 
+type Looked = { readonly position: 'newest' | 'older'; readonly knownDurable: (journalId: Buffer) => number }
+
 function verifySegment(
   file: DiskFile,
-  position: 'newest' | 'older',
+  { position, knownDurable }: Looked,
   before: Before & { readonly nextSeq: number },
   tell: Tell,
 ): Checked | undefined {
@@ -136,16 +142,20 @@ function verifySegment(
   }
   const walk = walkSegment(file, header, file.size())
   const { stop, live } = walk
-  const damage = position === 'newest' ? damageBehind(file, walk) : sealedDamage(file.path, walk, file.size())
   const { journalId } = header
+  const durable = position === 'newest' ? knownDurable(journalId) : 0
+  const damage = position === 'newest' ? damageBehind(file, walk, durable) : sealedDamage(file.path, walk, file.size())
   const { count, nextSeq } = live
+  // What was durable is numbered, though it is not there.
+  const behindLost = nextSeq <= durable ? durable + 1 : undefined
   if (damage && stop.kind === 'fault') {
-    return { journalId, walk, ...readBehind(file, { header, walk, damage, position, tell }) }
+    const behind = readBehind(file, { header, walk, damage, position, tell })
+    return { journalId, walk, ...behind, nextSeq: behind.nextSeq ?? behindLost }
   }
   if (damage) {
     tell(problemOf(damage, before.nextSeq))
     // Cut at the end of a frame: how many are missing nobody knows.
-    if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: undefined, chain: undefined }
+    if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: behindLost, chain: undefined }
     // A footer that contradicts the frames: which of both the next segment follows nobody knows.
     return { journalId, walk, frames: count, nextSeq, chain: stop.kind === 'lie' ? undefined : walk.chain }
   }

@@ -77,6 +77,8 @@ export type JournalOptions = {
   /** Largest frame that is accepted, header and payload. Default 8 MiB, at most FRAME_BYTES_LIMIT. */
   readonly frameBytesMax?: number
   readonly report?: (event: JournalEvent) => void
+  /** Up to which frame of the journal with this id a snapshot says that it was durable; 0, and left out: none does. */
+  readonly knownDurable?: (journalId: Buffer) => number
   /** The seam for tests with a failing disk; the real one by default. */
   readonly openFile?: OpenFile
 }
@@ -113,7 +115,8 @@ export class Journal {
    */
   static open(options: JournalOptions): Journal {
     const report = options.report ?? (() => {})
-    const recovered = recover({ directory: options.directory, openFile: options.openFile ?? openFile, report })
+    const { directory, knownDurable = () => 0 } = options
+    const recovered = recover({ directory, knownDurable, openFile: options.openFile ?? openFile, report })
     removeUnfinished(options.directory)
     const journal = new Journal(options, recovered)
     try {

@@ -5,6 +5,7 @@
  * frame X everything behind is searched for whole frames:
  *
  *   some frame behind X says that X was durable   damage: refuse, touch nothing
+ *   a snapshot holds X, or more                   the same, wherever the frames end
  *   bytes, but no frame that says so              a torn tail that was promised to nobody: save it aside, cut it
  *   nothing but zeros                             room made ahead of time (journal.ts): cut it, there is nothing to save
  *
@@ -75,6 +76,8 @@ export type Recovered = {
 
 type Recovery = {
   readonly directory: string
+  /** Up to which frame of the journal with this id something made from it says that it was durable; 0: nothing does. */
+  readonly knownDurable: (journalId: Buffer) => number
   readonly openFile: OpenFile
   readonly report: (event: RecoveryEvent) => void
 }
@@ -130,13 +133,14 @@ function recoverNewest(recovery: Recovery, firstSeq: number, older: Older): Reco
   const file = recovery.openFile(segmentPath(recovery.directory, firstSeq), 'write')
   try {
     const header = readSegmentHeader(file)
-    if (!header && removeUnborn(recovery, file, firstSeq)) {
+    const wasDurable = before.journalId !== undefined && recovery.knownDurable(before.journalId) >= firstSeq
+    if (!header && !wasDurable && removeUnborn(recovery, file, firstSeq)) {
       if (!before.journalId) return emptyJournal(recovery.directory)
       return { journalId: before.journalId, sealed, chain: before.chain, active: undefined }
     }
     const { journalId } = checkSegmentHeader(file, header, before)
     const walk = walkSegment(file, header!, file.size())
-    cutTail(recovery, file, walk)
+    cutTail(recovery, file, walk, recovery.knownDurable(journalId))
     confirm(file, walk)
     syncDirectory(recovery.directory)
     if (walk.stop.kind !== 'sealed') {
@@ -181,10 +185,14 @@ function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boo
 }
 
 /** What makes the bytes behind the last good frame of the newest segment damage, or undefined when they may be cut. */
-export function damageBehind(file: DiskFile, walk: Walk): Damage | undefined {
+export function damageBehind(file: DiskFile, walk: Walk, durableSeq: number): Damage | undefined {
   const { live, stop } = walk
-  if (stop.kind === 'end') return undefined
   const size = file.size()
+  if (live.nextSeq <= durableSeq && stop.kind !== 'lie') {
+    const found = `${foundBehind(walk, size)}, though a snapshot holds frame ${durableSeq}`
+    return new Damage({ path: file.path, offset: live.end, expected: `frame ${live.nextSeq}`, found })
+  }
+  if (stop.kind === 'end') return undefined
   if (stop.kind === 'sealed' && isBlank(file, stop.end, size)) return undefined
   if (stop.kind !== 'fault') return sealedDamage(file.path, walk, size)
   const missing = live.nextSeq
@@ -201,9 +209,15 @@ export function damageBehind(file: DiskFile, walk: Walk): Damage | undefined {
   return new Damage({ path: file.path, offset: live.end, expected: `frame ${missing}`, found })
 }
 
+function foundBehind({ live, stop }: Walk, size: number): string {
+  if (stop.kind === 'fault') return stop.found
+  if (stop.kind === 'sealed') return 'the footer'
+  return live.end === size ? 'the end of the file' : 'zeros'
+}
+
 /** Cuts what was promised to nobody. Throws Damage when what is behind the last good frame was durable once. */
-function cutTail(recovery: Recovery, file: DiskFile, walk: Walk): void {
-  const damage = damageBehind(file, walk)
+function cutTail(recovery: Recovery, file: DiskFile, walk: Walk, durableSeq: number): void {
+  const damage = damageBehind(file, walk, durableSeq)
   if (damage) throw damage
   const { live, stop } = walk
   const end = stop.kind === 'sealed' ? stop.end : live.end

@@ -75,6 +75,21 @@ export function loadNewest(directory: string, journalId: Buffer): Snapshot | und
   return undefined
 }
 
+/** Up to which frame the snapshots of this journal reach, as their heads say; 0: there is none. Nothing else of them is read. */
+export function reachOf(directory: string, journalId: Buffer): number {
+  for (const seq of fileExists(directory) ? snapshotSeqs(directory) : []) {
+    const file = openFile(pathOf(directory, seq), 'read')
+    try {
+      const head = Buffer.alloc(headerBytes)
+      const isHead = file.readAt(head, 0) === headerBytes && head.subarray(0, 4).equals(magicAndVersion)
+      if (isHead && head.subarray(4, 20).equals(journalId) && readSeq(head, 20) === seq) return seq
+    } finally {
+      file.close()
+    }
+  }
+  return 0
+}
+
 /**
  * `seqMax` is the last durable seq: a sound snapshot beyond it proves that the journal lost what it had acknowledged,
  * and throws Damage.

@@ -29,7 +29,7 @@ import { ReadableFrames } from '../../storage/around-damage.ts'
 import { removeFile } from '../../storage/disk.ts'
 import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
-import { badSnapshots } from '../../storage/snapshot.ts'
+import { badSnapshots, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
   deliveryDirectory,
@@ -108,13 +108,18 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
   const ends: number[] = []
   let isLogSound = true
   for (const directory of directories) {
-    const check = verifyJournal(directory, (problem) => tell(journalFinding(directory, problem)))
+    const snapshots = snapshotDirectories(options.path, directory)
+    const check = verifyJournal(
+      directory,
+      (problem) => tell(journalFinding(directory, problem)),
+      (journalId) => Math.max(...snapshots.map((each) => reachOf(each, journalId))),
+    )
     frames += check.frames
     bytes += check.bytes
     ends.push(check.nextSeq - 1)
     // The last of them is the log's.
     isLogSound = check.damages === 0
-    checkSnapshots(snapshotDirectories(options.path, directory), check, tell)
+    checkSnapshots(snapshots, check, tell)
   }
   checkDelivery(deliveryDirectory(options.path), tell)
   const log = logDirectory(options.path)

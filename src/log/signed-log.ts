@@ -26,9 +26,18 @@ import { type Frame, Journal } from '../../storage/journal.ts'
 import { EMPTY_ROOT, leafHash } from '../../storage/merkle.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey, type NoteKey } from '../../storage/note-signer.ts'
+import { reachOf } from '../../storage/snapshot.ts'
 import { TreeWriter } from '../../storage/tree.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
-import { logDirectory, logKeyFile, nodesFile, readSecret, UnusableDirectory } from '../board-directory.ts'
+import {
+  feedSnapshotsDirectory,
+  logDirectory,
+  logKeyFile,
+  nodesFile,
+  readSecret,
+  toolsDirectory,
+  UnusableDirectory,
+} from '../board-directory.ts'
 import { checkMark, type Mark } from './mark.ts'
 
 export type SignedLogOptions = {
@@ -58,9 +67,12 @@ export class SignedLog {
 
   /** Throws UnusableDirectory, RolledBack, RootMismatch, and what Journal.open throws. */
   static open(options: SignedLogOptions): SignedLog {
+    const { dataDirectory: path, segmentBytesMax } = options
     const journal = Journal.open({
-      directory: logDirectory(options.dataDirectory),
-      segmentBytesMax: options.segmentBytesMax,
+      directory: logDirectory(path),
+      segmentBytesMax,
+      knownDurable: (journalId) =>
+        Math.max(reachOf(feedSnapshotsDirectory(path), journalId), reachOf(toolsDirectory(path), journalId)),
       frameBytesMax,
       report: ({ kind, ...facts }) => options.report('info', `log.journal.${kind}`, facts),
     })

@@ -6,6 +6,7 @@ import { type Confirmation, type FirstRoom, type Head, Shard, type ShardAnswer }
 import type { WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
+import { reachOf } from '../../storage/snapshot.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
 import { shardSnapshotsDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
@@ -62,6 +63,7 @@ runThread((data: ShardThread) => {
   const journal = openWhole({
     directory: data.directory,
     segmentBytesMax: data.segmentBytesMax,
+    knownDurable: (journalId) => reachOf(shardSnapshotsDirectory(data.directory), journalId),
     report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
   })
   // Log and feed go on while the state is made; in an empty journal the first rooms come first.

@@ -135,15 +135,16 @@ test('beside damage nothing is repaired, every byte stays as it was found; one c
   }
 })
 
-test('a snapshot that knows more than its journal is damage, and stays', async () => {
+test('where a snapshot knows more than its journal the end of the journal is damage, and both stay', async () => {
   const directory = copy()
   const [segment] = named(directory, 'shard-00', '.log').slice(-1) as [string]
-  const [snapshot] = named(directory, 'shard-00/snapshots', '.snapshot') as [string]
   truncateSync(join(directory, segment), 64)
   const wrong = filesOf(directory)
   const { code, out } = await fsck(directory, '--repair')
   expect(code).toBe(3)
-  expect(out).toContain(`${snapshot}: it holds frame `)
+  expect(out).toContain(`${segment} at byte 64: damage: expected frame `)
+  expect(out).toContain('though a snapshot holds frame ')
+  expect(out.match(/^damage/gm)).toHaveLength(1)
   expect(filesOf(directory)).toEqual(wrong)
 })
 

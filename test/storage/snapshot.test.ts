@@ -1,9 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Damage } from '../../storage/disk.ts'
-import { checkReached, loadNewest, save } from '../../storage/snapshot.ts'
+import { type JournalProblem, verifyJournal } from '../../storage/fsck-journal.ts'
+import { Journal } from '../../storage/journal.ts'
+import { segmentPath } from '../../storage/segment.ts'
+import { checkReached, loadNewest, reachOf, save } from '../../storage/snapshot.ts'
+import { numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 const journalId = randomBytes(16)
@@ -67,3 +71,57 @@ test('a snapshot beyond the end of the journal says that the journal lost what i
   expect(() => checkReached(directory, 80, 80)).not.toThrow()
   expect(() => checkReached(directory, 80, 79)).toThrow(Damage)
 })
+
+test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, found: RegExp]>([
+  ['changed', (path, at) => flipByte(path, at + 30), /^a wrong crc, though a snapshot holds frame 9$/],
+  ['cut off', (path, at) => truncateSync(path, at), /^the end of the file, though/],
+  ['made of zeros', (path, at) => writeFileSync(path, zerosFrom(readFileSync(path), at)), /^zeros, though/],
+])(
+  'a last frame that a snapshot holds and that was %s is damage where it stood, and nothing is cut',
+  (_what, harm, found) => {
+    const original = scratchDirectory()
+    const journal = Journal.open({ directory: original })
+    let lastFrameAt = 0
+    for (let seq = 1; seq <= 9; seq++) {
+      lastFrameAt = withoutRoom(readFileSync(segmentPath(original, 1)))
+      journal.append([numbered(seq)])
+    }
+    const { id } = journal
+    journal.close()
+    const knownDurable = (snapshotAt: number) => {
+      const snapshots = scratchDirectory()
+      save(snapshots, { journalId: id, seq: snapshotAt, ...state(snapshotAt) })
+      return (journalId: Buffer) => reachOf(snapshots, journalId)
+    }
+    const directory = scratchDirectory()
+    cpSync(original, directory, { recursive: true })
+    const path = segmentPath(directory, 1)
+    harm(path, lastFrameAt)
+    const harmed = readFileSync(path)
+    let thrown: unknown
+    try {
+      Journal.open({ directory, knownDurable: knownDurable(9) })
+    } catch (error) {
+      thrown = error
+    }
+    const place = { path, offset: lastFrameAt, expected: 'frame 9', found: expect.stringMatching(found) as string }
+    expect(thrown).toBeInstanceOf(Damage)
+    expect(thrown).toMatchObject(place)
+    expect([readdirSync(directory), readFileSync(path)]).toEqual([readdirSync(original), harmed])
+    const problems: JournalProblem[] = []
+    expect(verifyJournal(directory, (problem) => problems.push(problem), knownDurable(9)).nextSeq).toBe(10)
+    expect(problems).toMatchObject([{ kind: 'damage', ...place }])
+
+    const opened = Journal.open({ directory, knownDurable: knownDurable(8) })
+    expect(opened.nextSeq).toBe(9)
+    opened.close()
+  },
+)
+
+function zerosFrom(bytes: Buffer, at: number): Buffer {
+  return Buffer.concat([bytes.subarray(0, at), Buffer.alloc(bytes.length - at)])
+}
+
+function withoutRoom(bytes: Buffer): number {
+  return bytes.findLastIndex((byte) => byte !== 0) + 1
+}

@@ -95,6 +95,8 @@ export class SearchIndex {
         this.#note('applied', '0')
       }
       this.#due = this.#nextDue()
+      // A kill may have come between a deletion and this.
+      this.#emptyLog()
     } catch (error) {
       this.#database.close()
       throw error
@@ -139,8 +141,7 @@ export class SearchIndex {
     this.#applied = applied
     this.#due = this.#nextDue()
     if (!this.#deleted) return
-    // What was deleted is not to stay readable in the write-ahead log either.
-    this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    this.#emptyLog()
     this.#deleted = false
   }
 
@@ -196,6 +197,11 @@ export class SearchIndex {
       this.#run('DELETE FROM docs WHERE change = ?', change)
       this.#deleted = true
     }
+  }
+
+  /** What was deleted is not to stay readable in the write-ahead log either. */
+  #emptyLog(): void {
+    this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
 
   #nextDue(): number {

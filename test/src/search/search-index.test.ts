@@ -1,10 +1,11 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type BoardRecord, RecordType } from '../../../actors/record.ts'
 import { matches, parseQuery, toFts, wordsOf } from '../../../src/search/query.ts'
 import { type SearchAsk, SearchIndex } from '../../../src/search/search-index.ts'
+import { openDatabase } from '../../../src/search/sqlite.ts'
 import { boardDirectory } from '../../support/board-process.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 import { corpusAbsent, corpusTexts } from './corpus-rows.ts'
@@ -199,6 +200,25 @@ describe('what became of a text', () => {
       for (const word of ['secretword', 'expiringword']) expect([name, bytes.includes(word)]).toEqual([name, false])
     }
   })
+})
+
+test('what a kill left in the write-ahead log behind a deletion is gone when it is opened', () => {
+  const [directory, killed] = [scratchDirectory(), scratchDirectory()]
+  const index = SearchIndex.open(directory, 'log', 9)
+  index.add(event('secretword', 1), idOf(1), 1)
+  index.settle(1, 10)
+  // As settle does it, and killed before the log is emptied.
+  const database = openDatabase(join(directory, 'index.db'))
+  database.exec(`PRAGMA secure_delete = ON; BEGIN; DELETE FROM texts WHERE rowid = 1; DELETE FROM docs; COMMIT`)
+  cpSync(directory, killed, { recursive: true })
+  database.close()
+  index.close()
+  const bytes = () => readdirSync(killed).map((name) => readFileSync(join(killed, name), 'latin1'))
+  expect(bytes().join()).toContain('secretword')
+  const again = SearchIndex.open(killed, 'log', 9)
+  expect([again.applied, search(again, 'secretword')]).toEqual([1, []])
+  expect(bytes().join()).not.toContain('secretword')
+  again.close()
 })
 
 test('it says when the next of its texts expires, and when it is opened again', () => {

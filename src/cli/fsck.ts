@@ -2,7 +2,7 @@
 import { explainFailure, restoreBackup } from '../failure.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 import { Progress } from './progress.ts'
-import { grouped } from './terminal.ts'
+import { grouped, inertLine } from './terminal.ts'
 
 /** More lines than this tell a person nothing new. */
 const findingsShownMax = 50
@@ -54,7 +54,7 @@ export const fsckCommand: Command = {
           backend === undefined ? undefined : (signature, message, key) => backend.verify(signature, message, key),
         onProgress: (done, total) => progress.update(done, total),
         onFinding: ({ kind, where, what }) => {
-          if (++shown <= findingsShownMax) terminal.out(`${kind.padEnd(8)} ${where}: ${what}\n`)
+          if (++shown <= findingsShownMax) terminal.out(`${kind.padEnd(8)} ${inertLine(`${where}: ${what}`)}\n`)
         },
         ...(args.flag('repair') && { onRepaired: ({ where }) => repaired.push(where) }),
       })

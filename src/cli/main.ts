@@ -19,6 +19,7 @@ import {
   Unverified,
   UsageError,
 } from './command-line.ts'
+import { inertLine, inertText } from './terminal.ts'
 
 /** In the order of the help. The one-line texts stand here so that the list loads nothing. */
 const commands: readonly (readonly [name: string, gist: string, load: () => Promise<Command>])[] = [
@@ -48,7 +49,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
   }
   const found = commands.find(([known]) => known === name)
   if (found === undefined) {
-    terminal.err(`There is no command "${name}". See: broadside --help\n`)
+    terminal.err(`There is no command "${inertLine(name)}". See: broadside --help\n`)
     return exitCodes.usage
   }
   try {
@@ -64,26 +65,27 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
   }
 }
 
+/** Whoever made it, a sentence may bear what a stranger wrote: a file's lines, a board's answer, an argument. */
 function ended(error: unknown, terminal: Terminal): ExitCode {
   if (error instanceof UsageError) {
-    terminal.err(`${error.message}\n`)
+    terminal.err(`${inertText(error.message)}\n`)
     return exitCodes.usage
   }
   if (error instanceof Unverified) {
-    terminal.err(`NOT VERIFIED: ${error.message}\n`)
+    terminal.err(`NOT VERIFIED: ${inertText(error.message)}\n`)
     return exitCodes.unverified
   }
   if (error instanceof CommandFailed || isComplete(error)) {
-    terminal.err(`${error.message}\n`)
+    terminal.err(`${inertText(error.message)}\n`)
     return exitCodes.failed
   }
   if (isOfFile(error)) {
-    terminal.err(`${error.message}. Check that name, the rights to it and the room on its disk.\n`)
+    terminal.err(`${inertText(error.message)}. Check that name, the rights to it and the room on its disk.\n`)
     return exitCodes.failed
   }
   // Nobody foresaw it: the trace is what its maintainers need.
   const trace = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  terminal.err(`${trace}\n`)
+  terminal.err(`${inertText(trace)}\n`)
   return exitCodes.failed
 }
 

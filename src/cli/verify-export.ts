@@ -142,7 +142,7 @@ class ExportVerification {
   #take(number: number, bytes: Buffer): void {
     // A key given twice would be one text here and another to who takes the first of the two.
     const read = parseStrictJson(bytes)
-    if (!read.ok) return this.#fail(number, `the line is not JSON of one meaning: ${inertLine(read.message)}`)
+    if (!read.ok) return this.#fail(number, `the line is not JSON of one meaning: ${read.message}`)
     const value: Record<string, unknown> = Object(read.value)
     if (this.#report.hasEnd) return this.#fail(number, 'a line follows the end line')
     if (value.type === 'leaves') return this.#logs.takeLeaves(number, value)
@@ -283,7 +283,8 @@ class ExportVerification {
 
   #fail(line: number, reason: string): void {
     this.#report.failures += 1
-    if (this.#report.first === undefined || line < this.#report.first.line) this.#report.first = { line, reason }
+    if (this.#report.first !== undefined && line >= this.#report.first.line) return
+    this.#report.first = { line, reason: inertLine(shortened(reason, reasonCharactersMax)) }
   }
 
   async #until(pending: number): Promise<void> {
@@ -295,6 +296,9 @@ class ExportVerification {
     this.#wake = undefined
   }
 }
+
+/** A reason may bear what stands in the line. */
+const reasonCharactersMax = 500
 
 const recordTypes: ReadonlySet<string> = new Set(['event', 'tombstone', 'rotation', 'undelegation'])
 

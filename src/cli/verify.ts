@@ -153,7 +153,7 @@ function readProof(path: string): FoundProof | undefined {
   return {
     verify(key) {
       const strict = parseStrictJson(bytes)
-      if (!strict.ok) throw new Unverified(`The proof is not JSON of one meaning: ${inertLine(strict.message)}.`)
+      if (!strict.ok) throw new Unverified(`The proof is not JSON of one meaning: ${strict.message}.`)
       const named = Object(proof.log) as { vkey?: unknown }
       return verifyProofJson(proof, key ?? keyOf(String(named.vkey), Unverified))
     },

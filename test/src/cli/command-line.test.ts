@@ -13,7 +13,10 @@ const commands = [
   'tail',
   'import',
   'export',
+  'mirror',
   'verify',
+  'tools',
+  'log',
   'restored',
   'fsck',
   'bench',
@@ -29,6 +32,19 @@ test('the overview names every command', async () => {
   const { code, out } = await run('--help')
   expect(code).toBe(0)
   for (const command of commands) expect(out).toContain(`\n  ${command} `)
+})
+
+test('what a stranger wrote is inert in every sentence of an error', async () => {
+  const hostile = '\u001b[31m\u009b\u202e'
+  for (const argv of [
+    [hostile],
+    ['serve', `--${hostile}`],
+    ['post', hostile, 'x'],
+    ['read', 'lobby', '--url', hostile],
+  ]) {
+    const { code, err } = await run(...argv)
+    expect([code, err]).toEqual([expect.toBeOneOf([1, 2]), expect.stringContaining('\\u{1b}[31m\\u{9b}\\u{202e}')])
+  }
 })
 
 test.each(commands)('%s --help shows its form, every option, one example and the exit codes', async (command) => {

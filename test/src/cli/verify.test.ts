@@ -194,6 +194,16 @@ test('a field given twice is found: whoever takes the first of the two would rea
   expect(await verifyBytes(twice(proof, '"event_id":"evil"'), ...pinned)).toMatchObject({ code: 3, err: found })
 })
 
+test('what a line of a file holds is named on one line, inert and not at length', async () => {
+  const hostile = `\u001b[31m\u202e\nfailures 0${'x'.repeat(100_000)}`
+  const lines = other.lines()
+  set(lines[0]!, { log: { ...(lines[0]!.log as Json), origin: hostile } })
+  const { code, err } = await verifyBytes(text(lines), ...pinned)
+  expect(code).toBe(3)
+  expect(err.split('\n')).toEqual([expect.stringContaining('the log \\u{1b}[31m\\u{202e}\\u{a}failures 0xxx'), ''])
+  expect(err.length).toBeLessThan(1_000)
+})
+
 test('a checkpoint by another log’s key of the same name is refused', async () => {
   const { createNoteKey } = await import('../../../storage/note-signer.ts')
   const { vkey } = createNoteKey(composedOrigin, Buffer.alloc(32, 0x12))

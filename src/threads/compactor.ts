@@ -41,6 +41,7 @@ export class Compactor {
   #leaving = new Set<number>()
   readonly #timer: NodeJS.Timeout
   #isRunning = false
+  #isFirst = true
   #closed = false
 
   constructor(options: CompactorOptions) {
@@ -71,7 +72,11 @@ export class Compactor {
       }
       for (; seen.commands < commands.length && looked < framesPerSlice; looked++) this.#see(commands[seen.commands++]!)
       if (looked > 0) return void setImmediate(slice)
+      const isFirst = this.#isFirst
+      this.#isFirst = false
       if (this.#wanted.size > 0) return this.#run(this.#wanted)
+      // A thread that was here before may have rewritten segments, and died before it told.
+      if (isFirst) this.#options.onRewritten()
       this.#isRunning = false
     }
     this.#isRunning = true

@@ -14,7 +14,7 @@ const frames = 1_000
 vi.mock('../../../src/threads/entry.ts', () => ({ report: () => {} }))
 
 /** A shard after its start: all of these were taken back, every third is no stub yet. */
-function shard({ written = Number.POSITIVE_INFINITY } = {}) {
+function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => seq % 3 !== 0 } = {}) {
   const events = Array.from({ length: frames }, (_, slot) => slot)
   const place = Uint32Array.from({ length: frames + 100 }, (_, slot) => slot + 1)
   const said = {
@@ -37,7 +37,7 @@ function shard({ written = Number.POSITIVE_INFINITY } = {}) {
       if (atOnce++ === 0) setImmediate(() => (atOnce = 0))
       said.mostAtOnce = Math.max(said.mostAtOnce, atOnce)
       said.reads.push(seq)
-      return seq > said.written ? undefined : { flags: seq % 3 === 0 ? 0 : STUB }
+      return seq > said.written ? undefined : { flags: stubs(seq) ? STUB : 0 }
     },
     *compact(seqs: ReadonlySet<number>) {
       said.tails = readdirSync(tails)
@@ -95,6 +95,15 @@ test('readers hear of segments that were rewritten before the disk was full: the
   said.fails = true
   await vi.waitFor(() => expect(said.rewritten).toBeGreaterThan(0), patience)
   expect([said.compacted, said.destroyed]).toEqual([[], []])
+  compactor.close()
+})
+
+test('after a start readers look anew, once, though nothing is left to do: who did it may have died before he told', async () => {
+  const { said, events, compactor } = shard({ stubs: () => true })
+  await vi.waitFor(() => expect(said.rewritten).toBe(1), patience)
+  events.push(frames + 1)
+  await vi.waitFor(() => expect(said.reads).toContain(frames + 2), patience)
+  expect([said.rewritten, said.compacted, said.destroyed]).toEqual([1, [], []])
   compactor.close()
 })
 

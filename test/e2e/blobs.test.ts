@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { blobOf, filesOf, putFields, sha256, told } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -230,7 +231,8 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     // It opens, and its first byte is an error: the answer has begun by then, so it is cut off.
     await expect(get(broken.url!).then((served) => served.arrayBuffer())).rejects.toThrow()
     expect((await client.get('/time')).status).toBe(200)
-    expect(board.lines.filter((line) => line.includes(missing.sha256!))).toHaveLength(2)
+    const logged = () => board.lines.filter((line) => line.includes(missing.sha256!))
+    await vi.waitFor(() => expect(logged()).toHaveLength(2), patience)
     rmSync(join(directory, 'blobs', 'lobby', broken.sha256!), { recursive: true })
   })
 

@@ -11,6 +11,7 @@ import type { ExportChunk, ExportRequest } from '../views/export-pages.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 import { openHeaders } from './security.ts'
+import { takesGzip } from './wire.ts'
 
 /** A reader whose socket has taken nothing for so long is not one that a stop waits for. */
 const stalledMs = 2_000
@@ -47,7 +48,7 @@ export class Exports {
     const options = this.#options
     const request = readRequest(exchange.query)
     if ('code' in request) return options.refuse(exchange, request)
-    const gzip = /\bgzip\b/.test(exchange.header('accept-encoding') ?? '')
+    const gzip = takesGzip(exchange.header('accept-encoding'))
     options.next(request, (chunk) => {
       if (exchange.ended) return
       if (chunk === undefined) return exchange.drop()

@@ -9,6 +9,7 @@ import { type Refusal, refusal } from '../refusals.ts'
 import type { Exchange, Header } from './port.ts'
 import type { RouteHandler, Routes } from './routes.ts'
 import { dataHeaders } from './security.ts'
+import { takesGzip } from './wire.ts'
 
 type Refused = { readonly ok: false; readonly refusal: Refusal }
 
@@ -72,7 +73,7 @@ function sendTile(exchange: Exchange, tile: TilePath, bytes: Buffer): void {
   const headers: Header[] = [['content-type', 'application/octet-stream'], ...shared, forEver]
   if (tile.kind === 'hashes') return exchange.reply(200, headers, bytes)
   headers.push(['vary', 'accept-encoding'])
-  if (!/\bgzip\b/.test(exchange.header('accept-encoding') ?? '')) return exchange.reply(200, headers, bytes)
+  if (!takesGzip(exchange.header('accept-encoding'))) return exchange.reply(200, headers, bytes)
   gzip(bytes, (error, packed) => {
     if (exchange.ended) return
     if (error === null) exchange.reply(200, [...headers, ['content-encoding', 'gzip']], packed)

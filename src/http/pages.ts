@@ -27,6 +27,7 @@ import type { Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 import type { RouteHandler } from './routes.ts'
 import { ownFileHeaders, pageHeaders } from './security.ts'
+import { takesGzip } from './wire.ts'
 
 const gzip = promisify(gzipCallback)
 
@@ -138,7 +139,7 @@ class PageServer {
     if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
     if ('code' in found) return this.#refuse(exchange, found)
     const { page, request, key } = found
-    const isPacked = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?![.\d]))/.test(exchange.header('accept-encoding') ?? '')
+    const isPacked = takesGzip(exchange.header('accept-encoding'))
     const name = isPacked ? `${key} gzip` : key
     const ready = this.#ready.find(name, (room) => this.#options.news.newestChange(room), this.#options.now())
     if (ready !== undefined) return this.#send(exchange, ready.body, ready.etag, ready.file, isPacked)

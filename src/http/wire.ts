@@ -142,3 +142,11 @@ export const jsonHeaders: readonly Header[] = [
   ['Content-Type', 'application/json'],
   ['Cache-Control', 'no-store'],
 ]
+
+/** Whether this Accept-Encoding takes gzip (RFC 9110 section 12.5.3): named, and not with a weight of nothing. */
+export function takesGzip(accepted = ''): boolean {
+  return accepted.split(',').some((each) => {
+    const [coding, ...parameters] = each.split(';').map((part) => part.trim().toLowerCase())
+    return coding === 'gzip' && !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter))
+  })
+}

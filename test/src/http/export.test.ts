@@ -1,7 +1,8 @@
-/** What a stop waits for: exports whose readers take them, and no others. */
+/** Exports: what a stop waits for, and to whom they go as gzip. */
 import { expect, test } from 'vitest'
 import { Exports } from '../../../src/http/export.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
+import { takesGzip } from '../../../src/http/wire.ts'
 import type { ExportChunk } from '../../../src/views/export-pages.ts'
 
 /** A reader's connection, and what the test does to it. */
@@ -44,4 +45,11 @@ test.each([undefined, 'gzip'])('an export with %s is waited for while its reader
   expect(exports.moving).toBe(1)
   stalled.stream.close()
   expect(exports.moving).toBe(0)
+})
+
+test('gzip goes to whoever names it, and never to who refuses it', () => {
+  for (const accepted of ['gzip', 'deflate, GZIP', 'br;q=1, gzip ; q=0.5', 'gzip;q=0.001', 'gzip;q=1.0'])
+    expect([accepted, takesGzip(accepted)]).toEqual([accepted, true])
+  for (const refused of [undefined, '', 'gzip;q=0', 'identity, gzip; Q=0.000', 'x-gzip', 'deflate', 'gzip-2'])
+    expect([refused, takesGzip(refused)]).toEqual([refused, false])
 })

@@ -14,8 +14,8 @@
  */
 import { join } from 'node:path'
 import {
+  Damage,
   fileExists,
-  fileSize,
   listDirectories,
   listFiles,
   openForReading,
@@ -45,13 +45,17 @@ export class BlobFiles {
     return this.#held.size
   }
 
-  /** Resolves when the file is durable; it then stays until `release`. Rejects as `writeAtomicLater` does, and holds nothing. */
+  /**
+   * Resolves when the file is durable; it then stays until `release`. One that holds other bytes by now is written again.
+   * Rejects as `writeAtomicLater` does, and holds nothing.
+   */
   async hold(room: string, sha256: string, bytes: Uint8Array): Promise<void> {
     const path = blobPath(this.#directory, room, sha256)
     let held = this.#held.get(path)
     if (held === undefined) {
-      const isNew = fileSize(path) !== bytes.length
-      held = { holders: 0, isNew, written: isNew ? writeAtomicLater(path, bytes) : Promise.resolve() }
+      const there = readBlob(this.#directory, room, sha256)
+      const written = there?.equals(bytes) === true ? Promise.resolve() : writeAtomicLater(path, bytes)
+      held = { holders: 0, isNew: there === undefined, written }
       this.#held.set(path, held)
     }
     held.holders++
@@ -108,6 +112,11 @@ export class BlobFiles {
 export function readBlob(directory: string, room: string, sha256: string): Buffer | undefined {
   const path = blobPath(directory, room, sha256)
   return fileExists(path) ? readWhole(path) : undefined
+}
+
+/** Bytes of a file that are not those of its name. */
+export function blobDamage({ room, sha256 }: { readonly room: string; readonly sha256: string }): Damage {
+  return new Damage({ path: join(room, sha256), offset: 0, expected: 'bytes with this SHA-256', found: 'other bytes' })
 }
 
 /** `room` and `sha256` were checked to be names: neither holds a dot or a slash. */

@@ -1,11 +1,13 @@
 /**
- * GET /a/{blob id}: the file of a public attachment, streamed from the disk as fast as the reader takes it.
+ * GET /a/{blob id}: the file of a public attachment, streamed from the disk as fast as the reader takes it, once it was seen that
+ * its bytes are those of its name.
  *
  * Strangers put these bytes here, so no browser may take them for a page of this board: a download always, but for an image whose
  * first bytes are of the type that it says; never sniffed, in a sandbox without scripts, and of a type that runs nothing. The
  * bytes of an id never change. Public files only: those of private rooms are read by signed `blob.get`.
  */
-import type { BlobFiles } from '../../storage/blob-files.ts'
+import { createHash } from 'node:crypto'
+import { type BlobFiles, blobDamage } from '../../storage/blob-files.ts'
 import type { ReadHandle } from '../../storage/disk.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
@@ -101,11 +103,29 @@ async function serve(
 ): Promise<void> {
   const opened = await files.open(file.room, file.sha256)
   if (opened === undefined) throw new Error(`the file ${file.sha256} of room ${file.room} is missing`)
-  if (exchange.ended) return opened.close()
+  const isSound = await hasName(opened, file.sha256).catch(async (error: unknown) => {
+    await opened.close()
+    throw error
+  })
+  if (!isSound || exchange.ended) await opened.close()
+  if (!isSound) throw blobDamage(file)
+  if (exchange.ended) return
   const { start, end } = part ?? { start: 0, end: file.size }
   const range: Header[] = part === undefined ? [] : [['content-range', `bytes ${start}-${end - 1}/${file.size}`]]
   const stream = exchange.stream(part === undefined ? 200 : 206, [...headers, ...range], end - start)
   await pump(opened, stream, { start, end })
+}
+
+/** Reads all of a file: whether its bytes have this SHA-256. */
+async function hasName(file: ReadHandle, sha256: string): Promise<boolean> {
+  const sum = createHash('sha256')
+  const piece = Buffer.allocUnsafe(pieceBytes)
+  for (let at = 0; ; ) {
+    const count = await file.read(piece, at)
+    if (count === 0) return sum.digest('hex') === sha256
+    sum.update(piece.subarray(0, count))
+    at += count
+  }
 }
 
 /** Reads a piece, hands it over, waits for room. What it cannot read ends the stream before its length. */

@@ -1,6 +1,8 @@
 /** Reads on blobs: one with its bytes, what the door at /a/ needs, and what the house asks itself. */
+import { hash } from 'node:crypto'
 import type { Blob } from '../../../actors/blobs/blobs.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
+import { blobDamage } from '../../../storage/blob-files.ts'
 import { refusal } from '../../refusals.ts'
 import { ok, privateRoom, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, refused } from './read.ts'
 
@@ -19,6 +21,7 @@ export const blobsReads: Reads = {
     withBlob(context, request, (blob) => {
       const bytes = context.blobFile(blob.room, blob.sha256)
       if (bytes === undefined) throw new Error(`the file ${blob.sha256} of blob ${blob.id} is missing`)
+      if (hash('sha256', bytes) !== blob.sha256) throw blobDamage(blob)
       return ok({ blob: blobView(context, blob), data: bytes.toString('base64url') })
     }),
   'blob.file': (context, request) =>

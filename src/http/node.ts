@@ -4,7 +4,7 @@
  * Its timeouts copy what the native engine has built in: a head must arrive within 10 s, an idle connection is kept 10 s.
  * The parser's own refusals (400, 408, 431) are answered here with a small body, since it has no request to hand out.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { NodeStream } from './node-stream.ts'
 import type { BodyResult, ByteStream, Exchange, Handler, Header, HttpOptions, HttpServer } from './port.ts'
@@ -72,6 +72,16 @@ class NodeServer implements HttpServer {
     this.#server.on('request', (req, res) => this.#serve(req, res))
     // An unknown Expect would be answered 417 without a word: like the native engine, take no notice of it.
     this.#server.on('checkExpectation', (req, res) => this.#serve(req, res))
+    // node:http hands the bare socket out, for a tunnel: it is answered like any other method, and closed.
+    this.#server.on('connect', (req, socket) => {
+      // It has lost the listeners of the server with it.
+      socket.on('error', () => socket.destroy())
+      const res = new ServerResponse(req)
+      res.shouldKeepAlive = false
+      res.assignSocket(socket as Socket)
+      res.once('finish', () => (socket as Socket).destroySoon())
+      this.#serve(req, res)
+    })
     this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket as Socket))
     this.#server.on('connection', (socket) => {
       this.#sockets.add(socket)

@@ -190,6 +190,13 @@ describeEngines((engine) => {
     )
     expect((await rawRequest(engine.port, get('/echo').replace('GET', 'PROPFIND')))?.status).toBe(200)
     expect((await rawRequest(engine.port, get('/echo').replace('GET', 'OPTIONS')))?.status).toBe(200)
+    const tunnel = await rawRequest(engine.port, get('/echo').replace('GET', 'CONNECT'))
+    expect(tunnel?.body.toString()).toBe('CONNECT /echo||')
+    const leaving = await RawConnection.open(engine.port)
+    leaving.send(get('/hold').replace('GET', 'CONNECT'))
+    await expect.poll(() => engine.seen.held.length).toBe(1)
+    leaving.reset()
+    await expect.poll(() => engine.seen.aborts).toBe(1)
     for (const method of ['mkcol', 'M@K']) {
       const answer = await rawRequest(engine.port, get('/echo').replace('GET', method))
       // llhttp knows only registered methods.

@@ -19,7 +19,6 @@ import { hideBy, resumeScreening } from './command/screened.ts'
 import { Throttle } from './command/throttle.ts'
 import { Voice } from './command/voice.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
-import { explainFailure } from './failure.ts'
 import { Postroom } from './house/postroom.ts'
 import { blobDoor, sweepBlobs } from './http/blobs.ts'
 import { clientAddress } from './http/client-address.ts'
@@ -110,7 +109,9 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
   const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
   const followers = new Followers({ ...config, house: () => house, read, directory, news, refuse, addressOf })
-  const files = new BlobFiles(blobsDirectory(directory.path))
+  const files = new BlobFiles(blobsDirectory(directory.path), (file, problem) =>
+    log('error', 'blob.not_removed', { file, problem: String(problem) }),
+  )
   let heads: Heads | undefined
   let postroom: Postroom | undefined
   let works: Works | undefined
@@ -198,10 +199,8 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     blobs: new BlobIntake({
       files,
       bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,
-      fail: (error) => {
-        log('error', 'fatal', explainFailure(error))
-        process.exit(70)
-      },
+      fail: stopForGood,
+      fault: logFault,
     }),
     poll: (poll, respond) => followers.updates.poll(poll, respond),
     checkpoint: () => checkpointAnswer(growing, news.head),

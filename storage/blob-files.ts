@@ -32,12 +32,17 @@ type Held = {
   readonly written: Promise<void>
 }
 
+/** Told of a file that nobody needs and that cannot be removed; the sweep of the next start tries again. */
+export type NotRemoved = (file: string, problem: unknown) => void
+
 export class BlobFiles {
   readonly #directory: string
+  readonly #notRemoved: NotRemoved
   readonly #held = new Map<string, Held>()
 
-  constructor(directory: string) {
+  constructor(directory: string, notRemoved: NotRemoved) {
     this.#directory = directory
+    this.#notRemoved = notRemoved
   }
 
   /** Files that commands under way hold. */
@@ -46,16 +51,17 @@ export class BlobFiles {
   }
 
   /**
-   * Resolves when the file is durable; it then stays until `release`. One that holds other bytes by now is written again.
+   * Resolves when the file is durable; it then stays until `release`. One that holds other bytes by now, or cannot be read, is
+   * written again.
    * Rejects as `writeAtomicLater` does, and holds nothing.
    */
   async hold(room: string, sha256: string, bytes: Uint8Array): Promise<void> {
     const path = blobPath(this.#directory, room, sha256)
     let held = this.#held.get(path)
     if (held === undefined) {
-      const there = readBlob(this.#directory, room, sha256)
-      const written = there?.equals(bytes) === true ? Promise.resolve() : writeAtomicLater(path, bytes)
-      held = { holders: 0, isNew: there === undefined, written }
+      const there = standing(path, bytes)
+      const written = there === 'same' ? Promise.resolve() : writeAtomicLater(path, bytes)
+      held = { holders: 0, isNew: there === 'none', written }
       this.#held.set(path, held)
     }
     held.holders++
@@ -80,7 +86,7 @@ export class BlobFiles {
   drop(room: string, sha256: string): void {
     const path = blobPath(this.#directory, room, sha256)
     const held = this.#held.get(path)
-    if (held === undefined) removeUnsynced(path)
+    if (held === undefined) this.#remove(path)
     else held.isNew = true
   }
 
@@ -97,14 +103,34 @@ export class BlobFiles {
   /** Removes what is not needed; only while nothing is held. How many files went. */
   sweep(room: string, needed: ReadonlySet<string>): number {
     const unneeded = listFiles(join(this.#directory, room)).filter((name) => !needed.has(name))
-    for (const name of unneeded) removeUnsynced(join(this.#directory, room, name))
-    return unneeded.length
+    return unneeded.filter((name) => this.#remove(join(this.#directory, room, name))).length
   }
 
   #let(path: string, held: Held): void {
     if (--held.holders > 0) return
     this.#held.delete(path)
-    if (held.isNew) removeUnsynced(path)
+    if (held.isNew) this.#remove(path)
+  }
+
+  /** Whether it went. */
+  #remove(path: string): boolean {
+    try {
+      removeUnsynced(path)
+      return true
+    } catch (problem) {
+      this.#notRemoved(path, problem)
+      return false
+    }
+  }
+}
+
+/** What stands at a path where these bytes belong. */
+function standing(path: string, bytes: Uint8Array): 'none' | 'same' | 'other' {
+  if (!fileExists(path)) return 'none'
+  try {
+    return readWhole(path).equals(bytes) ? 'same' : 'other'
+  } catch {
+    return 'other'
   }
 }
 

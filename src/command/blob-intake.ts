@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
-import { DiskFull } from '../../storage/disk.ts'
+import { DiskFull, SyncFailed } from '../../storage/disk.ts'
 import { inside } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { NoAnswer } from './ports.ts'
@@ -40,12 +40,20 @@ export class BlobIntake {
   /** Bytes under way by identity. */
   readonly #underWay = new Map<string, number>()
   /** Ends the process: after a failed sync nothing that is read back can be trusted. */
-  readonly #fail: (error: unknown) => void
+  readonly #fail: (error: SyncFailed) => void
+  /** Records what stood in the way of one file, under the id that it gives. */
+  readonly #fault: (error: unknown) => string
   #open = 0
 
-  constructor(options: { files: BlobFiles; bytesMax: number; fail: (error: unknown) => void }) {
+  constructor(options: {
+    files: BlobFiles
+    bytesMax: number
+    fail: (error: SyncFailed) => void
+    fault: (error: unknown) => string
+  }) {
     this.files = options.files
     this.#fail = options.fail
+    this.#fault = options.fault
     this.#bytesMax = options.bytesMax
   }
 
@@ -71,7 +79,14 @@ export class BlobIntake {
       (error: unknown) => {
         this.#count(author, -bytes.length, -1)
         if (error instanceof DiskFull) done(full)
-        else this.#fail(error)
+        else if (error instanceof SyncFailed) this.#fail(error)
+        else
+          done(
+            refusal(
+              'internal',
+              `the file could not be written: a fault of this board, logged as ${this.#fault(error)}`,
+            ),
+          )
       },
     )
   }

@@ -224,16 +224,19 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
 
   test('a file that is missing or cannot be read costs its reader an answer, and the board nothing', async () => {
     const missing = await put(randomBytes(70))
-    const broken = await put(randomBytes(71))
+    const bytes = randomBytes(71)
+    const broken = await put(bytes)
     for (const { sha256: hash } of [missing, broken]) rmSync(join(directory, 'blobs', 'lobby', hash!))
     mkdirSync(join(directory, 'blobs', 'lobby', broken.sha256!))
     expect(told(await client.get(missing.url!))).toBe('500 internal')
     expect(told(await client.send(JSON.stringify({ operation: 'blob.get', target: missing.id })))).toBe('500 internal')
     expect(told(await client.get(broken.url!))).toBe('500 internal')
+    expect(told(await client.command(ben, putFields(bytes)))).toBe('500 internal')
     expect((await client.get('/time')).status).toBe(200)
     const logged = () => board.lines.filter((line) => line.includes(missing.sha256!))
     await vi.waitFor(() => expect(logged()).toHaveLength(2), patience)
     rmSync(join(directory, 'blobs', 'lobby', broken.sha256!), { recursive: true })
+    expect((await client.command(ben, putFields(bytes))).status).toBe(200)
   })
 
   test('a file that holds other bytes is served to nobody, and whole again when somebody puts it again', async () => {

@@ -1,0 +1,35 @@
+/** Files of attachments where the disk does not give what it should: it costs the file, and nobody else anything. */
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { BlobFiles } from '../../storage/blob-files.ts'
+import { scratchDirectory } from '../support/scratch.ts'
+
+const bytes = Buffer.from('bytes')
+
+test('a file that cannot be removed is told of, whoever wanted it gone', async () => {
+  const directory = scratchDirectory()
+  const told: string[] = []
+  const files = new BlobFiles(directory, (file, problem) => told.push(`${file} ${(problem as { code: string }).code}`))
+  const path = join(directory, 'den', 'sha')
+  await files.hold('den', 'sha', bytes)
+  rmSync(path)
+  mkdirSync(path)
+  files.release('den', 'sha', false)
+  files.drop('den', 'sha')
+  expect(told).toEqual([1, 2].map(() => expect.stringMatching(/den\/sha (EISDIR|EPERM)$/)))
+  expect(files.held).toBe(0)
+})
+
+test('where something unreadable stands in its place a file is not held, and can be once that is gone', async () => {
+  const directory = scratchDirectory()
+  const files = new BlobFiles(directory, () => {})
+  const path = join(directory, 'den', 'sha')
+  mkdirSync(path, { recursive: true })
+  await expect(files.hold('den', 'sha', bytes)).rejects.toMatchObject({ code: 'EISDIR' })
+  expect(files.held).toBe(0)
+  rmSync(path, { recursive: true })
+  await files.hold('den', 'sha', bytes)
+  files.release('den', 'sha', true)
+  expect(readFileSync(path)).toEqual(bytes)
+})

@@ -257,6 +257,13 @@ export const inside = {
   waitersMax: 20_000,
   /** Attachments on their way to the disk at the same time: each may be 1 MiB. */
   blobsUnderWay: 64,
+  /** Attachments on their way to readers at the same time: each is an open file. */
+  blobsRead: 512,
+  /**
+   * Descriptors that connections do not get, or half of all where those are fewer: for journals, indexes, stores, attachments,
+   * and deliveries with the connections that they keep.
+   */
+  descriptorsKept: 2_560,
   /** Deliveries to webhooks that are sent at the same time, and those to one host: each is a socket. */
   deliverySlots: 256,
   deliverySlotsPerHost: 8,

@@ -12,6 +12,7 @@ import type { ReadHandle } from '../../storage/disk.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
+import { inside } from '../limits.ts'
 import { refusal } from '../refusals.ts'
 import type { BlobFile } from '../views/reads/blobs.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
@@ -31,10 +32,18 @@ export type BlobDoorOptions = {
   readonly doors: () => Doors
 }
 
+const busy = refusal(
+  'overloaded',
+  'as many attachments as this board reads at once are being read: try again',
+  undefined,
+  1,
+)
+
 /** Bytes read ahead of a reader. */
 const pieceBytes = 65_536
 
 export function blobDoor(options: BlobDoorOptions): RouteHandler {
+  let open = 0
   return (exchange, target) => {
     const send = (found: Parameters<typeof refused>[0]) => options.doors().send(exchange, refused(found))
     const wait = options.throttle.reads(options.addressOf(exchange))
@@ -56,10 +65,14 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
       if (matches(exchange.header('if-none-match'), etag)) return exchange.reply(304, headers, '')
       const part = partOf(exchange, file.size, etag)
       if (part === 'outside') return exchange.reply(416, [...headers, ['content-range', `bytes */${file.size}`]], '')
-      serve(options.files, exchange, file, { headers, part }).catch((error: unknown) => {
-        const message = `the file of this blob cannot be read: a fault of this board, logged as ${logFault(error)}`
-        send(refusal('internal', message))
-      })
+      if (open >= inside.blobsRead) return send(busy)
+      open++
+      serve(options.files, exchange, file, { headers, part })
+        .catch((error: unknown) => {
+          const message = `the file of this blob cannot be read: a fault of this board, logged as ${logFault(error)}`
+          send(refusal('internal', message))
+        })
+        .finally(() => open--)
     })
   }
 }

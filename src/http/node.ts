@@ -83,7 +83,13 @@ class NodeServer implements HttpServer {
       this.#serve(req, res)
     })
     this.#server.on('clientError', (error, socket) => this.#refuseUnparsed(error, socket as Socket))
+    const { connectionsMax = Number.POSITIVE_INFINITY, onFull } = options
     this.#server.on('connection', (socket) => {
+      if (this.#sockets.size >= connectionsMax) {
+        socket.destroy()
+        onFull?.()
+        return
+      }
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
     })

@@ -2,9 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import { monotonicMs } from '../clock.ts'
 import { log } from '../observe.ts'
+import { connectionsMaxOf, descriptorsMax } from './descriptors.ts'
 import type { HttpOptions } from './port.ts'
 
+/** How often it is said that there is no room for connections. */
+const fullEveryMs = 60_000
+
 export function portOptions(): HttpOptions {
+  const connectionsMax = connectionsMaxOf(descriptorsMax())
+  let quietUntil = 0
   return {
     now: monotonicMs,
     refusal: (_status, code, message) => JSON.stringify({ ok: false, error: { code, message } }),
@@ -13,6 +19,12 @@ export function portOptions(): HttpOptions {
         ok: false,
         error: { code: 'internal', message: `a fault of this board, logged as ${logFault(error)}` },
       }),
+    connectionsMax,
+    onFull: () => {
+      if (monotonicMs() < quietUntil) return
+      quietUntil = monotonicMs() + fullEveryMs
+      log('warn', 'connections.full', { connections: connectionsMax })
+    },
   }
 }
 

@@ -26,6 +26,10 @@ export type HttpOptions = {
   readonly onDeadline?: (exchange: Exchange) => void
   /** Longest wait of a request for the start of its answer; default `answerDeadlineMs`. */
   readonly deadlineMs?: number
+  /** Connections at the same time; one more is closed at once. Default: no bound. */
+  readonly connectionsMax?: number
+  /** A connection was closed for that. */
+  readonly onFull?: () => void
 }
 
 /** A long poll waits at most 55 s; whatever is unanswered after this is a lost promise and leaks a socket. */

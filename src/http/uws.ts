@@ -57,12 +57,8 @@ export async function createUwsServer(handler: Handler, options: HttpOptions): P
     native = await import('uWebSockets.js')
   } catch (cause) {
     const platform = `${process.platform} ${process.arch}, Node ${process.versions.node}`
-    throw new Error(
-      `uWebSockets.js has no binary for ${platform}: set HTTP_ENGINE=node to use Node's own HTTP server`,
-      {
-        cause,
-      },
-    )
+    const problem = `uWebSockets.js has no binary for ${platform}: set HTTP_ENGINE=node to use Node's own HTTP server`
+    throw new Error(problem, { cause })
   }
   return new UwsServer(native, handler, options)
 }
@@ -131,8 +127,12 @@ class UwsServer implements HttpServer {
     await new Promise((resolve) => setImmediate(resolve))
   }
 
-  #count = (_socket: HttpResponse, change: number): void => {
+  #count = (socket: HttpResponse, change: number): void => {
     this.openConnections += change > 0 ? 1 : -1
+    const { connectionsMax = Number.POSITIVE_INFINITY, onFull } = this.options
+    if (change < 0 || this.openConnections <= connectionsMax) return
+    socket.close()
+    onFull?.()
   }
 
   #serve(res: HttpResponse, req: HttpRequest): void {

@@ -64,7 +64,7 @@ export type Engine = {
   port: number
   seen: Seen
   /** Another server of this engine; `ownDeadlineMs`: how long a request may stay without an answer there. */
-  start(handler: Handler, ownDeadlineMs?: number): Promise<HttpServer>
+  start(handler: Handler, ownDeadlineMs?: number, more?: Partial<HttpOptions>): Promise<HttpServer>
   /** Fails unless the server still answers. */
   isAlive(): Promise<void>
 }
@@ -83,7 +83,8 @@ export function describeEngines(suite: (engine: Engine) => void): void {
         isUws: name === 'uws',
         port: 0,
         seen: new Seen(),
-        start: (handler, ownDeadlineMs = deadlineMs) => create(handler, { ...options, deadlineMs: ownDeadlineMs }),
+        start: (handler, ownDeadlineMs = deadlineMs, more = {}) =>
+          create(handler, { ...options, deadlineMs: ownDeadlineMs, ...more }),
         isAlive: async () => expect((await rawRequest(engine.port, get('/echo')))?.status).toBe(200),
       }
       const options: Omit<HttpOptions, 'deadlineMs'> = {

@@ -50,6 +50,36 @@ describeEngines((engine) => {
     }
   })
 
+  test('connections beyond the bound are closed, those within it go on, and one that ends makes room', async () => {
+    let told = 0
+    const server = await engine.start((exchange) => exchange.reply(200, text, 'here'), undefined, {
+      connectionsMax: 3,
+      onFull: () => told++,
+    })
+    const port = await server.listen('127.0.0.1', 0)
+    const open = async (): Promise<RawConnection> => {
+      const connection = await RawConnection.open(port)
+      connection.send(get('/'))
+      return connection
+    }
+    const within = await Promise.all([open(), open(), open()])
+    for (const each of within) expect((await each.answer()).status).toBe(200)
+    for (const each of await Promise.all(Array.from({ length: 20 }, open))) {
+      await each.closed()
+      expect(each.received).toHaveLength(0)
+    }
+    expect(told).toBe(20)
+    expect(server.openConnections).toBe(3)
+    within[0]!.destroy()
+    await expect.poll(() => server.openConnections).toBe(2)
+    const next = await open()
+    for (const each of [next, within[1]!, within[2]!]) {
+      if (each !== next) each.send(get('/'))
+      expect((await each.answer()).status).toBe(200)
+    }
+    await server.close()
+  })
+
   test('a client that leaves before its answer is reported once, and a late answer does nothing', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/hold'))

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { connectionsMaxOf, descriptorsMax, softLimitIn } from '../../../src/http/descriptors.ts'
+import { portOptions } from '../../../src/http/port-options.ts'
+
+test('connections leave descriptors for the files of the board, half of them where there are few', () => {
+  expect([64, 1_024, 20_000, 1_048_576].map(connectionsMaxOf)).toEqual([32, 512, 17_440, 1_046_016])
+  expect(connectionsMaxOf(Number.POSITIVE_INFINITY)).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('the soft limit is the one that counts, and none may be known', () => {
+  const lines = 'Max processes             7                    8                    processes \n'
+  const files = 'Max open files            1024                 524288               files     \n'
+  expect(softLimitIn(lines + files)).toBe(1_024)
+  expect(softLimitIn(lines)).toBe(Number.POSITIVE_INFINITY)
+  expect(softLimitIn(files.replace('1024     ', 'unlimited'))).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('a board is bounded by what its process may open', () => {
+  expect(portOptions().connectionsMax).toBe(connectionsMaxOf(descriptorsMax()))
+})

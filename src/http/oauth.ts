@@ -103,9 +103,11 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
 }
 
 async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffer, address: string): Promise<void> {
-  const { method, path, query } = exchange
+  const { path, query } = exchange
   const headers = headersOf(exchange)
   const oauth = await options.load()
+  // Asked by HEAD, the library gives no body away, and whatever is made of it, its length first, would be that of nothing.
+  const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
   const told = await oauth.handle({ method, url: query === '' ? path : `${path}?${query}`, headers, body, address })
   if (exchange.ended) return
   // A page of another origin may register itself: of whom it is, nothing here depends.

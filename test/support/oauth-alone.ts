@@ -9,6 +9,7 @@ import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/
 import { scratchDirectory } from './scratch.ts'
 
 export type OauthAlone = {
+  readonly oauth: Oauth
   readonly get: (url: string) => Promise<OauthResponse>
   readonly post: (url: string, body: object) => Promise<OauthResponse>
   readonly form: (url: string, fields: Readonly<Record<string, string>>) => Promise<OauthResponse>
@@ -67,6 +68,7 @@ export function oauthAlone({
   const handle = (method: string, url: string, body: Buffer, headers: Record<string, string>) =>
     oauth.handle({ method, url, headers, body, address: '127.0.0.1' })
   return {
+    oauth,
     get: (url) => handle('GET', url, Buffer.alloc(0), {}),
     form: (url, fields) =>
       handle('POST', url, Buffer.from(String(new URLSearchParams(fields))), {

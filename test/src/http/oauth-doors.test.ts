@@ -3,13 +3,18 @@ import { expect, test } from 'vitest'
 import { oauthDoors } from '../../../src/http/oauth.ts'
 import type { Exchange, Header } from '../../../src/http/port.ts'
 import type { Oauth } from '../../../src/oauth/oauth.ts'
+import { answered, oauthAlone } from '../../support/oauth-alone.ts'
 
-type Told = { readonly status: number; readonly headers: Readonly<Record<string, string>> }
+type Told = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer | string
+}
 
+let oauth = { handle: async () => ({ status: 201, headers: [], body: Buffer.from('{}') }) } as unknown as Oauth
 const doors = oauthDoors({
   address: 'https://board.example',
-  load: async () =>
-    ({ handle: async () => ({ status: 201, headers: [], body: Buffer.from('{}') }) }) as unknown as Oauth,
+  load: async () => oauth,
   script: async () => Buffer.alloc(0),
   throttle: { reads: () => 0 } as never,
   limitsOn: true,
@@ -20,12 +25,13 @@ const doors = oauthDoors({
   },
 })
 
-const ask = (method: string, path: string) =>
+const ask = (method: string, path: string, accept?: string) =>
   new Promise<Told>((resolve) => {
     const exchange = {
-      ...{ method, path, query: '', headers: [], header: () => undefined, ended: false },
+      ...{ method, path, query: '', headers: [], header: () => accept, ended: false },
       readBody: (_max: number, read: (result: object) => void) => read({ ok: true, body: Buffer.alloc(0) }),
-      reply: (status: number, headers: readonly Header[]) => resolve({ status, headers: Object.fromEntries(headers) }),
+      reply: (status: number, headers: readonly Header[], body: Buffer | string) =>
+        resolve({ status, headers: Object.fromEntries(headers), body }),
     }
     const door = path.startsWith('/oauth/') ? '/oauth/' : path
     doors[door]!(exchange as unknown as Exchange, '')
@@ -58,4 +64,19 @@ test.each([
 
 test('where nothing is, it is said so', async () => {
   expect((await ask('GET', '/oauth/nothing')).status).toBe(404)
+})
+
+// The engines leave the body of a HEAD out, and say its length.
+test.each([
+  ['/.well-known/oauth-protected-resource'],
+  ['/.well-known/oauth-authorization-server'],
+  ['/.well-known/openid-configuration'],
+  ['/oauth/jwks'],
+  ['/oauth/authorize'],
+  ['/oauth/authorize', 'text/html'],
+])('HEAD of %s is answered as GET is', async (path, accept?: string) => {
+  oauth = oauthAlone({ answer: answered({}) }).oauth
+  const got = await ask('GET', path, accept)
+  expect(got.body.length).toBeGreaterThan(0)
+  expect(await ask('HEAD', path, accept)).toEqual(got)
 })

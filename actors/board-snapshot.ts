@@ -7,7 +7,7 @@
 import { type Author, Board, type Page, type Room, type Visibility } from './board.ts'
 import type { Columns, Kept } from './columns.ts'
 import { EventIndex, type PackedEvents, SlotList } from './event-index.ts'
-import { Packr } from './kernel/msgpack.ts'
+import { encode, Packr } from './kernel/msgpack.ts'
 
 const format = 7
 const codec = new Packr({ useRecords: false })
@@ -59,7 +59,7 @@ export function packBoard(board: Board, more: unknown, columns: Columns): Buffer
     authors: board.authorList.map((author) => packAuthor(author, columns)),
     more,
   }
-  return codec.pack(packed)
+  return encode(codec, packed)
 }
 
 /** Undefined: bytes of another format. */

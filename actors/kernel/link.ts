@@ -3,7 +3,8 @@
  *
  * `ask` wants an answer and is bounded in number and in time; `tell` is a hint that may be lost.
  * Letters of one tick travel as one message (one postMessage costs as much as thirty small letters),
- * encoded with msgpackr into one buffer that is transferred, never cloned.
+ * encoded with msgpackr into one buffer that is transferred, never cloned. Large answers do not gather: who answers thousands
+ * of asks in one tick has to hold no more than a message of them.
  *
  * What is told before an answer is given is heard before it, and what is told after it behind it.
  *
@@ -11,7 +12,7 @@
  * A note is what a batch of answers shares (the signed head that covers them all), sent once.
  */
 import type { MessagePort } from 'node:worker_threads'
-import { Packr } from './msgpack.ts'
+import { encode, Packr } from './msgpack.ts'
 
 /** What an asker hears when no answer came: the link is full, the other side died, or time ran out. */
 export type Silence = 'overloaded' | 'gone' | 'late'
@@ -31,6 +32,9 @@ export type LinkOptions = {
   readonly onTell?: (body: unknown) => void
 }
 
+/** Answers that have gathered to so many bytes leave at once. */
+const gatheredBytesMax = 1024 * 1024
+
 type Open = { readonly answer: (answered: Answered<unknown, unknown>) => void; readonly due: number }
 type Wire = [[number, unknown][], [number, number, unknown][], unknown[], unknown[]]
 
@@ -45,6 +49,7 @@ export class Link {
   #answers: [number, number, unknown][] = []
   #tells: unknown[] = []
   #notes: unknown[] = []
+  #gatheredBytes = 0
   #flushing = false
   #closed = false
   readonly #sweep: NodeJS.Timeout
@@ -91,7 +96,9 @@ export class Link {
       if (index < 0) index = this.#notes.push(note) - 1
     }
     this.#answers.push([id, index, body])
-    this.#scheduleFlush()
+    this.#gatheredBytes += weightOf(body)
+    if (this.#gatheredBytes >= gatheredBytesMax) this.flush()
+    else this.#scheduleFlush()
   }
 
   /** Ends the link; every open ask hears `gone`, because its outcome is unknown here. */
@@ -115,8 +122,9 @@ export class Link {
     this.#answers = []
     this.#tells = []
     this.#notes = []
+    this.#gatheredBytes = 0
     // msgpackr hands out a slice of its pool: copy it into a buffer of its own, which can be transferred.
-    const bytes = Uint8Array.prototype.slice.call(codec.pack(wire))
+    const bytes = Uint8Array.prototype.slice.call(encode(codec, wire))
     this.#options.port.postMessage(bytes, [bytes.buffer as ArrayBuffer])
   }
 
@@ -150,4 +158,14 @@ export class Link {
       open.answer({ ok: false, silence: 'late' })
     }
   }
+}
+
+/** Bytes of the texts and buffers in a body, about. */
+function weightOf(body: unknown): number {
+  if (typeof body === 'string') return body.length
+  if (typeof body !== 'object' || body === null) return 0
+  if (ArrayBuffer.isView(body)) return body.byteLength
+  let weight = 0
+  for (const name in body) weight += weightOf(body[name as keyof typeof body])
+  return weight
 }

@@ -7,4 +7,19 @@
  * it, and a board whose threads are born at once met an event without its signed command in its journal. Without it a record
  * decodes 15 to 35 percent faster, and letters cost 0.6 to 1.1 us more (a post costs about 255).
  */
-export { Packr, Unpackr } from 'msgpackr/pack'
+import { Packr, Unpackr } from 'msgpackr/pack'
+
+export { Packr, Unpackr }
+
+const poolBytes = 8_192
+const poolBytesMax = 8 * 1024 * 1024
+
+/**
+ * `codec.pack`, for what may be large. All codecs of a thread write into one buffer, which grows to four times the largest value and
+ * would stay as large for the life of the thread: one that has grown beyond a bound goes with the bytes that are returned.
+ */
+export function encode(codec: Packr, value: unknown): Buffer {
+  const bytes = codec.pack(value)
+  if (bytes.buffer.byteLength > poolBytesMax) codec.useBuffer(Buffer.allocUnsafeSlow(poolBytes))
+  return bytes
+}

@@ -9,7 +9,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { callsActor } from '../../actors/calls/calls.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
+import { encode, Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
 import { marketName } from '../../actors/market/letters.ts'
 import { advanceTo, publicRecords } from '../../actors/public-records.ts'
 import { frameKey, fromFrame, RecordType, registryName } from '../../actors/record.ts'
@@ -201,7 +201,7 @@ runThread((data: ToolsThread) => {
     else later ??= setTimeout(turn, afterMs)
   }
 
-  const pack = () => ({ bytes: codec.pack([snapshotFormat, directory.pack()]), columns: [] })
+  const pack = () => ({ bytes: encode(codec, [snapshotFormat, directory.pack()]), columns: [] })
 
   const front = new Link({
     port: data.front,

@@ -1,9 +1,10 @@
-/** The order in which two threads hear each other. */
+/** The order in which two threads hear each other, and how much of it is held at a time. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { MessageChannel } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { Link } from '../../actors/kernel/link.ts'
+import { Packr } from '../../actors/kernel/msgpack.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -59,4 +60,34 @@ test('a file that a shard needs no more, and a moment later again, stays', async
   near.close()
   await new Promise((resolve) => setImmediate(resolve))
   expect([...filesUnder(directory)].map(([name]) => name)).toEqual([join('den', 'sha')])
+})
+
+test('large answers given in one tick leave one after the other, and nothing as large stays behind', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const common = { openMax: 64, patienceMs: 60_000, now: () => 0 }
+  const asked: number[] = []
+  const far: Link = new Link({
+    ...common,
+    port: port2,
+    onAsk: (_body, id) => {
+      if (asked.push(id) < 64) return
+      for (const each of asked) far.answer(each, { ok: true, bytes: Buffer.alloc(256 * 1024), state: { row: each } })
+    },
+  })
+  const sizes: number[] = []
+  port1.on('message', (bytes: Uint8Array) => sizes.push(bytes.length))
+  const near = new Link({ ...common, port: port1 })
+  type Chunk = { readonly bytes: Uint8Array; readonly state: { readonly row: number } }
+  const ask = () =>
+    new Promise((resolve) =>
+      near.ask<Chunk, undefined>('export', (answered) =>
+        resolve(answered.ok && [answered.body.bytes.length, answered.body.state.row]),
+      ),
+    )
+  expect(await Promise.all(Array.from({ length: 64 }, ask))).toEqual(asked.map((id) => [256 * 1024, id]))
+  expect(Math.max(...sizes)).toBeLessThan(2 * 1024 * 1024)
+  // All codecs of a thread write into one buffer: one letter that is larger makes it grow, and it goes with that letter.
+  far.answer(0, { ok: true, bytes: Buffer.alloc(8 * 1024 * 1024) })
+  expect(new Packr().pack('a letter').buffer.byteLength).toBeLessThan(8 * 1024 * 1024)
+  near.close()
 })

@@ -75,6 +75,6 @@ function isWhole(value: unknown, maximum: number): boolean {
 export function limitsFault(): string | undefined {
   const [name] = unused
   if (faults.length === 0 && name !== undefined)
-    return `LIMITS names ${JSON.stringify(name)}, and there is no such limit: /capabilities shows all of them under limits.`
+    return `LIMITS names ${JSON.stringify(name)}, and there is no such limit: /capabilities shows all of them under limits, beside proof_bits, which PROOF_BITS sets.`
   return faults[0] === undefined ? undefined : `${faults[0]}.`
 }

@@ -299,7 +299,7 @@ export const workReject: Operation = {
 export const workDispute: Operation = {
   name: 'work.dispute',
   group,
-  summary: 'Dispute a rejection: a bond of a tenth of the reward is held until an arbiter rules.',
+  summary: `Dispute a rejection: a bond of ${sizes.work_bond_percent} percent of the reward is held until an arbiter rules.`,
   kind: 'write',
   scope: 'board:work',
   who: 'its worker',

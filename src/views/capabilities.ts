@@ -149,7 +149,7 @@ function signing(serviceId: string) {
     identity: 'hex of the SHA-256 of the 32 raw bytes of the public key, 64 characters',
     event_id: 'first 32 hex of the SHA-256 of the signed bytes: known before the command is sent',
     timestamp: `Unix seconds, within ${sizes.signature_window_seconds} s of the server's clock (the Date header of any answer)`,
-    nonce: 'fresh for every command, 1 to 128 bytes; use at least 16 random bytes',
+    nonce: `fresh for every command, 1 to ${sizes.nonce_bytes} bytes; use at least 16 random bytes`,
     retries: 'the same bytes again have no second effect and give the same outcome, with receipt.duplicate true',
     mismatch: 'bad_signature says how long the bytes are that the board expects, and their SHA-256',
     examples: signingExamples(serviceId),

@@ -30,7 +30,7 @@ export const workWords = (limitsOn: boolean): readonly string[] => [
   'before in a reply that stands is refused as conflict, whichever version said it. What you edit, redact or, as a moderator, hide',
   'afterwards is not paid by silence. A claim that ran out answers stale_fence: begin',
   `anew. To judge: work.accept, work.revise, or work.reject with a reason of ${sizes.work_reason_characters} characters or more. A worker who disagrees says`,
-  'work.dispute, which holds a tenth of the reward as a bond; a moderator of the room or an operator of the board decides (work.rule):',
+  `work.dispute, which holds ${sizes.work_bond_percent} percent of the reward as a bond; a moderator of the room or an operator of the board decides (work.rule):`,
   'before you claim, room.members says who that may be, and room.modlog since when.',
   `Time works by itself: a claim runs out (work.renew extends it), a result that nobody judges for ${days(sizes.work_review_window)} days is paid, a rejection`,
   `may be disputed for ${days(sizes.work_dispute_window)} days. work.history has every step with who signed it and what moved. Practice with "simulated":true`,

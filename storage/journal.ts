@@ -14,7 +14,7 @@
  */
 import { Chain } from './chain.ts'
 import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
-import { DiskFull, type OpenFile, openFile, removeFile, syncDirectory, writeAtomic } from './disk.ts'
+import { Damage, DiskFull, type OpenFile, openFile, removeFile, syncDirectory, writeAtomic } from './disk.ts'
 import {
   encodeFrame,
   FRAME_BYTES_LIMIT,
@@ -338,11 +338,13 @@ export class Journal {
   /**
    * Replaces the payloads of these frames by stubs on disk, for good, in steps of a few milliseconds; appends may go on
    * between two steps. The active segment is sealed first when it holds one of them. Returns how many became stubs: those
-   * that are stubs already are passed over. Throws like compactSegment; frames not yet reached then still stand.
+   * that are stubs already are passed over. Throws like compactSegment; frames not yet reached then still stand. A segment that
+   * is not sound keeps its frames, and the others go on: `onDamage` is told which of the wanted ones.
    */
   *compact(
     seqs: ReadonlySet<number>,
     keep: (frame: Frame) => Uint8Array,
+    onDamage: (damage: Damage, left: readonly number[]) => void,
   ): Generator<CompactionStep, number, undefined> {
     if (this.#poison) throw this.#poison
     const active = this.#active
@@ -356,13 +358,18 @@ export class Journal {
       }
     }
     let stubs = 0
-    for (const firstSeq of this.#sealed.holding(seqs)) {
-      stubs += yield* compactSegment({
-        directory: this.#directory,
-        firstSeq,
-        openFile: this.#openFile,
-        keep: (frame) => (seqs.has(frame.seq) ? keep(frame) : undefined),
-      })
+    for (const [firstSeq, held] of this.#sealed.holding(seqs)) {
+      try {
+        stubs += yield* compactSegment({
+          directory: this.#directory,
+          firstSeq,
+          openFile: this.#openFile,
+          keep: (frame) => (seqs.has(frame.seq) ? keep(frame) : undefined),
+        })
+      } catch (error) {
+        if (!(error instanceof Damage)) throw error
+        onDamage(error, held)
+      }
       this.#sealed.reopen()
     }
     return stubs

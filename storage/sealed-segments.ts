@@ -43,11 +43,10 @@ export class SealedSegments {
     return last ? last.firstSeq + last.count : 1
   }
 
-  /** First seqs of the segments that hold any of these seqs, ascending. */
-  holding(seqs: Iterable<number>): number[] {
-    const found = new Set<number>()
-    for (const seq of seqs) if (seq < this.nextSeq) found.add(this.#listedAt(seq).firstSeq)
-    return [...found].sort((a, b) => a - b)
+  /** The segments that hold any of these seqs, by their first seqs, ascending, and which of them each holds. */
+  holding(seqs: Iterable<number>): [firstSeq: number, held: number[]][] {
+    const sealed = [...seqs].filter((seq) => seq < this.nextSeq)
+    return [...Map.groupBy(sealed, (seq) => this.#listedAt(seq).firstSeq)].sort(([a], [b]) => a - b)
   }
 
   /** Closes what is open: a segment was rewritten, and is opened as it is now when it is asked for. */

@@ -4,10 +4,13 @@
  *
  * A text is gone from every read at once; this makes the bytes go too, and with them what recovery saved of this journal. What
  * was done is told to whoever reads this journal, so that nobody keeps the old file open, and to whoever has the files of posts.
+ *
+ * What the disk does not give costs the texts it belongs to: it is told, damaged ones wait for the next start, and all else for
+ * the next look. Only after a failed sync does the thread start over.
  */
 import { isStub, stubOf } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
-import type { Journal } from '../../storage/journal.ts'
+import type { Frame, Journal } from '../../storage/journal.ts'
 import { removeSavedTails } from '../../storage/recovery.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
 import { report } from './entry.ts'
@@ -86,7 +89,14 @@ export class Compactor {
 
   /** Whether there is a text to destroy. After a start it is not known yet which of them are stubs: the frame says. */
   #see(seq: number): boolean {
-    const frame = this.#options.journal.read(seq)
+    let frame: Frame | undefined
+    try {
+      frame = this.#options.journal.read(seq)
+    } catch (error) {
+      if (mustStartOver(error)) throw error
+      this.#left(error)
+      if (isDamage(error)) return false
+    }
     if (frame === undefined) this.#unwritten.push(seq)
     else if (isStub(frame)) return false
     else this.#wanted.add(seq)
@@ -96,9 +106,15 @@ export class Compactor {
   #run(wanted: Set<number>): void {
     const { shard, journal, directory, onRewritten, onDestroyed } = this.#options
     const startedAt = monotonicMs()
+    const { place } = this.#options.state.board.events
+    const damaged = new Set<number>()
+    const onDamage = (damage: Error, left: readonly number[]): void => {
+      this.#left(damage)
+      for (const seq of left) damaged.add(seq)
+    }
     const steps = (function* () {
       removeSavedTails(directory)
-      return yield* journal.compact(wanted, stubOf)
+      return yield* journal.compact(wanted, stubOf, onDamage)
     })()
     const slice = (): void => {
       // What is left half done is done again after the next start.
@@ -112,15 +128,11 @@ export class Compactor {
         wanted.clear()
         report('info', 'journal.compacted', { shard, texts: step.value, ms: Math.round(monotonicMs() - startedAt) })
         onRewritten()
-        onDestroyed(this.#leaving)
+        onDestroyed(new Set([...this.#leaving].filter((slot) => !damaged.has(place[slot]!))))
         this.#leaving = new Set()
       } catch (error) {
-        report('error', 'journal.not_compacted', {
-          shard,
-          problem: error instanceof Error ? error.message : String(error),
-        })
-        // After a failed sync nothing that is read back can be trusted: the thread starts over from the disk.
-        if (error instanceof Error && error.name !== 'DiskFull') throw error
+        this.#left(error)
+        if (mustStartOver(error)) throw error
         // Whoever has a segment open that was rewritten before keeps its old room from the next pass.
         onRewritten()
       }
@@ -128,4 +140,18 @@ export class Compactor {
     }
     slice()
   }
+
+  /** Texts stay on the disk for this. */
+  #left(error: unknown): void {
+    const problem = error instanceof Error ? error.message : String(error)
+    report('error', 'journal.not_compacted', { shard: this.#options.shard, problem })
+  }
+}
+
+const isDamage = (error: unknown) => error instanceof Error && error.name === 'Damage'
+
+/** Not for what the disk says of one file: after a failed sync nothing that is read back can be trusted, and a fault is a fault. */
+function mustStartOver(error: unknown): boolean {
+  const { name, syscall } = error as Error & { readonly syscall?: string }
+  return !['Damage', 'DiskFull'].includes(name) && syscall === undefined
 }

@@ -6,7 +6,7 @@ import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { DiskFull, Journal, JournalReader, KEYED, STUB } from '../../storage/journal.ts'
 import { removeSavedTails } from '../../storage/recovery.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
-import { scratchDirectory } from '../support/scratch.ts'
+import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 const kept = Buffer.from('what stays')
 
@@ -18,11 +18,16 @@ function filled(directory: string, frames: number, disk = new FaultyDisk()): Jou
   return journal
 }
 
+/** No segment of these is damaged. */
+const never = (damage: Error): never => {
+  throw damage
+}
+
 const keyOf = (seq: number): Buffer => Buffer.from(String(seq).padStart(16, 'k'))
 const secretOf = (seq: number): string => `secret-${seq}-${'x'.repeat(80)}`
 
 function compactAll(journal: Journal, seqs: ReadonlySet<number>): number {
-  const steps = journal.compact(seqs, () => kept)
+  const steps = journal.compact(seqs, () => kept, never)
   for (;;) {
     const step = steps.next()
     if (step.done) return step.value
@@ -84,7 +89,7 @@ test('a compaction that ends at any step leaves every frame whole, and the next 
     const directory = scratchDirectory()
     const journal = filled(directory, 90)
     const seqs = new Set([3, 33, 63, 88])
-    const compacting = journal.compact(seqs, () => kept)
+    const compacting = journal.compact(seqs, () => kept, never)
     for (let n = 0; n < steps; n++) compacting.next()
     // As a kill would: nothing is closed, nothing ends.
     const again = Journal.open({ directory, segmentBytesMax: 4096 })
@@ -148,10 +153,30 @@ test('a reader that looks anew holds no file, nor that of the segment which grew
   journal.close()
 })
 
+test('a damaged segment keeps its frames and is told of, and the others are compacted', () => {
+  const directory = scratchDirectory()
+  const journal = filled(directory, 90)
+  const [first, second] = readdirSync(directory).filter((name) => name.endsWith('.log'))
+  const end = Number.parseInt(second!, 10) - 1
+  flipByte(join(directory, first!), readFileSync(join(directory, first!)).indexOf('secret-7-'))
+  const told: string[] = []
+  const onDamage = (damage: Error, left: readonly number[]) => told.push(`${damage.name} ${left}`)
+  const steps = journal.compact(new Set([3, end, end + 1, 88]), () => kept, onDamage)
+  while (steps.next().done !== true);
+  expect(told).toEqual([`Damage 3,${end}`])
+  expect([3, end, end + 1, 88].map((seq) => (journal.read(seq)!.flags & STUB) !== 0)).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ])
+  journal.close()
+})
+
 test('a stub that has more bytes than the frame is refused, and nothing is changed', () => {
   const directory = scratchDirectory()
   const journal = filled(directory, 3)
-  const compacting = journal.compact(new Set([2]), () => Buffer.alloc(500))
+  const compacting = journal.compact(new Set([2]), () => Buffer.alloc(500), never)
   expect(() => [...compacting]).toThrow(RangeError)
   expect(journal.read(2)!.payload.subarray(16).toString()).toBe(secretOf(2))
   journal.close()

@@ -134,7 +134,12 @@ test('a journal of version 1 is read, appended to, sealed and compacted; its nex
   // One of the old segments and one of the new, each long enough for its stub.
   const long = (seq: number) => numbered(seq).payload.length > 60
   const gone = new Set([4, ...Array.from({ length: 9 }, (_, n) => journal.nextSeq - 1 - n).filter(long)])
-  for (const _ of journal.compact(gone, () => Buffer.from('gone'))) void _
+  for (const _ of journal.compact(
+    gone,
+    () => Buffer.from('gone'),
+    () => {},
+  ))
+    void _
   for (let seq = 1; seq < journal.nextSeq; seq++) expect((journal.read(seq)!.flags & STUB) !== 0).toBe(gone.has(seq))
   const { nextSeq } = journal
   journal.close()

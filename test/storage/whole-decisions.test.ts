@@ -101,7 +101,11 @@ test('behind a sealed segment the end is cut in the newest; what an older releas
   const opened = openWhole(options)
   expect(opened.nextSeq).toBe(last + 1)
   opened.append([frame(last + 1, false)])
-  for (const _ of opened.compact(new Set([last + 1]), () => Buffer.alloc(1)));
+  for (const _ of opened.compact(
+    new Set([last + 1]),
+    () => Buffer.alloc(1),
+    () => {},
+  ));
   opened.close()
   const sealed = openWhole(options)
   expect(sealed.nextSeq).toBe(last + 2)

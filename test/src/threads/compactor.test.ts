@@ -26,6 +26,9 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
     mostAtOnce: 0,
     written,
     fails: false,
+    /** What the disk says of a frame in place of it. */
+    unreadable: new Map<number, Error>(),
+    damaged: [] as number[],
   }
   const directory = scratchDirectory()
   const tails = join(directory, 'lost+tail')
@@ -37,12 +40,15 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
       if (atOnce++ === 0) setImmediate(() => (atOnce = 0))
       said.mostAtOnce = Math.max(said.mostAtOnce, atOnce)
       said.reads.push(seq)
+      const error = said.unreadable.get(seq)
+      if (error !== undefined) throw error
       return seq > said.written ? undefined : { flags: stubs(seq) ? STUB : 0 }
     },
-    *compact(seqs: ReadonlySet<number>) {
+    *compact(seqs: ReadonlySet<number>, _keep: unknown, onDamage: (damage: Error, left: number[]) => void) {
       said.tails = readdirSync(tails)
       if (said.fails) throw Object.assign(new Error('no space'), { name: 'DiskFull' })
       said.compacted.push([...seqs])
+      if (said.damaged.length > 0) onDamage(damage, said.damaged)
       yield {}
       return seqs.size
     },
@@ -64,6 +70,8 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
   })
   return { said, events, commands, compactor }
 }
+
+const damage = Object.assign(new Error('is damaged'), { name: 'Damage' })
 
 const thirds = Array.from({ length: Math.floor(frames / 3) }, (_, n) => 3 * (n + 1))
 
@@ -117,5 +125,33 @@ test('which posts have lost their texts is told, those of a pass that failed too
   await vi.waitFor(() => expect(said.destroyed).toEqual([slots]), patience)
   events.push(frames + 1)
   await vi.waitFor(() => expect(said.destroyed).toEqual([slots, [frames + 1]]), patience)
+  compactor.close()
+})
+
+test('a text that cannot be read costs itself: a damaged one is left, any other is looked at again', async () => {
+  const { said, events, compactor } = shard()
+  said.unreadable.set(3, damage)
+  said.unreadable.set(6, Object.assign(new Error('EIO: i/o error, read'), { syscall: 'read' }))
+  await vi.waitFor(() => expect(said.compacted).toEqual([thirds.slice(2)]), patience)
+  said.unreadable.clear()
+  events.push(frames + 1)
+  await vi.waitFor(
+    () =>
+      expect(
+        said.compacted
+          .slice(1)
+          .flat()
+          .sort((a, b) => a - b),
+      ).toEqual([6, frames + 2]),
+    patience,
+  )
+  compactor.close()
+})
+
+test('texts of a damaged segment are not taken for destroyed', async () => {
+  const { said, compactor } = shard()
+  said.damaged = [3, 9]
+  const slots = thirds.map((seq) => seq - 1)
+  await vi.waitFor(() => expect(said.destroyed).toEqual([slots.filter((slot) => slot !== 2 && slot !== 8)]), patience)
   compactor.close()
 })

@@ -330,6 +330,8 @@ export class Engine {
     const signal = { ...noSignal, ...row, state: row.work }
     const pending: Pending = { source: row.source, signal, kind: row.kind as HookKind, nth: 0, named: undefined }
     this.#options.sender.send(run, pending, run.marks(this.#tails), (sent) => {
+      // What was written down of it now would stay: nobody removes it a second time.
+      if (run.removed) return over(true)
       if (sent.kind === 'later') return void setTimeout(over, againMs, true)
       if (sent.kind === 'sent')
         this.#note(run, { pending, sent, settled: true, attempts: row.attempts + 1, before: row })

@@ -5,7 +5,7 @@ import { Engine, type EngineOptions } from '../../../src/delivery/engine.ts'
 import { HookRun } from '../../../src/delivery/hook-run.ts'
 import { freshCourse } from '../../../src/delivery/retry.ts'
 import type { Sender, Sent } from '../../../src/delivery/sender.ts'
-import type { DeliveryStore, Place } from '../../../src/delivery/store.ts'
+import type { Commit, DeliveryStore, Place } from '../../../src/delivery/store.ts'
 import type { HookKind } from '../../../src/views/hooks/kind-names.ts'
 import type { Signal, SignalsRequest } from '../../../src/views/hooks/signals.ts'
 import type { HookView } from '../../../src/views/reads/webhooks.ts'
@@ -48,7 +48,13 @@ function office({ posts, places = {}, tail, end }: Office) {
     next: Math.max(from, posts.length + 1),
     more: false,
   })
-  const store = { tails: () => [tail], places: () => new Map(Object.entries(places)), commit: () => {} }
+  const written: Commit[] = []
+  const store = {
+    tails: () => [tail],
+    places: () => new Map(Object.entries(places)),
+    commit: (commit: Commit) => void written.push(commit),
+    delivery: () => ({ ...postAt(1), source: 0, kind: 'room.post', work: '', attempts: 1 }),
+  }
   const send: Sender['send'] = ({ view }, { kind, signal }, _marks, done) => {
     sent.push(`${view.hook} ${kind} ${signal.position}`)
     const told: Sent = { kind: 'sent', event: '', status: 200, outcome: { kind: 'delivered' }, item: 0 }
@@ -71,6 +77,7 @@ function office({ posts, places = {}, tail, end }: Office) {
     engine: new Engine(options),
     sent,
     ended,
+    written,
     /** How often something was asked. */
     asks: () => asks,
     /** So many asks have no answer. */
@@ -218,4 +225,17 @@ test('of thousands that have run out a few are asked for at a time, and all in t
   }
   engine.close()
   expect(new Set(ended.map(({ hook }) => hook)).size).toBe(count)
+})
+
+test('of a hook that is removed while something is sent to it again nothing is kept behind its end', async () => {
+  const { engine, sent, written } = office({ posts: [], tail: 1 })
+  engine.complete()
+  engine.put(hookOf('one', { redeliveries: [{ number: 1, event: 'evt_1' }] }))
+  expect(sent).toEqual(['one room.post 1'])
+  engine.own(ada, { hooks: [], same: [] })
+  await vi.advanceTimersByTimeAsync(1_000)
+  engine.close()
+  const ends = written.findIndex(({ removed }) => removed.includes('one'))
+  const kept = written.slice(ends).flatMap(({ places, deliveries }) => [...places.keys(), ...deliveries])
+  expect([ends >= 0, kept]).toEqual([true, []])
 })

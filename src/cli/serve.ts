@@ -17,6 +17,13 @@ export const serveCommand: Command = {
     ['--limits on|off', 'off lifts rates and quotas (default: BROADSIDE_LIMITS or on)'],
   ],
   example: 'broadside serve --data ./data --port 8787',
+  notes: [
+    'Environment, beside what the options name (README.md has every default and meaning):',
+    '  BASE_URL SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS TRUST_PROXY LIMITS PROOF_BITS LOG_LEVEL',
+    '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',
+    '  MARK_FILE WITNESS_POLICY WITNESS_LOGS DELIVERY_WAIT_PERCENT BROADSIDE_LOOPBACK',
+    '  WALLET_KEY_FILE PAY_CAP_DAY PAY_NODES PAY_TO FACILITATOR_URL PAY_NETWORK PAY_PRICE',
+  ],
   options: {
     data: { type: 'string' },
     port: { type: 'string' },

@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { helpOf } from '../../src/cli/command-line.ts'
+import { serveCommand } from '../../src/cli/serve.ts'
 import { BadConfig, readConfig } from '../../src/config.ts'
 
 test.each([
@@ -34,4 +37,21 @@ test.each([
 
 test('TRUST_PROXY is the name of a header in any case', () => {
   expect(readConfig('', { TRUST_PROXY: 'X-Real_IP' })).toMatchObject({ trustProxy: 'x-real_ip' })
+})
+
+test('every variable is in the table of the README and in the help of serve, and the table has no other', () => {
+  const asked = new Set(['LIMITS'])
+  const has = (_: object, name: string | symbol) => {
+    asked.add(String(name))
+    return undefined
+  }
+  readConfig('', new Proxy({}, { get: has }))
+  asked.add('DATA_DIR')
+  const inTable = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+    .split('\n')
+    .filter((line) => /^\| `[A-Z]/.test(line))
+    .flatMap((line) => [...line.split('|')[1]!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!))
+  expect(inTable.sort()).toEqual([...asked].sort())
+  const inHelp = new Set([...helpOf(serveCommand).matchAll(/\b[A-Z]+(?:_[A-Z]+)*\b/g)].map(([name]) => name))
+  expect([...asked].filter((name) => !inHelp.has(name))).toEqual([])
 })

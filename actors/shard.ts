@@ -11,6 +11,7 @@
  */
 
 import { createHash } from 'node:crypto'
+import type { Damage } from '../storage/disk.ts'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
 import type { Image, Snapshot } from '../storage/snapshot.ts'
 import type { Board } from './board.ts'
@@ -40,6 +41,7 @@ import {
   type PackedAcceptance,
   type Refusal,
   refuse,
+  unlessDamaged,
   unpublishedDelegation,
   type WriteLetter,
 } from './write.ts'
@@ -56,6 +58,8 @@ export type ShardOptions = {
   readonly wallSeconds: () => number
   /** True while the disk has room for more. */
   readonly diskHasRoom: () => boolean
+  /** Records damage of the disk; what its caller is told. */
+  readonly fault: (damage: Damage) => string
   /** Tells the log actor that frames up to `through` are durable. */
   readonly toLog: (through: number) => void
   /** State at a journal position to begin with, asked for once, as `pack` gave it; what does not fit is replayed instead. */
@@ -240,7 +244,7 @@ export class Shard {
 
   /** Decides one letter; `answers` are given when the turn's append is durable. */
   #decide({ write, answer }: Letter, room: boolean, answers: (() => void)[]): void {
-    const decision = this.#judge(write, room)
+    const decision = unlessDamaged(() => this.#judge(write, room), this.#options.fault)
     if ('known' in decision) {
       const reply = this.#options.again(this.board, this.read(decision.known))
       this.#whenCovered(decision.known, answers, (head) => answer({ ok: true, reply, duplicate: true }, head))

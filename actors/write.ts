@@ -2,7 +2,9 @@
  * A write on its way to an actor: the letter, the decision, and the rules that hold for every write
  * before its own decider is asked (retries, nonces, request ids, time window).
  */
+
 import { createHash } from 'node:crypto'
+import { Damage } from '../storage/disk.ts'
 import type { Frame } from '../storage/journal.ts'
 import type { Board } from './board.ts'
 import type { Columns } from './columns.ts'
@@ -100,6 +102,16 @@ export function refuse(code: string, message: string, field?: string, retryAfter
     ...(retryAfter === undefined ? {} : { retryAfter }),
   }
   return { ok: false, refusal }
+}
+
+/** Until it is judged nothing has changed: damage that is met on the way costs this letter alone. */
+export function unlessDamaged(judge: () => Known | Decision, fault: (damage: Damage) => string): Known | Decision {
+  try {
+    return judge()
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    return refuse('internal', fault(error))
+  }
 }
 
 /** A command that was accepted before: where its first record lies. */

@@ -91,6 +91,7 @@ runThread((data: ShardThread) => {
     again,
     wallSeconds,
     diskHasRoom: diskWatch(data),
+    fault: (damage) => readFault(damage).refusal.message,
     toLog: (through) => {
       log.tell(through satisfies ToLog)
       log.flush()

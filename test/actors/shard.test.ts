@@ -3,12 +3,12 @@ import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { Shard, type ShardAnswer, shardOf } from '../../actors/shard.ts'
-import type { WriteLetter } from '../../actors/write.ts'
+import type { Decider, WriteLetter } from '../../actors/write.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { whenDecided } from '../../src/command/when-decided.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { again } from '../../src/threads/again.ts'
-import { Journal } from '../../storage/journal.ts'
+import { Damage, Journal } from '../../storage/journal.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const ada = opensslSigner(Buffer.alloc(32, 1))
@@ -47,16 +47,21 @@ function letter({ text, nonce, timestamp, request_id = '' }: Fields): WriteLette
 }
 
 /** A shard on a real journal, with a clock that the test sets; its log confirms at once, and has all that it was told of before. */
-function startShard(directory = scratchDirectory(), log: 'confirms' | 'is silent' | 'begins' = 'confirms') {
+function startShard(
+  directory = scratchDirectory(),
+  log: 'confirms' | 'is silent' | 'begins' = 'confirms',
+  own: Readonly<Record<string, Decider>> = {},
+) {
   const clock = { seconds: 1_790_000_000 }
   const journal = Journal.open({ directory })
   const shard: Shard = new Shard({
     number: 0,
     journal,
-    deciders,
+    deciders: { ...deciders, ...own },
     again,
     wallSeconds: () => clock.seconds,
     diskHasRoom: () => true,
+    fault: (damage) => damage.message,
     toLog: (through) => log !== 'is silent' && setImmediate(() => confirm(through)),
     snapshot: () => undefined,
     afterTurn: () => {},
@@ -71,6 +76,21 @@ function startShard(directory = scratchDirectory(), log: 'confirms' | 'is silent
   if (log !== 'begins') shard.resume(journal.nextSeq - 1)
   return { clock, journal, shard, post, confirm, directory }
 }
+
+test('damage that a decision meets is refused to who asked, and the letters beside it are carried out', async () => {
+  const damage = new Damage({ path: 'a', offset: 1, expected: 'this', found: 'that' })
+  const react: Decider = (situation, letter) => {
+    if (letter.nonce === 'bad') throw damage
+    return deciders.post!(situation, letter)
+  }
+  const { post, clock, shard } = startShard(undefined, undefined, { post: react })
+  const told = await Promise.all(
+    ['good', 'bad', 'more'].map((nonce) => post({ text: nonce, nonce, timestamp: clock.seconds, request_id: nonce })),
+  )
+  expect(told.map((each) => each.ok)).toEqual([true, false, true])
+  expect(told[1]).toMatchObject({ refusal: { code: 'internal', message: damage.message } })
+  expect(shard.board.events.count).toBe(2)
+})
 
 test('letters of one turn are judged by what the turn has decided before them', async () => {
   const { post, clock, shard } = startShard()

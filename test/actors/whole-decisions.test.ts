@@ -142,6 +142,7 @@ function startShard(directory: string, at: number, first: readonly FirstRoom[] =
     again,
     wallSeconds: () => at,
     diskHasRoom: () => true,
+    fault: (damage) => damage.message,
     toLog: (through) =>
       void setImmediate(() =>
         shard.confirm({ through, firstChange: 1, firstLeaf: 0, head: { size: 1, checkpoint: '' } }),

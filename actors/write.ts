@@ -2,7 +2,6 @@
  * A write on its way to an actor: the letter, the decision, and the rules that hold for every write
  * before its own decider is asked (retries, nonces, request ids, time window).
  */
-
 import { createHash } from 'node:crypto'
 import { Damage } from '../storage/disk.ts'
 import type { Frame } from '../storage/journal.ts'

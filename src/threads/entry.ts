@@ -35,6 +35,16 @@ export function readFault(error: unknown): { readonly ok: false; readonly refusa
   return { ok: false, refusal: refusal('internal', `${what}, logged as ${id}`) }
 }
 
+/** What `make` gives, to be told to whoever follows; a fault of it is recorded, and costs them that word and nobody anything else. */
+export function unlessFaulty<Made>(make: () => Made): Made | undefined {
+  try {
+    return make()
+  } catch (error) {
+    readFault(error)
+    return undefined
+  }
+}
+
 /** Tells what others can go on with while this thread is not ready yet. */
 export function tellKnown(facts: Readonly<Record<string, unknown>>): void {
   send({ kind: 'known', facts })

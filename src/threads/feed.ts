@@ -30,7 +30,7 @@ import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { TailFormat } from '../views/stream.ts'
 import { tileBytes } from '../views/tiles.ts'
 import { type UpdatesRequest, updatesPage } from '../views/updates.ts'
-import { readFault, runThread } from './entry.ts'
+import { readFault, runThread, unlessFaulty } from './entry.ts'
 import type { Published, Rewritten } from './log.ts'
 import { SnapshotKeeper } from './snapshots.ts'
 import { Trees } from './trees.ts'
@@ -248,7 +248,7 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
     const { name } = feed.state.board.roomList[news.room]!
     changed.set(name, news.position)
     for (const format of watched.get(name) ?? []) {
-      const text = liveText(context, news, format)
+      const text = unlessFaulty(() => liveText(context, news, format))
       if (text !== undefined) front.tell(['live', name, format, news.position, Buffer.from(text)] satisfies FeedNews)
     }
   }

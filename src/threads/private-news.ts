@@ -12,6 +12,7 @@ import type { ReadContext } from '../views/reads/read.ts'
 import type { MailJson } from '../views/reads/works-mail.ts'
 import type { TailFormat } from '../views/stream.ts'
 import { isForReader } from '../views/updates.ts'
+import { unlessFaulty } from './entry.ts'
 
 export type ShardTell =
   /** A reader (identity id) waits for news. */
@@ -78,7 +79,7 @@ export class PrivateNews {
         if (isForReader(this.#context.state, change, reader)) heard.add(reader)
       const watched = room === undefined ? undefined : this.#watched.get(room.name)
       for (const format of watched?.formats.keys() ?? []) {
-        const text = liveText(this.#context, change, format)
+        const text = unlessFaulty(() => liveText(this.#context, change, format))
         if (text !== undefined) this.#tell(['live', room!.name, format, change.position, Buffer.from(text)])
       }
     }

@@ -18,6 +18,7 @@ import { Client, person } from '../support/client.ts'
 import { Heads, logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 import { flipByte } from '../support/scratch.ts'
+import { StreamReader } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -166,7 +167,8 @@ describe('derived files', () => {
 describe('segments', () => {
   test('a byte that changes in an older segment while the board runs costs the posts it belongs to and nothing else', async () => {
     const directory = copy()
-    const board = await startBoard({ directory, env })
+    const keeper = person('keeper')
+    const board = await startBoard({ directory, env: { ...env, OPERATORS: keeper.id } })
     const client = await Client.of(board)
     const ids = [...ledger.acknowledged.keys()]
     const name = logsOf(join(directory, 'shard-00'))[0]!
@@ -174,13 +176,25 @@ describe('segments', () => {
     // In the text of some post, well behind the header of the file.
     flipByte(path, readFileSync(path).indexOf('lorem', 20_000))
     const faults: string[] = []
+    let damaged = ''
     for (const id of ids) {
       const { status, code, text } = await client.get(`/api/events/${id}`)
       if (status === 200) continue
       expect([status, code]).toEqual([500, 'internal'])
       faults.push(/[0-9a-f-]{36}/.exec(text)![0])
+      damaged = id
     }
     expect(faults).toHaveLength(1)
+    // Whoever follows the rooms is told of everything else.
+    const tails = ['a', 'b', 'c'].map((room) => new StreamReader(client.address, `/tail/${room}`))
+    await Promise.all(tails.map((tail) => tail.until((text) => text !== '')))
+    for (const operation of ['room.hide', 'room.restore'])
+      expect((await client.command(keeper, { operation, event_id: damaged, reason: 'a test' })).status).toBe(200)
+    for (const [index, room] of ['a', 'b', 'c'].entries()) {
+      expect((await client.post(person('ada'), { room, text: 'told behind it' })).status).toBe(200)
+      expect(await tails[index]!.until((text) => text.includes('told behind it'))).toContain('told behind it')
+      tails[index]!.close()
+    }
     // The archive has everything else, with all leaves and the signed head, and says what is missing.
     await expect(takeExport(client, ledger.key)).rejects.toThrow()
     const file = join(directory, 'export.jsonl')
@@ -190,7 +204,7 @@ describe('segments', () => {
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
     const types = lines.map((line) => (JSON.parse(line) as { type: string }).type)
     expect(types.filter((type) => type === 'unreadable')).toHaveLength(1)
-    expect(types.filter((type) => type === 'event')).toHaveLength(exportedEvents - 1)
+    expect(types.filter((type) => type === 'event')).toHaveLength(exportedEvents + 2)
     expect(types.at(-1)).toBe('end')
     const checked = capturedTerminal()
     expect(await main(['verify', file], checked)).toBe(3)

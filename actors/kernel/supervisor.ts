@@ -63,8 +63,8 @@ export class Supervised {
     return this.#options.name
   }
 
-  /** Starts the thread; resolves with its facts when it is ready, rejects with its last words and name when it dies before. */
-  start(): Promise<Readonly<Record<string, unknown>>> {
+  /** Starts the thread; resolves with its facts when it is ready, rejects with its last words and name when it dies before, or cannot be born. */
+  async start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
     const worker = new Worker(this.#options.file, {
       name: this.#options.name,
@@ -103,7 +103,8 @@ export class Supervised {
 
   /** Heap in use by the thread, in bytes; 0 when it is not running. */
   async heapBytes(): Promise<number> {
-    const heap = await this.#worker?.getHeapStatistics()
+    // It may end while it is asked.
+    const heap = await this.#worker?.getHeapStatistics().catch(() => undefined)
     return heap === undefined ? 0 : heap.used_heap_size + heap.external_memory
   }
 

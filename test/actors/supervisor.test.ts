@@ -1,0 +1,52 @@
+/** A thread that dies is born again, and one that cannot be is given up with a word: nothing of it is thrown at the process. */
+import { expect, test } from 'vitest'
+import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
+
+const program = `
+  import { parentPort } from 'node:worker_threads'
+  parentPort.postMessage({ kind: 'ready', facts: { born: true } })
+  parentPort.on('message', (message) => process.exit(message === 'die' ? 70 : 0))`
+
+/** `births`: how often it can be born. */
+function supervised(births: number) {
+  let left = births
+  const fatal = Promise.withResolvers<{ name: string; words: LastWords }>()
+  const restarted = Promise.withResolvers<Readonly<Record<string, unknown>>>()
+  const thread = new Supervised({
+    name: 'mayfly',
+    file: new URL(`data:text/javascript,${encodeURIComponent(program)}`),
+    execArgv: [],
+    birth: () => {
+      if (left-- === 0) throw new Error('no thread can be made now')
+      return { data: undefined, transfer: [] }
+    },
+    onRestart: restarted.resolve,
+    onEvent: () => {},
+    onFatal: (name, words) => fatal.resolve({ name, words }),
+    mayRestart: () => true,
+    now: () => 0,
+    youngGenerationMb: 4,
+  })
+  return { thread, fatal: fatal.promise, restarted: restarted.promise }
+}
+
+test('a thread that dies is born again', async () => {
+  const { thread, restarted } = supervised(2)
+  expect(await thread.start()).toEqual({ born: true })
+  thread.send('die')
+  expect(await restarted).toEqual({ born: true })
+  await thread.stop(60_000)
+})
+
+test('one that cannot be born again is given up, with the reason, and its heap is nothing', async () => {
+  const { thread, fatal } = supervised(1)
+  await thread.start()
+  expect(await thread.heapBytes()).toBeGreaterThan(0)
+  thread.send('die')
+  expect(await fatal).toMatchObject({ name: 'mayfly', words: { message: 'no thread can be made now' } })
+  expect(await thread.heapBytes()).toBe(0)
+})
+
+test('one that cannot be born at all says so to whoever starts it', async () => {
+  await expect(supervised(0).thread.start()).rejects.toThrow('no thread can be made now')
+})

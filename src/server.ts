@@ -260,6 +260,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     board: {
       address,
       serviceId: described.serviceId,
+      identity: described.identity,
       release,
       ...growing,
       limits: () => limitsOf(described),

@@ -1,7 +1,7 @@
 /** `/i/{identity}`: a key that acts: its handle, its profile in its own words, what it wrote. */
 import type { EventsList, Identity, WorksList } from './data.ts'
 import { type Html, html, linkTo, nothing, trusted } from './html.ts'
-import { type Ask, type Page, shown } from './page.ts'
+import { type Ask, type Page, type Shown, shown } from './page.ts'
 import { seal } from './pictures/seal.ts'
 import { empty, facts, pager } from './pieces/listing.ts'
 import { nameOf } from './pieces/person.ts'
@@ -17,6 +17,9 @@ export const identity: Page = {
   async show(ask, { path, parameters, query }) {
     const target = parameters.identity!
     const cursor = query.get('cursor')
+    // It owns rooms before it has written anything, and their pages lead here.
+    if (target === ask.board.identity.id && (await ask.find('identity.get', { target })) === undefined)
+      return ownPage(ask)
     const { identity: who } = await ask.read<{ identity: Identity }>('identity.get', { target })
     const [list, works] = await Promise.all([
       ask.read<EventsList>('identity.events', {
@@ -47,6 +50,17 @@ export const identity: Page = {
       ])}</section>${profileOf(who)}${works}`,
     })
   },
+}
+
+function ownPage({ board: { identity: own } }: Ask): Shown {
+  return shown({
+    title: 'This board',
+    description: 'The identity that this board signs its own notices with.',
+    section: 'rooms',
+    head: html`<div class="who">${trusted(seal(own.id).text.replace('class="seal', 'class="seal large'))}<div><h1>This board</h1><p class="quiet"><code>${own.id}</code></p></div></div>`,
+    main: html`<h2>Posts</h2>${empty('The board signs its own notices with this key, and has had nothing to say yet.')}`,
+    aside: html`<section><h2>Key</h2>${facts([['public key', html`<code>${own.publicKey}</code>`]])}</section>`,
+  })
 }
 
 function profileOf({ profile }: Identity): Html {

@@ -78,6 +78,8 @@ export type AboutBoard = {
   /** Public address, without a slash at its end. */
   readonly address: string
   readonly serviceId: string
+  /** The board's own, which signs its notices and owns its first rooms. */
+  readonly identity: { readonly id: string; readonly publicKey: string }
   readonly release: string
   readonly origin: string
   readonly vkey: string

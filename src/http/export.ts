@@ -23,6 +23,12 @@ export type ExportOptions = {
   readonly refuse: (exchange: Exchange, found: Refusal) => void
 }
 
+/** Asks of exports at the same time: reads of the board stand behind no more chunks than these, however many take its archive. */
+const asksMax = 4
+
+type Next = (request: ExportRequest, isGone: () => boolean, answer: (chunk: ExportChunk | undefined) => void) => void
+type Waiting = { readonly isGone: () => boolean; readonly ask: () => void }
+
 const base: readonly Header[] = [
   ['content-type', 'application/x-ndjson'],
   ['cache-control', 'no-store'],
@@ -33,6 +39,8 @@ const base: readonly Header[] = [
 export class Exports {
   readonly #options: ExportOptions
   readonly #open = new Set<ByteStream>()
+  readonly #waiting: Waiting[] = []
+  #asking = 0
 
   constructor(options: ExportOptions) {
     this.#options = options
@@ -49,8 +57,10 @@ export class Exports {
     const request = readRequest(exchange.query)
     if ('code' in request) return options.refuse(exchange, request)
     const gzip = takesGzip(exchange.header('accept-encoding'))
-    options.next(request, (chunk) => {
-      if (exchange.ended) return
+    const next: Next = (...asked) => this.#next(...asked)
+    const isGone = () => exchange.ended
+    next(request, isGone, (chunk) => {
+      if (isGone()) return
       if (chunk === undefined) return exchange.drop()
       if (!chunk.ok) return refuseChunk(options, exchange, request, chunk.refusal)
       const headers: Header[] = [...base, ['vary', 'accept-encoding']]
@@ -59,9 +69,30 @@ export class Exports {
       const stream = exchange.stream(200, headers)
       this.#open.add(stream)
       stream.onClose(() => this.#open.delete(stream))
-      if (gzip) pumpGzip(options, request, chunk, stream)
-      else pump(options, request, chunk, stream)
+      if (gzip) pumpGzip(next, request, chunk, stream)
+      else pump(next, request, chunk, stream)
     })
+  }
+
+  /** Each in its turn, behind those that wait already; for who has gone meanwhile nothing is made. */
+  #next(...[request, isGone, answer]: Parameters<Next>): void {
+    const ask = (): void => {
+      this.#asking++
+      this.#options.next(request, (chunk) => {
+        this.#asking--
+        answer(chunk)
+        for (let each = this.#nextWaiting(); each !== undefined; each = this.#nextWaiting()) each.ask()
+      })
+    }
+    if (this.#asking < asksMax && this.#waiting.length === 0) ask()
+    else this.#waiting.push({ isGone, ask })
+  }
+
+  #nextWaiting(): Waiting | undefined {
+    if (this.#asking >= asksMax) return undefined
+    let each = this.#waiting.shift()
+    while (each?.isGone() === true) each = this.#waiting.shift()
+    return each
   }
 }
 
@@ -79,8 +110,9 @@ function refuseChunk(options: ExportOptions, exchange: Exchange, { filter }: Exp
 type Chunk = Extract<ExportChunk, { ok: true }>
 
 /** Writes a chunk; asks for the next when the socket has room. `stream` holds at most one chunk beyond its own bound. */
-function pump(options: ExportOptions, request: ExportRequest, first: Chunk, stream: ByteStream): void {
+function pump(next: Next, request: ExportRequest, first: Chunk, stream: ByteStream): void {
   let open = true
+  const isGone = () => !open
   let wanted = false
   let chunk: Chunk = first
   stream.onClose(() => {
@@ -89,10 +121,10 @@ function pump(options: ExportOptions, request: ExportRequest, first: Chunk, stre
   const ask = (): void => {
     if (!open) return
     if (chunk.state === undefined) return stream.end()
-    options.next({ ...request, state: chunk.state }, (next) => {
+    next({ ...request, state: chunk.state }, isGone, (made) => {
       if (!open) return
-      if (next === undefined || !next.ok) return stream.close()
-      chunk = next
+      if (made === undefined || !made.ok) return stream.close()
+      chunk = made
       step()
     })
   }
@@ -108,9 +140,10 @@ function pump(options: ExportOptions, request: ExportRequest, first: Chunk, stre
   step()
 }
 
-function pumpGzip(options: ExportOptions, request: ExportRequest, first: Chunk, stream: ByteStream): void {
+function pumpGzip(next: Next, request: ExportRequest, first: Chunk, stream: ByteStream): void {
   const gzip = createGzip({ level: 6 })
   let open = true
+  const isGone = () => !open
   let chunk: Chunk = first
   stream.onClose(() => {
     open = false
@@ -127,10 +160,10 @@ function pumpGzip(options: ExportOptions, request: ExportRequest, first: Chunk, 
       gzip.end()
       return
     }
-    options.next({ ...request, state: chunk.state }, (next) => {
+    next({ ...request, state: chunk.state }, isGone, (made) => {
       if (!open) return
-      if (next === undefined || !next.ok) return stream.close()
-      chunk = next
+      if (made === undefined || !made.ok) return stream.close()
+      chunk = made
       step()
     })
   }

@@ -47,6 +47,42 @@ test.each([undefined, 'gzip'])('an export with %s is waited for while its reader
   expect(exports.moving).toBe(0)
 })
 
+test('chunks are made in turns: a long export does not keep others from beginning', () => {
+  const asked: { state: unknown; answer: (chunk: ExportChunk | undefined) => void }[] = []
+  const exports = new Exports({
+    now: () => 0,
+    next: ({ state }, answer) => void asked.push({ state, answer }),
+    rooms: { may: () => {} },
+    refuse: () => {},
+  })
+  const more = { ok: true, bytes: Buffer.alloc(0), state: {} } as unknown as ExportChunk
+  for (let count = 0; count < 6; count++) exports.handle(reader().exchange)
+  for (let turn = 0; turn < 4; turn++) asked[turn]!.answer(more)
+  expect(asked.map(({ state }) => state !== undefined)).toEqual([false, false, false, false, false, false, true, true])
+})
+
+test('reads stand behind the chunks of four exports at most, and for who has gone nothing is made', () => {
+  const asked: ((chunk: ExportChunk | undefined) => void)[] = []
+  const exports = new Exports({
+    now: () => 0,
+    next: (_request, answer) => void asked.push(answer),
+    rooms: { may: () => {} },
+    refuse: () => {},
+  })
+  const readers = Array.from({ length: 100 }, () => reader())
+  for (const { exchange } of readers) exports.handle(exchange)
+  expect(asked).toHaveLength(4)
+  const last = { ok: true, bytes: Buffer.from('{}\n') } as unknown as ExportChunk
+  asked[0]!(last)
+  expect(asked).toHaveLength(5)
+  // All but the last reader hang up.
+  for (const { exchange } of readers.slice(0, -1)) Object.assign(exchange, { ended: true })
+  for (const answer of asked.slice(1, 5)) answer(last)
+  expect(asked).toHaveLength(6)
+  asked[5]!(last)
+  expect(asked).toHaveLength(6)
+})
+
 test('gzip goes to whoever names it, and never to who refuses it', () => {
   for (const accepted of ['gzip', 'deflate, GZIP', 'br;q=1, gzip ; q=0.5', 'gzip;q=0.001', 'gzip;q=1.0'])
     expect([accepted, takesGzip(accepted)]).toEqual([accepted, true])

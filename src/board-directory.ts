@@ -55,8 +55,14 @@ export const shardDirectory = (path: string, shard: number) => join(path, `shard
 /** Snapshots (derived) of the state of the shard in this directory: storage/snapshot.ts. */
 export const shardSnapshotsDirectory = (shard: string) => join(shard, 'snapshots')
 export const feedSnapshotsDirectory = (path: string) => join(logDirectory(path), 'feed-snapshots')
-/** The index of full-text search: derived, made again when it is missing. */
 export const toolsDirectory = (path: string) => join(path, 'tools')
+
+/** Where snapshots made from this journal lie. */
+export const snapshotDirectories = (path: string, journal: string): readonly string[] =>
+  journal === logDirectory(path)
+    ? [feedSnapshotsDirectory(path), toolsDirectory(path)]
+    : [shardSnapshotsDirectory(journal)]
+/** The index of full-text search: derived, made again when it is missing. */
 export const searchDirectory = (path: string) => join(path, 'search')
 /** How far deliveries have come: src/delivery/store.ts. */
 export const deliveryDirectory = (path: string) => join(path, 'delivery')

@@ -33,13 +33,11 @@ import { badSnapshots, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
   deliveryDirectory,
-  feedSnapshotsDirectory,
   logDirectory,
   logKeyFile,
   readFacts,
   shardDirectory,
-  shardSnapshotsDirectory,
-  toolsDirectory,
+  snapshotDirectories,
 } from '../board-directory.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -138,13 +136,6 @@ function journalFinding(directory: string, problem: JournalProblem): Finding {
     // A tail that was promised to nobody is not derived from anything: the next start saves it and cuts it off.
     ...(kind === 'index' ? { remake: () => remakeIndex(directory, firstSeq) } : {}),
   }
-}
-
-/** Where snapshots made from this journal lie. */
-function snapshotDirectories(path: string, journal: string): string[] {
-  return journal === logDirectory(path)
-    ? [feedSnapshotsDirectory(path), toolsDirectory(path)]
-    : [shardSnapshotsDirectory(journal)]
 }
 
 function checkSnapshots(directories: readonly string[], check: JournalCheck, tell: (finding: Finding) => void): void {

@@ -19,7 +19,6 @@ import { inside, type Queues } from '../limits.ts'
 import type { Mark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
-import { refusal } from '../refusals.ts'
 import { strip, threadArguments } from '../runtime/stripped.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search-index.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedWord } from '../threads/feed.ts'
@@ -30,7 +29,7 @@ import type { ShardAsk, ShardThread } from '../threads/shard.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from '../threads/tools.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { LateThread } from './late-thread.ts'
+import { LateThread, overloaded, type Unanswered } from './late-thread.ts'
 
 export type HouseOptions = {
   readonly directory: BoardDirectory
@@ -167,7 +166,7 @@ export class House implements Actors {
     this.askShard<ReadAnswer>(shard, ['read', request], answer)
   }
 
-  askShard<Answer>(shard: number, ask: ShardAsk, answer: (answer: Answer | Overloaded | NoAnswer) => void): void {
+  askShard<Answer>(shard: number, ask: ShardAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {
     this.#shardLinks[shard]!.ask<Answer, undefined>(ask, (answered) =>
       answer(answered.ok ? answered.body : refusalOf(answered)),
     )
@@ -177,7 +176,7 @@ export class House implements Actors {
     this.#shardLinks[shard]!.tell(tell)
   }
 
-  askFeed<Answer>(ask: FeedAsk, answer: (answer: Answer | Overloaded | NoAnswer) => void): void {
+  askFeed<Answer>(ask: FeedAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {
     this.#feedLink!.ask<Answer, undefined>(ask, (answered) => answer(answered.ok ? answered.body : refusalOf(answered)))
   }
 
@@ -383,13 +382,7 @@ function mayBeForgotten({ name }: LastWords): boolean {
   return !['SyncFailed', 'Damage', 'Poisoned'].includes(name)
 }
 
-const overloaded = {
-  ok: false,
-  refusal: refusal('overloaded', 'this board is busier than it can answer: try again', undefined, 1),
-} as const
-export type Overloaded = typeof overloaded
-
 /** A full link refused at once: a refusal. Anything else: the outcome is unknown, and nobody may be told one. */
-function refusalOf({ silence }: Extract<Answered<unknown, unknown>, { ok: false }>): Overloaded | NoAnswer {
+function refusalOf({ silence }: Extract<Answered<unknown, unknown>, { ok: false }>): Unanswered | NoAnswer {
   return silence === 'overloaded' ? overloaded : undefined
 }

@@ -37,7 +37,7 @@ type Ask = { readonly body: unknown; readonly answer: (answer: unknown) => void 
 
 /** What is heard where no answer came. */
 export type Unanswered = { readonly ok: false; readonly refusal: Refusal }
-const busy: Unanswered = {
+export const overloaded: Unanswered = {
   ok: false,
   refusal: refusal('overloaded', 'this board is busier than it can answer: try again', undefined, 1),
 }
@@ -63,13 +63,13 @@ export class LateThread {
 
   ask<Answer>(body: unknown, answer: (answer: Answer | Unanswered) => void): void {
     const ask = { body, answer: answer as Ask['answer'] }
-    const restMs = this.#restsUntil - this.#options.now()
-    if (restMs > 0) answer(this.#resting(Math.ceil(restMs / 1_000)))
-    else if (this.#isClosed) answer(busy)
+    const leftMs = this.#restsUntil - this.#options.now()
+    if (leftMs > 0) answer(this.#resting(Math.ceil(leftMs / 1_000)))
+    else if (this.#isClosed) answer(overloaded)
     else if (this.#thread !== undefined) this.#send(ask)
     else if (this.#waiting === undefined) void this.#begin([ask])
     else if (this.#waiting.length < this.#options.waitingMax) this.#waiting.push(ask)
-    else answer(busy)
+    else answer(overloaded)
   }
 
   /** Starts it before anybody asks: it has something to do. */
@@ -97,7 +97,7 @@ export class LateThread {
   }
 
   #send({ body, answer }: Ask): void {
-    this.#link!.ask<unknown, undefined>(body, (answered) => answer(answered.ok ? answered.body : busy))
+    this.#link!.ask<unknown, undefined>(body, (answered) => answer(answered.ok ? answered.body : overloaded))
   }
 
   async #begin(waiting: Ask[]): Promise<void> {
@@ -110,7 +110,7 @@ export class LateThread {
     }
     this.#waiting = undefined
     for (const ask of waiting) {
-      if (this.#thread === undefined) ask.answer(busy)
+      if (this.#thread === undefined) ask.answer(overloaded)
       else this.#send(ask)
     }
   }

@@ -27,7 +27,6 @@ export type ExportOptions = {
 const asksMax = 4
 
 type Next = (request: ExportRequest, isGone: () => boolean, answer: (chunk: ExportChunk | undefined) => void) => void
-type Waiting = { readonly isGone: () => boolean; readonly ask: () => void }
 
 const base: readonly Header[] = [
   ['content-type', 'application/x-ndjson'],
@@ -39,7 +38,7 @@ const base: readonly Header[] = [
 export class Exports {
   readonly #options: ExportOptions
   readonly #open = new Set<ByteStream>()
-  readonly #waiting: Waiting[] = []
+  readonly #waiting: Parameters<Next>[] = []
   #asking = 0
 
   constructor(options: ExportOptions) {
@@ -74,25 +73,25 @@ export class Exports {
     })
   }
 
+  #next(...asked: Parameters<Next>): void {
+    this.#waiting.push(asked)
+    this.#go()
+  }
+
   /** Each in its turn, behind those that wait already; for who has gone meanwhile nothing is made. */
-  #next(...[request, isGone, answer]: Parameters<Next>): void {
-    const ask = (): void => {
+  #go(): void {
+    while (this.#asking < asksMax) {
+      const asked = this.#waiting.shift()
+      if (asked === undefined) return
+      const [request, isGone, answer] = asked
+      if (isGone()) continue
       this.#asking++
       this.#options.next(request, (chunk) => {
         this.#asking--
         answer(chunk)
-        for (let each = this.#nextWaiting(); each !== undefined; each = this.#nextWaiting()) each.ask()
+        this.#go()
       })
     }
-    if (this.#asking < asksMax && this.#waiting.length === 0) ask()
-    else this.#waiting.push({ isGone, ask })
-  }
-
-  #nextWaiting(): Waiting | undefined {
-    if (this.#asking >= asksMax) return undefined
-    let each = this.#waiting.shift()
-    while (each?.isGone() === true) each = this.#waiting.shift()
-    return each
   }
 }
 

@@ -30,12 +30,11 @@ import { reachOf } from '../../storage/snapshot.ts'
 import { TreeWriter } from '../../storage/tree.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import {
-  feedSnapshotsDirectory,
   logDirectory,
   logKeyFile,
   nodesFile,
   readSecret,
-  toolsDirectory,
+  snapshotDirectories,
   UnusableDirectory,
 } from '../board-directory.ts'
 import { checkMark, type Mark } from './mark.ts'
@@ -72,7 +71,7 @@ export class SignedLog {
       directory: logDirectory(path),
       segmentBytesMax,
       knownDurable: (journalId) =>
-        Math.max(reachOf(feedSnapshotsDirectory(path), journalId), reachOf(toolsDirectory(path), journalId)),
+        Math.max(...snapshotDirectories(path, logDirectory(path)).map((each) => reachOf(each, journalId))),
       frameBytesMax,
       report: ({ kind, ...facts }) => options.report('info', `log.journal.${kind}`, facts),
     })

@@ -49,7 +49,7 @@ export function withBoard<Result>(
 ): Promise<Result> {
   return withDirectory(async (directory) => {
     const given = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn', ...more, ...process.env }
-    const program = join(projectDirectory, 'src', 'cli', 'main.ts')
+    const program = join(projectDirectory, 'dist', 'src', 'cli', 'main.js')
     const args = [program, 'serve', '--data', more.DATA_DIR ?? join(directory, 'data'), '--port', '0']
     const env = { ...given, BROADSIDE_LIMITS: 'off' }
     const startedAt = performance.now()

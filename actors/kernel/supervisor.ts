@@ -14,8 +14,6 @@ export type LastWords = { readonly name: string; readonly message: string; reado
 export type SupervisedOptions = {
   readonly name: string
   readonly file: URL
-  /** `execArgv` of the thread. */
-  readonly execArgv: readonly string[]
   /** Makes what the thread is born with: fresh links each time. */
   readonly birth: () => { data: unknown; transfer: readonly TransferListItem[] }
   /** What a thread tells before it is ready. */
@@ -68,7 +66,6 @@ export class Supervised {
     const { data, transfer } = this.#options.birth()
     const worker = new Worker(this.#options.file, {
       name: this.#options.name,
-      execArgv: [...this.#options.execArgv],
       workerData: data,
       transferList: [...transfer],
       resourceLimits: { maxYoungGenerationSizeMb: this.#options.youngGenerationMb },

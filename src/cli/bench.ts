@@ -2,7 +2,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import { packageDirectory } from '../program.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'
 
 export const benchCommand: Command = {
@@ -17,7 +18,7 @@ export const benchCommand: Command = {
   options: { quick: { type: 'boolean' }, keep: { type: 'boolean' } },
   positionals: { min: 0, max: 16 },
   async run(args) {
-    const program = fileURLToPath(new URL('../../bench/run.ts', import.meta.url))
+    const program = join(packageDirectory, 'bench/run.ts')
     if (!existsSync(program))
       throw new CommandFailed('This installation has no bench directory. Run it from the source tree.')
     const options = ['quick', 'keep'].filter((name) => args.flag(name)).map((name) => `--${name}`)

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { programFile } from '../program.ts'
 import { CommandFailed } from './command-line.ts'
 import { inertText } from './terminal.ts'
 
@@ -26,8 +26,7 @@ export async function startBoard({
   dataDirectory: string
   port: number
 }): Promise<BoardProcess> {
-  const program = fileURLToPath(new URL('./main.ts', import.meta.url))
-  const args = [program, 'serve', '--data', dataDirectory, '--port', String(port), '--limits', 'off']
+  const args = [programFile, 'serve', '--data', dataDirectory, '--port', String(port), '--limits', 'off']
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'exit').then(() => undefined)
   let lastWords = ''

@@ -11,8 +11,8 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
+import { packageDirectory } from '../program.ts'
 import { type BoardProcess, startBoard } from './board-process.ts'
 import { BoardClient } from './client.ts'
 import { type Command, CommandFailed, exitCodes, type Terminal, Unverified } from './command-line.ts'
@@ -84,7 +84,7 @@ export const demoCommand: Command = {
 
 async function chooseCorpus(given: string | undefined, scratch: string, terminal: Terminal): Promise<string> {
   if (given !== undefined) return given
-  const shared = fileURLToPath(new URL(`../../${corpusDefault}`, import.meta.url))
+  const shared = join(packageDirectory, corpusDefault)
   if (existsSync(shared)) return shared
   const path = join(scratch, 'corpus.jsonl')
   await writeFile(path, demoCorpus(generatedMessages))

@@ -6,7 +6,6 @@
  */
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import { isComplete } from '../failure.ts'
-import { stripHere } from '../runtime/stripped.ts'
 import {
   type Command,
   CommandFailed,
@@ -127,7 +126,6 @@ function processTerminal(): Terminal {
 }
 
 if (import.meta.main) {
-  stripHere()
   const code = await main(process.argv.slice(2), processTerminal())
   // Written answers leave first; threads or sockets that a command left behind must not keep the process.
   process.stdout.write('', (error) => {

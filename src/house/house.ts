@@ -19,7 +19,7 @@ import { inside, type Queues } from '../limits.ts'
 import type { Mark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
-import { strip, threadArguments } from '../runtime/stripped.ts'
+import { threadFile } from '../program.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search-index.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedWord } from '../threads/feed.ts'
 import type { LogThread, LogWord, Published } from '../threads/log.ts'
@@ -243,7 +243,7 @@ export class House implements Actors {
     const told = (facts: Facts): void => through.resolve(facts.through as number)
     const thread = this.#supervise({
       name: `shard-${number}`,
-      file: new URL('../threads/shard.ts', import.meta.url),
+      file: threadFile('shard'),
       birth: () => {
         const front = new MessageChannel()
         const toLog = new MessageChannel()
@@ -304,7 +304,7 @@ export class House implements Actors {
     }
     this.#logThread = this.#supervise({
       name: 'log',
-      file: new URL('../threads/log.ts', import.meta.url),
+      file: threadFile('log'),
       birth: () => ({ data, transfer: [front.port2, feed, ...toShards] }),
       mayRestart: () => false,
     })
@@ -326,7 +326,7 @@ export class House implements Actors {
     }
     this.#feedThread = this.#supervise({
       name: 'feed',
-      file: new URL('../threads/feed.ts', import.meta.url),
+      file: threadFile('feed'),
       birth: () => ({ data, transfer: [front.port2, logPort] }),
       mayRestart: () => false,
     })
@@ -336,11 +336,9 @@ export class House implements Actors {
   #late(name: string, data: (front: MessagePort) => unknown): LateThread {
     return new LateThread({
       name,
-      file: new URL(`../threads/${name}.ts`, import.meta.url),
+      file: threadFile(name),
       data,
       link: (port) => this.#link(port),
-      prepare: strip,
-      waitingMax: this.#options.queues.openAsks,
       now: monotonicMs,
       supervise: (options) => this.#supervise(options),
     })
@@ -368,7 +366,6 @@ export class House implements Actors {
     return new Supervised({
       mayRestart: mayBeForgotten,
       onFatal: this.#options.onFatal,
-      execArgv: threadArguments(options.file),
       ...options,
       onEvent: (level, event, facts) => log(level, event, facts),
       now: monotonicMs,

@@ -16,10 +16,6 @@ export type LateThreadOptions = {
   /** What the thread is given; `front`: its end of the link. */
   readonly data: (front: MessagePort) => unknown
   readonly link: (port: MessagePort) => Link
-  /** Makes its modules ready without holding anybody; the thread starts after that. */
-  readonly prepare: (file: URL) => Promise<void>
-  /** Asks that may wait for its start. */
-  readonly waitingMax: number
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly supervise: (options: {
@@ -33,8 +29,6 @@ export type LateThreadOptions = {
 
 const restMs = 60_000
 
-type Ask = { readonly body: unknown; readonly answer: (answer: unknown) => void }
-
 /** What is heard where no answer came. */
 export type Unanswered = { readonly ok: false; readonly refusal: Refusal }
 export const overloaded: Unanswered = {
@@ -44,8 +38,6 @@ export const overloaded: Unanswered = {
 
 export class LateThread {
   readonly #options: LateThreadOptions
-  /** Asks of before its start; undefined while it is not being started. */
-  #waiting: Ask[] | undefined
   #isClosed = false
   /** Of `now`: until then it is not started. */
   #restsUntil = Number.NEGATIVE_INFINITY
@@ -62,19 +54,18 @@ export class LateThread {
   }
 
   ask<Answer>(body: unknown, answer: (answer: Answer | Unanswered) => void): void {
-    const ask = { body, answer: answer as Ask['answer'] }
     const leftMs = this.#restsUntil - this.#options.now()
     if (leftMs > 0) answer(this.#resting(Math.ceil(leftMs / 1_000)))
     else if (this.#isClosed) answer(overloaded)
-    else if (this.#thread !== undefined) this.#send(ask)
-    else if (this.#waiting === undefined) void this.#begin([ask])
-    else if (this.#waiting.length < this.#options.waitingMax) this.#waiting.push(ask)
-    else answer(overloaded)
+    else {
+      if (this.#thread === undefined) this.#start()
+      this.#send(body, answer as (answer: unknown) => void)
+    }
   }
 
   /** Starts it before anybody asks: it has something to do. */
   wake(): void {
-    if (!this.#isClosed && this.#thread === undefined && this.#waiting === undefined) void this.#begin([])
+    if (!this.#isClosed && this.#thread === undefined) this.#start()
   }
 
   tell(body: unknown): void {
@@ -96,23 +87,8 @@ export class LateThread {
     return { ok: false, refusal: refusal('overloaded', sentence, undefined, seconds) }
   }
 
-  #send({ body, answer }: Ask): void {
+  #send(body: unknown, answer: (answer: unknown) => void): void {
     this.#link!.ask<unknown, undefined>(body, (answered) => answer(answered.ok ? answered.body : overloaded))
-  }
-
-  async #begin(waiting: Ask[]): Promise<void> {
-    this.#waiting = waiting
-    try {
-      await this.#options.prepare(this.#options.file)
-      if (!this.#isClosed) this.#start()
-    } catch (error) {
-      log('error', `${this.#options.name}.not_started`, { problem: String(error) })
-    }
-    this.#waiting = undefined
-    for (const ask of waiting) {
-      if (this.#thread === undefined) ask.answer(overloaded)
-      else this.#send(ask)
-    }
   }
 
   #start(): void {

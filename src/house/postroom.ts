@@ -18,7 +18,7 @@ import { McpEvents } from '../delivery/mcp-events.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside, rates } from '../limits.ts'
 import { log } from '../observe.ts'
-import { threadArguments } from '../runtime/stripped.ts'
+import { threadFile } from '../program.ts'
 import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from '../threads/delivery.ts'
 import type { HooksAnswer, HooksAsk, Since } from '../views/hooks/answer.ts'
 import { privateScope } from '../views/hooks/kind-names.ts'
@@ -145,11 +145,9 @@ export class Postroom {
 
   #start(): void {
     const { house, news, directory, address, loopback, limitsOn, scale } = this.#options
-    const file = new URL('../threads/delivery.ts', import.meta.url)
     const thread = new Supervised({
       name: 'delivery',
-      file,
-      execArgv: threadArguments(file),
+      file: threadFile('delivery'),
       mayRestart: () => true,
       onEvent: (level, event, facts) => log(level, event, facts),
       // A fault of deliveries costs deliveries, never the board: they are tried again after a while.

@@ -156,7 +156,7 @@ export function adapterFor(records: Records, { used, ending }: Hooks) {
     }
 
     async destroy(name: string): Promise<void> {
-      const grant = await this.#endedWith(name)
+      const grant = await grantEndedWith(records, this.kind, name)
       if (grant !== undefined) await ending(grant)
       await records.drop(this.kind, name)
     }
@@ -165,14 +165,14 @@ export function adapterFor(records: Records, { used, ending }: Hooks) {
       await ending(grant)
       await records.dropGrant(grant)
     }
-
-    /** The grant that ends when the library destroys this record. */
-    async #endedWith(name: string): Promise<string | undefined> {
-      if (this.kind === 'Grant') return name
-      const found = this.kind === 'RefreshToken' ? await records.find(this.kind, name) : undefined
-      return typeof found?.grantId === 'string' ? found.grantId : undefined
-    }
   }
+}
+
+/** The grant that ends when the library destroys this record. */
+async function grantEndedWith(records: Records, kind: string, name: string): Promise<string | undefined> {
+  if (kind === 'Grant') return name
+  const found = kind === 'RefreshToken' ? await records.find(kind, name) : undefined
+  return typeof found?.grantId === 'string' ? found.grantId : undefined
 }
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url')

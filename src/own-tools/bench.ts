@@ -5,7 +5,7 @@
  * One network has a quarter of the places at most: whoever fills his with work that never ends keeps nobody else from the bench.
  */
 import { Worker } from 'node:worker_threads'
-import { threadArguments } from '../runtime/stripped.ts'
+import { threadFile } from '../program.ts'
 import type { Input, Output } from './own-tool.ts'
 
 export type BenchAsk = { readonly id: number; readonly tool: string; readonly input: Input }
@@ -35,7 +35,7 @@ type Under = Job & { readonly id: number; timer?: NodeJS.Timeout; parts: number;
  */
 const timeParts = 8
 
-const entry = new URL('../threads/tool-bench.ts', import.meta.url)
+const entry = threadFile('tool-bench')
 const memory = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
 export class Bench {
@@ -110,7 +110,7 @@ export class Bench {
   }
 
   #start(): Worker {
-    const worker = new Worker(entry, { execArgv: threadArguments(entry), resourceLimits: memory })
+    const worker = new Worker(entry, { resourceLimits: memory })
     worker.on('message', (answer: BenchAnswer | BenchReady) => {
       if (answer === 'ready') {
         this.#isReady = true

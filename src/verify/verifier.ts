@@ -13,7 +13,7 @@
  * than the noise; 'disabled' is used because a thread blocked in Atomics.wait hears nothing else.
  */
 import { Piscina } from 'piscina'
-import { threadArguments } from '../runtime/stripped.ts'
+import { threadFile } from '../program.ts'
 import { type BackendName, publicKeyBytes } from './backend.ts'
 import {
   hasRightLengths,
@@ -87,10 +87,8 @@ export class Verifier {
   /** Starts the threads and returns when each of them has loaded a backend. Rejects when one cannot. */
   static async start(options: VerifierOptions): Promise<Verifier> {
     const workerData: VerifyWorkerData = { backend: options.backend }
-    const file = new URL('../threads/verify.ts', import.meta.url)
     const pool = new Piscina({
-      filename: file.href,
-      execArgv: threadArguments(file),
+      filename: threadFile('verify').href,
       name: 'verifyBatch',
       minThreads: options.threads,
       maxThreads: options.threads,

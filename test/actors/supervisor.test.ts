@@ -15,7 +15,6 @@ function supervised(births: number) {
   const thread = new Supervised({
     name: 'mayfly',
     file: new URL(`data:text/javascript,${encodeURIComponent(program)}`),
-    execArgv: [],
     birth: () => {
       if (left-- === 0) throw new Error('no thread can be made now')
       return { data: undefined, transfer: [] }

@@ -3,7 +3,7 @@ import { createPublicKey } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { encodeBase64 } from '../../storage/base64.ts'
 import type { VerifierKey } from '../../storage/note.ts'
@@ -12,11 +12,11 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, type EventJson, type ProofJson, person } from '../support/client.ts'
 import { Heads, logKeyOf, proveEvent, takeExport, takeReceipt } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('ada')
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const missingGo = missingForGoVerifier()
 
 const require = createRequire(import.meta.url)

@@ -1,6 +1,5 @@
 /** Webhooks as their maker sees them, told by a real board to a real target. */
 import { spawnSync } from 'node:child_process'
-import { resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { compile } from '../../src/operations/schema.ts'
 import { isHookKind } from '../../src/views/hooks/kind-names.ts'
@@ -9,6 +8,7 @@ import { person } from '../support/client.ts'
 import { type Arrived, status } from '../support/hook-target.ts'
 import { HookedBoard } from '../support/hooked-board.ts'
 import { World } from '../support/operation-setups.ts'
+import { program } from '../support/program.ts'
 import { workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -386,7 +386,6 @@ test('webhooks go on where they were over a stop and a kill, and a stopped board
   await house.untilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
   await house.again(async (board) => {
     await board.stop()
-    const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
     const checked = spawnSync(process.execPath, [program, 'fsck', '--data', board.directory], { encoding: 'utf8' })
     expect([checked.status, checked.stderr]).toEqual([0, ''])
   })

@@ -2,17 +2,17 @@
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type BlobJson, blobOf, filesOf, putFields, sha256, told } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
+import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben, eve] = [person('blob ada'), person('blob ben'), person('blob eve')]
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 
 describe('posts with files', () => {
   const directory = boardDirectory()

@@ -5,7 +5,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { Book } from '../support/afternoon/book.ts'
 import { checkDocuments, checkReceivers } from '../support/afternoon/check-errands.ts'
@@ -34,10 +34,10 @@ import { filesUnder } from '../support/files-under.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { patience } from '../support/patience.ts'
+import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const steps = 5_000
 const workers = 24
 const env = {

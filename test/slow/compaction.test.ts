@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
 import { verifyProofJson } from '../../src/cli/verify-proof.ts'
 import type { VerifierKey } from '../../storage/note.ts'
@@ -10,11 +10,11 @@ import { Client, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { logKeyOf } from '../support/judge.ts'
 import { patience } from '../support/patience.ts'
+import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben] = [person('ada'), person('ben')]
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const secret = 'a-secret-that-must-leave'
 const clients: Client[] = []
 afterAll(() => {

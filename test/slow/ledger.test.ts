@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { signingBytes } from '../../src/format/signing.ts'
@@ -15,11 +15,11 @@ import { Client, freshNonce, now, person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'
 import { logKeyOf } from '../support/judge.ts'
 import { isBoardsWord, type Json, ManyVerifications } from '../support/line-mutations.ts'
+import { program } from '../support/program.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const op = person('operator')
 const ada = person('ada')
 const bob = person('bob')

@@ -15,13 +15,13 @@ import { TreeReader } from '../../storage/tree-reader.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { damagesOf } from '../support/fsck-damage.ts'
 import { integrate, openLog, writePosts } from '../support/posts-on-disk.ts'
+import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const missing = missingProgram('strace')
 const step = process.env.BROADSIDE_LOG_FAULTS === 'all' ? 1 : 6
 const integrator = resolve(import.meta.dirname, '../support/integrator.ts')
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 
 let folder: string
 beforeAll(() => {

@@ -5,13 +5,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll } from 'vitest'
 import { patience } from './patience.ts'
-
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+import { program } from './program.ts'
 
 export type BoardOptions = {
   readonly directory: string

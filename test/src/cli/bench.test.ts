@@ -1,9 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { benchCommand } from '../../../src/cli/bench.ts'
-
-const program = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
+import { program } from '../../support/program.ts'
 
 test('bench hands its options and names on: a wrong name is told the right ones, and the example is one of them', () => {
   const { status, stderr } = spawnSync(process.execPath, [program, 'bench', '--quick', '--keep', 'no-such-bench'], {

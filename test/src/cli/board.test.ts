@@ -5,13 +5,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type BoardProcess, startBoard } from '../../../src/cli/board-process.ts'
 import { BoardClient } from '../../../src/cli/client.ts'
 import { demoCorpus } from '../../../src/cli/demo-corpus.ts'
 import { follow } from '../../../src/cli/follow.ts'
 import { main } from '../../../src/cli/main.ts'
+import { program } from '../../support/program.ts'
 import { capturedTerminal } from './captured-terminal.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-board-'))
@@ -94,7 +94,6 @@ test('a follower of a room loses nothing and gets nothing twice over a restart o
 
 test('an import killed in the middle and started again posts every message once, and its export verifies', async () => {
   const messages = 1200
-  const program = fileURLToPath(new URL('../../../src/cli/main.ts', import.meta.url))
   /** Posts of an import that was killed in the middle, and how many there were before it. */
   const killed = async (seed: string): Promise<{ corpus: string; others: number; posted: number }> => {
     const others = await events()

@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { main } from '../../../src/cli/main.ts'
 import { inertJson } from '../../../src/cli/terminal.ts'
+import { program } from '../../support/program.ts'
 import { capturedTerminal } from './captured-terminal.ts'
 
 const commands = [
@@ -90,7 +91,7 @@ test.each([
 // A device that refuses every byte, as a full disk does.
 test.skipIf(!existsSync('/dev/full'))('what standard output does not take is a failure, in one sentence', () => {
   const full = openSync('/dev/full', 'w')
-  const { status, stderr } = spawnSync(process.execPath, ['src/cli/main.ts', '--help'], {
+  const { status, stderr } = spawnSync(process.execPath, [program, '--help'], {
     stdio: ['ignore', full, 'pipe'],
     encoding: 'utf8',
   })

@@ -6,7 +6,7 @@ import type { Supervised } from '../../../actors/kernel/supervisor.ts'
 import { LateThread } from '../../../src/house/late-thread.ts'
 
 const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
-  new Link({ port, openMax: 10, patienceMs: 5_000, now: () => 0, ...(onAsk === undefined ? {} : { onAsk }) })
+  new Link({ port, openMax: 3, patienceMs: 5_000, now: () => 0, ...(onAsk === undefined ? {} : { onAsk }) })
 
 const busy = 'overloaded, 1 s'
 
@@ -16,8 +16,14 @@ afterEach(() => {
   ends = []
 })
 
-/** A late thread whose far end is here and answers what it is asked; it is ready when `ready` says so. */
-function late(prepare: () => Promise<void>, starts: () => Promise<object> = () => Promise.resolve({})) {
+/** A late thread whose far end is here and answers what it is asked from the moment that `answering` settles. */
+function late({
+  answering = Promise.resolve(),
+  starts = () => Promise.resolve({}),
+}: {
+  answering?: Promise<void>
+  starts?: () => Promise<object>
+} = {}) {
   const heard: unknown[] = []
   const clock = { now: 0 }
   let births = 0
@@ -27,8 +33,6 @@ function late(prepare: () => Promise<void>, starts: () => Promise<object> = () =
     file: new URL('file:///late.ts'),
     data: (front) => front,
     link: (port) => linkOf(port),
-    prepare,
-    waitingMax: 3,
     now: () => clock.now,
     supervise: ({ birth, mayRestart, onFatal }) => {
       expect(mayRestart()).toBe(true)
@@ -36,7 +40,7 @@ function late(prepare: () => Promise<void>, starts: () => Promise<object> = () =
       die = () => onFatal('late', { name: 'Damage', message: 'it keeps dying', stack: '' })
       const far: Link = linkOf(birth().data as MessagePort, (body, id) => {
         heard.push(body)
-        far.answer(id, body)
+        void answering.then(() => far.answer(id, body))
       })
       ends.push(() => far.close())
       return { name: 'late', start: starts, stop: () => Promise.resolve() } as unknown as Supervised
@@ -52,41 +56,29 @@ function late(prepare: () => Promise<void>, starts: () => Promise<object> = () =
   return { thread, heard, clock, ask, births: () => births, die: () => die() }
 }
 
-test('asks of before its start are answered in their order, and those that find no room at once', async () => {
+test('asks of before it answers are answered in their order, and those that find no room at once', async () => {
   const gate = Promise.withResolvers<void>()
-  const { heard, ask } = late(() => gate.promise)
+  const { heard, ask } = late({ answering: gate.promise })
   const early = [1, 2, 3].map(ask)
   expect(await ask(4)).toBe(busy)
-  expect(heard).toEqual([])
   gate.resolve()
   expect(await Promise.all(early)).toEqual([1, 2, 3])
   expect(await ask(5)).toBe(5)
   expect(heard).toEqual([1, 2, 3, 5])
 })
 
-test('what cannot be made ready answers nobody, and the next ask tries again', async () => {
-  let tries = 0
-  const { ask } = late(async () => {
-    if (++tries === 1) throw new Error('a file is missing')
-  })
-  expect(await Promise.all([ask(1), ask(2)])).toEqual([busy, busy])
-  expect(await ask(3)).toBe(3)
-})
-
 test('one that has something to do is started before anybody asks, once, and answers as any other', async () => {
-  const gate = Promise.withResolvers<void>()
-  const { thread, ask, births } = late(() => gate.promise)
+  const { thread, ask, births } = late()
   thread.wake()
   thread.wake()
-  const early = ask(1)
-  gate.resolve()
-  expect(await early).toBe(1)
+  expect(births()).toBe(1)
+  expect(await ask(1)).toBe(1)
   thread.wake()
   expect([await ask(2), births()]).toEqual([2, 1])
 })
 
 test('one that keeps dying rests for a minute, says so once, and the next ask after that starts it anew', async () => {
-  const { thread, clock, ask, births, die } = late(() => Promise.resolve())
+  const { thread, clock, ask, births, die } = late()
   expect(await ask(1)).toBe(1)
   const open = ask(2)
   const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
@@ -105,10 +97,9 @@ test('one that keeps dying rests for a minute, says so once, and the next ask af
 })
 
 test('one that dies before it is ready rests as well', async () => {
-  const { clock, ask, births } = late(
-    () => Promise.resolve(),
-    () => (births() === 1 ? Promise.reject(new Error('damage')) : Promise.resolve({})),
-  )
+  const { clock, ask, births } = late({
+    starts: () => (births() === 1 ? Promise.reject(new Error('damage')) : Promise.resolve({})),
+  })
   expect(await ask(1)).toBe(busy)
   for (clock.now of [1_000, 59_999]) expect(await ask(1)).toMatch('overloaded')
   expect(births()).toBe(1)
@@ -116,12 +107,10 @@ test('one that dies before it is ready rests as well', async () => {
   expect(await ask(2)).toBe(2)
 })
 
-test('a board that stops meanwhile starts nothing, and whoever waits hears so', async () => {
-  const gate = Promise.withResolvers<void>()
-  const { thread, heard, ask } = late(() => gate.promise)
-  const early = ask(1)
+test('a board that stops starts nothing, and an ask after that is refused', async () => {
+  const { thread, heard, ask } = late()
   await thread.stop(0)
-  gate.resolve()
-  expect([await early, await ask(2), heard]).toEqual([busy, busy, []])
+  thread.wake()
+  expect([await ask(1), heard]).toEqual([busy, []])
   expect(thread.running).toBeUndefined()
 })

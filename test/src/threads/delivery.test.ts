@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
-import { threadArguments } from '../../../src/runtime/stripped.ts'
 import type { DeliveryAsk, DeliveryThread } from '../../../src/threads/delivery.ts'
 import type { HookView } from '../../../src/views/reads/webhooks.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
@@ -21,7 +20,6 @@ function delivering() {
     ...{ turns: new Int32Array(new SharedArrayBuffer(4)), front: front.port2 },
   }
   const worker = new Worker(file, {
-    execArgv: [...threadArguments(file)],
     workerData,
     transferList: [front.port2],
   })

@@ -1,7 +1,6 @@
 /** `broadside serve`: runs a board until it is told to stop. One that cannot start says why in one line of its log. */
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
-import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
 import type { RunningServer } from '../server.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
 
@@ -56,7 +55,6 @@ export const serveCommand: Command = {
       log('error', 'not_started', explainFailure(error))
       return exitCodes.failed
     }
-    collectWhenQuiet()
     terminal.out(`Broadside is ready at ${server.address}\n`)
     await stopped
     await server.close()

@@ -6,7 +6,6 @@ import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
 import { type Refusal, refusal } from '../refusals.ts'
-import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
 
 const port = parentPort!
 
@@ -81,7 +80,6 @@ export function runThread<Data, Word = never>(
       send({ kind: 'stopped' })
       port.close()
     })
-    collectWhenQuiet()
     send({ kind: 'ready', facts: running.facts })
   }
   run().catch(die)

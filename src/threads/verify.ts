@@ -2,13 +2,11 @@
  * The verifying thread: what piscina runs in each worker. Stateless but for the cache of examined keys.
  */
 import { workerData } from 'node:worker_threads'
-import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
 import type { BackendName } from '../verify/backend.ts'
 import { judgeBatch, unpackBatch, type VerifyWorkerData } from '../verify/batch.ts'
 import { chooseBackend } from '../verify/choose.ts'
 
 const backend = chooseBackend((workerData as VerifyWorkerData).backend)
-collectWhenQuiet()
 
 export function verifyBatch(letter: ArrayBuffer): Uint8Array {
   return judgeBatch(backend, unpackBatch(letter))

@@ -9,6 +9,9 @@ import type { Level } from './observe.ts'
 import { usdc } from './payments/networks.ts'
 import { microsOf } from './payments/price.ts'
 
+/** `auto`: uws, or node with a warning in the log where uws has no binary for this platform. */
+export type EngineChoice = 'auto' | 'uws' | 'node'
+
 export type Config = {
   readonly host: string
   readonly port: number
@@ -23,7 +26,7 @@ export type Config = {
   readonly baseUrl: string
   readonly serviceId: string
   readonly operators: readonly string[]
-  readonly engine: 'uws' | 'node'
+  readonly engine: EngineChoice
   readonly shards: number
   readonly verifyThreads: number
   readonly trustProxy: string
@@ -141,7 +144,7 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
     serviceId,
     mcpOrigins,
     operators,
-    engine: choice('HTTP_ENGINE', ['uws', 'node'] as const, 'uws'),
+    engine: choice('HTTP_ENGINE', ['auto', 'uws', 'node'] satisfies EngineChoice[], 'auto'),
     shards: number('SHARDS', 0, 0, 64),
     verifyThreads: number('VERIFY_THREADS', 0, 0, 64),
     trustProxy,

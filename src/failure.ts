@@ -20,6 +20,7 @@ const fixes: Readonly<Record<string, string>> = {
   RootMismatch: `Run broadside fsck for the whole picture, then ${restoreBackup}`,
   RolledBack:
     'An older copy of the data directory was put back: signing on would give one size two roots, and everybody could prove it. Put the newest data directory back. Where that is lost for good this log cannot go on: start a new board in another DATA_DIR',
+  EngineMissing: "Set HTTP_ENGINE=node to use Node's own HTTP server, or leave HTTP_ENGINE out",
   SyncFailed: 'The disk does not keep what it is given: see the log of the kernel, and start again on a sound disk',
   DiskFull: 'Make room on the disk of the data directory and start again',
 }
@@ -45,7 +46,6 @@ const systemFixes: Readonly<Record<string, string>> = {
 }
 
 const cannotListen = /^(cannot listen|listen E|getaddrinfo E)/
-const engineMissing = /^uWebSockets\.js has no binary/
 
 /** Its message is a whole sentence for the operator. */
 export function isComplete(error: unknown): error is Error {
@@ -68,7 +68,7 @@ export function explainFailure(error: unknown): Failure {
 
 /** Undefined: nobody knows. */
 function fixOf(name: string, message: string): string | undefined {
-  if (complete.has(name) || engineMissing.test(message)) return ''
+  if (complete.has(name)) return ''
   if (cannotListen.test(message)) return 'Set HOST to an address of this machine and PORT to a port that is free'
   return fixes[name] ?? systemFixes[/^(E[A-Z]+): /.exec(message)?.[1] ?? '']
 }

@@ -3,6 +3,7 @@
  * Never throws, never prints a text that a user sent.
  */
 import { wallMilliseconds } from './clock.ts'
+import { sourceStack } from './source-stack.ts'
 
 const levels = { error: 0, warn: 1, info: 2, debug: 3 } as const
 export type Level = keyof typeof levels
@@ -13,10 +14,11 @@ export function setLogLevel(level: Level): void {
   threshold = level
 }
 
-/** One structured line: `event` names what happened, `facts` say with what. */
+/** One structured line: `event` names what happened, `facts` say with what; a `stack` is shown in lines of the source. */
 export function log(level: Level, event: string, facts: Readonly<Record<string, unknown>> = {}): void {
   if (levels[level] > levels[threshold]) return
   const line = { time: new Date(wallMilliseconds()).toISOString(), level, event, ...facts }
+  if (typeof facts.stack === 'string') Object.assign(line, { stack: sourceStack(facts.stack) })
   process.stderr.write(`${JSON.stringify(line)}\n`)
 }
 

@@ -26,20 +26,19 @@ import { compatDoor } from './http/compat.ts'
 import { describe } from './http/described.ts'
 import { documentPaths } from './http/documents.ts'
 import { embedDoors } from './http/embed.ts'
+import { createHttpServer } from './http/engine.ts'
 import { Exports } from './http/export.ts'
 import { figureDoors } from './http/figures.ts'
 import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
 import { mcpDoors } from './http/mcp-doors.ts'
-import { createNodeServer } from './http/node.ts'
 import { pageDoors } from './http/pages.ts'
 import { payDoors } from './http/pay.ts'
-import { type Exchange, type HttpServer, headBytesMax } from './http/port.ts'
+import { type Exchange, headBytesMax } from './http/port.ts'
 import { logFault, portOptions } from './http/port-options.ts'
 import { receiveDoor } from './http/receive.ts'
 import { Routes } from './http/routes.ts'
 import { updatesDoors } from './http/updates.ts'
-import { createUwsServer } from './http/uws.ts'
 import { witnessDoor } from './http/witness.ts'
 import { workFeedDoor } from './http/works.ts'
 import { queuesOf } from './limits.ts'
@@ -348,8 +347,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     },
   })
   prepareEngineEnvironment(headBytesMax)
-  const createServer = config.engine === 'uws' ? createUwsServer : createNodeServer
-  const http: HttpServer = await createServer((exchange) => routes.handle(exchange), portOptions())
+  const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), portOptions())
   await works.resume()
   await itemPosts.resume()
   await calling.resume()

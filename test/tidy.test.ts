@@ -127,14 +127,6 @@ test('inside src a folder imports only from folders below it', () => {
   expect(wrong).toEqual([])
 })
 
-test('a file fits one idea: at most 400 lines', () => {
-  const wrong = faults((file) => {
-    const lines = read(file).split('\n').length - 1
-    return lines > 400 ? `${file} has ${lines} lines: split it where its reasons differ` : undefined
-  }, sources)
-  expect(wrong).toEqual([])
-})
-
 test('a file name says what is in it', () => {
   const wrong = faults(
     (file) =>

@@ -6,6 +6,7 @@
  */
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import { isComplete } from '../failure.ts'
+import { sourceStack } from '../source-stack.ts'
 import {
   type Command,
   CommandFailed,
@@ -83,7 +84,7 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
     return exitCodes.failed
   }
   // Nobody foresaw it: the trace is what its maintainers need.
-  const trace = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const trace = error instanceof Error ? sourceStack(error.stack ?? error.message) : String(error)
   terminal.err(`${inertText(trace)}\n`)
   return exitCodes.failed
 }

@@ -50,15 +50,19 @@ const corkedBodyBytesMax = 12_288
 
 const noFraming: Framing = { contentLength: 0, chunked: false, close: true }
 
-/** Loads the native engine. UWS_HTTP_MAX_HEADERS_SIZE must be in the environment before: it is read only once, on loading. */
+/** The message names the platform. */
+export class EngineMissing extends Error {
+  override readonly name = 'EngineMissing'
+}
+
+/** Loads the native engine; throws EngineMissing where it has no binary. UWS_HTTP_MAX_HEADERS_SIZE must be in the environment before: it is read only once, on loading. */
 export async function createUwsServer(handler: Handler, options: HttpOptions): Promise<HttpServer> {
   let native: Native
   try {
     native = await import('uWebSockets.js')
   } catch (cause) {
     const platform = `${process.platform} ${process.arch}, Node ${process.versions.node}`
-    const problem = `uWebSockets.js has no binary for ${platform}: set HTTP_ENGINE=node to use Node's own HTTP server`
-    throw new Error(problem, { cause })
+    throw new EngineMissing(`uWebSockets.js has no binary for ${platform}`, { cause })
   }
   return new UwsServer(native, handler, options)
 }

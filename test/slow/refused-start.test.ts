@@ -120,7 +120,7 @@ test.each(['uws', 'node'])('on %s a port that is taken is refused in a sentence'
 
 test.each([
   [{ SHARDS: 'many' }, 'SHARDS must be an integer from 0 to 64, but it is "many"'],
-  [{ HTTP_ENGINE: 'iis' }, 'HTTP_ENGINE must be one of uws, node'],
+  [{ HTTP_ENGINE: 'iis' }, 'HTTP_ENGINE must be one of auto, uws, node'],
   [{ HOST: 'no host' }, 'Set HOST to'],
   [{ WITNESS_POLICY: '/' }, 'WITNESS_POLICY names /, which cannot be read'],
 ])('a wrong setting %o is refused in a sentence that names it', async (env, sentence) => {

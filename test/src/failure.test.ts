@@ -2,6 +2,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { explainFailure } from '../../src/failure.ts'
+import { EngineMissing } from '../../src/http/uws.ts'
 import { openWallet } from '../../src/payments/wallet.ts'
 import { Damage, DiskFull, SyncFailed } from '../../storage/disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -14,7 +15,7 @@ test.each([
   [new Error('EIO: i/o error, fdatasync'), /sound disk\.$/],
   [new Error('EISDIR: illegal operation on a directory, read'), /move it away/],
   [new Error('getaddrinfo ENOTFOUND nowhere'), /Set HOST/],
-  [new Error('uWebSockets.js has no binary for x: set HTTP_ENGINE=node'), /set HTTP_ENGINE=node$/],
+  [new EngineMissing('uWebSockets.js has no binary for x'), /for x\. Set HTTP_ENGINE=node/],
 ])('%s is explained in a sentence, without a trace', (error, sentence) => {
   const explained = explainFailure({ name: error.name, message: error.message, stack: error.stack, thread: 'log' })
   expect(explained).toEqual({ problem: expect.stringMatching(sentence), thread: 'log' })

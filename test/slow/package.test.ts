@@ -1,0 +1,67 @@
+/** The package: what the tarball holds, and that it runs in an empty directory under each supported release of Node. */
+import { spawnSync } from 'node:child_process'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { scratchDirectory } from '../support/scratch.ts'
+
+const project = resolve(import.meta.dirname, '../..')
+
+function run(command: string, args: readonly string[], cwd: string): string {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+  expect(status, `${command} ${args.join(' ')}\n${stdout}\n${stderr}`).toBe(0)
+  return stdout
+}
+
+function pack(): { readonly tarball: string; readonly paths: readonly string[] } {
+  const directory = scratchDirectory()
+  const [{ filename, files }] = JSON.parse(
+    run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', directory], project),
+  ) as [{ filename: string; files: { path: string }[] }]
+  return { tarball: join(directory, filename), paths: files.map(({ path }) => path) }
+}
+
+test('the package holds built code with declarations and source maps, texts for hosts, and nothing else', () => {
+  const { paths } = pack()
+  const strangers = paths.filter(
+    (path) => !/^(dist\/(src|actors|storage)\/.+\.(js|js\.map|d\.ts|css)|package\.json|LICENSE|[A-Z]+\.md)$/.test(path),
+  )
+  expect(strangers).toEqual([])
+  expect(paths).toContain('dist/src/cli/main.js')
+  for (const thread of readdirSync(join(project, 'src/threads')))
+    expect(paths).toContain(`dist/src/threads/${thread.replace(/\.ts$/, '.js')}`)
+  for (const asset of readdirSync(join(project, 'src/pages/assets')))
+    expect(paths).toContain(`dist/src/pages/assets/${asset.replace(/\.ts$/, '.js')}`)
+})
+
+// Node itself comes from npm too. uWebSockets.js has binaries for 22; elsewhere node:http takes over and says so.
+test.each([
+  ['22.23.3', 'uws'],
+  ['24.21.0', 'node'],
+  ['26.10.0', 'node'],
+])('the package installed in an empty directory runs under Node %s on the engine %s', (release, engine) => {
+  const { tarball } = pack()
+  const directory = scratchDirectory()
+  writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true, allowScripts: { node: true } }))
+  run('npm', ['install', '--no-audit', '--no-fund', `node@${release}`, tarball], directory)
+  const bin = join(directory, 'node_modules/.bin')
+  const script = `
+    set -eu
+    PATH=${bin}:$PATH
+    node --version
+    broadside keygen me.json
+    broadside serve --data data --port 0 > out 2> err &
+    trap 'kill $!; wait $!' EXIT
+    for i in $(seq 600); do grep -q http: out && break; sleep 0.1; done
+    url=$(grep -o 'http://[0-9.:]*' out)
+    broadside post lobby "from an installed package" --key me.json --url $url
+    broadside read lobby --url $url
+    broadside export --out board.jsonl --url $url
+    broadside verify board.jsonl
+    cat err`
+  const said = run('bash', ['-c', script], directory)
+  expect(said).toContain(`v${release}`)
+  expect(said).toContain('from an installed package')
+  expect(said).toContain(`"engine":"${engine}"`)
+  if (engine === 'node') expect(said).toContain('"event":"engine.fallback"')
+})

@@ -52,6 +52,7 @@ function stampOf(): string | undefined {
 
 function copy(path: string): void {
   const target = join(dist, path)
+  if (existsSync(target)) fail(`${path} has the name of a built module. Rename one of the two.`)
   mkdirSync(dirname(target), { recursive: true })
   copyFileSync(join(root, path), target)
 }

@@ -14,7 +14,7 @@ const words: Readonly<Record<Scope, string>> = {
 }
 
 /** The script of the page; it is served beside it. */
-export const signInScript: Buffer = readFileSync(new URL('./sign-in-page.js', import.meta.url))
+export const signInScript: Buffer = readFileSync(new URL('./sign-in-script.js', import.meta.url))
 
 export function signInPage(asked: Asked, { address, isWeb }: { address: string; isWeb: boolean }): string {
   const { uid, clientId, clientName, redirectHost, scopes } = asked
@@ -39,6 +39,6 @@ export function signInPage(asked: Asked, { address, isWeb }: { address: string; 
 </details>
 <p><button type="button" id="deny" class="plain">Do not sign in</button></p>
 </section>
-<script type="module" src="/oauth/sign-in-page.js"></script>`
+<script type="module" src="/oauth/sign-in-script.js"></script>`
   return layout({ title: 'Sign in', head, main, isListed: false }, { board: { address } })
 }

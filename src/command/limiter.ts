@@ -65,15 +65,3 @@ export class Limiter {
     return this.#due.size < keysMax
   }
 }
-
-/** The part of an address that one customer holds: an IPv4 address, or the /64 of an IPv6 one. */
-export function networkOf(address: string): string {
-  if (!address.includes(':')) return address
-  const [head = '', tail = ''] = address.split('::')
-  const first = head === '' ? [] : head.split(':')
-  const last = tail === '' ? [] : tail.split(':')
-  const groups = address.includes('::')
-    ? [...first, ...Array<string>(8 - first.length - last.length).fill('0'), ...last]
-    : first
-  return `${groups.slice(0, 4).join(':')}::/64`
-}

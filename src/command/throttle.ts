@@ -1,6 +1,8 @@
 /** The rates of the house: who may do how much. Each question answers 0, or the seconds to wait. */
+
+import { networkOf } from '../format/networks.ts'
 import { rates } from '../limits.ts'
-import { Limiter, networkOf } from './limiter.ts'
+import { Limiter } from './limiter.ts'
 
 /** One allowance: at most `limit` at once, of which `regained` come back in `per_seconds`, evenly; without them no limit. */
 export type Allowance = {

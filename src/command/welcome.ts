@@ -9,8 +9,8 @@
  */
 import { createHmac } from 'node:crypto'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/market/letters.ts'
+import { networkOf } from '../format/networks.ts'
 import { rates, sizes } from '../limits.ts'
-import { networkOf } from './limiter.ts'
 import { internalLetter } from './own-letter.ts'
 import type { Actors } from './ports.ts'
 

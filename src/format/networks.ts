@@ -1,35 +1,30 @@
-/** IP addresses and networks in CIDR notation, as text. */
-import { BlockList, isIP } from 'node:net'
+/** IP addresses and networks as text: which address it is, which network it counts in, which CIDR networks hold it. */
+import { BlockList, isIP, isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 type Network = { readonly address: string; readonly bits: number; readonly family: 'ipv4' | 'ipv6' }
 
 /** Bits before the IPv4 address in an IPv6 one that only carries it (RFC 4291, 2.5.5.2). */
 const mappedBits = 96
 
-/** Undefined: neither an address nor a network. An IPv4 address is one however it is written. */
-function parse(text: string): Network | undefined {
-  const [address = '', bits, ...rest] = text.split('/')
-  const version = isIP(address)
-  if (version === 0 || rest.length > 0 || address.includes('%')) return undefined
-  const most = version === 4 ? 32 : 128
-  if (bits !== undefined && (!/^(0|[1-9][0-9]{0,2})$/.test(bits) || Number(bits) > most)) return undefined
-  const count = Number(bits ?? most)
-  if (version === 4) return { address, bits: count, family: 'ipv4' }
-  const carried = count < mappedBits ? undefined : carriedBy(address)
-  if (carried !== undefined) return { address: carried, bits: count - mappedBits, family: 'ipv4' }
-  return { address, bits: count, family: 'ipv6' }
+/**
+ * One spelling per address: IPv4 dotted, also where an IPv6 address only carries it (::ffff:a.b.c.d), IPv6 as in RFC 5952,
+ * without a zone. Undefined: no address.
+ */
+export function parseAddress(text: string): string | undefined {
+  if (isIPv4(text)) return text
+  const bare = text.split('%', 1)[0]!
+  if (!isIPv6(bare)) return undefined
+  return carriedBy(bare) ?? carriedBy(normalized(bare)) ?? normalized(bare)
 }
 
-/** The IPv4 address that an IPv6 one maps (::ffff:a.b.c.d). */
-function carriedBy(address: string): string | undefined {
-  // Written as RFC 5952 has it: the shortest way, which is one.
-  const [, high, low] =
-    /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(new URL(`http://[${address}]`).hostname) ?? []
-  if (high === undefined || low === undefined) return undefined
-  return [high, low]
-    .map((group) => Number.parseInt(group, 16))
-    .map((group) => `${group >> 8}.${group & 255}`)
-    .join('.')
+/** What one customer holds: an IPv4 address, or the /64 of an IPv6 one. `address`: as `parseAddress` gives it. */
+export function networkOf(address: string): string {
+  return address.includes(':') ? `${leadingGroups(address, 4)}::/64` : address
+}
+
+/** The /48 above the network of an IPv6 address: a provider gives one customer up to 65,536 networks. IPv4 has none. */
+export function widerNetworkOf(address: string): string | undefined {
+  return address.includes(':') ? `${leadingGroups(address, 3)}::/48` : undefined
 }
 
 export function isAddressOrNetwork(text: string): boolean {
@@ -48,4 +43,35 @@ export function isWithin(address: string, networks: readonly string[]): boolean 
     if (network?.family === family) list.addSubnet(network.address, network.bits, family)
   }
   return list.check(found.address, family)
+}
+
+/** Undefined: neither an address nor a network. */
+function parse(text: string): Network | undefined {
+  const [address = '', bits, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0 || address.includes('%')) return undefined
+  const most = version === 4 ? 32 : 128
+  if (bits !== undefined && (!/^(0|[1-9][0-9]{0,2})$/.test(bits) || Number(bits) > most)) return undefined
+  const count = Number(bits ?? most)
+  if (version === 4) return { address, bits: count, family: 'ipv4' }
+  const carried = count < mappedBits ? undefined : carriedBy(normalized(address))
+  if (carried !== undefined) return { address: carried, bits: count - mappedBits, family: 'ipv4' }
+  return { address, bits: count, family: 'ipv6' }
+}
+
+function carriedBy(address: string): string | undefined {
+  const tail = address.slice('::ffff:'.length)
+  return address.startsWith('::ffff:') && isIPv4(tail) ? tail : undefined
+}
+
+function normalized(address: string): string {
+  return new SocketAddress({ address, family: 'ipv6' }).address
+}
+
+function leadingGroups(address: string, count: number): string {
+  const [head = '', tail = ''] = address.split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === '' ? [] : tail.split(':')
+  const zeros = Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0')
+  return [...first, ...zeros, ...last].slice(0, count).join(':')
 }

@@ -2,8 +2,9 @@
  * The doors of sign-in: what a client reads first (RFC 9728, RFC 8414), and everything under /oauth/. What answers is loaded by
  * the first request; until then a board is no larger for it.
  */
-import { Limiter, networkOf } from '../command/limiter.ts'
+import { Limiter } from '../command/limiter.ts'
 import type { Throttle } from '../command/throttle.ts'
+import { networkOf } from '../format/networks.ts'
 import { rates } from '../limits.ts'
 import type { Oauth, OauthResponse } from '../oauth/oauth.ts'
 import { scopes } from '../operations/operation.ts'

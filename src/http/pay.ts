@@ -3,9 +3,9 @@
  * The one path that answers 402, and 503 while a settlement is not confirmed.
  */
 import { wallSeconds } from '../clock.ts'
-import { networkOf } from '../command/limiter.ts'
 import { refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
+import { networkOf } from '../format/networks.ts'
 import { sizes } from '../limits.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
 import { readJson } from '../own-tools/json-text.ts'

@@ -1,6 +1,6 @@
 /** Addresses and networks that may deliver. */
 import { expect, test } from 'vitest'
-import { isAddressOrNetwork, isWithin } from '../../../src/format/networks.ts'
+import { isAddressOrNetwork, isWithin, networkOf, parseAddress, widerNetworkOf } from '../../../src/format/networks.ts'
 
 test.each(['192.0.2.1', '192.0.2.0/24', '0.0.0.0/0', '2001:db8::1', '2001:db8::/32', '::/0'])('%s is one', (text) => {
   expect(isAddressOrNetwork(text)).toBe(true)
@@ -39,4 +39,38 @@ test.each([
   ['', ['0.0.0.0/0', '::/0'], false],
 ])('%s in %j: %s', (address, networks, isIn) => {
   expect(isWithin(address, networks)).toBe(isIn)
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['::ffff:192.0.2.1', '192.0.2.1'],
+  ['::FFFF:C000:0201', '192.0.2.1'],
+  ['0:0:0:0:0:ffff:c000:201', '192.0.2.1'],
+  ['0000:0000:0000:0000:0000:ffff:192.0.2.1', '192.0.2.1'],
+  ['2001:0DB8:0000:0000:0001:0000:0000:0001', '2001:db8::1:0:0:1'],
+  ['fe80::1%eth0', 'fe80::1'],
+  ['192.0.2.01', undefined],
+  ['192.0.2.1:80', undefined],
+  ['[2001:db8::1]', undefined],
+  ['2001:db8::1/64', undefined],
+  [' 192.0.2.1', undefined],
+  ['', undefined],
+  ['unknown', undefined],
+])('%s is the address %s', (text, address) => {
+  expect(parseAddress(text)).toBe(address)
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1', undefined],
+  ['::ffff:192.0.2.1', '192.0.2.1', undefined],
+  ['2001:db8::1', '2001:db8:0:0::/64', '2001:db8:0::/48'],
+  ['2001:db8:0:0:ffff::1', '2001:db8:0:0::/64', '2001:db8:0::/48'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+  ['2001:db8:1:3::', '2001:db8:1:3::/64', '2001:db8:1::/48'],
+  ['::1', '0:0:0:0::/64', '0:0:0::/48'],
+  ['::', '0:0:0:0::/64', '0:0:0::/48'],
+  ['::192.0.2.1', '0:0:0:0::/64', '0:0:0::/48'],
+])('%s counts in %s, and above it in %s', (text, network, wider) => {
+  const address = parseAddress(text)!
+  expect([networkOf(address), widerNetworkOf(address)]).toEqual([network, wider])
 })

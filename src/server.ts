@@ -21,7 +21,7 @@ import { Voice } from './command/voice.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { Postroom } from './house/postroom.ts'
 import { blobDoor, sweepBlobs } from './http/blobs.ts'
-import { clientAddress } from './http/client-address.ts'
+import { ClientAddresses } from './http/client-address.ts'
 import { compatDoor } from './http/compat.ts'
 import { describe } from './http/described.ts'
 import { documentPaths } from './http/documents.ts'
@@ -105,7 +105,8 @@ type Place = {
 async function startBoard(config: Config, { directory, marks, address, port, unlock }: Place): Promise<RunningServer> {
   const news = new News()
   const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs })
-  const addressOf = (exchange: Exchange) => clientAddress(exchange, config.trustProxy)
+  const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
+  const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
   const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
   const followers = new Followers({ ...config, house: () => house, read, directory, news, refuse, addressOf })

@@ -33,16 +33,27 @@ export function isAddressOrNetwork(text: string): boolean {
 
 /** Whether an address lies in one of these; what is no address lies in none. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
-  const found = parse(address)
-  if (found === undefined || address.includes('/')) return false
-  const { family } = found
-  const list = new BlockList()
-  for (const text of networks) {
-    const network = parse(text)
-    // An IPv4 address would be looked for in IPv6 networks too.
-    if (network?.family === family) list.addSubnet(network.address, network.bits, family)
+  return new NetworkSet(networks).has(address)
+}
+
+/** Addresses and networks that are asked about again and again. */
+export class NetworkSet {
+  // A list for each family: in one list an IPv4 address would be looked for in IPv6 networks too.
+  readonly #lists = { ipv4: new BlockList(), ipv6: new BlockList() }
+
+  constructor(networks: readonly string[]) {
+    for (const text of networks) {
+      const network = parse(text)
+      if (network !== undefined) this.#lists[network.family].addSubnet(network.address, network.bits, network.family)
+    }
   }
-  return list.check(found.address, family)
+
+  has(text: string): boolean {
+    const address = parseAddress(text)
+    if (address === undefined) return false
+    const family = address.includes(':') ? 'ipv6' : 'ipv4'
+    return this.#lists[family].check(address, family)
+  }
 }
 
 /** Undefined: neither an address nor a network. */

@@ -12,11 +12,11 @@ import { startCalling } from './command/calling.ts'
 import { Deliveries } from './command/deliveries.ts'
 import { Front } from './command/front.ts'
 import { ItemPosts } from './command/item-posts.ts'
-import { knownDelegations } from './command/known-delegations.ts'
 import { News } from './command/news.ts'
 import { refused } from './command/reply.ts'
 import { hideBy, resumeScreening } from './command/screened.ts'
 import { Throttle } from './command/throttle.ts'
+import { toldByRegistry } from './command/told-by-registry.ts'
 import { Voice } from './command/voice.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
 import { Postroom } from './house/postroom.ts'
@@ -104,7 +104,7 @@ type Place = {
 
 async function startBoard(config: Config, { directory, marks, address, port, unlock }: Place): Promise<RunningServer> {
   const news = new News()
-  const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs })
+  const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs, factors: news.grants })
   const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
@@ -139,7 +139,8 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     },
   })
   await heads.begin(news.head)
-  await news.delegates.begin((told) => knownDelegations(house, told))
+  await news.delegates.begin((told) => toldByRegistry(house, 'delegation.known', told))
+  await news.grants.begin((told) => toldByRegistry(house, 'limits.known', told))
   news.delegates.onEnd((ended) => {
     followers.keysOver()
     postroom?.delegationsOver(ended)
@@ -220,6 +221,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
   })
   const deliveries = new Deliveries({
     actors: house,
+    throttle,
     limitsOn: config.limitsOn,
     now: monotonicMs,
     wallSeconds,
@@ -241,6 +243,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     residentBytes: process.memoryUsage.rss(),
     heaps: [['front', process.memoryUsage().heapUsed + process.memoryUsage().external], ...(await delivering.heaps())],
     counters: counters.entries(),
+    limited: [...throttle.refusals],
   })
   const tellFigures = (answer: (figures: Figures | undefined) => void): void =>
     house.askFeed<FeedStats>(['stats'], (told) => {

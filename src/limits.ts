@@ -192,13 +192,21 @@ const rateDefaults = {
   unsigned_commands_per_address_per_minute: 60,
   /** Signed commands whose signature does not hold: a check costs more than sending one. */
   bad_signatures_per_address_per_minute: 60,
+  /**
+   * Streams (tails, MCP), waits for news and downloads of attachments that one network (an IPv4 address, an IPv6 /64) has open; a /48
+   * has four times as many.
+   */
   streams_per_address: 64,
+  waits_per_address: 64,
+  downloads_per_address: 64,
+  /** An export reads the whole archive; of its pages (`limit`, `cursor`) no start is counted. */
+  exports_per_network: 2,
+  export_starts_per_network_per_hour: 30,
   /** OAuth clients that register by themselves. */
   client_registrations_per_address_per_hour: 30,
   deliveries_per_receiver_per_minute: 60,
   deliveries_per_receiver_per_day: 2_000,
   deliveries_per_address_per_minute: 120,
-  waits_per_address: 64,
   new_rooms_per_identity_per_day: 20,
   new_conversations_per_identity_per_day: 100,
   /** Looks of the lab at tools that one identity may ask for. */

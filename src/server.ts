@@ -27,6 +27,7 @@ import { describe } from './http/described.ts'
 import { documentPaths } from './http/documents.ts'
 import { embedDoors } from './http/embed.ts'
 import { Exports } from './http/export.ts'
+import { exportGate } from './http/export-gate.ts'
 import { figureDoors } from './http/figures.ts'
 import { Followers } from './http/followers.ts'
 import { logDoors } from './http/log.ts'
@@ -109,7 +110,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const refuse = (exchange: Exchange, found: Refusal) => routes.send(exchange, refused(found))
   const read = (...asked: Parameters<Front['read']>) => front.read(...asked)
-  const followers = new Followers({ ...config, house: () => house, read, directory, news, refuse, addressOf })
+  const followers = new Followers({ house: () => house, read, directory, news, throttle, refuse, addressOf })
   const files = new BlobFiles(blobsDirectory(directory.path), (file, problem) =>
     log('error', 'blob.not_removed', { file, problem: String(problem) }),
   )
@@ -282,8 +283,10 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     secret,
     addressOf,
     events: delivering.events,
+    streams: followers.tails.places,
   })
   const exports = new Exports({
+    enter: exportGate({ throttle, addressOf }),
     next: (request, answer) => house.askFeed(['export', request, house.seen], answer),
     rooms: followers.rooms,
     refuse,
@@ -339,16 +342,10 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
         doors: () => routes,
         wallSeconds,
       }),
-      '/tail/': (exchange, room) => followers.tails.handle(exchange, room),
-      '/v1/export': (exchange) => exports.handle(exchange),
+      '/tail/': (exchange, room) => routes.isWithinReads(exchange) && followers.tails.handle(exchange, room),
+      '/v1/export': (exchange) => routes.isWithinReads(exchange) && exports.handle(exchange),
       ...figureDoors({ tell: tellFigures, doors: () => routes }),
-      '/work.atom': workFeedDoor({
-        read,
-        address,
-        throttle,
-        addressOf,
-        doors: () => routes,
-      }),
+      '/work.atom': workFeedDoor({ read, address, throttle, addressOf, doors: () => routes }),
     },
   })
   prepareEngineEnvironment(headBytesMax)

@@ -87,6 +87,13 @@ export const networkLimits = {
     code: 'rate_limited',
     message: 'too many deliveries from this address: wait retry_after seconds',
   },
+  export_starts: {
+    rate: 'export_starts_per_network_per_hour',
+    seconds: hour,
+    code: 'rate_limited',
+    message:
+      'this network has begun its exports for now: wait retry_after seconds, or take pages with limit and cursor',
+  },
   client_registrations: {
     rate: 'client_registrations_per_address_per_hour',
     seconds: hour,

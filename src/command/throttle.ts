@@ -26,6 +26,9 @@ export type Writer = {
   readonly isApart: boolean
 }
 
+/** What the sign-ins of one address have open, in times of what one network has. */
+const hostFactor = 16
+
 type NetworkKind = keyof typeof networkLimits
 type IdentityKind = keyof typeof identityLimits
 
@@ -70,6 +73,14 @@ export class Throttle {
   /** One more OAuth client that registers by itself; 0, or seconds to wait. */
   registrations(address: string): number {
     return this.count('client_registrations', { address })?.retryAfter ?? 0
+  }
+
+  /** Whom something counts against that stays open. Many honest sign-ins share the address of their host, but not any number. */
+  holders({ address, signedIn }: Source): readonly Subject[] {
+    const networks = this.#networksOf(address)
+    if (signedIn === undefined) return networks
+    const shared = networks.map(({ key, share }) => ({ key, share: share / hostFactor }))
+    return [...this.#identity(signedIn), ...shared]
   }
 
   /** Why no signature from this address is checked now: it sent too many bad ones. */

@@ -6,6 +6,7 @@ import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { Front } from '../command/front.ts'
 import { Limiter } from '../command/limiter.ts'
 import type { News } from '../command/news.ts'
+import type { Places } from '../command/places.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Throttle } from '../command/throttle.ts'
 import type { Config } from '../config.ts'
@@ -31,6 +32,8 @@ export type McpDoorsOptions = {
   readonly actors: Pick<Actors, 'write'>
   readonly news: News
   readonly throttle: Throttle
+  /** Of all open streams. */
+  readonly streams: Places
   /** A secret of this board. */
   readonly secret: Buffer
   readonly addressOf: (exchange: Exchange) => string

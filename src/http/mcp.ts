@@ -5,10 +5,11 @@
  * or of this machine, and an Origin, where one is sent, has to be this board's or one of MCP_ORIGINS. What speaks the
  * protocol is loaded by the first request.
  */
+import { type Places, streamWaitSeconds } from '../command/places.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { plainJson } from '../format/plain-json.ts'
 import { sizes } from '../limits.ts'
-import { type Authenticate, bearerToken } from '../mcp/caller.ts'
+import { type Authenticate, bearerToken, type Caller } from '../mcp/caller.ts'
 import type { Passed, Refused } from '../mcp/gate.ts'
 import type { Mcp } from '../mcp/mcp.ts'
 import type { Exchange, Header } from './port.ts'
@@ -24,6 +25,8 @@ export type McpDoorOptions = {
   readonly load: () => Promise<Mcp>
   readonly authenticate: Authenticate
   readonly throttle: Throttle
+  /** Of all open streams. */
+  readonly streams: Places
   readonly addressOf: (exchange: Exchange) => string
   /** Records a fault of the service. */
   readonly fault: (error: unknown) => void
@@ -109,11 +112,9 @@ type Posted = {
   readonly goodTokens: GoodTokens
 }
 
-async function serve(
-  { address: own, authenticate, load, throttle }: McpDoorOptions,
-  exchange: Exchange,
-  { body, address, cors, token, goodTokens }: Posted,
-): Promise<void> {
+async function serve(options: McpDoorOptions, exchange: Exchange, posted: Posted): Promise<void> {
+  const { body, address, cors, token, goodTokens } = posted
+  const { authenticate, throttle, streams } = options
   const aborter = new AbortController()
   exchange.onAbort(() => aborter.abort())
   // Who signed in counts by identity, and the address of its host does not.
@@ -125,6 +126,23 @@ async function serve(
   // What is judged here and what is carried out must be the same message, and one: nobody else reads the body.
   const message = messageIn(body)
   if (message instanceof NoMessage) return answer(exchange, 400, cors, rpcError(message.code, message.why))
+  const source = { address, ...(caller === undefined ? {} : { signedIn: caller.identity }) }
+  const leave = isListening(message) ? streams.take(source) : () => {}
+  if (typeof leave === 'string') return tooMany(exchange, 'open streams', streamWaitSeconds, cors)
+  await serveMessage(options, exchange, posted, { message, caller, signal: aborter.signal }).finally(leave)
+}
+
+/** Its answer is a stream that stays open as long as the client likes. */
+function isListening(message: unknown): boolean {
+  return (message as { method?: unknown } | null)?.method === 'subscriptions/listen'
+}
+
+async function serveMessage(
+  { address: own, load }: McpDoorOptions,
+  exchange: Exchange,
+  { body, address, cors }: Posted,
+  { message, caller, signal }: { message: unknown; caller: Caller | undefined; signal: AbortSignal },
+): Promise<void> {
   // It knows every tool, and they are made from the declarations when it is loaded.
   const { pass } = await import('../mcp/gate.ts')
   const metadataUrl = `${own}/.well-known/oauth-protected-resource/mcp`
@@ -142,7 +160,7 @@ async function serve(
     method: 'POST',
     headers,
     body: new Uint8Array(body),
-    signal: aborter.signal,
+    signal,
   })
   const mcp = await load()
   const response = await mcp.fetch(request, message, { caller: found.caller, address })

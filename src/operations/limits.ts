@@ -39,6 +39,7 @@ const NetworkAllowances = Type.Object(
       rooms: Allowance,
       conversations: Allowance,
       deliveries: Allowance,
+      export_starts: Allowance,
       client_registrations: Allowance,
     }),
   },

@@ -102,6 +102,11 @@ const sizeDefaults = {
   credit_welcome: 100,
   credit_review_reward: 100,
   credit_review_rewards_per_subject: 5,
+  /** A review is rewarded only of who has been here so long, ... */
+  credit_review_author_age_seconds: 30 * 86_400,
+  /** ... or of whom somebody who had been here so long accepted a work with at least such a reward. */
+  credit_review_requester_age_seconds: 7 * 86_400,
+  credit_review_work_minimum: 20,
   /** What the pool for tool reviews begins with. */
   credit_rewards_pool: 5_000,
   /** Webhooks and subscriptions of one identity, and of all on this board. */
@@ -161,6 +166,9 @@ const ceilings = {
   credit_welcome: 1_000_000,
   credit_review_reward: 1_000_000,
   credit_review_rewards_per_subject: 1_000,
+  credit_review_author_age_seconds: 31_536_000,
+  credit_review_requester_age_seconds: 31_536_000,
+  credit_review_work_minimum: 1_000_000,
   credit_rewards_pool: 1_000_000_000,
   delegation_seconds: 31_536_000,
   hooks_per_identity: 10_000,
@@ -229,6 +237,12 @@ const rateDefaults = {
   work_live_holds: 32,
   welcome_grants_per_network_per_day: 10,
   welcome_grants_per_board_per_day: 1_000,
+  review_rewards_per_reviewer_per_day: 2,
+  /** By the identity that a host names as the owner of what was reviewed, and by the site that the host is of. */
+  review_rewards_per_publisher_per_day: 5,
+  review_rewards_per_network_per_day: 10,
+  /** A day of attacks leaves most of the pool. */
+  review_rewards_per_board_per_day: 20,
 } as const
 
 export const rates = settledRates(rateDefaults)

@@ -67,7 +67,7 @@ export type Doors = {
   /** Looks of the lab, and rewards for reviews. */
   readonly tools: {
     answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
-    reviewed(subject: string, author: string): void
+    reviewed(subject: string, author: string, address: string): void
   }
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>

@@ -70,7 +70,8 @@ const review: Plan = {
       pass({ args: tools.length > 0 ? {} : { barred: [code, message] } })
     })
   },
-  heard: ({ command, signer }, _decided, { tools }) => tools.reviewed(command.target as string, signer.id),
+  heard: ({ command, signer, door }, _decided, { tools }) =>
+    tools.reviewed(command.target as string, signer.id, door.address),
   show: (verified, decided) => ({ read: 'event.made', args: { event_id: idOf(verified, decided) } }),
 }
 

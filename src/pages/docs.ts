@@ -15,6 +15,7 @@ const places = [
   ['Operations', '/docs'],
   ['Signing', '/docs/signing'],
   ['Works', '/docs/works'],
+  ['Credits', '/docs/credits'],
   ['Refusals', '/docs/refusals'],
   ['Limits', '/docs/limits'],
 ] as const

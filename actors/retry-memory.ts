@@ -154,19 +154,23 @@ export class RetryMemory {
     this.#before = Generation.of(before, columns)
   }
 
-  /** Unix seconds at which there is room for one more: `at` itself, or when the generation that is full has filled its time. */
-  roomAt(at: number, owner = 0): number {
+  /**
+   * Unix seconds at which there is room for one more: `at` itself, or when the generation that is full has filled its time.
+   * `factor`: how many times its share this owner may have.
+   */
+  roomAt(at: number, owner = 0, factor = 1): number {
     this.#turn(at)
     const { entries, owners, startedAt } = this.#now
     const isScarce = entries.count * 4 >= this.#countMax * 3
-    const allowed = isScarce ? Math.min(this.#share.scarce, this.#share.most) : this.#share.most
+    const most = this.#share.most * factor
+    const allowed = isScarce ? Math.min(this.#share.scarce, most) : most
     const hasRoom = entries.count < this.#countMax && owners.get(owner) < allowed
     return hasRoom ? at : startedAt + this.#spanSeconds
   }
 
   /** This owner has all that one may have: nobody else is out of room for that. */
-  isSpent(owner: number): boolean {
-    return this.#now.owners.get(owner) >= this.#share.most
+  isSpent(owner: number, factor = 1): boolean {
+    return this.#now.owners.get(owner) >= this.#share.most * factor
   }
 
   /** Calls `each` with the journal number of every record that may have used this; true as soon as one call is. */

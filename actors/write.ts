@@ -31,6 +31,8 @@ export type WriteLetter = {
   readonly via: string
   /** Seconds to wait when a limit has nothing left for it, else 0; judged here because a retry is never refused for it. */
   readonly limited: number
+  /** How many times its share of what is remembered the signer may fill; absent: once. */
+  readonly factor?: number
   /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
   readonly rotated: boolean
   readonly suspended: boolean
@@ -95,9 +97,11 @@ export const nonceSeconds = 600
 export const requestSeconds = 86_400
 /**
  * Of each in its time, and a shard: 46 commands a second for a whole day, and 6,600 for ten minutes. One identity has its share of
- * it (`Shares`), and one network a quota of request ids a day, which the front counts: /docs/credits has what it takes to fill it.
+ * it (`Shares`), and one network a quota of request ids a day, which the front counts: /docs/limits has what it takes to fill it.
  */
-const rememberedMax = 4_000_000
+export const rememberedMax = 4_000_000
+/** Who uses little still finds room when others have filled three quarters. */
+export const scarceShare = 100
 
 /** What one identity may have remembered: request ids in 24 h, nonces in 600 s. Absent: no bound. */
 export type Shares = { readonly requestIds?: Share; readonly nonces?: Share }
@@ -239,17 +243,18 @@ export class Acceptance {
   /** A memory without room for what this letter would leave in it. What the board says itself has no share. */
   #roomObjection(letter: WriteLetter, now: number, wall: number): Decision | undefined {
     const owner = isOfBoard(letter) ? 0 : this.#owner(letter.author)
-    const nonces = this.#nonces.roomAt(now, owner)
+    const { factor } = letter
+    const nonces = this.#nonces.roomAt(now, owner, factor)
     if (nonces > now) {
-      const isSpent = this.#nonces.isSpent(owner)
+      const isSpent = this.#nonces.isSpent(owner, factor)
       const message = isSpent
         ? `this identity has used as many nonces in ${nonceSeconds} s as this board remembers of one: wait retry_after seconds`
         : `this board remembers nonces for ${nonceSeconds} s and has no room for more: wait retry_after seconds`
       return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, undefined, nonces - wall)
     }
-    const requests = letter.requestId === '' ? now : this.#requests.roomAt(now, owner)
+    const requests = letter.requestId === '' ? now : this.#requests.roomAt(now, owner, factor)
     if (requests > now) {
-      const isSpent = this.#requests.isSpent(owner)
+      const isSpent = this.#requests.isSpent(owner, factor)
       const hours = requestSeconds / 3_600
       const message = isSpent
         ? `this identity has used as many request ids in ${hours} h as this board remembers of one: wait retry_after seconds, or leave request_id out`

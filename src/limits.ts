@@ -185,10 +185,12 @@ const rateDefaults = {
   writes_per_identity_burst: 60,
   bytes_per_identity_per_day: 16 * 1024 * 1024,
   /**
-   * Request ids and nonces that a shard remembers of one identity: half a percent of 4,000,000 of each. Behind it only that identity
-   * is refused. A quota of bytes lets nobody write more than some 70,000 commands a day, and the rate of writes 1,260 in ten minutes.
+   * Request ids and nonces that a shard remembers of one identity: half a percent of 4,000,000 of each, and behind that only this
+   * identity is refused. Its bytes are enough for some 70,000 commands a day, its rate for 1,260 nonces in their ten minutes.
+   * A network has five identities' worth of request ids a day: /docs/limits has what it takes to fill the memory.
    */
   request_ids_per_identity_per_day: 20_000,
+  request_ids_per_network_per_day: 100_000,
   nonces_per_identity_per_10_minutes: 20_000,
   /** A network is an IPv4 address, or the /64 of an IPv6 one. Keys are free, addresses are not. */
   writes_per_network_per_minute: 1_200,

@@ -14,8 +14,9 @@ import type { Throttle, Writer } from './throttle.ts'
 
 /** A sign-in at /mcp sends from its host's address, and an operator has to get through when a network is used up. */
 export function writerOf({ signer, door }: Verified, operators: ReadonlySet<string>): Writer {
-  const isApart = door.signedIn === signer.id || isOperator(signer, operators)
-  return { identity: signer.id, address: door.address, isApart }
+  const isHosted = door.signedIn === signer.id && !isOperator(signer, operators)
+  const isApart = isHosted || isOperator(signer, operators)
+  return { identity: signer.id, address: door.address, isApart, isHosted }
 }
 
 /** Finds out whether anything of this signer was ever accepted. Where the board cannot say now, it is not held to be new. */

@@ -22,6 +22,8 @@ export type Limit = {
   readonly seconds: number
   readonly code: 'rate_limited' | 'quota_exhausted'
   readonly message: string
+  /** Field of a command without which it would be taken. */
+  readonly field?: string
 }
 
 const minute = 60
@@ -68,6 +70,13 @@ export const networkLimits = {
     code: 'rate_limited',
     message:
       'more new identities come from this network than its limit: wait retry_after seconds, or sign with a key that has written here before',
+  },
+  request_ids: {
+    rate: 'request_ids_per_network_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this network has used its request ids for today: wait retry_after seconds, or leave request_id out',
+    field: 'request_id',
   },
   rooms: {
     rate: 'new_rooms_per_network_per_day',
@@ -192,7 +201,7 @@ export class Meter {
   }
 
   refusal({ key, share }: Subject, wait: number): Refusal {
-    const { rate, code, message, seconds } = this.#limit
+    const { rate, code, message, seconds, field } = this.#limit
     const details = {
       limit: rate,
       of: this.#of,
@@ -201,7 +210,7 @@ export class Meter {
       regained: Math.floor(rates[rate] / share),
       per_seconds: seconds,
     }
-    return { ...refusal(code, message, undefined, wait), details }
+    return { ...refusal(code, message, field, wait), details }
   }
 }
 

@@ -24,6 +24,8 @@ export type Writer = {
   readonly address: string
   /** It does not count in the network of its address. */
   readonly isApart: boolean
+  /** It is a sign-in at the address of its host. */
+  readonly isHosted?: boolean
 }
 
 /** What the sign-ins of one address have open, in times of what one network has. */
@@ -98,8 +100,8 @@ export class Throttle {
     this.count('bad_signatures', { address })
   }
 
-  /** One write of `bytes` signed bytes. `isNew`: nothing of this identity was ever accepted. */
-  write(writer: Writer, bytes: number, isNew: boolean): Charge {
+  /** One write of `bytes` signed bytes. `isNew`: nothing of this identity was ever accepted. `requestIds`: it has one, or none. */
+  write(writer: Writer, bytes: number, isNew: boolean, requestIds: 0 | 1 = 0): Charge {
     const [identity, network] = this.#subjects(writer)
     const charge = new Charge()
     charge.add(this.#identities.writes, identity, 1)
@@ -107,13 +109,15 @@ export class Throttle {
     charge.add(this.#networks.writes, network, 1)
     charge.add(this.#networks.bytes, network, bytes)
     if (isNew) charge.add(this.#networks.new_identities, network, 1)
+    if (requestIds > 0) charge.add(this.#networks.request_ids, this.#remembering(writer), requestIds)
     charge.take()
     return charge
   }
 
   /** The actor refused the write: it leaves no bytes and makes no identity, but its place in the minute is taken. */
   writeRefused(charge: Charge): void {
-    charge.giveBack(this.#identities.bytes, this.#networks.bytes, this.#networks.new_identities)
+    const { bytes, new_identities, request_ids } = this.#networks
+    charge.giveBack(this.#identities.bytes, bytes, new_identities, request_ids)
   }
 
   /** Something else of this identity was accepted meanwhile. */
@@ -174,6 +178,20 @@ export class Throttle {
 
   #subjects(writer: Writer): [identity: Subject[], network: Subject[]] {
     return [this.#identity(writer.identity), this.countsApart(writer) ? [] : this.#networksOf(writer.address)]
+  }
+
+  /**
+   * What is remembered fills a memory that all share. Keys are free, and so are sign-ins of them: a host is a network like any other
+   * here, and its sign-ins go on without request ids when it has used its own.
+   */
+  #remembering(writer: Writer): Subject[] {
+    const isExempt = this.#factors.ofIdentity(writer.identity) > 1 || (writer.isApart && writer.isHosted !== true)
+    return isExempt ? [] : this.#networksOf(writer.address)
+  }
+
+  /** How many times its limits this identity may use. */
+  factorOf(identity: string): number {
+    return this.#factors.ofIdentity(identity)
   }
 
   #identity(identity: string): Subject[] {

@@ -301,7 +301,10 @@ export class Writes {
     const { signer, bytes, isNew = false } = verified
     // The board's own voice speaks as often as it is made to.
     const isFreeOfCharge = isFree || verified.door.via === 'board'
-    const charge = isFreeOfCharge ? new Charge() : throttle.write(writerOf(verified, operators), bytes.length, isNew)
+    const requestIds = given(verified.command.request_id, '') === '' ? 0 : 1
+    const charge = isFreeOfCharge
+      ? new Charge()
+      : throttle.write(writerOf(verified, operators), bytes.length, isNew, requestIds)
     const letter = signedLetter(this.#options, verified, { to, args, limited: charge.wait })
     sendAs(this.#options, signer.delegate, by === undefined ? letter : { ...letter, by }, (answer, head) => {
       settle?.(answer)

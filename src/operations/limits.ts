@@ -36,6 +36,7 @@ const NetworkAllowances = Type.Object(
       writes: Allowance,
       bytes: Allowance,
       new_identities: Allowance,
+      request_ids: Allowance,
       rooms: Allowance,
       conversations: Allowance,
       deliveries: Allowance,

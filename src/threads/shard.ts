@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { type Confirmation, type FirstRoom, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
-import type { Shares, WriteLetter } from '../../actors/write.ts'
+import { type Shares, scarceShare, type WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
 import { reachOf } from '../../storage/snapshot.ts'
@@ -58,8 +58,6 @@ export type ShardAsk =
   | readonly ['hooks', HooksAsk]
 type FromFront = readonly ['write', WriteLetter] | ShardAsk
 
-/** Who uses little still finds room when others have filled three quarters of the memory. */
-const scarceShare = 100
 const retryShares: Shares = {
   requestIds: { most: rates.request_ids_per_identity_per_day, scarce: scarceShare },
   nonces: { most: rates.nonces_per_identity_per_10_minutes, scarce: scarceShare },

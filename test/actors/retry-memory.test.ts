@@ -188,6 +188,16 @@ describe('of one memory', () => {
     expect(judged(acceptance, identity(1), 'fresh', later)).toBeUndefined()
   })
 
+  test('who may use several times the limits has as many shares', () => {
+    const acceptance = usedBy(new Map([[identity(1), share.most]]))
+    const raised = (factor: number) => acceptance.judge({ ...letter(identity(1), 'fresh', at), factor }, at, at)
+    expect([raised(1), raised(2), raised(Number.POSITIVE_INFINITY)]).toMatchObject([
+      { refusal: { code: 'quota_exhausted' } },
+      undefined,
+      undefined,
+    ])
+  })
+
   test('nonces are shared in the same way', () => {
     const acceptance = made()
     for (let n = 0; n < share.most; n++) acceptance.remember(use(identity(1), n, ''), n + 1, at)

@@ -39,3 +39,25 @@ test('an identity without request ids left goes on without them, and no other is
   expect((await client.post(ben, { room: 'lobby', text: 'still here' })).status).toBe(200)
   client.close()
 })
+
+test('a network has so many request ids, whatever its keys; another network goes on', async () => {
+  const shared = { request_ids_per_network_per_day: 4 }
+  const directory = boardDirectory()
+  const board = await startBoard({
+    directory,
+    env: { ...env, TRUST_PROXY: 'x-client', LIMITS: JSON.stringify(shared) },
+  })
+  const client = await Client.of(board)
+  const [here, there] = [client.from('192.0.2.1'), client.from('192.0.2.2')]
+  const post = (at: Client, name: string, request_id: string) =>
+    at.post(person(name), { room: 'lobby', text: request_id, request_id })
+  for (let n = 0; n < 4; n++) expect((await post(here, `key ${n}`, 'once')).status).toBe(200)
+  // A retry and a refusal take none.
+  expect((await post(here, 'key 0', 'once')).data.receipt).toMatchObject({ duplicate: true })
+  const refused = await post(here, 'key 5', 'once')
+  expect(refused).toMatchObject({ status: 429, code: 'quota_exhausted', field: 'request_id' })
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(60)
+  expect((await here.post(person('key 5'), { room: 'lobby', text: 'without one' })).status).toBe(200)
+  expect((await post(there, 'key 5', 'once')).status).toBe(200)
+  for (const each of [client, here, there]) each.close()
+})

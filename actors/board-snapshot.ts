@@ -9,7 +9,9 @@ import type { Columns, Kept } from './columns.ts'
 import { EventIndex, type PackedEvents, SlotList } from './event-index.ts'
 import { encode, Packr } from './kernel/msgpack.ts'
 
-const format = 7
+const format = 8
+/** In format 7 retry memory does not count by identity, nor the market its rewards by day: those parts begin with none. */
+const oldestFormat = 7
 const codec = new Packr({ useRecords: false })
 
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: Kept]
@@ -65,7 +67,7 @@ export function packBoard(board: Board, more: unknown, columns: Columns): Buffer
 /** Undefined: bytes of another format. */
 export function unpackBoard(bytes: Uint8Array, columns: Columns): { board: Board; more: unknown } | undefined {
   const packed = codec.unpack(bytes) as Packed
-  if (packed.format !== format) return undefined
+  if (packed.format < oldestFormat || packed.format > format) return undefined
   const board = new Board(EventIndex.of(packed.events, columns))
   board.change = packed.change
   for (const name of packed.pages) board.pages.number(name)

@@ -41,6 +41,7 @@ import {
   type PackedAcceptance,
   type Refusal,
   refuse,
+  type Shares,
   unlessDamaged,
   unpublishedDelegation,
   type WriteLetter,
@@ -75,6 +76,8 @@ export type ShardOptions = {
   readonly lettersPerTurnMax: number
   /** Public frames that may wait for the log: the credits a shard takes before it decides. */
   readonly unconfirmedMax: number
+  /** Of what is remembered for retries, what one identity may fill. */
+  readonly shares?: Shares
 }
 
 /** `keeper`: identity id of whose it is; only he begins threads there. Without one the operator owns it, and it is open. */
@@ -136,7 +139,7 @@ export class Shard {
     const snapshot = options.snapshot()
     const kept = snapshot === undefined ? undefined : State.unpack(snapshot)
     this.state = kept?.state ?? new State()
-    this.#acceptance = new Acceptance(this.board, (seq) => this.read(seq))
+    this.#acceptance = new Acceptance(this.board, (seq) => this.read(seq), undefined, options.shares)
     const more = kept?.more as PackedShard | undefined
     if (more !== undefined) {
       this.#now = more[0]

@@ -10,7 +10,7 @@ import type { Columns } from './columns.ts'
 import { conversationPrefix } from './direct/direct.ts'
 import { none } from './event-index.ts'
 import { type BoardRecord, commandSha, frameKey, fromFrame, RecordType, type Signed } from './record.ts'
-import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds } from './retry-memory.ts'
+import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Share } from './retry-memory.ts'
 import { isOfBoard } from './rooms/roles.ts'
 import type { State } from './state.ts'
 
@@ -29,8 +29,10 @@ export type WriteLetter = {
   readonly nonce: string
   readonly requestId: string
   readonly via: string
-  /** Seconds to wait when the identity is over its rate, else 0; judged here because a retry is never refused for it. */
+  /** Seconds to wait when a limit has nothing left for it, else 0; judged here because a retry is never refused for it. */
   readonly limited: number
+  /** How many times its share of what is remembered the signer may fill; absent: once. */
+  readonly factor?: number
   /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
   readonly rotated: boolean
   readonly suspended: boolean
@@ -87,11 +89,22 @@ export const delegationOver =
 /** To the front alone: the delegation has to be in the public log before what was decided. */
 export const unpublishedDelegation = 'delegation_unpublished'
 
+/** To the front, which knows the limit and whose it is. */
+export const overLimitWords = 'this write is over a limit: wait retry_after seconds'
+
 export const windowSeconds = 300
 export const nonceSeconds = 600
 export const requestSeconds = 86_400
-/** Of each in its time, and a shard: 46 commands a second for a whole day, and 6,600 for ten minutes. */
-const rememberedMax = 4_000_000
+/**
+ * Of each in its time, and a shard: 46 commands a second for a whole day, and 6,600 for ten minutes. One identity has its share of
+ * it (`Shares`), and one network a quota of request ids a day, which the front counts: /docs/limits has what it takes to fill it.
+ */
+export const rememberedMax = 4_000_000
+/** Who uses little still finds room when others have filled three quarters. */
+export const scarceShare = 100
+
+/** What one identity may have remembered: request ids in 24 h, nonces in 600 s. Absent: no bound. */
+export type Shares = { readonly requestIds?: Share; readonly nonces?: Share }
 
 export function refuse(code: string, message: string, field?: string, retryAfter?: number): Decision {
   const refusal: Refusal = {
@@ -137,11 +150,13 @@ export class Acceptance {
   readonly #read: (seq: number) => Frame
 
   /** `countMax`: nonces, and request ids, that are remembered in the time of a generation. */
-  constructor(board: Board, read: (seq: number) => Frame, countMax = rememberedMax) {
+  constructor(board: Board, read: (seq: number) => Frame, countMax = rememberedMax, shares: Shares = {}) {
     this.#board = board
     this.#read = read
-    this.#nonces = new RetryMemory({ spanSeconds: nonceSeconds, countMax })
-    this.#requests = new RetryMemory({ spanSeconds: requestSeconds, countMax })
+    const memory = (spanSeconds: number, share: Share | undefined) =>
+      new RetryMemory({ spanSeconds, countMax, ...(share === undefined ? {} : { share }) })
+    this.#nonces = memory(nonceSeconds, shares.nonces)
+    this.#requests = memory(requestSeconds, shares.requestIds)
   }
 
   /** Everything remembered, for a snapshot. */
@@ -220,30 +235,37 @@ export class Acceptance {
         'public_key',
       )
     if (letter.delegated?.isOver === true) return refuse('forbidden', delegationOver, 'public_key')
-    if (letter.limited > 0)
-      return refuse(
-        'rate_limited',
-        'this identity writes faster than its limit: wait retry_after seconds',
-        undefined,
-        letter.limited,
-      )
+    if (letter.limited > 0) return refuse('rate_limited', overLimitWords, undefined, letter.limited)
     if (letter.suspended) return refuse('suspended', 'the operator of this board has suspended this identity')
     return this.#roomObjection(letter, now, wall)
   }
 
-  /** A memory without room for what this letter would leave in it. */
-  #roomObjection({ requestId }: WriteLetter, now: number, wall: number): Decision | undefined {
-    const nonces = this.#nonces.roomAt(now)
+  /** A memory without room for what this letter would leave in it. What the board says itself has no share. */
+  #roomObjection(letter: WriteLetter, now: number, wall: number): Decision | undefined {
+    const owner = isOfBoard(letter) ? 0 : this.#owner(letter.author)
+    const { factor } = letter
+    const nonces = this.#nonces.roomAt(now, owner, factor)
     if (nonces > now) {
-      const message = `this board remembers nonces for ${nonceSeconds} s and has no room for more: wait retry_after seconds`
-      return refuse('overloaded', message, undefined, nonces - wall)
+      const isSpent = this.#nonces.isSpent(owner, factor)
+      const message = isSpent
+        ? `this identity has used as many nonces in ${nonceSeconds} s as this board remembers of one: wait retry_after seconds`
+        : `this board remembers nonces for ${nonceSeconds} s and has no room for more: wait retry_after seconds`
+      return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, undefined, nonces - wall)
     }
-    const requests = requestId === '' ? now : this.#requests.roomAt(now)
+    const requests = letter.requestId === '' ? now : this.#requests.roomAt(now, owner, factor)
     if (requests > now) {
-      const message = `this board remembers request ids for ${requestSeconds / 3_600} h and has no room for more: wait retry_after seconds, or leave request_id out`
-      return refuse('overloaded', message, 'request_id', requests - wall)
+      const isSpent = this.#requests.isSpent(owner, factor)
+      const hours = requestSeconds / 3_600
+      const message = isSpent
+        ? `this identity has used as many request ids in ${hours} h as this board remembers of one: wait retry_after seconds, or leave request_id out`
+        : `this board remembers request ids for ${hours} h and has no room for more: wait retry_after seconds, or leave request_id out`
+      return refuse(isSpent ? 'quota_exhausted' : 'overloaded', message, 'request_id', requests - wall)
     }
     return undefined
+  }
+
+  #owner(author: string): number {
+    return fingerprint(this.#seeds, 'o', author, '')
   }
 
   /** Called for every record written or replayed whose command a retry may repeat. `seq`: its journal number. */
@@ -252,9 +274,10 @@ export class Acceptance {
     seq: number,
     at: number,
   ): void {
-    this.#nonces.add(fingerprint(this.#seeds, `n${use.to}`, use.author, use.nonce), seq, at)
+    const owner = this.#owner(use.author)
+    this.#nonces.add(fingerprint(this.#seeds, `n${use.to}`, use.author, use.nonce), seq, at, owner)
     if (use.requestId !== '')
-      this.#requests.add(fingerprint(this.#seeds, `r${use.to}`, use.author, use.requestId), seq, at)
+      this.#requests.add(fingerprint(this.#seeds, `r${use.to}`, use.author, use.requestId), seq, at, owner)
     if (!use.isEvent) this.#commands.set(Buffer.from(use.id).toString('hex'), seq)
   }
 

@@ -3,7 +3,8 @@
  * All are shown at /capabilities, and can be set by the operator (limits-given.ts). Sizes never go away; rates and quotas are
  * lifted by BROADSIDE_LIMITS=off.
  */
-import { settledRates, settledSizes } from './limits-given.ts'
+import { canonicalNetwork } from './format/networks.ts'
+import { settledFactors, settledRates, settledSizes } from './limits-given.ts'
 
 export type Sizes = typeof sizes
 export type Rates = typeof rates
@@ -101,11 +102,19 @@ const sizeDefaults = {
   credit_welcome: 100,
   credit_review_reward: 100,
   credit_review_rewards_per_subject: 5,
+  /** A review is rewarded only of who has been here so long, ... */
+  credit_review_author_age_seconds: 30 * 86_400,
+  /** ... or of whom somebody who had been here so long accepted a work with at least such a reward. */
+  credit_review_requester_age_seconds: 7 * 86_400,
+  credit_review_work_minimum: 20,
   /** What the pool for tool reviews begins with. */
   credit_rewards_pool: 5_000,
   /** Webhooks and subscriptions of one identity, and of all on this board. */
   hooks_per_identity: 64,
   hooks: 10_000,
+  /** Longest life of a grant of higher limits, and how many may be in force. */
+  limit_grant_seconds: 31_536_000,
+  limit_grants: 1_000,
 } as const
 
 /** How far an operator may raise what may be changed at all: beyond it queues, frames or typed arrays would be too small. */
@@ -157,30 +166,63 @@ const ceilings = {
   credit_welcome: 1_000_000,
   credit_review_reward: 1_000_000,
   credit_review_rewards_per_subject: 1_000,
+  credit_review_author_age_seconds: 31_536_000,
+  credit_review_requester_age_seconds: 31_536_000,
+  credit_review_work_minimum: 1_000_000,
   credit_rewards_pool: 1_000_000_000,
   delegation_seconds: 31_536_000,
   hooks_per_identity: 10_000,
   hooks: 100_000,
+  limit_grant_seconds: 315_360_000,
+  limit_grants: 10_000,
 } as const
 
 export const sizes = settledSizes(sizeDefaults, ceilings)
 
-/** What one identity or address may do; null means no limit. */
+/** What one identity, address or network may do; null means no limit. */
 const rateDefaults = {
   writes_per_identity_per_minute: 120,
   writes_per_identity_burst: 60,
   bytes_per_identity_per_day: 16 * 1024 * 1024,
+  /**
+   * Request ids and nonces that a shard remembers of one identity: half a percent of 4,000,000 of each, and behind that only this
+   * identity is refused. Its bytes are enough for some 70,000 commands a day, its rate for 1,260 nonces in their ten minutes.
+   * A network has five identities' worth of request ids a day: /docs/limits has what it takes to fill the memory.
+   */
+  request_ids_per_identity_per_day: 20_000,
+  request_ids_per_network_per_day: 100_000,
+  nonces_per_identity_per_10_minutes: 20_000,
+  /** A network is an IPv4 address, or the /64 of an IPv6 one. Keys are free, addresses are not. */
+  writes_per_network_per_minute: 1_200,
+  writes_per_network_burst: 600,
+  bytes_per_network_per_day: 512 * 1024 * 1024,
+  new_identities_per_network_per_hour: 240,
+  new_identities_per_network_burst: 60,
+  new_rooms_per_network_per_day: 100,
+  new_conversations_per_network_per_day: 500,
+  /** Every limit of a network holds at so many times its number for the /48 above the /64 of an IPv6 address. */
+  ipv6_48_factor: 4,
   reads_per_address_per_minute: 1_200,
+  /** Reads at /mcp by a sign-in, whose address is its host's. */
+  reads_per_identity_per_minute: 1_200,
   unsigned_commands_per_address_per_minute: 60,
   /** Signed commands whose signature does not hold: a check costs more than sending one. */
   bad_signatures_per_address_per_minute: 60,
+  /**
+   * Streams (tails, MCP), waits for news and downloads of attachments that one network (an IPv4 address, an IPv6 /64) has open; a /48
+   * has four times as many.
+   */
   streams_per_address: 64,
+  waits_per_address: 64,
+  downloads_per_address: 64,
+  /** An export reads the whole archive; of its pages (`limit`, `cursor`) no start is counted. */
+  exports_per_network: 2,
+  export_starts_per_network_per_hour: 30,
   /** OAuth clients that register by themselves. */
   client_registrations_per_address_per_hour: 30,
   deliveries_per_receiver_per_minute: 60,
   deliveries_per_receiver_per_day: 2_000,
   deliveries_per_address_per_minute: 120,
-  waits_per_address: 64,
   new_rooms_per_identity_per_day: 20,
   new_conversations_per_identity_per_day: 100,
   /** Looks of the lab at tools that one identity may ask for. */
@@ -197,9 +239,25 @@ const rateDefaults = {
   work_live_holds: 32,
   welcome_grants_per_network_per_day: 10,
   welcome_grants_per_board_per_day: 1_000,
+  review_rewards_per_reviewer_per_day: 2,
+  /** By the identity that a host names as the owner of what was reviewed, and by the site that the host is of. */
+  review_rewards_per_publisher_per_day: 5,
+  review_rewards_per_network_per_day: 10,
+  /** A day of attacks leaves most of the pool. */
+  review_rewards_per_board_per_day: 20,
 } as const
 
 export const rates = settledRates(rateDefaults)
+
+/** Networks and identities that may use their rates and quotas several times, Infinity: to whom none apply. */
+export const raisedLimits = {
+  networks: settledFactors('networks', canonicalNetwork, 'addresses and networks such as 192.0.2.0/24'),
+  identities: settledFactors(
+    'identities',
+    (text) => (/^[0-9a-f]{64}$/.test(text) ? text : undefined),
+    'identity ids of 64 lowercase hex characters',
+  ),
+}
 
 /** What the board gives away or pays for in a day: BROADSIDE_LIMITS=off does not lift it, and it always has an end. */
 const allowanceDefaults = {

@@ -45,6 +45,7 @@ export async function openHouse(
     segmentBytesMax: config.segmentBytesMax,
     compactSeconds: config.compactSeconds,
     queues: queuesOf(config.queueMax),
+    limitsOn: config.limitsOn,
     onNews: (told) => {
       if (told[0] === 'live') return followers.hear(told)
       for (const [id, handle] of told[2]) news.handles.set(id, handle)

@@ -35,25 +35,30 @@ const grant: Decider = ({ state: { market }, now }, letter) => {
 /** Once for an identity; so many a day for one network, and for the whole board. */
 const welcome: Decider = ({ state: { market }, now }, letter) => {
   const args = letter.args as unknown as WelcomeArgs
-  const { identity, network, amount } = args
+  const { identity, network, wider = '', amount } = args
   const { welcomed, networks, day } = market.given
   if (welcomed.has(identity)) return given(0, 'already')
   const today = day === Math.floor(now / daySeconds) ? networks : new Map<string, number>()
   if ([...today.values()].reduce((sum, count) => sum + count, 0) >= args.board_max) return given(0, 'board')
   if ((today.get(network) ?? 0) >= args.network_max) return given(0, 'network')
+  if (wider !== '' && market.given.wider.of(wider, now) >= args.wider_max) return given(0, 'network')
   const postings = [direct([identity, 'welcome', 0], ['mint', user(identity)], amount, codes.welcome, now)]
-  return giving(market, letter, { identity, network, postings }, amount, now)
+  const above = wider === '' ? {} : { wider }
+  return giving(market, letter, { identity, network, ...above, postings }, amount, now)
 }
 
-/** Once for a subject and its reviewer, and to so many reviewers of one subject, while the pool has it. */
+/** Once for a subject and its reviewer, to so many reviewers of one subject, within the caps of the day, while the pool has it. */
 const reward: Decider = ({ state: { market }, now }, letter) => {
-  const { subject, reviewer, amount, subject_max: max } = letter.args as unknown as RewardArgs
+  const { subject, reviewer, amount, subject_max: max, caps = [] } = letter.args as unknown as RewardArgs
   const reviewers = market.given.rewarded.get(subject) ?? []
   if (reviewers.includes(reviewer)) return given(0, 'already')
   if (reviewers.length >= max) return given(0, 'subject')
   if (market.ledger.available('rewards') < amount) return given(0, 'empty')
+  const full = caps.find(({ name, most }) => market.given.rewards.of(name, now) >= most)
+  if (full !== undefined) return given(0, full.why)
+  const counted = caps.map(({ name }) => name)
   const postings = [direct([reviewer, `review ${subject}`, 0], ['rewards', user(reviewer)], amount, codes.review, now)]
-  return giving(market, letter, { subject, reviewer, postings }, amount, now)
+  return giving(market, letter, { subject, reviewer, counted, postings }, amount, now)
 }
 
 function giving(

@@ -38,9 +38,11 @@ function decideWork(op: string): Decider {
     const found: Case = { op, market, turn, letter, args, now }
     const first = stepOn(found, turn.work(stored))
     if ('ok' in first) return first
-    if (op !== 'work.claim' || args.bound === undefined) return turn.finish(letter, stored, [first])
+    const { from = '' } = args
+    const more = from !== '' && stored.is_public ? { from } : {}
+    if (op !== 'work.claim' || args.bound === undefined) return turn.finish(letter, stored, [first], more)
     const second = stepOn({ ...found, op: 'work.submit' }, after(turn.work(stored), first), first.fence)
-    return 'ok' in second ? second : turn.finish(letter, stored, [first, second])
+    return 'ok' in second ? second : turn.finish(letter, stored, [first, second], more)
   }
 }
 

@@ -65,6 +65,8 @@ export type WorkArgs = {
   readonly percent?: number
   /** Of `work.edit`: bits of work that its proof shows. */
   readonly proof_bits?: number
+  /** Keyed hash of this work and the signer's network; '' or absent: not known. */
+  readonly from?: string
 }
 
 /** Args of `work.create`: the reservation. */
@@ -91,6 +93,8 @@ export type ReserveArgs = {
   /** Bits of work that the proof of the command shows. */
   readonly proof_bits: number
   readonly limits: MarketLimits
+  /** As in WorkArgs. */
+  readonly from?: string
 }
 
 /** `work.open`: the room has taken the request. */
@@ -145,25 +149,40 @@ export type BeginArgs = {
   readonly generation: string
   readonly rewards: number
 }
-/** `credit.welcome`: `network` is a keyed hash of the client's network and the day. Limits Infinity: lifted. */
+/**
+ * `credit.welcome`: `network` is a keyed hash of the client's network and the day, `wider` one of what is above that network ('':
+ * nothing is). Limits Infinity: lifted.
+ */
 export type WelcomeArgs = {
   readonly identity: string
   readonly network: string
+  readonly wider: string
   readonly amount: number
   readonly network_max: number
+  readonly wider_max: number
   readonly board_max: number
 }
 /** Answer of `credit.welcome` and `credit.reward`: what was given; 0 with why not. Never a refusal. */
 export type GivenReply = {
   readonly given: number
-  readonly why: '' | 'already' | 'network' | 'board' | 'subject' | 'empty'
+  readonly why: '' | 'already' | 'network' | 'board' | 'subject' | 'empty' | 'reviewer' | 'publisher'
 }
-/** `credit.reward`: about a review of `subject` by `reviewer` (identity id). Once for both, at most `subject_max` a subject. */
+/** At most so many rewards of one UTC day are counted under a name; Infinity: lifted. */
+export type Cap = {
+  readonly name: string
+  readonly most: number
+  readonly why: 'network' | 'board' | 'reviewer' | 'publisher'
+}
+/**
+ * `credit.reward`: about a review of `subject` by `reviewer` (identity id). Once for both, at most `subject_max` a subject, and no
+ * more of a day than the caps let. Networks are in them by keyed hashes of the network and the day.
+ */
 export type RewardArgs = {
   readonly subject: string
   readonly reviewer: string
   readonly amount: number
   readonly subject_max: number
+  readonly caps: readonly Cap[]
 }
 
 /** One movement of credits. Immutable; a hold is resolved exactly once, by a post or a void that names it. */
@@ -203,6 +222,8 @@ export type Step = {
 export type StepFacts = {
   readonly work: string
   readonly steps: readonly Step[]
+  /** Of a public work: as in WorkArgs, of the author of the act, or of who asked for the work where this opens it. */
+  readonly from?: string
 }
 /** Facts of `work.open`: all that a reader needs who never saw the reservation. `reserved`: number of its record in the journal. */
 export type OpenFacts = StepFacts & {
@@ -219,6 +240,7 @@ export type ReserveFacts = {
   readonly fixed: Omit<Fixed, 'is_public'>
   readonly begun: Changing
   readonly postings: readonly Posting[]
+  readonly from?: string
 }
 /** Facts of `work.void`. `voids`: event id of the command that is void with it, 32 hex. */
 export type VoidFacts = { readonly work: string; readonly voids: string; readonly postings: readonly Posting[] }
@@ -226,7 +248,17 @@ export type VoidFacts = { readonly work: string; readonly voids: string; readonl
 export type EditFacts = { readonly work: string; readonly edit: string; readonly post?: PostFacts }
 /** Facts of `work.observe`: what the market knows now, and what follows from it. */
 export type ObserveFacts = StepFacts & Pick<ObserveArgs, 'event' | 'change'> & { readonly set: Partial<Changing> }
-export type WelcomeFacts = CreditFacts & { readonly identity: string; readonly network: string }
-export type RewardFacts = CreditFacts & { readonly subject: string; readonly reviewer: string }
+/** Without `wider`: nothing is above the network, or an older release wrote it. */
+export type WelcomeFacts = CreditFacts & {
+  readonly identity: string
+  readonly network: string
+  readonly wider?: string
+}
+/** `counted`: names of its caps; older releases had none. */
+export type RewardFacts = CreditFacts & {
+  readonly subject: string
+  readonly reviewer: string
+  readonly counted?: readonly string[]
+}
 /** Facts of what moves credits and no work. */
 export type CreditFacts = { readonly postings: readonly Posting[] } & Readonly<Record<string, unknown>>

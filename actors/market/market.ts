@@ -22,6 +22,7 @@
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
 import { after, type Epoch, isUnconfirmed, nextDue, settled, stateOf } from './clock.ts'
+import { Given, type PackedGiven } from './given.ts'
 import { Ledger } from './ledger.ts'
 import type {
   CreditFacts,
@@ -58,18 +59,6 @@ const stepping = [
   'work.timeout',
 ]
 
-const daySeconds = 86_400
-
-/** Who was given what: a welcome once, and rewards once for a subject and its reviewer. */
-type Given = {
-  readonly welcomed: Set<string>
-  /** Keyed hashes of networks -> how many today. */
-  networks: Map<string, number>
-  /** UTC day of the newest welcome. */
-  day: number
-  readonly rewarded: Map<string, string[]>
-}
-
 export type Reservation = ReserveFacts & { readonly place: number }
 
 type Due = { readonly at: number; readonly work: Work }
@@ -79,12 +68,7 @@ type Packed = readonly [
   reserved: readonly Reservation[],
   ledger: Parameters<Ledger['restore']>[0],
   records: Parameters<Records['restore']>[0],
-  given: readonly [
-    welcomed: readonly string[],
-    networks: readonly (readonly [string, number])[],
-    day: number,
-    rewarded: readonly (readonly [string, readonly string[]])[],
-  ],
+  given: PackedGiven,
   epoch: Epoch,
   postings: number,
 ]
@@ -125,7 +109,7 @@ export class Market implements Part {
   readonly #dueOf = new Map<Work, Due>()
   /** Those in flight when a backup was restored, of which nobody has said since that they still stand. */
   readonly #unconfirmed = new Set<Work>()
-  readonly given: Given = { welcomed: new Set(), networks: new Map(), day: 0, rewarded: new Map() }
+  readonly given = new Given()
   epoch: Epoch = { generation: '', at: 0 }
   /** Postings in the public log so far. */
   postings = 0
@@ -230,13 +214,12 @@ export class Market implements Part {
   }
 
   pack(): unknown {
-    const { welcomed, networks, day, rewarded } = this.given
     return [
       [...this.#works.values()].map((work) => workKeys.map((key) => work[key])),
       [...this.#reserved.values()],
       this.ledger.pack(),
       this.records.pack(),
-      [[...welcomed], [...networks], day, [...rewarded]],
+      this.given.pack(),
       this.epoch,
       this.postings,
     ]
@@ -251,11 +234,7 @@ export class Market implements Part {
     for (const values of works)
       this.#add(Object.fromEntries(workKeys.map((key, n) => [key, values[n]])) as unknown as Work)
     for (const each of reserved) this.#noteReservation(each)
-    const [welcomed, networks, day, rewarded] = given
-    for (const each of welcomed) this.given.welcomed.add(each)
-    this.given.networks = new Map(networks)
-    this.given.day = day
-    for (const [subject, reviewers] of rewarded) this.given.rewarded.set(subject, [...reviewers])
+    this.given.restore(given)
   }
 
   #begin(act: Act, place: ActPlace): void {
@@ -336,20 +315,12 @@ export class Market implements Part {
   }
 
   #welcome(act: Act, place: ActPlace): void {
-    const { identity, network } = act.facts as unknown as WelcomeFacts
-    const day = Math.floor(act.at / daySeconds)
-    if (day !== this.given.day) this.given.networks = new Map()
-    this.given.day = day
-    this.given.welcomed.add(identity)
-    this.given.networks.set(network, (this.given.networks.get(network) ?? 0) + 1)
+    this.given.welcome(act.facts as unknown as WelcomeFacts, act.at)
     this.#post(act, place)
   }
 
   #reward(act: Act, place: ActPlace): void {
-    const { subject, reviewer } = act.facts as unknown as RewardFacts
-    const reviewers = this.given.rewarded.get(subject)
-    if (reviewers === undefined) this.given.rewarded.set(subject, [reviewer])
-    else reviewers.push(reviewer)
+    this.given.reward(act.facts as unknown as RewardFacts, act.at)
     this.#post(act, place)
   }
 

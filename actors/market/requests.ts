@@ -56,7 +56,7 @@ const reserve: Decider = ({ state: { market }, now }, letter) => {
   const begun = untouched('', args.generation, amount, fee, hold)
   const decision = turn.decide(letter, {
     op: letter.op,
-    facts: { work: id, command, post: postOf(letter, args.proof_bits), fixed, begun, postings },
+    facts: { work: id, command, post: postOf(letter, args.proof_bits), fixed, begun, postings, ...fromOf(args) },
     isPublic: false,
   })
   return { ...decision, leadsToPublic: args.seen }
@@ -80,7 +80,7 @@ const open: Decider = ({ state: { market }, now }, letter) => {
     postings: reservation.postings,
   }
   const { command, place: reserved } = reservation
-  const facts = { work: id, fixed, begun, reserved, steps: [step] }
+  const facts = { work: id, fixed, begun, reserved, steps: [step], ...(is_public ? fromOf(reservation) : {}) }
   return turn.decide(letter, { op: letter.op, facts, isPublic: is_public, work: fixed, command })
 }
 
@@ -166,6 +166,10 @@ function seen(result: Result, change: ObserveArgs['change'], by: ObserveArgs['by
     case 'redacted':
       return { ...result, available: false, missing: result.missing || by === 'author' }
   }
+}
+
+function fromOf({ from = '' }: { readonly from?: string }): { readonly from?: string } {
+  return from === '' ? {} : { from }
 }
 
 function postOf({ via, operator }: WriteLetter, proofBits: number): PostFacts {

@@ -5,6 +5,7 @@
  * `tools.import` one of its `rows`. Here is how a listing is read out of it, the same at every replay.
  */
 import { createHash } from 'node:crypto'
+import { isIPv4 } from 'node:net'
 import { type Act, type BoardRecord, RecordType } from '../record.ts'
 
 export const toolTypes = ['service', 'offering', 'agent', 'site'] as const
@@ -100,6 +101,20 @@ function withInferred(said: readonly Door[], protocols: readonly string[]): read
 export function hostOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
   for (const address of [url, mcp_url]) if (URL.canParse(address)) return new URL(address).hostname
   return ''
+}
+
+/** Names that many countries give registrations under, such as co.uk. */
+const registries: ReadonlySet<string> = new Set(['ac', 'co', 'com', 'edu', 'go', 'gov', 'ne', 'net', 'or', 'org'])
+
+/**
+ * What somebody has to buy to have another one: about the registered name that a host is under (hosts of one platform count as one),
+ * or the machine's address.
+ */
+export function siteOf(host: string): string {
+  const labels = host.split('.')
+  if (isIPv4(host) || host.startsWith('[') || labels.length < 3) return host
+  const isCountrys = labels.at(-1)!.length === 2 && registries.has(labels.at(-2)!)
+  return labels.slice(isCountrys ? -3 : -2).join('.')
 }
 
 /** What is reviewed: the offerings of one service, or of one machine where no service is named, are one subject. */

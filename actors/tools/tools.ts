@@ -179,6 +179,12 @@ export class Tools implements Part, Grounds<Entry> {
     return this.#owners.get(host)?.has(identity) ?? false
   }
 
+  /** One machine names both as its owners. */
+  shareHost(one: string, other: string): boolean {
+    for (const identities of this.#owners.values()) if (identities.has(one) && identities.has(other)) return true
+    return false
+  }
+
   /** Listings that an identity has in the directory. */
   countOf(identity: string): number {
     let count = 0

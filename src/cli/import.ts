@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { BoardClient } from './client.ts'
 import { type Command, CommandFailed, exitCodes, type Terminal } from './command-line.ts'
+import { importForecast } from './import-forecast.ts'
 import { ImportState } from './import-state.ts'
 import { type Dropped, Importer, type ImportReport } from './importer.ts'
 import { importSeedOf } from './key-file.ts'
@@ -37,9 +38,12 @@ export const importCommand: Command = {
     const source = openLines(path)
     const client = new BoardClient({ url: urlOf(args), connections: inFlightMax })
     try {
-      const { serviceId } = await client.capabilities()
+      const capabilities = await client.capabilities()
+      const { serviceId } = capabilities
       const seed = seedFor(args.text('seed'), `${path}.seed`)
       const state = ImportState.open(args.text('state') ?? `${path}.import`, { serviceId, seed })
+      const forecast = await importForecast({ client, capabilities, source, state })
+      if (forecast !== undefined) terminal.err(`${forecast}\n`)
       const importer = new Importer({ client, serviceId, source, state, seed, inFlightMax, terminal })
       try {
         await importer.run()

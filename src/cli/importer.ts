@@ -271,8 +271,8 @@ export class Importer {
     this.#queue.again(ready)
     if (error.code === 'rate_limited' && this.report.pausedSeconds === 0) {
       this.#progress.say(
-        'The board limits the rate of writes; waiting as it asks. For an import into a board of your own, start it ' +
-          'with BROADSIDE_LIMITS=off, which lifts the rates.',
+        `${error.message} Waiting as it asks. For an import into a board of your own, start it with BROADSIDE_LIMITS=off, ` +
+          'which lifts the rates; any other operator can raise them for you (limits.grant).',
       )
     }
     // A board remembers so many request ids and no more, and lets them go when their time is over.

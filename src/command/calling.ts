@@ -97,6 +97,8 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     report: (error) => log('error', 'call_failed', { problem: error.message, stack: error.stack }),
   })
   const tools = new ToolDesk({
+    limitsOn: config.limitsOn,
+    secret,
     actors,
     read,
     outgoing,

@@ -1,17 +1,23 @@
 /**
- * Reviews that earn credits: of a tool that its author has called through this board, that is not his own, and by somebody who is
- * not of yesterday (an accepted public work, or 30 days of age). How many are rewarded, and out of what, the market decides; it
- * knows each pair of subject and reviewer once, so saying it again gives nothing twice.
+ * Reviews that earn credits. Keys are free, so whatever one person can have any number of earns nothing: the tool has to be on a
+ * machine that names its publisher, its reviewer has to have called it through this board, to be neither its owner nor tied to them
+ * by credits, and to have been here for some time or to be vouched for by a requester who had been. What is left is capped for a day:
+ * by reviewer, by publisher, by network and for the board. The market decides about these caps, about the slots of a subject and
+ * the pool; it knows each pair of subject and reviewer once, so saying it again gives nothing twice. /docs/credits has the sums.
+ *
+ * The network of a reviewer is told as a keyed hash of it and the day, and is known only while the review is at hand: reviews that
+ * an earlier run left are one network together.
  *
  * A review is on disk, and nobody asks about its reward again: whatever cannot be found out or written down now (the index of the
  * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
  */
-import { marketName, type RewardArgs } from '../../actors/market/letters.ts'
-import { sizes } from '../limits.ts'
+import { type Cap, marketName, type RewardArgs } from '../../actors/market/letters.ts'
+import { rates, sizes } from '../limits.ts'
 import { ownPrefix } from '../own-tools/descriptors.ts'
-import type { FoundSubject } from '../tools/asks.ts'
+import type { FoundReviewer, FoundSubject } from '../tools/asks.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { RecentReview } from '../views/reads/tools.ts'
+import { networkMark, widerNetworkMark } from './network-marks.ts'
 import { internalLetter } from './own-letter.ts'
 import { type Actors, isNotNow, type NoAnswer } from './ports.ts'
 
@@ -19,14 +25,18 @@ export type ReviewRewardsOptions = {
   readonly actors: Actors
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
   readonly noteChange: (actor: string, change: number) => void
+  readonly limitsOn: boolean
+  /** Secret of this board. */
+  readonly secret: Buffer
   readonly wallSeconds: () => number
   readonly later: (callback: () => void, ms: number) => void
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-type Reviewed = Pick<RecentReview, 'subject' | 'author'>
+/** `address`: of the client; absent: not known any more. */
+type Reviewed = Pick<RecentReview, 'subject' | 'author'> & { readonly address?: string }
 
-const ageSeconds = 30 * 86_400
+const daySeconds = 86_400
 const recentSeconds = 86_400
 const againMs = 1_000
 const againMaxMs = 300_000
@@ -96,15 +106,20 @@ export class ReviewRewards {
     return undefined
   }
 
-  async #consider({ subject, author }: Reviewed): Promise<void> {
+  async #consider(review: Reviewed): Promise<void> {
+    const { subject, author } = review
     const found = await this.#ask<FoundSubject>('tools.subject', { subject }, author)
-    if (found === undefined || found.isOwner || !(await this.#hasCalled(subject, found, author))) return
-    if (found.accepted === 0 && !(await this.#isOfAge(author))) return
+    if (found === undefined || found.isOwner || found.publishers.length === 0) return
+    if (!(await this.#hasCalled(subject, found, author))) return
+    const known = await this.#ask<FoundReviewer>('tools.reviewer', { subject }, author)
+    if (known === undefined || known.isTied) return
+    if (!(await this.#isOfAge(author)) && !(await this.#isVouchedFor(known))) return
     const args: RewardArgs = {
       subject,
       reviewer: author,
       amount: sizes.credit_review_reward,
       subject_max: sizes.credit_review_rewards_per_subject,
+      caps: this.#caps(review, found),
     }
     await new Promise<void>((resolve, reject) =>
       this.#options.actors.write(internalLetter('credit.reward', marketName, author, args), (answered) => {
@@ -114,6 +129,26 @@ export class ReviewRewards {
         resolve()
       }),
     )
+  }
+
+  #caps({ author, address = '' }: Reviewed, { publishers }: FoundSubject): readonly Cap[] {
+    const { limitsOn, secret, wallSeconds } = this.#options
+    const purpose = `review ${Math.floor(wallSeconds() / daySeconds)}`
+    const wider = widerNetworkMark(secret, purpose, address)
+    const ofNetwork = rates.review_rewards_per_network_per_day
+    const ofPublisher = rates.review_rewards_per_publisher_per_day
+    const cap = (name: string, most: number, why: Cap['why']): Cap => ({
+      name,
+      most: limitsOn ? most : Number.POSITIVE_INFINITY,
+      why,
+    })
+    return [
+      cap('board', rates.review_rewards_per_board_per_day, 'board'),
+      cap(`reviewer ${author}`, rates.review_rewards_per_reviewer_per_day, 'reviewer'),
+      ...publishers.map((each) => cap(`publisher ${each}`, ofPublisher, 'publisher')),
+      cap(`network ${networkMark(secret, purpose, address)}`, ofNetwork, 'network'),
+      ...(wider === '' ? [] : [cap(`network ${wider}`, rates.ipv6_48_factor * ofNetwork, 'network')]),
+    ]
   }
 
   /** Calls are known by their subject, those of the board's own tools by the tool. */
@@ -127,8 +162,20 @@ export class ReviewRewards {
   }
 
   async #isOfAge(author: string): Promise<boolean> {
-    const found = await this.#ask<{ identity: { created_at: number } }>('identity.get', { target: author }, author)
-    return found !== undefined && this.#options.wallSeconds() - found.identity.created_at >= ageSeconds
+    return (await this.#since(author)) + sizes.credit_review_author_age_seconds <= this.#options.wallSeconds()
+  }
+
+  /** Somebody accepted a work of the reviewer who had been here for some time then. */
+  async #isVouchedFor({ vouchers }: FoundReviewer): Promise<boolean> {
+    for (const { requester, at } of vouchers)
+      if ((await this.#since(requester)) + sizes.credit_review_requester_age_seconds <= at) return true
+    return false
+  }
+
+  /** Unix seconds of somebody's first public record; Infinity: there is none. */
+  async #since(identity: string): Promise<number> {
+    const found = await this.#ask<{ identity: { created_at: number } }>('identity.get', { target: identity }, identity)
+    return found?.identity.created_at ?? Number.POSITIVE_INFINITY
   }
 
   /** Undefined: there is no such thing, or it cannot be read at all. */

@@ -23,8 +23,8 @@ export class ToolDesk extends Probes {
   }
 
   /** A review was accepted. */
-  reviewed(subject: string, author: string): void {
-    void this.#rewards.consider({ subject, author })
+  reviewed(subject: string, author: string, address: string): void {
+    void this.#rewards.consider({ subject, author, address })
   }
 
   /** Takes up reviews that an earlier run may not have come to, and begins the daily round. */

@@ -16,6 +16,7 @@ const asks: Asks = {
   'tools.search': searchAsk,
   'tools.get': ({ args }) => ['look', String(args.target)],
   'tools.subject': ({ args, reader }) => ['subject', String(args.subject), reader],
+  'tools.reviewer': ({ args, reader }) => ['reviewer', String(args.subject), reader],
 }
 
 /** Answers the read, if it is one of these; false: it is not. */

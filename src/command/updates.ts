@@ -8,11 +8,12 @@ import type { CursorSealer } from '../format/cursor.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
 import type { OpenRooms } from './open-rooms.ts'
+import { fromYou, type Holders, Places, streamWaitSeconds } from './places.ts'
 import type { NoAnswer } from './ports.ts'
 import { PublicWaits } from './public-waits.ts'
 import { type Reply, type Respond, refused } from './reply.ts'
 import { SignedWaits } from './signed-waits.ts'
-import { type Found, Outbox, type Poll, Seats } from './waiters.ts'
+import { type Found, Outbox, type Poll } from './waiters.ts'
 
 export type UpdatesOptions = {
   readonly shards: number
@@ -29,7 +30,9 @@ export type UpdatesOptions = {
   /** Newest public change that anybody here has heard of. */
   readonly newest: () => number
   readonly waitersMax: number
+  /** Requests that one client may have waiting. */
   readonly waitsPerAddress: number
+  readonly holders?: Holders
   /** Monotonic milliseconds. */
   readonly now: () => number
 }
@@ -40,7 +43,7 @@ const openedMax = 1_024
 
 export class Updates {
   readonly #options: UpdatesOptions
-  readonly #seats: Seats
+  readonly #places: Places
   readonly #outbox = new Outbox()
   readonly #public: PublicWaits
   readonly #signed: SignedWaits
@@ -51,7 +54,7 @@ export class Updates {
 
   constructor(options: UpdatesOptions) {
     this.#options = options
-    this.#seats = new Seats({ max: options.waitersMax, perAddress: options.waitsPerAddress })
+    this.#places = new Places({ max: options.waitersMax, each: options.waitsPerAddress, holders: options.holders })
     const send = (respond: Respond, reply: Reply | undefined) => this.#outbox.put(() => respond(reply))
     this.#public = new PublicWaits({
       read: options.readFeed,
@@ -76,23 +79,21 @@ export class Updates {
 
   /** Requests that wait now. */
   get waiting(): number {
-    return this.#seats.taken
+    return this.#places.taken
   }
 
   poll(poll: Poll, respond: Respond): void {
-    const { cursor, reader, key, address, rooms, kinds, limit } = poll
-    const marks = cursor === '' ? undefined : this.#open(reader, cursor)
-    if (marks !== undefined && 'code' in marks) return respond(refused(marks))
+    const { cursor, reader, key, rooms, kinds, limit } = poll
     const waitMs = this.#closed ? 0 : poll.waitSeconds * 1000
-    // Whoever does not wait is answered by the next read, and needs no seat.
-    const full = waitMs === 0 ? undefined : this.#seats.take(address)
-    if (full !== undefined) return respond(refused(full))
-    let isOver = false
-    const over = (): void => {
-      if (!isOver && waitMs > 0) this.#seats.leave(address)
-      isOver = true
+    // Whoever does not wait is answered by the next read, and needs no place.
+    const over = waitMs === 0 ? () => {} : this.#places.take(poll)
+    if (typeof over === 'string') return respond(refused(this.#full(over)))
+    const marks = cursor === '' ? undefined : this.#open(reader, cursor)
+    if (marks !== undefined && 'code' in marks) {
+      over()
+      return respond(refused(marks))
     }
-    // Seated before its rooms are looked for, so that nothing falls between the two; an answer is held until they are known.
+    // Added before its rooms are looked for, so that nothing falls between the two; an answer is held until they are known.
     let mayHear = false
     let held: (() => void) | undefined
     const answer: Respond = (reply) => {
@@ -151,6 +152,14 @@ export class Updates {
     this.#closed = true
     clearInterval(this.#sweeper)
     this.#sweep()
+  }
+
+  #full(what: 'holder' | 'board'): Refusal {
+    const message =
+      what === 'board'
+        ? 'as many requests wait for news as this board can hold: try again'
+        : `${this.#options.waitsPerAddress} requests wait for news already ${fromYou}: let one end first, or name several rooms in one`
+    return refusal(what === 'board' ? 'overloaded' : 'rate_limited', message, undefined, streamWaitSeconds)
   }
 
   #addPublic(filter: UpdatesFilter, asked: Mark | undefined, until: number, respond: Respond): () => void {

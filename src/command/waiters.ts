@@ -3,7 +3,6 @@
  * who goes away leaves nothing behind.
  */
 import { sizes } from '../limits.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { Mark, UpdatesFilter } from '../views/updates.ts'
 import type { Door } from './reply.ts'
 
@@ -17,6 +16,8 @@ export type Poll = UpdatesFilter & {
   /** Public key that signed, else '': with it the wait ends. */
   readonly key: string
   readonly address: string
+  /** Identity id of a sign-in at /mcp. */
+  readonly signedIn?: string
   /** What names the rooms in the words of the door that was used. */
   readonly roomsField: 'room' | 'data'
   /** Calls back once when the client goes away before it is answered. */
@@ -51,43 +52,6 @@ export class Outbox {
   }
 }
 
-/** Seats for waiters: so many in all, so many for one address. */
-export class Seats {
-  readonly #max: number
-  readonly #perAddressMax: number
-  readonly #perAddress = new Map<string, number>()
-  taken = 0
-
-  constructor(options: { readonly max: number; readonly perAddress: number }) {
-    this.#max = options.max
-    this.#perAddressMax = options.perAddress
-  }
-
-  /** Undefined: seated; `leave` must follow. */
-  take(address: string): Refusal | undefined {
-    const here = this.#perAddress.get(address) ?? 0
-    if (here >= this.#perAddressMax)
-      return refusal(
-        'rate_limited',
-        `${this.#perAddressMax} requests from this address wait for news already: let one end first, or name several rooms in one`,
-        undefined,
-        5,
-      )
-    if (this.taken >= this.#max)
-      return refusal('overloaded', 'as many requests wait for news as this board can hold: try again', undefined, 5)
-    this.taken++
-    this.#perAddress.set(address, here + 1)
-    return undefined
-  }
-
-  leave(address: string): void {
-    this.taken--
-    const left = (this.#perAddress.get(address) ?? 1) - 1
-    if (left === 0) this.#perAddress.delete(address)
-    else this.#perAddress.set(address, left)
-  }
-}
-
 export function isBefore(a: Mark, b: Mark): boolean {
   return a.next < b.next || (a.next === b.next && a.taken < b.taken)
 }
@@ -108,6 +72,7 @@ export function pollOf(
     reader,
     key,
     address: door.address,
+    ...(door.signedIn === undefined ? {} : { signedIn: door.signedIn }),
     roomsField: door.via === 'get' ? 'room' : 'data',
     onGone: door.onGone ?? (() => {}),
   }

@@ -7,10 +7,9 @@
  * what one network gets, or a restart would be a way round that limit. Who came when the day's grants were used up gets his with a
  * later post.
  */
-import { createHmac } from 'node:crypto'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/market/letters.ts'
 import { rates, sizes } from '../limits.ts'
-import { networkOf } from './limiter.ts'
+import { networkMark, widerNetworkMark } from './network-marks.ts'
 import { internalLetter } from './own-letter.ts'
 import type { Actors } from './ports.ts'
 
@@ -76,15 +75,16 @@ export class Welcome {
 
   #args(identity: string, address: string, day: number): WelcomeArgs {
     const { limitsOn, secret } = this.#options
-    const mac = createHmac('sha256', secret)
-      .update(`welcome ${day} ${networkOf(address)}`)
-      .digest()
+    const purpose = `welcome ${day}`
+    const most = (count: number) => (limitsOn ? count : Number.POSITIVE_INFINITY)
     return {
       identity,
-      network: address === '' ? '' : mac.toString('base64url', 0, 12),
+      network: networkMark(secret, purpose, address),
+      wider: widerNetworkMark(secret, purpose, address),
       amount: sizes.credit_welcome,
-      network_max: limitsOn ? rates.welcome_grants_per_network_per_day : Number.POSITIVE_INFINITY,
-      board_max: limitsOn ? rates.welcome_grants_per_board_per_day : Number.POSITIVE_INFINITY,
+      network_max: most(rates.welcome_grants_per_network_per_day),
+      wider_max: most(rates.ipv6_48_factor * rates.welcome_grants_per_network_per_day),
+      board_max: most(rates.welcome_grants_per_board_per_day),
     }
   }
 

@@ -1,12 +1,87 @@
-/** IP addresses and networks in CIDR notation, as text. */
-import { BlockList, isIP } from 'node:net'
+/** IP addresses and networks as text: which address it is, which network it counts in, which CIDR networks hold it. */
+import { BlockList, isIP, isIPv4, isIPv6, SocketAddress } from 'node:net'
 
 type Network = { readonly address: string; readonly bits: number; readonly family: 'ipv4' | 'ipv6' }
 
 /** Bits before the IPv4 address in an IPv6 one that only carries it (RFC 4291, 2.5.5.2). */
 const mappedBits = 96
 
-/** Undefined: neither an address nor a network. An IPv4 address is one however it is written. */
+/**
+ * One spelling per address: IPv4 dotted, also where an IPv6 address only carries it (::ffff:a.b.c.d), IPv6 as in RFC 5952,
+ * without a zone. Undefined: no address.
+ */
+export function parseAddress(text: string): string | undefined {
+  if (isIPv4(text)) return text
+  const bare = text.split('%', 1)[0]!
+  if (!isIPv6(bare)) return undefined
+  return carriedBy(bare) ?? carriedBy(normalized(bare)) ?? normalized(bare)
+}
+
+/** What one customer holds: an IPv4 address, or the /64 of an IPv6 one. `address`: as `parseAddress` gives it. */
+export function networkOf(address: string): string {
+  return address.includes(':') ? `${groupsOf(address).slice(0, 4).join(':')}::/64` : address
+}
+
+/** The /48 above the network of an IPv6 address: a provider gives one customer up to 65,536 networks. IPv4 has none. */
+export function widerNetworkOf(address: string): string | undefined {
+  return address.includes(':') ? `${groupsOf(address).slice(0, 3).join(':')}::/48` : undefined
+}
+
+export function isAddressOrNetwork(text: string): boolean {
+  return parse(text) !== undefined
+}
+
+/** One spelling per address or network: no bits set behind the prefix, and no prefix where it is a single address. */
+export function canonicalNetwork(text: string): string | undefined {
+  const network = parse(text)
+  if (network === undefined) return undefined
+  const { address, bits, family } = network
+  const masked =
+    family === 'ipv4'
+      ? address
+          .split('.')
+          .map((byte, at) => Number(byte) & prefixMask(8, bits - 8 * at))
+          .join('.')
+      : normalized(
+          groupsOf(normalized(address))
+            .map((group, at) => (Number.parseInt(group, 16) & prefixMask(16, bits - 16 * at)).toString(16))
+            .join(':'),
+        )
+  return bits === (family === 'ipv4' ? 32 : 128) ? masked : `${masked}/${bits}`
+}
+
+/** Of so many bits the first `set`. */
+function prefixMask(width: number, set: number): number {
+  const kept = Math.min(width, Math.max(0, set))
+  return ((1 << kept) - 1) << (width - kept)
+}
+
+/** Whether an address lies in one of these; what is no address lies in none. */
+export function isWithin(address: string, networks: readonly string[]): boolean {
+  return new NetworkSet(networks).has(address)
+}
+
+/** Addresses and networks that are asked about again and again. */
+export class NetworkSet {
+  // A list for each family: in one list an IPv4 address would be looked for in IPv6 networks too.
+  readonly #lists = { ipv4: new BlockList(), ipv6: new BlockList() }
+
+  constructor(networks: readonly string[]) {
+    for (const text of networks) {
+      const network = parse(text)
+      if (network !== undefined) this.#lists[network.family].addSubnet(network.address, network.bits, network.family)
+    }
+  }
+
+  has(text: string): boolean {
+    const address = parseAddress(text)
+    if (address === undefined) return false
+    const family = address.includes(':') ? 'ipv6' : 'ipv4'
+    return this.#lists[family].check(address, family)
+  }
+}
+
+/** Undefined: neither an address nor a network. */
 function parse(text: string): Network | undefined {
   const [address = '', bits, ...rest] = text.split('/')
   const version = isIP(address)
@@ -15,37 +90,31 @@ function parse(text: string): Network | undefined {
   if (bits !== undefined && (!/^(0|[1-9][0-9]{0,2})$/.test(bits) || Number(bits) > most)) return undefined
   const count = Number(bits ?? most)
   if (version === 4) return { address, bits: count, family: 'ipv4' }
-  const carried = count < mappedBits ? undefined : carriedBy(address)
+  const carried = count < mappedBits ? undefined : carriedBy(normalized(address))
   if (carried !== undefined) return { address: carried, bits: count - mappedBits, family: 'ipv4' }
   return { address, bits: count, family: 'ipv6' }
 }
 
-/** The IPv4 address that an IPv6 one maps (::ffff:a.b.c.d). */
 function carriedBy(address: string): string | undefined {
-  // Written as RFC 5952 has it: the shortest way, which is one.
-  const [, high, low] =
-    /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(new URL(`http://[${address}]`).hostname) ?? []
-  if (high === undefined || low === undefined) return undefined
-  return [high, low]
-    .map((group) => Number.parseInt(group, 16))
-    .map((group) => `${group >> 8}.${group & 255}`)
-    .join('.')
+  const tail = address.slice('::ffff:'.length)
+  return address.startsWith('::ffff:') && isIPv4(tail) ? tail : undefined
 }
 
-export function isAddressOrNetwork(text: string): boolean {
-  return parse(text) !== undefined
+function normalized(address: string): string {
+  return new SocketAddress({ address, family: 'ipv6' }).address
 }
 
-/** Whether an address lies in one of these; what is no address lies in none. */
-export function isWithin(address: string, networks: readonly string[]): boolean {
-  const found = parse(address)
-  if (found === undefined || address.includes('/')) return false
-  const { family } = found
-  const list = new BlockList()
-  for (const text of networks) {
-    const network = parse(text)
-    // An IPv4 address would be looked for in IPv6 networks too.
-    if (network?.family === family) list.addSubnet(network.address, network.bits, family)
-  }
-  return list.check(found.address, family)
+/** The eight groups of an IPv6 address. */
+function groupsOf(address: string): string[] {
+  const [head = '', tail = ''] = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, lastTwoGroups).split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === '' ? [] : tail.split(':')
+  const zeros = Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0')
+  return [...first, ...zeros, ...last]
+}
+
+/** Of an end that is written as IPv4. */
+function lastTwoGroups(_: string, ...bytes: string[]): string {
+  const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number)
+  return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }

@@ -37,6 +37,8 @@ export type HouseOptions = {
   readonly segmentBytesMax: number
   readonly compactSeconds: number
   readonly queues: Queues
+  /** Rates and quotas hold. */
+  readonly limitsOn: boolean
   /** High-water marks, none of which may know more than the log. */
   readonly marks: readonly Mark[]
   readonly onNews: (news: FeedNews) => void
@@ -237,7 +239,7 @@ export class House implements Actors {
 
   /** `through`: where its journal ends, as soon as it is open. */
   #startShard(number: number): { logPort: MessagePort; through: Promise<number>; start: Promise<Facts> } {
-    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues } = this.#options
+    const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, queues, limitsOn } = this.#options
     let logPort: MessagePort | undefined
     const through = Promise.withResolvers<number>()
     const told = (facts: Facts): void => through.resolve(facts.through as number)
@@ -264,6 +266,7 @@ export class House implements Actors {
           segmentBytesMax,
           compactSeconds,
           queues,
+          limitsOn,
           firstRooms: firstRooms(directory).filter(({ name }) => shardOf(name, this.shards) === number),
           front: front.port2,
           log: toLog.port1,

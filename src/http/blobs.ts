@@ -9,10 +9,11 @@
 import { createHash } from 'node:crypto'
 import { type BlobFiles, blobDamage } from '../../storage/blob-files.ts'
 import type { ReadHandle } from '../../storage/disk.ts'
+import { fromYou, Places } from '../command/places.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
-import { inside } from '../limits.ts'
+import { inside, rates } from '../limits.ts'
 import { refusal } from '../refusals.ts'
 import type { BlobFile } from '../views/reads/blobs.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
@@ -39,42 +40,61 @@ const busy = refusal(
   1,
 )
 
+const tooMany = refusal(
+  'rate_limited',
+  `${rates.downloads_per_address} attachments are asked for ${fromYou}: let one end first`,
+  undefined,
+  1,
+)
+
 /** Bytes read ahead of a reader. */
 const pieceBytes = 65_536
 
 export function blobDoor(options: BlobDoorOptions): RouteHandler {
-  let open = 0
+  const { throttle } = options
+  const each = rates.downloads_per_address
+  const places = new Places({ each, max: inside.blobsRead, holders: (source) => throttle.holders(source) })
   return (exchange, target) => {
     const send = (found: Parameters<typeof refused>[0]) => options.doors().send(exchange, refused(found))
-    const wait = options.throttle.reads(options.addressOf(exchange))
-    if (wait > 0)
-      return send(
-        refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait),
-      )
+    const address = options.addressOf(exchange)
+    const overReads = throttle.count('reads', { address })
+    if (overReads !== undefined) return send(overReads)
     if (exchange.query !== '') return send(refusal('unknown_field', '/a/{id} takes no parameters'))
     if (!/^[0-9a-f]{32}$/.test(target))
       return send(refusal('invalid_field', 'id must be a blob id of 32 lowercase hex characters', 'id'))
+    const leave = places.take({ address })
+    if (typeof leave === 'string') return send(leave === 'board' ? busy : tooMany)
     options.find({ op: 'blob.file', args: { target }, reader: '' }, (answer) => {
-      if (exchange.ended) return
-      if (answer === undefined) return options.doors().send(exchange, readReply(answer))
-      // The command's field is this path's id.
-      if (!answer.ok) return send({ ...('refusal' in answer ? answer.refusal : answer.absent), field: 'id' })
-      const file = JSON.parse(answer.json) as BlobFile
-      const etag = `"${file.sha256}"`
-      const headers = headersOf(file, etag)
-      if (matches(exchange.header('if-none-match'), etag)) return exchange.reply(304, headers, '')
-      const part = partOf(exchange, file.size, etag)
-      if (part === 'outside') return exchange.reply(416, [...headers, ['content-range', `bytes */${file.size}`]], '')
-      if (open >= inside.blobsRead) return send(busy)
-      open++
-      serve(options.files, exchange, file, { headers, part })
+      answered(options, exchange, answer)
         .catch((error: unknown) => {
           const message = `the file of this blob cannot be read: a fault of this board, logged as ${logFault(error)}`
           send(refusal('internal', message))
         })
-        .finally(() => open--)
+        .finally(leave)
     })
   }
+}
+
+/** Resolves when the last byte has gone, or will never go. */
+async function answered(
+  { doors, files }: BlobDoorOptions,
+  exchange: Exchange,
+  answer: ReadAnswer | NoAnswer,
+): Promise<void> {
+  if (exchange.ended) return
+  if (answer === undefined) return doors().send(exchange, readReply(answer))
+  // The command's field is this path's id.
+  if (!answer.ok) {
+    const found = 'refusal' in answer ? answer.refusal : answer.absent
+    return doors().send(exchange, refused({ ...found, field: 'id' }))
+  }
+  const file = JSON.parse(answer.json) as BlobFile
+  const etag = `"${file.sha256}"`
+  const headers = headersOf(file, etag)
+  if (matches(exchange.header('if-none-match'), etag)) return exchange.reply(304, headers, '')
+  const part = partOf(exchange, file.size, etag)
+  if (part === 'outside') return exchange.reply(416, [...headers, ['content-range', `bytes */${file.size}`]], '')
+  await serve(files, exchange, file, { headers, part })
 }
 
 function headersOf(file: BlobFile, etag: string): Header[] {

@@ -8,6 +8,7 @@ import { sizes } from '../limits.ts'
 import { fields } from '../operations/fields.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { ExportChunk, ExportRequest } from '../views/export-pages.ts'
+import type { Enter } from './export-gate.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 import { openHeaders } from './security.ts'
@@ -21,6 +22,8 @@ export type ExportOptions = {
   readonly rooms: Pick<OpenRooms, 'may'>
   readonly next: (request: ExportRequest, answer: (chunk: ExportChunk | undefined) => void) => void
   readonly refuse: (exchange: Exchange, found: Refusal) => void
+  /** Absent: everybody may begin. */
+  readonly enter?: Enter
 }
 
 /** Asks of exports at the same time: reads of the board stand behind no more chunks than these, however many take its archive. */
@@ -55,10 +58,13 @@ export class Exports {
     const options = this.#options
     const request = readRequest(exchange.query)
     if ('code' in request) return options.refuse(exchange, request)
+    const leave = options.enter?.(exchange, request.limit > 0) ?? (() => {})
+    if ('code' in leave) return options.refuse(exchange, leave)
     const gzip = takesGzip(exchange.header('accept-encoding'))
     const next: Next = (...asked) => this.#next(...asked)
     const isGone = () => exchange.ended
     next(request, isGone, (chunk) => {
+      if (isGone() || !chunk?.ok) leave()
       if (isGone()) return
       if (chunk === undefined) return exchange.drop()
       if (!chunk.ok) return refuseChunk(options, exchange, request, chunk.refusal)
@@ -67,7 +73,10 @@ export class Exports {
       if (gzip) headers.push(['content-encoding', 'gzip'])
       const stream = exchange.stream(200, headers)
       this.#open.add(stream)
-      stream.onClose(() => this.#open.delete(stream))
+      stream.onClose(() => {
+        this.#open.delete(stream)
+        leave()
+      })
       if (gzip) pumpGzip(next, request, chunk, stream)
       else pump(next, request, chunk, stream)
     })
@@ -84,7 +93,10 @@ export class Exports {
       const asked = this.#waiting.shift()
       if (asked === undefined) return
       const [request, isGone, answer] = asked
-      if (isGone()) continue
+      if (isGone()) {
+        answer(undefined)
+        continue
+      }
       this.#asking++
       this.#options.next(request, (chunk) => {
         this.#asking--

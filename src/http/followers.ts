@@ -5,6 +5,8 @@ import { monotonicMs, wallSeconds } from '../clock.ts'
 import { keyFarewell, keyRefusal } from '../command/delegated.ts'
 import type { News } from '../command/news.ts'
 import { OpenRooms } from '../command/open-rooms.ts'
+import type { Holders } from '../command/places.ts'
+import type { Throttle } from '../command/throttle.ts'
 import { Updates } from '../command/updates.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { House } from '../house/house.ts'
@@ -23,7 +25,7 @@ export type FollowersOptions = {
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | undefined) => void) => void
   readonly directory: BoardDirectory
   readonly news: News
-  readonly limitsOn: boolean
+  readonly throttle: Throttle
   readonly refuse: (exchange: Exchange, found: Refusal) => void
   readonly addressOf: (exchange: Exchange) => string
 }
@@ -34,10 +36,10 @@ export class Followers {
   readonly rooms: OpenRooms
   readonly #shards: number
 
-  constructor({ house, read, directory, news, limitsOn, refuse, addressOf }: FollowersOptions) {
+  constructor({ house, read, directory, news, throttle, refuse, addressOf }: FollowersOptions) {
     const cursors = new CursorSealer(directory.cursorKey)
     const { shards, generation } = directory.facts
-    const perAddress = (count: number) => (limitsOn ? count : Number.POSITIVE_INFINITY)
+    const holders: Holders = (source) => throttle.holders(source)
     this.#shards = shards
     this.rooms = new OpenRooms(read)
     this.tails = new Tails({
@@ -58,7 +60,8 @@ export class Followers {
       rooms: this.rooms,
       refuse,
       addressOf,
-      streamsPerAddress: perAddress(rates.streams_per_address),
+      streamsPerAddress: rates.streams_per_address,
+      holders,
       now: monotonicMs,
       queueBytesMax: inside.streamQueueBytes,
       stallMs: inside.streamStallMs,
@@ -78,7 +81,8 @@ export class Followers {
       keyOver: (key) => keyRefusal(news, key),
       newest: () => Math.max(house().seen, news.change),
       waitersMax: inside.waitersMax,
-      waitsPerAddress: perAddress(rates.waits_per_address),
+      waitsPerAddress: rates.waits_per_address,
+      holders,
       now: monotonicMs,
     })
   }

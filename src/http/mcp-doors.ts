@@ -4,11 +4,13 @@ import { join } from 'node:path'
 import type { BoardDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { Front } from '../command/front.ts'
-import { Limiter, networkOf } from '../command/limiter.ts'
+import { Limiter } from '../command/limiter.ts'
 import type { News } from '../command/news.ts'
+import type { Places } from '../command/places.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Throttle } from '../command/throttle.ts'
 import type { Config } from '../config.ts'
+import { networkOf } from '../format/networks.ts'
 import type { Authenticate } from '../mcp/caller.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
 import type { Oauth, OauthOptions } from '../oauth/oauth.ts'
@@ -30,6 +32,8 @@ export type McpDoorsOptions = {
   readonly actors: Pick<Actors, 'write'>
   readonly news: News
   readonly throttle: Throttle
+  /** Of all open streams. */
+  readonly streams: Places
   /** A secret of this board. */
   readonly secret: Buffer
   readonly addressOf: (exchange: Exchange) => string
@@ -101,8 +105,6 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       '/mcp': mcpDoor({ ...common, origins: config.mcpOrigins, load: mcp, authenticate }),
       ...oauthDoors({
         ...common,
-        limitsOn: config.limitsOn,
-        now: monotonicMs,
         load: oauth,
         script: async () => (await import('../oauth/sign-in-page.ts')).signInScript,
       }),

@@ -3,9 +3,9 @@
  * The one path that answers 402, and 503 while a settlement is not confirmed.
  */
 import { wallSeconds } from '../clock.ts'
-import { networkOf } from '../command/limiter.ts'
 import { refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
+import { networkOf } from '../format/networks.ts'
 import { sizes } from '../limits.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
 import { readJson } from '../own-tools/json-text.ts'
@@ -44,11 +44,8 @@ function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOption
       return doors().send(exchange, refused(refusal('not_found', message)))
     }
     const from = addressOf(exchange)
-    const slower = throttle.reads(from)
-    if (slower > 0) {
-      const message = 'too many reads from this address: wait retry_after seconds'
-      return doors().send(exchange, refused(refusal('rate_limited', message, undefined, slower)))
-    }
+    const tooMany = throttle.count('reads', { address: from })
+    if (tooMany !== undefined) return doors().send(exchange, refused(tooMany))
     const { query } = exchange
     const work: Ware['work'] = async () => {
       try {

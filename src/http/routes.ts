@@ -196,13 +196,15 @@ export class Routes implements Doors {
     return run === undefined ? undefined : { run, parameter: path.slice(slash + 1) }
   }
 
+  /** Counts a read of the client's network; one too many is answered here. */
+  isWithinReads(exchange: Exchange): boolean {
+    const tooMany = this.#options.throttle.count('reads', { address: this.#options.addressOf(exchange) })
+    if (tooMany !== undefined) this.send(exchange, refused(tooMany))
+    return tooMany === undefined
+  }
+
   #read(exchange: Exchange, { operation, parameter }: Found): void {
-    const wait = this.#options.throttle.reads(this.#options.addressOf(exchange))
-    if (wait > 0)
-      return this.send(
-        exchange,
-        refused(refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait)),
-      )
+    if (!this.isWithinReads(exchange)) return
     const url = `${exchange.path}?${exchange.query}`
     const { news } = this.#options
     const ready = this.#ready.find(url, (room) => news.newestChange(room), this.#options.wallSeconds())

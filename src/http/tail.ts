@@ -7,6 +7,7 @@
 
 import { keyFarewells } from '../command/delegated.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
+import { fromYou, type Holders, type Leave, Places, streamWaitSeconds } from '../command/places.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Backfill, BackfillRequest } from '../views/backfill.ts'
 import type { TailFormat } from '../views/stream.ts'
@@ -25,7 +26,9 @@ export type TailsOptions = TailRules & {
   readonly keyOver: (key: string) => string | undefined
   readonly refuse: (exchange: Exchange, found: Refusal) => void
   readonly addressOf: (exchange: Exchange) => string
+  /** Streams that one client may have open. */
   readonly streamsPerAddress: number
+  readonly holders?: Holders
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly queueBytesMax: number
@@ -34,7 +37,6 @@ export type TailsOptions = TailRules & {
 
 type Reader = {
   readonly stream: ByteStream
-  readonly address: string
   /** Identity id of the member in whose name a private room is read, else ''. */
   readonly member: string
   /** The key that his token was signed for with, else ''. */
@@ -77,7 +79,8 @@ const slice = 500
 export class Tails {
   readonly #options: TailsOptions
   readonly #channels = new Map<string, Channel>()
-  readonly #perAddress = new Map<string, number>()
+  /** Of all streams, those of other doors too. */
+  readonly places: Places
   readonly #watchman: NodeJS.Timeout
   /** Readers of public rooms, as are those closed because they did not keep up: of private ones nothing is counted for all to see. */
   open = 0
@@ -85,6 +88,7 @@ export class Tails {
 
   constructor(options: TailsOptions) {
     this.#options = options
+    this.places = new Places({ each: options.streamsPerAddress, holders: options.holders })
     this.#watchman = setInterval(() => this.#lookAround(), watchEveryMs)
     this.#watchman.unref()
   }
@@ -93,17 +97,10 @@ export class Tails {
   handle(exchange: Exchange, room: string): void {
     const asked = askedOf(exchange, room, this.#options)
     if ('code' in asked) return this.#options.refuse(exchange, asked)
-    const address = this.#options.addressOf(exchange)
-    if ((this.#perAddress.get(address) ?? 0) >= this.#options.streamsPerAddress) {
-      return this.#options.refuse(
-        exchange,
-        refusal(
-          'rate_limited',
-          `this address has ${this.#options.streamsPerAddress} streams open: close one first`,
-          undefined,
-          5,
-        ),
-      )
+    const leave = this.places.take({ address: this.#options.addressOf(exchange) })
+    if (typeof leave === 'string') {
+      const message = `${this.#options.streamsPerAddress} streams are open ${fromYou}: close one first`
+      return this.#options.refuse(exchange, refusal('rate_limited', message, undefined, streamWaitSeconds))
     }
     // Watched before the backfill is asked for, so that nothing falls between the two.
     const channel = this.#channel(room, asked.format, asked.reader !== '')
@@ -111,8 +108,9 @@ export class Tails {
     if (channel.isPrivate) this.#options.watchAs(asked.reader, room, asked.format, true)
     this.#options.backfill(asked, (found) => {
       channel.joining--
+      if (!channel.isLost && !exchange.ended && found?.ok) return this.#join(exchange, leave, channel, asked, found)
+      leave()
       if (channel.isLost) return exchange.ended ? undefined : exchange.drop()
-      if (!exchange.ended && found?.ok) return this.#join(exchange, address, channel, asked, found)
       this.#left(channel, asked.reader)
       if (exchange.ended) return
       if (found === undefined || found.ok) return exchange.drop()
@@ -241,7 +239,7 @@ export class Tails {
 
   #join(
     exchange: Exchange,
-    address: string,
+    leave: Leave,
     channel: Channel,
     asked: Asked,
     found: Extract<Backfill, { ok: true }>,
@@ -251,7 +249,6 @@ export class Tails {
     const now = this.#options.now()
     const reader: Reader = {
       stream,
-      address,
       member: asked.reader,
       key: asked.key,
       after: 0,
@@ -265,15 +262,12 @@ export class Tails {
     }
     channel.readers.add(reader)
     if (!channel.isPrivate) this.open++
-    this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1)
     stream.onDrain(() => reader.drained())
     stream.onClose(() => {
       reader.over = true
       channel.readers.delete(reader)
       if (!channel.isPrivate) this.open--
-      const left = (this.#perAddress.get(address) ?? 1) - 1
-      if (left === 0) this.#perAddress.delete(address)
-      else this.#perAddress.set(address, left)
+      leave()
       this.#left(channel, reader.member)
     })
     stream.write(Buffer.from(greetings[channel.format](channel.room)))

@@ -20,7 +20,7 @@ export async function sendResponse(exchange: Exchange, response: Response, more:
     if (!exchange.ended) exchange.reply(response.status, headers, body)
     return
   }
-  if (exchange.ended) return
+  if (exchange.ended) return response.body.cancel()
   const stream = exchange.stream(response.status, [...headers, ['x-accel-buffering', 'no']])
   const reader = response.body.getReader()
   let go: () => void = () => {}

@@ -4,7 +4,7 @@
  * Sources: RFC 9112 sections 3.2 (Host), 6.1 and 6.3 (framing), RFC 9110 sections 5.5, 7.6.1 and 8.6.
  */
 import { STATUS_CODES } from 'node:http'
-import { isIPv6, SocketAddress } from 'node:net'
+import { parseAddress } from '../format/networks.ts'
 import type { Header, HttpOptions } from './port.ts'
 
 /** Header fields of one request, name and value alternating, names in lower case, in order of arrival. */
@@ -112,19 +112,9 @@ export function statusLine(status: number): string {
   return line
 }
 
-const mapped = /^(?:::ffff:|(?:0{1,4}:){5}ffff:)/i
-
-/** One spelling per peer: IPv4 dotted (mapped ones too), IPv6 as in RFC 5952; whatever is neither stays as it is. */
+/** One spelling per peer; whatever is no address stays as it is. */
 export function peerAddress(text: string): string {
-  if (!text.includes(':')) return text
-  const tail = text.replace(mapped, '')
-  if (tail !== text) {
-    if (tail.includes('.')) return tail
-    const [high = 0, low = 0] = tail.split(':').map((part) => Number.parseInt(part, 16))
-    return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
-  }
-  const bare = text.split('%', 1)[0] ?? text
-  return isIPv6(bare) ? new SocketAddress({ address: bare, family: 'ipv6' }).address : text
+  return parseAddress(text) ?? text
 }
 
 /** Records the fault; a recorder that fails itself must not leave the request without an answer. */

@@ -37,8 +37,8 @@ export type Mcp = {
 }
 
 const fiveMinutes = { ttlMs: 300_000, cacheScope: 'public' } as const
-/** Streams that clients may hold open to hear of changed lists, which here never change. */
-const subscriptionsMax = 64
+/** Streams that clients may hold open to hear of changed lists, which here never change; the door bounds those of one network. */
+const subscriptionsMax = 1_024
 const invalidParams = -32602
 const internalError = -32603
 

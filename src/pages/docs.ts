@@ -1,4 +1,5 @@
 /** `/docs`: the board for those who build on it, made from the declarations that also check the commands. */
+import { nonceSeconds, rememberedMax, requestSeconds, scarceShare } from '../../actors/write.ts'
 import { sizes } from '../limits.ts'
 import { operations } from '../operations/index.ts'
 import { isSigned } from '../operations/operation.ts'
@@ -10,11 +11,13 @@ import { type Page, shown } from './page.ts'
 import { tabs } from './pieces/listing.ts'
 import { refusalWords } from './pieces/refusal-words.ts'
 import { withCode } from './pieces/text.ts'
+import { whole } from './pieces/time.ts'
 
 const places = [
   ['Operations', '/docs'],
   ['Signing', '/docs/signing'],
   ['Works', '/docs/works'],
+  ['Credits', '/docs/credits'],
   ['Refusals', '/docs/refusals'],
   ['Limits', '/docs/limits'],
 ] as const
@@ -99,7 +102,15 @@ export const docsLimits: Page = {
       section: 'docs',
       head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Limits</h1><p class="lead">As this board is configured now; the same stands at <a href="/capabilities">/capabilities</a>. A signature is good for ${sizes.signature_window_seconds} seconds.</p>`,
       bar: docsTabs('/docs/limits'),
-      main: html`<section class="scroll names" tabindex="0" aria-label="limits"><table><thead><tr><th scope="col">name</th><th scope="col" class="num">value</th></tr></thead><tbody>${rows}</tbody></table></section>`,
+      main: html`<section class="scroll names" tabindex="0" aria-label="limits"><table><thead><tr><th scope="col">name</th><th scope="col" class="num">value</th></tr></thead><tbody>${rows}</tbody></table></section>${retries(ask.board.limits())}`,
     })
   },
+}
+
+/** What the memory for retries holds, and what it takes to fill it. */
+function retries(limits: Readonly<Record<string, number | null>>): Html {
+  const bound = (name: string) => (limits[name] === null ? 'no limit' : whole(limits[name]!))
+  const perNetwork = limits.request_ids_per_network_per_day
+  const networks = perNetwork === null || perNetwork === undefined ? 1 : Math.ceil(rememberedMax / (2 * perNetwork))
+  return html`<h2 id="retries">What is remembered for retries</h2><div class="prose"><p>A shard remembers ${whole(rememberedMax)} request ids for ${requestSeconds / 3_600} hours and as many nonces for ${nonceSeconds / 60} minutes, and forgets none of them earlier. One identity may use this many request ids: ${bound('request_ids_per_identity_per_day')}; one network: ${bound('request_ids_per_network_per_day')}. Beyond that only this identity or network is refused (<code>quota_exhausted</code>), and it can go on without <code>request_id</code>. The same bytes sent again are recognized in any case.</p><p>Once three quarters of the memory are in use, only identities with fewer than ${scarceShare} entries get new ones. Filling it within a day takes ${whole(networks)} networks that use twice a day’s quota each (all of it at once, and again as it comes back), and for the last quarter ${whole(rememberedMax / 4 / scarceShare)} identities. Then a new <code>request_id</code> is refused as <code>overloaded</code> until the ${requestSeconds / 3_600} hours are over; commands without one go on. Nonces fill up at ${whole(Math.ceil(rememberedMax / nonceSeconds))} writes a second, sustained for ${nonceSeconds / 60} minutes.</p></div>`
 }

@@ -1,5 +1,6 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
 import { docs, docsLimits, docsRefusals } from './docs.ts'
+import { docsCredits } from './docs-credits.ts'
 import { docsWorks } from './docs-works.ts'
 import { document, documentHistory } from './document.ts'
 import { embedPage } from './embed.ts'
@@ -44,6 +45,7 @@ export const pages: readonly Page[] = [
   docsRefusals,
   docsLimits,
   docsWorks,
+  docsCredits,
   operationPage,
   faq,
   embedPage,

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { type Confirmation, type FirstRoom, type Head, Shard, type ShardAnswer } from '../../actors/shard.ts'
-import type { WriteLetter } from '../../actors/write.ts'
+import { type Shares, scarceShare, type WriteLetter } from '../../actors/write.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { freeBytes } from '../../storage/disk.ts'
 import { reachOf } from '../../storage/snapshot.ts'
@@ -11,7 +11,7 @@ import { openWhole } from '../../storage/whole-decisions.ts'
 import { shardSnapshotsDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
-import { inside, type Queues } from '../limits.ts'
+import { inside, type Queues, rates } from '../limits.ts'
 import { type BackfillRequest, backfill } from '../views/backfill.ts'
 import { answerHooks, type HooksAsk } from '../views/hooks/answer.ts'
 import { answerRead } from '../views/reads/index.ts'
@@ -37,6 +37,8 @@ export type ShardThread = {
   /** Seconds between two looks for texts that have to leave the disk. */
   readonly compactSeconds: number
   readonly queues: Queues
+  /** Rates and quotas hold. */
+  readonly limitsOn: boolean
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly FirstRoom[]
   readonly front: MessagePort
@@ -55,6 +57,11 @@ export type ShardAsk =
   | readonly ['tail', BackfillRequest]
   | readonly ['hooks', HooksAsk]
 type FromFront = readonly ['write', WriteLetter] | ShardAsk
+
+const retryShares: Shares = {
+  requestIds: { most: rates.request_ids_per_identity_per_day, scarce: scarceShare },
+  nonces: { most: rates.nonces_per_identity_per_10_minutes, scarce: scarceShare },
+}
 
 /** How long a look at the free space of the disk is believed. */
 const diskLookMs = 500
@@ -99,6 +106,7 @@ runThread((data: ShardThread) => {
     mailboxMax: data.queues.mailboxLetters,
     lettersPerTurnMax: inside.lettersPerTurn,
     unconfirmedMax: data.queues.unconfirmedFrames,
+    ...(data.limitsOn ? { shares: retryShares } : {}),
   })
   const compactor = new Compactor({
     shard: data.number,

@@ -53,7 +53,7 @@ const leisureMs = 500
 /** An ask that would have to wait longer for an index that is being made hears so. */
 const patienceMs = 10_000
 
-const snapshotFormat = 3
+const snapshotFormat = 4
 const codec = new Packr({ useRecords: false })
 const decoder = new Unpackr({ useRecords: false })
 
@@ -157,10 +157,12 @@ runThread((data: ToolsThread) => {
         const found: FoundSubject = {
           tools: docs.slice(0, 20).map(({ id }) => id),
           isOwner,
-          accepted: directory.accepted(ask[2]),
+          publishers: directory.publishers(ask[1]),
         }
         return { ok: true, json: JSON.stringify(found) }
       }
+      case 'reviewer':
+        return { ok: true, json: JSON.stringify(directory.reviewer(ask[1], ask[2])) }
     }
   }
 

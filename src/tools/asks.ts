@@ -1,5 +1,6 @@
 /** What the tools directory is asked, and what it answers. */
 import type { Refusal } from '../refusals.ts'
+import type { Voucher } from './credit-ties.ts'
 import type { ToolAsk } from './search.ts'
 
 export type ToolsAsk =
@@ -7,12 +8,16 @@ export type ToolsAsk =
   | readonly ['look', id: string]
   /** What is reviewed under this id: who owns it, and which documents it has. */
   | readonly ['subject', subject: string, reader: string]
+  /** What is known of who has reviewed it. */
+  | readonly ['reviewer', subject: string, reviewer: string]
 export type ToolsAnswer =
   | { readonly ok: true; readonly json: string }
   | { readonly ok: false; readonly refusal: Refusal }
-/** Some of the documents of a subject; whether the reader owns it, and how many works were accepted of him. */
+/** Some of the documents of a subject, whether the reader owns it, and who publishes it, as far as its hosts confirm that. */
 export type FoundSubject = {
   readonly tools: readonly string[]
   readonly isOwner: boolean
-  readonly accepted: number
+  readonly publishers: readonly string[]
 }
+/** Whether credits went between a reviewer and who publishes the subject, and who speaks for the reviewer. */
+export type FoundReviewer = { readonly isTied: boolean; readonly vouchers: readonly Voucher[] }

@@ -7,9 +7,12 @@ import type { RelayFacts } from '../../actors/calls/calls.ts'
 import { marketName, type OpenFacts, type RewardFacts, type StepFacts } from '../../actors/market/letters.ts'
 import type { Profile } from '../../actors/people/people.ts'
 import { type Act, type BoardRecord, RecordType, registryName } from '../../actors/record.ts'
-import { type Listing, listingOf, saidBy } from '../../actors/tools/listing.ts'
+import { type Listing, listingOf, saidBy, siteOf } from '../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { type Entry, type ImportFacts, type ProbedFacts, Tools, toolsActor } from '../../actors/tools/tools.ts'
+import { sizes } from '../limits.ts'
+import type { FoundReviewer } from './asks.ts'
+import { CreditTies } from './credit-ties.ts'
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, ofOwnTool } from './doc.ts'
 import type { ToolIndex } from './index.ts'
 import type { Sources } from './known.ts'
@@ -31,6 +34,7 @@ type Packed = {
   readonly handles: readonly (readonly [identity: string, handle: string])[]
   readonly suspended: readonly string[]
   readonly standings: ReturnType<Standings['pack']>
+  readonly ties: ReturnType<CreditTies['pack']>
   readonly relayed: readonly string[]
   readonly rewarded: readonly (readonly [subject: string, reviewers: readonly string[]])[]
   readonly builtAt: number
@@ -38,6 +42,11 @@ type Packed = {
 
 /** Where a record stands; `change` does not matter here. */
 type Place = { readonly shard: number; readonly seq: number; readonly id: Uint8Array }
+
+/** Under this name rewards for reviews of the board's own tools are counted. */
+const ownPublisher = 'broadside'
+/** A subject may have thousands of listings. */
+const publishersMax = 32
 
 export class Directory {
   readonly tools = new Tools()
@@ -47,7 +56,8 @@ export class Directory {
   readonly #agents = new Map<string, Agent>()
   readonly #handles = new Map<string, string>()
   readonly #suspended = new Set<string>()
-  readonly #standings = new Standings()
+  readonly #ties = new CreditTies(sizes.credit_review_work_minimum)
+  readonly #standings = new Standings(this.#ties)
   /** Listings that the wallet of the board pays for. */
   readonly #relayed = new Set<string>()
   /** Subject -> who was rewarded for a review of it. */
@@ -74,9 +84,28 @@ export class Directory {
     return this.#rewarded.get(subject)?.size ?? 0
   }
 
-  /** Public works that were accepted of this identity. */
-  accepted(identity: string): number {
-    return this.#standings.accepted(identity)
+  /**
+   * Who publishes a subject, as far as its hosts confirm it: names that rewards for reviews of it are counted under, identities and
+   * sites. None: nobody vouches for it. What the board itself offers it vouches for.
+   */
+  publishers(subject: string): readonly string[] {
+    const names = new Set<string>()
+    for (const id of this.#options.index.ofSubject(subject)) {
+      const entry = this.tools.find(id)
+      if (this.#own.has(id)) names.add(ownPublisher)
+      else if (entry !== undefined && entry.owner !== '' && this.tools.isOwnerOf(entry.host, entry.owner))
+        names.add(entry.owner).add(siteOf(entry.host))
+      if (names.size >= publishersMax) break
+    }
+    return [...names]
+  }
+
+  /** What is known of a reviewer of this subject. */
+  reviewer(subject: string, identity: string): FoundReviewer {
+    const publishers = this.publishers(subject)
+    const isTied = publishers.some((each) => this.#ties.areTied(each, identity))
+    const isBarred = (requester: string) => publishers.includes(requester) || this.tools.shareHost(requester, identity)
+    return { isTied, vouchers: isTied ? [] : this.#ties.vouchers(identity, isBarred) }
   }
 
   /** Whether tools.call can call it from here. */
@@ -157,18 +186,20 @@ export class Directory {
       handles: [...this.#handles],
       suspended: [...this.#suspended],
       standings: this.#standings.pack(),
+      ties: this.#ties.pack(),
       relayed: [...this.#relayed],
       rewarded: [...this.#rewarded].map(([subject, reviewers]) => [subject, [...reviewers]] as const),
       builtAt: this.builtAt,
     }
   }
 
-  restore({ tools, agents, handles, suspended, standings, relayed, rewarded, builtAt }: Packed): void {
+  restore({ tools, agents, handles, suspended, standings, ties, relayed, rewarded, builtAt }: Packed): void {
     this.tools.restore(tools)
     for (const agent of agents) this.#agents.set(agentId(agent.identity), agent)
     for (const [identity, handle] of handles) this.#handles.set(identity, handle)
     for (const identity of suspended) this.#suspended.add(identity)
     this.#standings.restore(standings)
+    this.#ties.restore(ties)
     for (const id of relayed) this.#relayed.add(id)
     for (const [subject, reviewers] of rewarded) this.#rewarded.set(subject, new Set(reviewers))
     this.builtAt = builtAt
@@ -214,11 +245,13 @@ export class Directory {
     else this.#relayed.delete(tool)
   }
 
-  #market({ op, facts }: Act): void {
-    if (op === 'credit.reward') {
+  #market({ op, facts, author }: Act): void {
+    const by = Buffer.from(author).toString('hex')
+    if (op === 'credit.transfer') this.#ties.gave(by, facts.target as string)
+    else if (op === 'credit.reward') {
       const { subject, reviewer } = facts as RewardFacts
       this.#rewarded.set(subject, (this.#rewarded.get(subject) ?? new Set()).add(reviewer))
-    } else if (Array.isArray(facts.steps)) this.#standings.moved(facts as StepFacts | OpenFacts)
+    } else if (Array.isArray(facts.steps)) this.#standings.moved(by, facts as StepFacts | OpenFacts)
   }
 
   #touchHost(host: string): void {

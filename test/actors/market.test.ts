@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { balanceOf } from '../../actors/market/balance.ts'
 import { transitions } from '../../actors/market/table.ts'
+import { State } from '../../actors/state.ts'
 import { boundOf, day, hour, inRoom, moderator, type Person, type Said, someone, Town } from '../support/market/town.ts'
 
 const [ada, bob, eve, judge] = ['ada', 'bob', 'eve', 'judge'].map(someone) as [Person, Person, Person, Person]
@@ -339,4 +340,34 @@ test('while a request is edited nobody claims the work, and a claim names the ve
   expect(t.claim(bob, work, { version_id: work }).refusal?.code).toBe('conflict')
   expect(t.claim(bob, work, { version_id: editing, standing: inRoom }).refusal).toBeUndefined()
   expect(t.at(work)).toMatchObject({ version: editing, versions: 2, pinned: editing })
+})
+
+test('a welcome is counted for what is above a network, too, and begins anew with the day', () => {
+  const t = town()
+  const give = (n: number, wider: string) => {
+    const counts = { network: `of ${n}`, wider, network_max: 1, wider_max: 4, board_max: 100 }
+    return t.house('credit.welcome', { identity: someone(`new ${n}`).id, amount: 100, ...counts }).reply.why
+  }
+  expect([0, 1, 2, 3, 4].map((n) => give(n, 'a'))).toEqual(['', '', '', '', 'network'])
+  expect([give(5, 'b'), give(6, '')]).toEqual(['', ''])
+  t.state = State.unpack(t.state.pack(null))!.state
+  expect(give(4, 'a')).toBe('network')
+  t.now += day
+  expect(give(4, 'a')).toBe('')
+})
+
+test('rewards of a day end with the first of their caps that is full', () => {
+  const t = new Town()
+  t.begin(5_000)
+  const review = (n: number, names: readonly string[]) => {
+    const caps = names.map((name) => ({ name, most: name === 'board' ? 4 : 2, why: name.split(' ')[0] }))
+    return t.house('credit.reward', { subject: `s${n}`, reviewer: ada.id, amount: 100, subject_max: 5, caps }).reply.why
+  }
+  expect([1, 2, 3].map((n) => review(n, ['board', 'reviewer a', 'network x']))).toEqual(['', '', 'reviewer'])
+  expect(review(4, ['board', 'reviewer b', 'network x'])).toBe('network')
+  expect(review(5, ['board', 'reviewer b', 'publisher p', 'network y'])).toBe('')
+  t.state = State.unpack(t.state.pack(null))!.state
+  expect([6, 7].map((n) => review(n, ['board', `reviewer ${n}`, 'publisher p', 'network z']))).toEqual(['', 'board'])
+  t.now += day
+  expect(review(7, ['board', 'reviewer a', 'network x'])).toBe('')
 })

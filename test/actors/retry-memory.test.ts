@@ -138,3 +138,102 @@ describe('a shard whose memory is full', () => {
     expect(judged(restored(acceptance), '', at + nonceSeconds)).toBeUndefined()
   })
 })
+
+describe('of one memory', () => {
+  const at = 1_790_000_000
+  const unread = (): never => {
+    throw new Error('nothing here is read again')
+  }
+  const max = 80
+  const share = { most: 20, scarce: 2 }
+  const made = () => new Acceptance(new Board(), unread, max, { requestIds: share, nonces: share })
+  const identity = (n: number) => String(n).padStart(64, '0')
+  const use = (author: string, n: number, requestId: string) => ({
+    ...{ to: 'lobby', author, nonce: `n${n}`, requestId, id: new Uint8Array(16), isEvent: true },
+  })
+  const letter = (author: string, requestId: string, timestamp: number, via = 'command'): WriteLetter => ({
+    ...{ op: 'post', to: 'lobby', id: new Uint8Array(16), sha: new Uint8Array(32), author },
+    by: { key: new Uint8Array(32), sig: new Uint8Array(64), signed: Buffer.from('{"command":{}}') },
+    ...{ timestamp, nonce: `of ${author} ${requestId}`, requestId, via, limited: 0, rotated: false, suspended: false },
+    ...{ operator: false, args: {} },
+  })
+  const judged = (acceptance: Acceptance, author: string, requestId: string, now = at) =>
+    acceptance.judge(letter(author, requestId, now), now, now)
+  /** Everybody in `uses` has used so many request ids, and as many nonces long ago. */
+  function usedBy(uses: ReadonlyMap<string, number>): Acceptance {
+    const acceptance = made()
+    let seq = 0
+    for (const [author, count] of uses)
+      for (let n = 0; n < count; n++) acceptance.remember(use(author, n, `r${n}`), ++seq, at - 2 * nonceSeconds)
+    return acceptance
+  }
+  function restored(acceptance: Acceptance, change = (packed: ReturnType<Acceptance['pack']>) => packed): Acceptance {
+    const columns = new Columns()
+    const packed = change(acceptance.pack(columns))
+    const again = made()
+    again.restore(packed, new Columns(columns.all))
+    return again
+  }
+
+  test('an identity that has used up its share is refused alone, until the time of a generation is over', () => {
+    const acceptance = usedBy(new Map([[identity(1), share.most]]))
+    const wait = { retryAfter: requestSeconds - 2 * nonceSeconds, field: 'request_id' }
+    for (const each of [acceptance, restored(acceptance)]) {
+      expect(judged(each, identity(1), 'fresh')).toMatchObject({ refusal: { code: 'quota_exhausted', ...wait } })
+      expect(judged(each, identity(1), '')).toBeUndefined()
+      expect(judged(each, identity(2), 'fresh')).toBeUndefined()
+      expect(each.judge(letter(identity(1), 'fresh', at, 'board'), at, at)).toBeUndefined()
+    }
+    const later = at + requestSeconds
+    expect(judged(acceptance, identity(1), 'fresh', later)).toBeUndefined()
+  })
+
+  test('who may use several times the limits has as many shares', () => {
+    const acceptance = usedBy(new Map([[identity(1), share.most]]))
+    const raised = (factor: number) => acceptance.judge({ ...letter(identity(1), 'fresh', at), factor }, at, at)
+    expect([raised(1), raised(2), raised(Number.POSITIVE_INFINITY)]).toMatchObject([
+      { refusal: { code: 'quota_exhausted' } },
+      undefined,
+      undefined,
+    ])
+  })
+
+  test('nonces are shared in the same way', () => {
+    const acceptance = made()
+    for (let n = 0; n < share.most; n++) acceptance.remember(use(identity(1), n, ''), n + 1, at)
+    const spent = { refusal: { code: 'quota_exhausted', retryAfter: nonceSeconds } }
+    expect(judged(acceptance, identity(1), '')).toMatchObject(spent)
+    expect(judged(acceptance, identity(2), '')).toBeUndefined()
+    expect(judged(acceptance, identity(1), '', at + nonceSeconds)).toBeUndefined()
+  })
+
+  test('the last quarter is for those who use it little, and only many of them fill it', () => {
+    const busy = new Map([1, 2, 3].map((n) => [identity(n), share.most]))
+    const scarce = usedBy(busy)
+    for (const n of [1, 2, 3])
+      expect(judged(scarce, identity(n), 'fresh')).toMatchObject({ refusal: { code: 'quota_exhausted' } })
+    expect(judged(scarce, identity(4), 'fresh')).toBeUndefined()
+    const two = usedBy(new Map([...busy, [identity(4), 1], [identity(5), share.scarce]]))
+    expect(judged(two, identity(4), 'fresh')).toBeUndefined()
+    expect(judged(two, identity(5), 'fresh')).toMatchObject({ refusal: { code: 'overloaded', field: 'request_id' } })
+    const light = new Map(Array.from({ length: (max / 4 / share.scarce) | 0 }, (_, n) => [identity(n + 10), 2]))
+    const full = usedBy(new Map([...busy, ...light]))
+    expect(judged(full, identity(6), 'fresh')).toMatchObject({ refusal: { code: 'overloaded' } })
+    expect(judged(full, identity(6), '')).toBeUndefined()
+  })
+
+  test('a snapshot of a release that counted nobody is taken over whole, and counting begins with it', () => {
+    const acceptance = usedBy(new Map([[identity(1), share.most]]))
+    const uncounted = restored(acceptance, ([seeds, nonces, requests, ...rest]) => {
+      const older = ([startedAt, count, fingerprints, places]: (typeof nonces)[0]) =>
+        [startedAt, count, fingerprints, places] as const
+      return [seeds, [older(nonces[0]), older(nonces[1])], [older(requests[0]), older(requests[1])], ...rest]
+    })
+    expect(() => judged(uncounted, identity(1), 'r1')).toThrow('nothing here is read again')
+    for (let n = 0; n < share.most; n++) {
+      expect(judged(uncounted, identity(1), `fresh ${n}`)).toBeUndefined()
+      uncounted.remember(use(identity(1), 100 + n, `fresh ${n}`), 1_000 + n, at)
+    }
+    expect(judged(uncounted, identity(1), 'one more')).toMatchObject({ refusal: { code: 'quota_exhausted' } })
+  })
+})

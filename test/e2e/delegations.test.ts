@@ -113,6 +113,9 @@ test('it does what its scopes say, and never what the key of the identity alone 
     'report.resolve',
     'credit.transfer',
     'credit.grant',
+    'limits.grant',
+    'limits.revoke',
+    'limits.list',
     'tools.import',
     'tools.relay',
   ]

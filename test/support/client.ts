@@ -116,10 +116,13 @@ export class Client {
   readonly serviceId: string
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, scheduling: 'fifo' })
   readonly #freeSince = new WeakMap<Socket, number>()
+  readonly #headers: Readonly<Record<string, string>>
 
-  constructor(address: string, serviceId: string) {
+  /** `headers`: sent with everything. */
+  constructor(address: string, serviceId: string, headers: Readonly<Record<string, string>> = {}) {
     this.address = address
     this.serviceId = serviceId
+    this.#headers = headers
     this.#agent.on('free', (socket: Socket) => this.#freeSince.set(socket, performance.now()))
   }
 
@@ -129,6 +132,11 @@ export class Client {
     const { data } = await nameless.get('/capabilities')
     nameless.close()
     return new Client(address, data.service_id!)
+  }
+
+  /** A client at this address, to a board that runs with TRUST_PROXY=x-client. */
+  from(address: string): Client {
+    return new Client(this.address, this.serviceId, { 'x-client': address })
   }
 
   sign(signer: Signer, fields: Fields, { timestamp = now(), nonce = freshNonce(), serviceId }: Signing = {}): Signed {
@@ -149,8 +157,8 @@ export class Client {
   }
 
   /** Sends a body to the command endpoint. Rejects when the connection ends without an answer. */
-  send(body: string | Uint8Array): Promise<Answer> {
-    return this.#request('POST', '/v1/command', body, {})
+  send(body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    return this.#request('POST', '/v1/command', body, headers)
   }
 
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
@@ -179,7 +187,7 @@ export class Client {
     return new Promise((resolve, reject) => {
       const sent = request(
         `${this.address}${path}`,
-        { method, agent: this.#agent, headers: { ...length, ...headers } },
+        { method, agent: this.#agent, headers: { ...length, ...this.#headers, ...headers } },
         (response) => {
           const chunks: Buffer[] = []
           response.on('data', (chunk: Buffer) => chunks.push(chunk))

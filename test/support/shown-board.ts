@@ -177,6 +177,7 @@ export async function fillBoard(address: string): Promise<Shown> {
     '/docs/refusals',
     '/docs/limits',
     '/docs/works',
+    '/docs/credits',
     '/faq',
     '/embed',
     '/embed?room=workshop',

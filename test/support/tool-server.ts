@@ -14,22 +14,25 @@ export class ToolServer {
   readonly sent: Sent[] = []
   readonly ways: Record<string, Way>
   readonly #server: Server
+  readonly #host: string
   port = 0
 
-  private constructor(ways: Record<string, Way>) {
+  private constructor(ways: Record<string, Way>, host: string) {
     this.ways = ways
+    this.#host = host
     this.#server = createServer((request, response) => void this.#take(request, response))
   }
 
-  static async open(ways: Record<string, Way> = {}): Promise<ToolServer> {
-    const made = new ToolServer(ways)
-    await new Promise<void>((ready) => made.#server.listen(0, '127.0.0.1', ready))
+  /** `host`: an address of this machine; each is another site. */
+  static async open(ways: Record<string, Way> = {}, host = '127.0.0.1'): Promise<ToolServer> {
+    const made = new ToolServer(ways, host)
+    await new Promise<void>((ready) => made.#server.listen(0, host, ready))
     made.port = (made.#server.address() as AddressInfo).port
     return made
   }
 
   url(path: string): string {
-    return `http://127.0.0.1:${this.port}${path}`
+    return `http://${this.#host}:${this.port}${path}`
   }
 
   sentTo(path: string): readonly Sent[] {

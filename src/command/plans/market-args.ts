@@ -11,6 +11,7 @@ import { provenBits } from '../../format/proof-of-work.ts'
 import { rates, sizes } from '../../limits.ts'
 import { isGiven } from '../check.ts'
 import { isOperator } from '../delegated.ts'
+import { networkMark, widerNetworkMark } from '../network-marks.ts'
 import type { Doors } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 
@@ -79,8 +80,10 @@ export function workArgs(
 ): WorkArgs & { readonly fee_basis_points: number; readonly bond_percent: number } {
   const { command } = verified
   const { schema, ...data } = verified.data as WorkData & { readonly schema?: 1 }
+  const work = command.event_id as string
   return {
-    work: command.event_id as string,
+    work,
+    from: fromOf(work, verified, doors),
     generation: doors.generation,
     amount: (command.amount as number | undefined) ?? 0,
     reason: isGiven(command.reason) ? (command.reason as string) : '',
@@ -112,8 +115,10 @@ export function reserveArgs(
   const { command, sha } = verified
   const data = verified.data as CreateData
   const amount = command.amount as number
+  const work = isGiven(command.event_id) ? (command.event_id as string) : sha.toString('hex', 0, 16)
   return {
-    work: isGiven(command.event_id) ? (command.event_id as string) : sha.toString('hex', 0, 16),
+    work,
+    from: fromOf(work, verified, doors),
     generation: doors.generation,
     amount,
     fee: Math.floor((amount * sizes.work_fee_basis_points) / 10_000),
@@ -130,6 +135,12 @@ export function reserveArgs(
     limits: limitsOf(doors),
     proof_bits: proofOf(verified),
   }
+}
+
+/** Who asks for a work and who does it are held against each other by this, and nothing else can be told from it. */
+function fromOf(work: string, { door }: Verified, { secret }: Doors): string {
+  const purpose = `work ${work}`
+  return widerNetworkMark(secret, purpose, door.address) || networkMark(secret, purpose, door.address)
 }
 
 function proofOf({ command, sha }: Verified): number {

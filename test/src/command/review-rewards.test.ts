@@ -1,5 +1,6 @@
 /** Rewards for reviews: a review is on disk, so what cannot be found out or written down at first is not forgotten. */
 import { expect, test } from 'vitest'
+import type { RewardArgs } from '../../../actors/market/letters.ts'
 import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
 import { ReviewRewards } from '../../../src/command/review-rewards.ts'
 import { refusal } from '../../../src/refusals.ts'
@@ -11,7 +12,9 @@ const subject = 's1'
 const busy = { ok: false, refusal: refusal('overloaded', 'the index is being made', undefined, 5) } as const
 const answers: Readonly<Record<string, object>> = {
   'tools.recent_reviews': { reviews: [{ subject, author: reviewer, at: 1_000 }] },
-  'tools.subject': { tools: ['t'], isOwner: false, accepted: 1 },
+  'tools.subject': { tools: ['t'], isOwner: false, publishers: ['p'] },
+  'tools.reviewer': { isTied: false, vouchers: [] },
+  'identity.get': { identity: { created_at: 0 } },
   'calls.completed': { completed: true },
 }
 
@@ -40,7 +43,9 @@ function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
     actors: { write } as Actors,
     read,
     noteChange: () => {},
-    wallSeconds: () => 1_000,
+    limitsOn: true,
+    secret: Buffer.alloc(32),
+    wallSeconds: () => 100 * 86_400,
     later: immediately,
     report: () => {},
   })
@@ -97,7 +102,9 @@ function rewardsOf(authors: readonly string[], isDamaged: (tries: number) => boo
       answer({ ok: true, json: JSON.stringify(found), until: 0 })
     },
     noteChange: () => {},
-    wallSeconds: () => 1_000,
+    limitsOn: true,
+    secret: Buffer.alloc(32),
+    wallSeconds: () => 100 * 86_400,
     later: (callback, ms) => {
       waits.push(ms / 1_000)
       immediately(callback)
@@ -148,4 +155,71 @@ test('those of the last day before the newest post are taken up, however long th
 test('those that the market has rewarded, or will not, are not: the index of the directory is not made for them', () => {
   expect(takenUp(['2', 'x'])).toEqual(['1'])
   expect(takenUp(['x', 'y', 'z'])).toEqual([])
+})
+
+/** What a board knows of a reviewer and a subject, and whether the market is asked for a reward; its caps by name. */
+async function asked(more: Readonly<Record<string, object>>, address?: string) {
+  let caps: ReadonlyMap<string, number> | undefined
+  const rewards = new ReviewRewards({
+    actors: {
+      write: ({ args }, answer) => {
+        caps = new Map((args as unknown as RewardArgs).caps.map(({ name, most }) => [name, most]))
+        answer({ ok: true, reply: {} }, undefined)
+      },
+    } as Actors,
+    read: ({ op, args }, answer) => {
+      const found = more[op === 'identity.get' ? `identity.get ${args.target}` : op] ?? answers[op]
+      answer({ ok: true, json: JSON.stringify(found), until: 0 })
+    },
+    noteChange: () => {},
+    limitsOn: true,
+    secret: Buffer.alloc(32),
+    wallSeconds: () => 100 * day,
+    later: immediately,
+    report: () => {},
+  })
+  await rewards.consider({ subject, author: reviewer, ...(address === undefined ? {} : { address }) })
+  return caps
+}
+
+const day = 86_400
+const since = (target: string, at: number) => ({ [`identity.get ${target}`]: { identity: { created_at: at } } })
+const young = since(reviewer, 99 * day)
+const vouchedFor = { 'tools.reviewer': { isTied: false, vouchers: [{ requester: 'r', at: 98 * day }] } }
+
+test.each([
+  ['one of 30 days', {}, true],
+  ['one of yesterday', young, false],
+  [
+    'one of yesterday, of whom somebody of a week accepted a work',
+    { ...young, ...vouchedFor, ...since('r', 91 * day) },
+    true,
+  ],
+  [
+    'one of yesterday, of whom somebody accepted a work a week before',
+    { ...young, ...vouchedFor, ...since('r', 91 * day + 1) },
+    false,
+  ],
+  ['one of 30 days to whom credits of the publisher went', { 'tools.reviewer': { isTied: true, vouchers: [] } }, false],
+  ['one of 30 days who owns it', { 'tools.subject': { tools: ['t'], isOwner: true, publishers: ['p'] } }, false],
+  [
+    'one of 30 days, of a listing that no host confirms',
+    { 'tools.subject': { tools: ['t'], isOwner: false, publishers: [] } },
+    false,
+  ],
+  ['one of 30 days who never called it', { 'calls.completed': { completed: false } }, false],
+] as const)('a review by %s is rewarded: %s', async (_who, more, isRewarded) => {
+  expect((await asked(more)) !== undefined).toBe(isRewarded)
+})
+
+test('a reward is counted for the board, the reviewer, each publisher, the network and what is above it, none of them in clear', async () => {
+  const names = async (address?: string) => [...(await asked({}, address))!]
+  const ipv6 = await names('2001:db8:1:2::3')
+  expect(ipv6.map(([, most]) => most)).toEqual([20, 2, 5, 10, 40])
+  expect(ipv6.slice(0, 3).map(([name]) => name)).toEqual(['board', `reviewer ${reviewer}`, 'publisher p'])
+  for (const [name] of ipv6.slice(3)) expect(name).toMatch(/^network [\w-]{16}$/)
+  const near = await names('2001:db8:1:9::3')
+  expect([near[3]![0] === ipv6[3]![0], near[4]![0] === ipv6[4]![0]]).toEqual([false, true])
+  expect((await names('192.0.2.1')).slice(3)).toHaveLength(1)
+  expect((await names()).slice(3)).toEqual([['network ', 10]])
 })

@@ -1,6 +1,13 @@
 /** Addresses and networks that may deliver. */
 import { expect, test } from 'vitest'
-import { isAddressOrNetwork, isWithin } from '../../../src/format/networks.ts'
+import {
+  canonicalNetwork,
+  isAddressOrNetwork,
+  isWithin,
+  networkOf,
+  parseAddress,
+  widerNetworkOf,
+} from '../../../src/format/networks.ts'
 
 test.each(['192.0.2.1', '192.0.2.0/24', '0.0.0.0/0', '2001:db8::1', '2001:db8::/32', '::/0'])('%s is one', (text) => {
   expect(isAddressOrNetwork(text)).toBe(true)
@@ -39,4 +46,54 @@ test.each([
   ['', ['0.0.0.0/0', '::/0'], false],
 ])('%s in %j: %s', (address, networks, isIn) => {
   expect(isWithin(address, networks)).toBe(isIn)
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['::ffff:192.0.2.1', '192.0.2.1'],
+  ['::FFFF:C000:0201', '192.0.2.1'],
+  ['0:0:0:0:0:ffff:c000:201', '192.0.2.1'],
+  ['0000:0000:0000:0000:0000:ffff:192.0.2.1', '192.0.2.1'],
+  ['2001:0DB8:0000:0000:0001:0000:0000:0001', '2001:db8::1:0:0:1'],
+  ['fe80::1%eth0', 'fe80::1'],
+  ['192.0.2.01', undefined],
+  ['192.0.2.1:80', undefined],
+  ['[2001:db8::1]', undefined],
+  ['2001:db8::1/64', undefined],
+  [' 192.0.2.1', undefined],
+  ['', undefined],
+  ['unknown', undefined],
+])('%s is the address %s', (text, address) => {
+  expect(parseAddress(text)).toBe(address)
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1', undefined],
+  ['::ffff:192.0.2.1', '192.0.2.1', undefined],
+  ['2001:db8::1', '2001:db8:0:0::/64', '2001:db8:0::/48'],
+  ['2001:db8:0:0:ffff::1', '2001:db8:0:0::/64', '2001:db8:0::/48'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+  ['2001:db8:1:3::', '2001:db8:1:3::/64', '2001:db8:1::/48'],
+  ['::1', '0:0:0:0::/64', '0:0:0::/48'],
+  ['::', '0:0:0:0::/64', '0:0:0::/48'],
+  ['::192.0.2.1', '0:0:0:0::/64', '0:0:0::/48'],
+])('%s counts in %s, and above it in %s', (text, network, wider) => {
+  const address = parseAddress(text)!
+  expect([networkOf(address), widerNetworkOf(address)]).toEqual([network, wider])
+})
+
+test.each([
+  ['192.0.2.9', '192.0.2.9'],
+  ['192.0.2.9/32', '192.0.2.9'],
+  ['192.0.2.9/24', '192.0.2.0/24'],
+  ['192.0.2.9/0', '0.0.0.0/0'],
+  ['203.0.113.255/27', '203.0.113.224/27'],
+  ['2001:DB8:1:2:3::5/64', '2001:db8:1:2::/64'],
+  ['2001:db8:1:ffff::/50', '2001:db8:1:c000::/50'],
+  ['2001:db8::1/128', '2001:db8::1'],
+  ['::ffff:192.0.2.9/120', '192.0.2.0/24'],
+  ['::192.0.2.9/128', '::192.0.2.9'],
+  ['192.0.2.0/33', undefined],
+])('%s is the network %s', (text, network) => {
+  expect(canonicalNetwork(text)).toBe(network)
 })

@@ -1,0 +1,33 @@
+/**
+ * Who may take an export now. An export reads the whole archive, and its reader decides how long that takes: two at once for a network,
+ * and so many starts an hour. A page of it (`limit` or `cursor`) is bounded as any other read is: it takes a place, and no start.
+ */
+import { fromYou, type Leave, Places, streamWaitSeconds } from '../command/places.ts'
+import type { Throttle } from '../command/throttle.ts'
+import { rates } from '../limits.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { Exchange } from './port.ts'
+
+export type ExportGateOptions = {
+  readonly throttle: Throttle
+  readonly addressOf: (exchange: Exchange) => string
+}
+
+/** Lets an export begin, or says why not; what it gives is to be called when that export is over. */
+export type Enter = (exchange: Exchange, isPage: boolean) => Leave | Refusal
+
+export function exportGate({ throttle, addressOf }: ExportGateOptions): Enter {
+  const places = new Places({ each: rates.exports_per_network, holders: (source) => throttle.holders(source) })
+  return (exchange, isPage) => {
+    const source = { address: addressOf(exchange) }
+    const leave = places.take(source)
+    if (typeof leave === 'string') {
+      const message = `${rates.exports_per_network} exports are under way ${fromYou}: let one end first`
+      return refusal('rate_limited', message, undefined, streamWaitSeconds)
+    }
+    const tooMany = isPage ? undefined : throttle.count('export_starts', source)
+    if (tooMany === undefined) return leave
+    leave()
+    return tooMany
+  }
+}

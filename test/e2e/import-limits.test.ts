@@ -1,0 +1,40 @@
+/** What an import says of the limits that it will meet, before it begins. */
+import { writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { boardDirectory } from '../support/board-process.ts'
+import { runProgram } from '../support/run-program.ts'
+import { operator, Senders } from '../support/senders.ts'
+
+const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
+const folder = boardDirectory()
+const corpus = join(folder, 'corpus.jsonl')
+let all: Senders
+
+beforeAll(async () => {
+  all = await Senders.at(boardDirectory())
+  const rows = Array.from({ length: 40 }, (_, n) => ({
+    ...{ id: `m${n}`, room: `imported-${n % 2}`, author: `author ${n % 30}` },
+    ...{ parent: null, title: null, text: `text ${n}` },
+  }))
+  writeFileSync(corpus, rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
+})
+afterAll(() => all.client.close())
+
+const run = () =>
+  runProgram(folder, process.execPath, [program, 'import', corpus, '--url', all.client.address, '--in-flight', '1'])
+
+test('it says how long they make it take and which one does, and goes on when an operator has raised them', async () => {
+  const limited = await run()
+  // 30 authors, 4 at once, then one an hour.
+  expect(limited.errors).toMatch(/make the import take at least 26 h 00 min: 30 new identities from 127\.0\.0\.1/)
+  expect(limited.errors).toContain('limits.grant')
+  expect(limited.code).toBe(1)
+  expect(limited.output).toContain('4 posted')
+  const grant = { operation: 'limits.grant', target: '127.0.0.1', ttl: 600, data: '{"schema":1,"exempt":true}' }
+  expect((await all.command('127.0.0.1', operator, grant)).status).toBe(200)
+  const whole = await run()
+  expect(whole.errors).not.toContain('make the import take')
+  expect(whole.output).toContain('36 posted')
+  expect(whole.code).toBe(0)
+})

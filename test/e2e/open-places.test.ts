@@ -1,0 +1,160 @@
+/** Streams, waits and exports are counted by network, from the moment they are asked for until they are over. */
+import { type IncomingMessage, request } from 'node:http'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const ada = person('ada')
+const proxy = 'x-client'
+const limits = {
+  writes_per_identity_per_minute: null,
+  writes_per_identity_burst: null,
+  reads_per_address_per_minute: null,
+  streams_per_address: 8,
+  waits_per_address: 8,
+  export_starts_per_network_per_hour: 4,
+}
+const env = { SHARDS: '1', BROADSIDE_LIMITS: 'on', TRUST_PROXY: proxy, LIMITS: JSON.stringify(limits) }
+
+describe.each(['uws', 'node'])('on the %s engine', (engine) => {
+  let board: Board
+  let client: Client
+  const open = new Set<() => void>()
+
+  beforeAll(async () => {
+    board = await startBoard({ directory: boardDirectory(), env: { ...env, HTTP_ENGINE: engine } })
+    client = await Client.of(board)
+    // Bytes enough that no socket takes an export of them whole.
+    const text = '\u0001'.repeat(32_000)
+    for (let n = 0; n < 60; n++)
+      expect((await client.post(ada, { room: 'long', text: `${n} ${text}` })).status).toBe(200)
+    expect((await client.post(ada, { room: 'lobby', text: 'here' })).status).toBe(200)
+  })
+  afterEach(() => {
+    for (const close of open) close()
+  })
+  afterAll(() => client.close())
+
+  /** Asks as a client at this address; resolves when the answer begins, and reads none of it. */
+  function ask(
+    path: string,
+    address: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const sent = request(`${board.address}${path}`, { agent: false, headers: { ...headers, [proxy]: address } })
+      open.add(() => sent.destroy())
+      sent.on('response', (answer) => {
+        answer.on('error', () => {})
+        answer.pause()
+        resolve(answer)
+      })
+      sent.on('error', reject)
+      sent.end()
+    })
+  }
+  const statusesOf = async (answers: readonly Promise<IncomingMessage>[]) => {
+    const statuses = (await Promise.all(answers)).map(({ statusCode }) => statusCode)
+    return {
+      ok: statuses.filter((each) => each === 200).length,
+      refused: statuses.filter((each) => each === 429).length,
+    }
+  }
+  const many = (count: number, path: string, addressOf: (n: number) => string, headers = {}) =>
+    statusesOf(Array.from({ length: count }, (_, n) => ask(path, addressOf(n), headers)))
+
+  test.each([
+    ['a tail', {}],
+    ['a stream of events', { accept: 'text/event-stream' }],
+  ] as const)('%s counts for its /64 before anything is read for it, and for its /48', async (_what, headers) => {
+    const addressOf = (n: number) => `2001:db8:1:1::${(n + 1).toString(16)}`
+    expect(await many(60, '/tail/lobby', addressOf, headers)).toEqual({ ok: 8, refused: 52 })
+    const refused = await ask('/tail/lobby', addressOf(0), headers)
+    expect(refused.headers['retry-after']).toBe('5')
+    // Four times as many for all /64 of a /48, however many these are.
+    const others = (n: number) => `2001:db8:1:${(n + 2).toString(16)}::1`
+    expect(await many(60, '/tail/lobby', others, headers)).toEqual({ ok: 24, refused: 36 })
+    expect((await ask('/tail/lobby', '2001:db8:2::1', headers)).statusCode).toBe(200)
+    for (const close of open) close()
+    await vi.waitFor(
+      async () => expect((await ask('/tail/lobby', addressOf(9), headers)).statusCode).toBe(200),
+      patience,
+    )
+  })
+
+  test('clients that hang up before they are answered keep no place', async () => {
+    const address = '192.0.2.1'
+    for (let round = 0; round < 40; round++) {
+      for (const path of ['/tail/lobby', '/api/updates?wait=50', '/v1/export?limit=1', '/tail/no-such-room']) {
+        const sent = request(`${board.address}${path}`, { agent: false, headers: { [proxy]: address } })
+        sent.on('error', () => {})
+        sent.end()
+        if (round % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 2))
+        sent.destroy()
+      }
+    }
+    const fresh = async (path: string, count: number) => {
+      const mine = Array.from({ length: count }, () => ask(path, address))
+      const answers = await Promise.all(mine)
+      for (const answer of answers) answer.destroy()
+      return answers.map(({ statusCode }) => statusCode)
+    }
+    await vi.waitFor(async () => expect(await fresh('/tail/lobby', 8)).toEqual(Array(8).fill(200)), patience)
+    await vi.waitFor(async () => expect(await fresh('/v1/export?limit=1', 2)).toEqual([200, 200]), patience)
+    await vi.waitFor(async () => expect(await fresh('/api/updates?wait=1', 8)).toEqual(Array(8).fill(200)), patience)
+  })
+
+  test('what is refused keeps no place', async () => {
+    const address = '192.0.2.2'
+    for (let n = 0; n < 20; n++) {
+      expect((await ask('/tail/no-such-room', address)).statusCode).toBe(400)
+      expect((await ask('/api/updates?wait=20&cursor=bad', address)).statusCode).toBe(400)
+      expect((await ask('/v1/export?limit=1&room=no-such-room', address)).statusCode).toBe(400)
+    }
+    expect((await ask('/tail/lobby', address)).statusCode).toBe(200)
+    expect((await ask('/v1/export?limit=1', address)).statusCode).toBe(200)
+  })
+
+  test('waits for news count for their network', async () => {
+    const addressOf = (n: number) => `2001:db8:3:1::${(n + 1).toString(16)}`
+    const waiting = Array.from({ length: 30 }, (_, n) => ask('/api/updates?wait=50', addressOf(n)))
+    let answered = 0
+    for (const each of waiting) void each.then(() => answered++)
+    expect((await ask('/api/updates?wait=1', '2001:db8:4::1')).statusCode).toBe(200)
+    await vi.waitFor(() => expect(answered).toBe(22), patience)
+    expect((await client.post(ada, { room: 'lobby', text: 'news' })).status).toBe(200)
+    expect(await statusesOf(waiting)).toEqual({ ok: 8, refused: 22 })
+    expect((await ask('/api/updates?wait=1', addressOf(1))).statusCode).toBe(200)
+  })
+
+  test('two exports go to a network at once, and so many begin in an hour; pages of one are reads', async () => {
+    const address = '192.0.2.3'
+    const held = [await ask('/v1/export', address), await ask('/v1/export', address)]
+    expect(held.map(({ statusCode }) => statusCode)).toEqual([200, 200])
+    expect((await ask('/v1/export', address)).statusCode).toBe(429)
+    expect((await ask('/v1/export?limit=1', address)).statusCode).toBe(429)
+    expect((await ask('/v1/export', '192.0.2.4')).statusCode).toBe(200)
+    held[0]!.destroy()
+    const page = async () => (await ask('/v1/export?limit=1', address)).statusCode
+    await vi.waitFor(async () => expect(await page()).toBe(200), patience)
+    const whole = async () => {
+      const answer = await ask('/v1/export', address)
+      answer.destroy()
+      return answer.statusCode
+    }
+    for (const _ of [3, 4]) await vi.waitFor(async () => expect(await whole()).toBe(200), patience)
+    await vi.waitFor(async () => expect(await page()).toBe(200), patience)
+    const refused = await ask('/v1/export', address)
+    expect(refused.statusCode).toBe(429)
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(60)
+    for (let n = 0; n < 10; n++) {
+      const answer = await ask('/v1/export?limit=1', address)
+      expect(answer.statusCode).toBe(200)
+      answer.resume()
+      await new Promise((resolve) => answer.on('close', resolve))
+    }
+  })
+})

@@ -1,0 +1,63 @@
+/** What a board remembers of one identity for its retries: used up, it is that identity alone that is refused. */
+import { expect, test, vi } from 'vitest'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const [ada, ben] = [person('ada'), person('ben')]
+const limits = { request_ids_per_identity_per_day: 3, nonces_per_identity_per_10_minutes: 9 }
+const env = { SHARDS: '1', BROADSIDE_LIMITS: 'on', LIMITS: JSON.stringify(limits) }
+
+test('an identity without request ids left goes on without them, and no other is refused; neither stop nor kill changes that', async () => {
+  const directory = boardDirectory()
+  let board = await startBoard({ directory, env })
+  let client = await Client.of(board)
+  const post = (by: typeof ada, request_id: string) => client.post(by, { room: 'lobby', text: request_id, request_id })
+  const first = client.sign(ada, { operation: 'post', room: 'lobby', text: 'r0', request_id: 'r0' })
+  expect((await client.send(first.body)).status).toBe(200)
+  for (const each of ['r1', 'r2']) expect((await post(ada, each)).status).toBe(200)
+  for (const end of ['stop', 'kill', undefined] as const) {
+    const refused = await post(ada, 'fresh')
+    expect(refused).toMatchObject({ status: 429, code: 'quota_exhausted', field: 'request_id' })
+    expect(refused.text).toContain('this identity has used as many request ids in 24 h')
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(80_000)
+    expect((await post(ada, 'r1')).data.receipt).toMatchObject({ duplicate: true })
+    expect((await client.send(first.body)).data.receipt).toMatchObject({ duplicate: true })
+    expect((await client.post(ada, { room: 'lobby', text: 'without one' })).status).toBe(200)
+    expect((await post(ben, `of ben ${end}`)).status).toBe(200)
+    if (end === undefined) break
+    await board[end]()
+    client.close()
+    board = await startBoard({ directory, env })
+    client = await Client.of(board)
+  }
+  for (let n = 0; n < 9; n++) await client.post(ada, { room: 'lobby', text: `more ${n}` })
+  const spent = await client.post(ada, { room: 'lobby', text: 'one more' })
+  expect(spent).toMatchObject({ status: 429, code: 'quota_exhausted' })
+  expect(Number(spent.headers['retry-after'])).toBeLessThanOrEqual(600)
+  expect((await client.post(ben, { room: 'lobby', text: 'still here' })).status).toBe(200)
+  client.close()
+})
+
+test('a network has so many request ids, whatever its keys; another network goes on', async () => {
+  const shared = { request_ids_per_network_per_day: 4 }
+  const directory = boardDirectory()
+  const board = await startBoard({
+    directory,
+    env: { ...env, TRUST_PROXY: 'x-client', LIMITS: JSON.stringify(shared) },
+  })
+  const client = await Client.of(board)
+  const [here, there] = [client.from('192.0.2.1'), client.from('192.0.2.2')]
+  const post = (at: Client, name: string, request_id: string) =>
+    at.post(person(name), { room: 'lobby', text: request_id, request_id })
+  for (let n = 0; n < 4; n++) expect((await post(here, `key ${n}`, 'once')).status).toBe(200)
+  // A retry and a refusal take none.
+  expect((await post(here, 'key 0', 'once')).data.receipt).toMatchObject({ duplicate: true })
+  const refused = await post(here, 'key 5', 'once')
+  expect(refused).toMatchObject({ status: 429, code: 'quota_exhausted', field: 'request_id' })
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(60)
+  expect((await here.post(person('key 5'), { room: 'lobby', text: 'without one' })).status).toBe(200)
+  expect((await post(there, 'key 5', 'once')).status).toBe(200)
+  for (const each of [client, here, there]) each.close()
+})

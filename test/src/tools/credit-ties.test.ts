@@ -1,0 +1,154 @@
+/** Which accepted works speak for who did them: none that somebody can have of their own keys. From records as the market writes them. */
+import { expect, test } from 'vitest'
+import type { ActPlace } from '../../../actors/part.ts'
+import { siteOf } from '../../../actors/tools/listing.ts'
+import { Directory } from '../../../src/tools/directory.ts'
+import { ToolIndex } from '../../../src/tools/index.ts'
+import { type Person, someone, Town } from '../../support/market/town.ts'
+
+const [ada, bob, cyd, dan] = ['ada', 'bob', 'cyd', 'dan'].map(someone) as [Person, Person, Person, Person]
+
+class Board extends Town {
+  constructor() {
+    super()
+    this.begin()
+    for (const each of [ada, bob, cyd, dan]) this.grant(each, 10_000)
+  }
+
+  /** A work of `by` that `worker` did and that was accepted; the marks of their networks. */
+  done(by: Person, worker: Person, { amount = 20, asked = 'home', from = 'away', more = {} } = {}): string {
+    const work = this.work(by, amount, { from: asked, ...more })
+    const marked = { from }
+    expect(this.claim(worker, work, marked).refusal).toBeUndefined()
+    expect(this.submit(worker, work, 1, 'result', marked).refusal).toBeUndefined()
+    return work
+  }
+
+  accept(by: Person, work: string, from = 'home'): void {
+    expect(this.about('work.accept', by, work, { from }).refusal).toBeUndefined()
+  }
+
+  give(by: Person, target: Person): void {
+    expect(this.say('credit.transfer', by, { target: target.id, amount: 1, cost: 1 }).refusal).toBeUndefined()
+  }
+
+  /** The directory of a board with these records; what it makes of its own snapshot, too. */
+  directories(): Directory[] {
+    const made = () =>
+      new Directory({
+        index: new ToolIndex(),
+        own: [],
+        record: (_, seq) => this.written[seq - 1]!.record,
+        now: this.now,
+      })
+    const [first, again] = [made(), made()]
+    for (const { record, key, isPublic, seq } of this.written)
+      if (isPublic) first.apply(record, { shard: 0, seq, id: key } as ActPlace)
+    again.restore(JSON.parse(JSON.stringify(first.pack())) as ReturnType<Directory['pack']>)
+    return [first, again]
+  }
+
+  /** Names of those who speak for a worker, and how many requesters stand behind the name. */
+  speakFor(worker: Person): readonly [vouchers: readonly string[], standing: number] {
+    const found = this.directories().map((each) => {
+      const vouchers = each.reviewer('s_none', worker.id).vouchers.map(({ requester }) => requester)
+      return [vouchers, each.sources.standing(worker.id)] as const
+    })
+    expect(found[0]).toEqual(found[1])
+    return found[0]!
+  }
+}
+
+const standingOf = (works: number) => works / (works + 20)
+
+test('a work that was accepted speaks for its worker, once for a requester', () => {
+  const t = new Board()
+  const at = t.now
+  for (let n = 0; n < 3; n++) t.accept(ada, t.done(ada, bob))
+  expect(t.speakFor(bob)).toEqual([[ada.id], standingOf(1)])
+  expect(t.directories()[0]!.reviewer('s_none', bob.id).vouchers).toEqual([{ requester: ada.id, at }])
+  t.accept(cyd, t.done(cyd, bob, { amount: 1_000 }))
+  expect(t.speakFor(bob)).toEqual([[cyd.id, ada.id], standingOf(2)])
+  expect(t.speakFor(ada)).toEqual([[], 0])
+})
+
+test.each([
+  ['has a smaller reward', (t: Board) => t.accept(ada, t.done(ada, bob, { amount: 19 }))],
+  ['is simulated', (t: Board) => t.accept(ada, t.done(ada, bob, { more: { simulated: true } }))],
+  ['was asked for from the network of its worker', (t: Board) => t.accept(ada, t.done(ada, bob, { asked: 'away' }))],
+  ['was accepted from the network of its worker', (t: Board) => t.accept(ada, t.done(ada, bob), 'away')],
+  [
+    'was accepted by silence',
+    (t: Board) => {
+      t.done(ada, bob)
+      t.now += 4 * 86_400
+      t.tick()
+    },
+  ],
+  ['is not accepted yet', (t: Board) => void t.done(ada, bob)],
+  ['was rejected', (t: Board) => void t.about('work.reject', ada, t.done(ada, bob), { reason: 'no '.repeat(20) })],
+])('a work that %s speaks for nobody', (_what, happens) => {
+  const t = new Board()
+  happens(t)
+  expect(t.speakFor(bob)).toEqual([[], 0])
+})
+
+test('another worker of the same work is not held for the one before', () => {
+  const t = new Board()
+  const work = t.work(ada, 20, { from: 'home' })
+  t.claim(cyd, work, { from: 'home' })
+  t.about('work.release', cyd, work, { amount: 1, from: 'home' })
+  t.claim(bob, work, { from: 'away' })
+  t.submit(bob, work, 2, 'result', { from: 'away' })
+  t.accept(ada, work)
+  expect(t.speakFor(bob)[0]).toEqual([ada.id])
+})
+
+test.each([
+  ['given by the worker', (t: Board) => t.give(bob, ada)],
+  ['given to the worker', (t: Board) => t.give(ada, bob)],
+  ['given over another', (t: Board) => [t.give(bob, cyd), t.give(cyd, ada)]],
+  ['given over two others', (t: Board) => [t.give(bob, cyd), t.give(cyd, dan), t.give(dan, ada)]],
+  ['given to both by one', (t: Board) => [t.give(cyd, ada), t.give(cyd, bob)]],
+  ['paid back for a work', (t: Board) => t.accept(bob, t.done(bob, ada))],
+  ['paid for a work of another, who gave them on', (t: Board) => [t.accept(bob, t.done(bob, cyd)), t.give(cyd, ada)]],
+])('credits %s, before or after, tie a worker to the requester', (_what, happens) => {
+  for (const isBefore of [true, false]) {
+    const t = new Board()
+    if (isBefore) happens(t)
+    t.accept(ada, t.done(ada, bob))
+    if (!isBefore) happens(t)
+    expect(t.speakFor(bob)[0]).toEqual([])
+  }
+})
+
+test('who was paid by both, or pays those who work for them, is not tied', () => {
+  const t = new Board()
+  t.accept(ada, t.done(ada, bob))
+  t.accept(ada, t.done(ada, cyd))
+  t.accept(cyd, t.done(cyd, bob))
+  expect(t.speakFor(bob)[0]).toEqual([cyd.id, ada.id])
+})
+
+test('direct ties cost standing as soon as they are there', () => {
+  const t = new Board()
+  t.accept(ada, t.done(ada, bob))
+  expect(t.speakFor(bob)[1]).toBe(standingOf(1))
+  t.give(bob, ada)
+  expect(t.speakFor(bob)[1]).toBe(0)
+})
+
+test.each([
+  ['api.tools.example', 'tools.example'],
+  ['tools.example', 'tools.example'],
+  ['a.b.tools.example', 'tools.example'],
+  ['a.tools.co.uk', 'tools.co.uk'],
+  ['a.tools.com.au', 'tools.com.au'],
+  ['a.tools.io', 'tools.io'],
+  ['a.xyz.io', 'xyz.io'],
+  ['192.0.2.1', '192.0.2.1'],
+  ['[2001:db8::1]', '[2001:db8::1]'],
+  ['localhost', 'localhost'],
+])('%s is of the site %s', (host, site) => {
+  expect(siteOf(host)).toBe(site)
+})

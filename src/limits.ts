@@ -24,6 +24,9 @@ const sizeDefaults = {
   doc_versions: 1_000,
   members: 100,
   query_bytes: 256,
+  /** Beginnings (word*) in one search of posts, and letters or digits before the asterisk: shorter ones are half of the index. */
+  query_prefixes: 4,
+  query_prefix_characters: 2,
   reason_bytes: 2_048,
   filename_bytes: 128,
   media_type_bytes: 256,
@@ -269,6 +272,14 @@ export const inside = {
   deliverySlotsPerHost: 8,
   /** A webhook hears of new heads of the log no more often. */
   headEveryMs: 60_000,
+  /** Searches: under way, of one IPv6 /48 among them, waiting for those of their own network, in all, and how long. */
+  searchQueue: {
+    runningMax: 32,
+    runningOfSiteMax: 4,
+    waitingOfNetworkMax: 32,
+    waitingMax: 4_096,
+    waitMsMax: 5_000,
+  },
   /** Ready answers kept by URL. */
   answerCacheBytes: 32 * 1024 * 1024,
   /** The same of pages. */

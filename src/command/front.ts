@@ -8,28 +8,30 @@
 import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
 import { delegationOver, windowSeconds } from '../../actors/write.ts'
+import { monotonicMs } from '../clock.ts'
 import type { Desk } from '../delivery/desk.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
+import { inside } from '../limits.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
 import { isSigned, type Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
-import type { SearchAsk } from '../search/search-index.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import { ok, type ReadAnswer, type ReadRequest, soonest, unending } from '../views/reads/read.ts'
-import { shownHits } from '../views/reads/search.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import type { Calls } from './calls.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
 import { beyondScope, isOperator } from './delegated.ts'
+import type { Client } from './fair-queue.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
 import { readWorks, workReads } from './market-reads.ts'
 import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
+import { Searches } from './searches.ts'
 import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
 import type { ToolDesk } from './tool-desk.ts'
@@ -73,14 +75,19 @@ export type FrontOptions = {
   readonly witnesses: () => ReadAnswer
 }
 
+const ownClient: Client = { address: '' }
+
 export class Front {
   readonly #options: FrontOptions
   readonly #signers: Signers
+  readonly #searches: Searches
   readonly #writes: Writes
 
   constructor(options: FrontOptions) {
     this.#options = options
     this.#signers = new Signers(options.news)
+    const queue = options.limitsOn ? { ...inside.searchQueue, now: monotonicMs } : undefined
+    this.#searches = new Searches({ actors: options.actors, queue })
     this.#writes = new Writes({
       actors: options.actors,
       throttle: options.throttle,
@@ -146,13 +153,13 @@ export class Front {
     )
   }
 
-  /** Asks the feed, then whoever may hold it in private. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+  /** Asks the feed, then whoever may hold it in private. `client`: who waits for it; by default the board itself does. */
+  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client = ownClient): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     if (request.op === 'log.witnesses') return answer(this.#options.witnesses())
     if (request.op === 'webhook.list' || request.op === 'webhook.deliveries')
       return this.#options.hooks.read(request, answer)
-    if (request.op === 'events.list' && request.args.query !== undefined) return this.#search(request, answer)
+    if (this.#searches.read(request, client, answer)) return
     const { actors } = this.#options
     if (readTools(actors, request, answer)) return
     if (workReads.has(request.op)) return readWorks(actors, request, answer)
@@ -166,21 +173,6 @@ export class Front {
       if (request.args.room !== undefined)
         return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
       this.#readEverywhere(request, found, answer)
-    })
-  }
-
-  /** Public events by the index, shown by the feed; those of a private room by its shard. */
-  #search(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const { actors } = this.#options
-    actors.read({ ...request, op: 'search.begin' }, (begun) => {
-      if (begun !== undefined && !begun.ok && 'absent' in begun)
-        return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(begun, answer))
-      if (begun === undefined || !begun.ok) return answer(begun)
-      const { ask, through } = JSON.parse(begun.json) as { ask: SearchAsk; through: number }
-      actors.search(ask, through, (found) => {
-        if (found === undefined || !found.ok) return answer(found)
-        actors.read({ ...request, op: 'search.show', args: { ...request.args, ...shownHits(found.hits, ask) } }, answer)
-      })
     })
   }
 
@@ -251,7 +243,7 @@ export class Front {
     if (request.op === 'quota.get')
       return this.#quota(request.reader, door.address, (answer) => respond(readReply(answer)))
     if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request, door), respond)
-    this.read(request, (answer) => respond(readReply(answer)))
+    this.read(request, (answer) => respond(readReply(answer)), door)
   }
 
   #verify(command: Command, door: Door, respond: Respond, verify: FrontOptions['verify']): void {

@@ -5,6 +5,7 @@ import { directDeciders } from './direct/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
 import { marksDeciders } from './events/decide.ts'
 import { hooksDeciders } from './hooks/decide.ts'
+import { limitsDeciders } from './limits/decide.ts'
 import { creditDeciders } from './market/credits.ts'
 import { workDeciders } from './market/decide.ts'
 import { houseDeciders } from './market/house.ts'
@@ -31,6 +32,7 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...rulesDeciders,
   ...marksDeciders,
   ...peopleDeciders,
+  ...limitsDeciders,
   ...delegationDeciders,
   ...oauthDeciders,
   ...directDeciders,

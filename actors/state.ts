@@ -15,6 +15,7 @@ import { Documents } from './documents/documents.ts'
 import { none } from './event-index.ts'
 import { Marks } from './events/marks.ts'
 import { Hooks } from './hooks/hooks.ts'
+import { LimitGrants } from './limits/grants.ts'
 import { LogBook, type PackedLog } from './log-book.ts'
 import { Market } from './market/market.ts'
 import { OauthRecords } from './oauth/oauth-records.ts'
@@ -58,6 +59,7 @@ export class State implements Core {
   readonly market = new Market()
   readonly hooks = new Hooks()
   readonly oauth: OauthRecords
+  readonly limitGrants = new LimitGrants()
   /** In the order of snapshots. */
   readonly #parts: readonly Part[]
   readonly #handlers = new Map<string, Part>()
@@ -94,6 +96,7 @@ export class State implements Core {
       this.oauth,
       this.calls,
       this.sales,
+      this.limitGrants,
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {

@@ -29,7 +29,7 @@ export type WriteLetter = {
   readonly nonce: string
   readonly requestId: string
   readonly via: string
-  /** Seconds to wait when the identity is over its rate, else 0; judged here because a retry is never refused for it. */
+  /** Seconds to wait when a limit has nothing left for it, else 0; judged here because a retry is never refused for it. */
   readonly limited: number
   /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
   readonly rotated: boolean
@@ -86,6 +86,9 @@ export const delegationOver =
   'this key acted by a delegation that has ended, and is refused for ever: sign with the key of the identity, or make a fresh delegation'
 /** To the front alone: the delegation has to be in the public log before what was decided. */
 export const unpublishedDelegation = 'delegation_unpublished'
+
+/** To the front, which knows the limit and whose it is. */
+export const overLimitWords = 'this write is over a limit: wait retry_after seconds'
 
 export const windowSeconds = 300
 export const nonceSeconds = 600
@@ -220,13 +223,7 @@ export class Acceptance {
         'public_key',
       )
     if (letter.delegated?.isOver === true) return refuse('forbidden', delegationOver, 'public_key')
-    if (letter.limited > 0)
-      return refuse(
-        'rate_limited',
-        'this identity writes faster than its limit: wait retry_after seconds',
-        undefined,
-        letter.limited,
-      )
+    if (letter.limited > 0) return refuse('rate_limited', overLimitWords, undefined, letter.limited)
     if (letter.suspended) return refuse('suspended', 'the operator of this board has suspended this identity')
     return this.#roomObjection(letter, now, wall)
   }

@@ -3,6 +3,7 @@
  * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
  */
 import { resolve } from 'node:path'
+import { isAddressOrNetwork } from './format/networks.ts'
 import { queueDefault, rates } from './limits.ts'
 import { limitsFault } from './limits-given.ts'
 import type { Level } from './observe.ts'
@@ -26,7 +27,7 @@ export type Config = {
   readonly engine: 'uws' | 'node'
   readonly shards: number
   readonly verifyThreads: number
-  readonly trustProxy: string
+  readonly trustedProxy: TrustedProxy
   readonly limitsOn: boolean
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
@@ -58,6 +59,16 @@ export type Config = {
     | undefined
   /** Of all waits between attempts to deliver to a webhook: 1 but in tests, which have no hours. */
   readonly deliveryScale: number
+}
+
+/** The proxy in front of the board, or several. */
+export type TrustedProxy = {
+  /** Lower-case name of the header, or '' for none. */
+  readonly header: string
+  /** How many proxies append to the header: 1 for a single one. */
+  readonly hops: number
+  /** Addresses and networks of the proxies, in CIDR notation. */
+  readonly from: readonly string[]
 }
 
 export class BadConfig extends Error {
@@ -114,11 +125,6 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
   if (screenUrl !== '' && !isWebAddress(screenUrl)) {
     throw new BadConfig(`SCREEN_URL must be the http(s) address of a classifier, but it is "${screenUrl}".`)
   }
-  const trustProxy = text('TRUST_PROXY', '').toLowerCase()
-  if (!/^[!#$%&'*+.^_`|~0-9a-z-]*$/.test(trustProxy))
-    throw new BadConfig(
-      `TRUST_PROXY must be the name of one header such as X-Forwarded-For, but it is "${trustProxy}".`,
-    )
   const mcpOrigins = text('MCP_ORIGINS', '')
     .split(',')
     .map((origin) => origin.trim())
@@ -144,7 +150,13 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
     engine: choice('HTTP_ENGINE', ['uws', 'node'] as const, 'uws'),
     shards: number('SHARDS', 0, 0, 64),
     verifyThreads: number('VERIFY_THREADS', 0, 0, 64),
-    trustProxy,
+    trustedProxy: trustedProxyOf({
+      header: text('TRUST_PROXY', '').toLowerCase(),
+      hops: number('TRUST_PROXY_HOPS', 1, 1, 16),
+      from: text('TRUST_PROXY_FROM', '127.0.0.0/8,::1')
+        .split(',')
+        .map((network) => network.trim()),
+    }),
     limitsOn: choice('BROADSIDE_LIMITS', ['on', 'off'] as const, 'on') === 'on',
     screenUrl,
     proofBits: number('PROOF_BITS', 0, 0, 28),
@@ -188,6 +200,19 @@ function originOf(given: string): string {
       `BASE_URL must be http(s)://host[:port] and nothing else, but it is "${given.replace(/\/\/[^/]*@/, '//…@')}".`,
     )
   return asOrigin
+}
+
+function trustedProxyOf(proxy: TrustedProxy): TrustedProxy {
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]*$/.test(proxy.header))
+    throw new BadConfig(
+      `TRUST_PROXY must be the name of one header such as X-Forwarded-For, but it is "${proxy.header}".`,
+    )
+  const bad = proxy.from.find((network) => !isAddressOrNetwork(network))
+  if (bad !== undefined)
+    throw new BadConfig(
+      `TRUST_PROXY_FROM must be addresses and networks such as 10.0.0.0/8, with commas between, but one is "${bad}".`,
+    )
+  return proxy
 }
 
 /** Undefined: neither payee nor facilitator is named. */

@@ -1,6 +1,6 @@
 /**
  * What the operator says of limits: the environment variable LIMITS, one JSON object such as
- * `{"writes_per_identity_per_minute":300,"text_bytes":16384}`.
+ * `{"writes_per_identity_per_minute":300,"text_bytes":16384,"networks":{"192.0.2.0/24":10}}`.
  *
  * A size may be set from 1 to its ceiling, a rate or quota from 1 on; null lifts a rate. Whatever cannot be taken is named by
  * `limitsFault`, which refuses the start; the limit keeps its default then.
@@ -12,6 +12,10 @@ type Table = Readonly<Record<string, number>>
 export type Settled<Defaults extends Table> = { readonly [Name in keyof Defaults]: number }
 
 const rateMaximum = 1_000_000_000_000
+/** Networks, and identities, that LIMITS may name: more are better named by a wider network. */
+export const raisedMaximum = 1_000
+/** How many times the limits somebody may be given; more is no limit. */
+export const factorMaximum = 1_000
 
 const faults: string[] = []
 const unused = new Set<string>()
@@ -49,6 +53,36 @@ export function settledRates<Defaults extends Table>(defaults: Defaults): Settle
       ? undefined
       : `${String(name)} must be an integer of at least 1, or null for no limit`,
   )
+}
+
+/**
+ * Those whose rates and quotas the operator raises: `{"192.0.2.0/24":10,"10.0.0.0/8":null}` at `name`, each with how many times it
+ * may use them, null for no limit. `canonical`: undefined for a text that is none of `what`.
+ */
+export function settledFactors(
+  name: string,
+  canonical: (text: string) => string | undefined,
+  what: string,
+): ReadonlyMap<string, number> {
+  const factors = new Map<string, number>()
+  if (!given.has(name)) return factors
+  unused.delete(name)
+  const value = given.get(name)
+  const entries =
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : undefined
+  if (entries === undefined) faults.push(`LIMITS: ${name} must be an object of ${what}, each with a number or null`)
+  if (entries !== undefined && entries.length > raisedMaximum)
+    faults.push(`LIMITS: ${name} may name ${raisedMaximum} at most, and ${entries.length} were given`)
+  for (const [text, factor] of entries ?? []) {
+    const key = canonical(text)
+    if (key === undefined) faults.push(`LIMITS: ${name} must name ${what}, and ${JSON.stringify(text)} was given`)
+    else if (factor !== null && !isWhole(factor, factorMaximum))
+      faults.push(
+        `LIMITS: ${name} must say of ${text} how many times its limits it may use, an integer from 1 to ${factorMaximum}, or null for no limit, and ${JSON.stringify(factor)} was given`,
+      )
+    else factors.set(key, factor === null ? Number.POSITIVE_INFINITY : (factor as number))
+  }
+  return factors
 }
 
 function settled<Defaults extends Table>(

@@ -3,7 +3,8 @@
  * All are shown at /capabilities, and can be set by the operator (limits-given.ts). Sizes never go away; rates and quotas are
  * lifted by BROADSIDE_LIMITS=off.
  */
-import { settledRates, settledSizes } from './limits-given.ts'
+import { canonicalNetwork } from './format/networks.ts'
+import { settledFactors, settledRates, settledSizes } from './limits-given.ts'
 
 export type Sizes = typeof sizes
 export type Rates = typeof rates
@@ -109,6 +110,9 @@ const sizeDefaults = {
   /** Webhooks and subscriptions of one identity, and of all on this board. */
   hooks_per_identity: 64,
   hooks: 10_000,
+  /** Longest life of a grant of higher limits, and how many may be in force. */
+  limit_grant_seconds: 31_536_000,
+  limit_grants: 1_000,
 } as const
 
 /** How far an operator may raise what may be changed at all: beyond it queues, frames or typed arrays would be too small. */
@@ -164,16 +168,30 @@ const ceilings = {
   delegation_seconds: 31_536_000,
   hooks_per_identity: 10_000,
   hooks: 100_000,
+  limit_grant_seconds: 315_360_000,
+  limit_grants: 10_000,
 } as const
 
 export const sizes = settledSizes(sizeDefaults, ceilings)
 
-/** What one identity or address may do; null means no limit. */
+/** What one identity, address or network may do; null means no limit. */
 const rateDefaults = {
   writes_per_identity_per_minute: 120,
   writes_per_identity_burst: 60,
   bytes_per_identity_per_day: 16 * 1024 * 1024,
+  /** A network is an IPv4 address, or the /64 of an IPv6 one. Keys are free, addresses are not. */
+  writes_per_network_per_minute: 1_200,
+  writes_per_network_burst: 600,
+  bytes_per_network_per_day: 512 * 1024 * 1024,
+  new_identities_per_network_per_hour: 240,
+  new_identities_per_network_burst: 60,
+  new_rooms_per_network_per_day: 100,
+  new_conversations_per_network_per_day: 500,
+  /** Every limit of a network holds at so many times its number for the /48 above the /64 of an IPv6 address. */
+  ipv6_48_factor: 4,
   reads_per_address_per_minute: 1_200,
+  /** Reads at /mcp by a sign-in, whose address is its host's. */
+  reads_per_identity_per_minute: 1_200,
   unsigned_commands_per_address_per_minute: 60,
   /** Signed commands whose signature does not hold: a check costs more than sending one. */
   bad_signatures_per_address_per_minute: 60,
@@ -203,6 +221,16 @@ const rateDefaults = {
 } as const
 
 export const rates = settledRates(rateDefaults)
+
+/** Networks and identities that may use their rates and quotas several times, Infinity: to whom none apply. */
+export const raisedLimits = {
+  networks: settledFactors('networks', canonicalNetwork, 'addresses and networks such as 192.0.2.0/24'),
+  identities: settledFactors(
+    'identities',
+    (text) => (/^[0-9a-f]{64}$/.test(text) ? text : undefined),
+    'identity ids of 64 lowercase hex characters',
+  ),
+}
 
 /** What the board gives away or pays for in a day: BROADSIDE_LIMITS=off does not lift it, and it always has an end. */
 const allowanceDefaults = {

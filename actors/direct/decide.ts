@@ -22,15 +22,15 @@ type OpenArgs = {
   readonly exhausted: number
 }
 
+export const noConversationLeftWords = 'this identity has opened its conversations for today: wait retry_after seconds'
+
 const open: Decider = (situation, letter) => {
   const { state, board, now } = situation
   const { others, kind, textBytes, proofBits, exhausted } = letter.args as unknown as OpenArgs
   const found = state.direct.conversation(letter.to)
   const room = board.rooms.get(letter.to)
-  if (found === undefined && exhausted > 0) {
-    const message = 'this identity has opened its conversations for today: wait retry_after seconds'
-    return refuse('quota_exhausted', message, undefined, exhausted)
-  }
+  if (found === undefined && exhausted > 0)
+    return refuse('quota_exhausted', noConversationLeftWords, undefined, exhausted)
   const refused = textBytes === 0 ? undefined : messageRefusal(found, letter.author, textBytes)
   if (refused !== undefined) return refused
   if (room !== undefined && textBytes > 0) {

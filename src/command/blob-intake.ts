@@ -36,7 +36,7 @@ const full = refusal(
 export class BlobIntake {
   readonly files: BlobFiles
   /** Bytes that the files of one identity may take in all. */
-  readonly #bytesMax: number
+  readonly bytesMax: number
   /** Bytes under way by identity. */
   readonly #underWay = new Map<string, number>()
   /** Ends the process: after a failed sync nothing that is read back can be trusted. */
@@ -54,12 +54,12 @@ export class BlobIntake {
     this.files = options.files
     this.#fail = options.fail
     this.#fault = options.fault
-    this.#bytesMax = options.bytesMax
+    this.bytesMax = options.bytesMax
   }
 
   /** True when an identity whose standing files take `used` bytes has no room for so many more. */
   isOver(author: string, used: number, bytes: number): boolean {
-    return used + (this.#underWay.get(author) ?? 0) + bytes > this.#bytesMax
+    return used + (this.#underWay.get(author) ?? 0) + bytes > this.bytesMax
   }
 
   /** Writes the file. `done` is called once; nothing else may be said of the file before. */

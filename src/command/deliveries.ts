@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import { closedDoor, type DeliverArgs } from '../../actors/receivers/decide.ts'
-import { isWithin, networkOf } from '../format/networks.ts'
+import { isWithin } from '../format/networks.ts'
 import { webhookFault } from '../format/webhook.ts'
 import { rates } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
@@ -19,6 +19,7 @@ import { ownLetter } from './own-letter.ts'
 import { secretHash } from './plans/receivers.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { fromActor, type Respond, readReply, refused } from './reply.ts'
+import type { Throttle } from './throttle.ts'
 
 export type Delivery = {
   readonly receiver: string
@@ -35,6 +36,7 @@ export type Delivery = {
 export type DeliveriesOptions = {
   readonly actors: Actors
   readonly limitsOn: boolean
+  readonly throttle: Throttle
   /** Monotonic milliseconds. */
   readonly now: () => number
   /** Unix seconds. */
@@ -49,22 +51,20 @@ const dedupeBytesMax = 200
 
 export class Deliveries {
   readonly #options: DeliveriesOptions
-  readonly #sources: Limiter
   readonly #minutes: Limiter
   readonly #days: Limiter
 
   constructor(options: DeliveriesOptions) {
     this.#options = options
     const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, options.now)
-    this.#sources = perMinute(rates.deliveries_per_address_per_minute)
     this.#minutes = perMinute(rates.deliveries_per_receiver_per_minute)
     const perDay = rates.deliveries_per_receiver_per_day
     this.#days = new Limiter({ perSecond: perDay / 86_400, burst: perDay }, options.now)
   }
 
   take(delivery: Delivery, respond: Respond): void {
-    const wait = this.#options.limitsOn ? this.#sources.take(networkOf(delivery.address)) : 0
-    if (wait > 0) return respond(refused(slower('deliveries from this address', wait)))
+    const tooMany = this.#options.throttle.count('deliveries', delivery)
+    if (tooMany !== undefined) return respond(refused(tooMany))
     const hash = secretHash(delivery.secret)
     this.#knock(delivery.receiver, hash, (door) => {
       if (door === undefined) return respond(undefined)
@@ -96,12 +96,14 @@ export class Deliveries {
   #objection(delivery: Delivery, { allow, secret }: Door): Refusal | undefined {
     const { receiver, address, body, header } = delivery
     const wait = this.#options.limitsOn ? this.#rate(receiver) : 0
-    if (wait > 0) return slower('deliveries to this receive URL', wait)
+    const slower = 'too many deliveries to this receive URL: wait retry_after seconds'
+    if (wait > 0) return refusal('rate_limited', slower, undefined, wait)
     if (allow.length > 0 && !isWithin(address, allow))
       return refusal('forbidden', `this receive URL takes nothing from ${address}: its maker named who may deliver`)
-    if (secret === '') return undefined
-    const fault = webhookFault(secret, { header, body, now: this.#options.wallSeconds() })
-    return fault === undefined ? undefined : refusal('bad_delivery_signature', fault)
+    const fault = secret === '' ? undefined : webhookFault(secret, { header, body, now: this.#options.wallSeconds() })
+    if (fault !== undefined) return refusal('bad_delivery_signature', fault)
+    // What is written down counts in the network that sent it, as what is posted does.
+    return this.#options.throttle.bytes(address, body.length)
   }
 
   #rate(receiver: string): number {
@@ -142,8 +144,4 @@ export class Deliveries {
 
 function digest(value: string): string {
   return createHash('sha256').update(value).digest('base64url')
-}
-
-function slower(what: string, wait: number): Refusal {
-  return refusal('rate_limited', `too many ${what}: wait retry_after seconds`, undefined, wait)
 }

@@ -19,7 +19,7 @@ import { isSigned, type Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import type { Verdict } from '../verify/verifier.ts'
-import { ok, type ReadAnswer, type ReadRequest, soonest, unending } from '../views/reads/read.ts'
+import { ok, type ReadAnswer, type ReadRequest, soonest } from '../views/reads/read.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import type { Calls } from './calls.ts'
 import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
@@ -30,6 +30,7 @@ import { readWorks, workReads } from './market-reads.ts'
 import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
+import { quotaOf } from './quota.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { Searches } from './searches.ts'
 import { type Signer, Signers } from './signers.ts'
@@ -134,25 +135,6 @@ export class Front {
     else this.#unsigned(command, door, respond)
   }
 
-  #quota(identity: string, address: string, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const allowances = this.#options.throttle.allowances(identity, address)
-    const { bytes } = allowances
-    const daily =
-      bytes === undefined
-        ? {}
-        : {
-            identity,
-            unit: 'byte',
-            ...(bytes.limit === undefined ? {} : { daily_bytes: bytes.limit, remaining_bytes: bytes.remaining }),
-            used_bytes: bytes.used,
-            resets_at: this.#options.wallSeconds() + bytes.whole_in,
-          }
-    if (identity === '') return answer(ok({ quota: { allowances } }, { until: unending }))
-    this.#options.calls.allowance(identity, address, (tools) =>
-      answer(tools && ok({ quota: { ...daily, tools, allowances } }, { until: unending })),
-    )
-  }
-
   /** Asks the feed, then whoever may hold it in private. `client`: who waits for it; by default the board itself does. */
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client = ownClient): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
@@ -219,15 +201,8 @@ export class Front {
 
   #unsigned(command: Command, door: Door, respond: Respond): void {
     // A door that spares its clients the signing takes reads as a GET does.
-    const { throttle } = this.#options
-    const isAsGet = door.via === 'mcp'
-    const wait = isAsGet ? throttle.reads(door.address) : throttle.unsigned(door.address)
-    if (wait > 0) {
-      const tooMany = isAsGet
-        ? 'too many reads from this address: wait retry_after seconds'
-        : 'too many unsigned commands from this address: wait retry_after seconds, or sign'
-      return respond(refused(refusal('rate_limited', tooMany, undefined, wait)))
-    }
+    const tooMany = this.#options.throttle.count(door.via === 'mcp' ? 'reads' : 'unsigned_commands', door)
+    if (tooMany !== undefined) return respond(refused(tooMany))
     const checked = checkOperation(command)
     if (!checked.ok) return respond(refused(checked.refusal))
     const { operation, data } = checked.value
@@ -241,7 +216,9 @@ export class Front {
 
   #answerRead(request: ReadRequest, door: Door, respond: Respond): void {
     if (request.op === 'quota.get')
-      return this.#quota(request.reader, door.address, (answer) => respond(readReply(answer)))
+      return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
+        respond(readReply(answer)),
+      )
     if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request, door), respond)
     this.read(request, (answer) => respond(readReply(answer)), door)
   }
@@ -276,18 +253,8 @@ export class Front {
           ),
         ),
       )
-    const wait = this.#options.throttle.signaturesWait(door.address)
-    if (wait > 0)
-      return respond(
-        refused(
-          refusal(
-            'rate_limited',
-            'too many bad signatures from this address: wait retry_after seconds',
-            undefined,
-            wait,
-          ),
-        ),
-      )
+    const tooMany = this.#options.throttle.signaturesObjection(door.address)
+    if (tooMany !== undefined) return respond(refused(tooMany))
     const bytes = signingBytes(this.#options.serviceId, command)
     verify(signed, signer.key, bytes, (verdict) => {
       if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.badSignature(door.address)
@@ -329,13 +296,8 @@ export class Front {
         )
       if (signer.delegate !== undefined && delegates.isOver(signer.delegate))
         return respond(refused(refusal('forbidden', delegationOver, 'public_key')))
-      const wait = this.#options.throttle.reads(door.address)
-      if (wait > 0)
-        return respond(
-          refused(
-            refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait),
-          ),
-        )
+      const tooMany = this.#options.throttle.count('reads', door)
+      if (tooMany !== undefined) return respond(refused(tooMany))
       const request = readRequest(operation, command, data, signer.id)
       const operator = isOperator(signer, this.#options.operators)
       const handle = this.#options.news.handles.get(signer.id)

@@ -18,6 +18,7 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'delegation.one': () => registryName,
   'delegation.known': () => registryName,
   'oauth.find': () => oauthName,
+  'limits.list': () => registryName,
   'receiver.list': ({ reader }) => receiversOf(reader),
   'receiver.items': ({ reader }) => receiversOf(reader),
   'room.invite.maker': ({ args }) => String(args.room),

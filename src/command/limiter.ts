@@ -1,7 +1,11 @@
 /**
  * Rate limits by the generic cell rate algorithm: one number per key, the theoretical arrival time.
- * The map is bounded: when it is full of keys that are all still charged, a new key is refused rather than an old one forgotten.
+ *
+ * Keys lie in a table of fixed size, in sets of eight places each. A place whose key owes nothing any more is free for another, so
+ * nothing is ever swept and a call costs the same however many keys there are. A key whose set is full of keys that still owe is
+ * let pass uncounted: the limit of its network holds, and nobody is refused because others came before.
  */
+import { fingerprint, freshSeeds } from '../../actors/retry-memory.ts'
 
 export type Rate = {
   /** Units a second. */
@@ -10,14 +14,23 @@ export type Rate = {
   readonly burst: number
 }
 
-const keysMax = 200_000
+const placesPerSet = 8
+/** Half a MiB of memory, touched where keys lie. */
+const places = 32_768
+
+type Table = {
+  /** 52-bit hashes of keys, under secret seeds: nobody can choose keys that crowd one set. */
+  readonly hashes: Float64Array
+  /** Milliseconds of the moment when the key at this place has paid off. */
+  readonly due: Float64Array
+}
 
 export class Limiter {
   readonly #increment: number
   readonly #tolerance: number
   readonly #now: () => number
-  /** key -> milliseconds of the moment when it is paid off. */
-  readonly #due = new Map<string, number>()
+  readonly #seeds = freshSeeds()
+  #table: Table | undefined
 
   /** `now`: monotonic milliseconds. */
   constructor(rate: Rate, now: () => number) {
@@ -29,39 +42,70 @@ export class Limiter {
 
   /** Takes `cost` units; 0, or the whole seconds to wait (nothing is taken then). */
   take(key: string, cost = 1): number {
+    if (this.#increment === 0) return 0
     const now = this.#now()
-    const due = Math.max(this.#due.get(key) ?? 0, now) + cost * this.#increment
-    if (due - now > this.#tolerance) return Math.max(1, Math.ceil((due - now - this.#tolerance) / 1000))
-    if (!this.#due.has(key) && this.#due.size >= keysMax && !this.#forget(now)) return 1
-    this.#due.set(key, due)
+    this.#table ??= newTable()
+    const { due, hashes } = this.#table
+    const hash = this.#hash(key)
+    const place = placeOf(this.#table, hash, now)
+    const owed = hashes[place] === hash ? Math.max(0, due[place]! - now) : 0
+    const wait = this.#wait(owed + cost * this.#increment)
+    if (wait > 0) return wait
+    if (hashes[place] !== hash && due[place]! > now) return 0
+    hashes[place] = hash
+    due[place] = now + owed + cost * this.#increment
     return 0
   }
 
-  /** 0, or the whole seconds until one unit would be given; takes nothing. */
-  peek(key: string): number {
-    const now = this.#now()
-    const due = Math.max(this.#due.get(key) ?? 0, now) + this.#increment
-    return due - now > this.#tolerance ? Math.max(1, Math.ceil((due - now - this.#tolerance) / 1000)) : 0
+  /** 0, or the whole seconds until `cost` units would be given; takes nothing. */
+  peek(key: string, cost = 1): number {
+    return this.#wait(this.#owedMs(key) + cost * this.#increment)
   }
 
   /** Units taken and not yet won back, and the whole seconds until all are. */
   owed(key: string): { units: number; seconds: number } {
-    const milliseconds = Math.max(0, (this.#due.get(key) ?? 0) - this.#now())
-    return {
-      units: this.#increment === 0 ? 0 : Math.ceil(milliseconds / this.#increment),
-      seconds: Math.ceil(milliseconds / 1000),
-    }
+    const ms = this.#owedMs(key)
+    // A unit that was just taken is one, though a fraction of it is back already.
+    return { units: ms === 0 ? 0 : Math.ceil(ms / this.#increment), seconds: Math.ceil(ms / 1000) }
   }
 
   /** Gives back what a refused or repeated request took. */
   giveBack(key: string, cost = 1): void {
-    const due = this.#due.get(key)
-    if (due !== undefined) this.#due.set(key, due - cost * this.#increment)
+    if (this.#table === undefined) return
+    const hash = this.#hash(key)
+    const place = placeOf(this.#table, hash, this.#now())
+    if (this.#table.hashes[place] === hash) this.#table.due[place]! -= cost * this.#increment
   }
 
-  /** Drops keys that are paid off; true when there is room again. */
-  #forget(now: number): boolean {
-    for (const [key, due] of this.#due) if (due <= now) this.#due.delete(key)
-    return this.#due.size < keysMax
+  #wait(owedMs: number): number {
+    const over = owedMs - this.#tolerance
+    return over > 0 ? Math.max(1, Math.ceil(over / 1000)) : 0
   }
+
+  #owedMs(key: string): number {
+    if (this.#table === undefined) return 0
+    const now = this.#now()
+    const hash = this.#hash(key)
+    const place = placeOf(this.#table, hash, now)
+    return this.#table.hashes[place] === hash ? Math.max(0, this.#table.due[place]! - now) : 0
+  }
+
+  #hash(key: string): number {
+    return fingerprint(this.#seeds, '', '', key)
+  }
+}
+
+function newTable(): Table {
+  return { hashes: new Float64Array(places), due: new Float64Array(places) }
+}
+
+/** Where this key lies, else a free place of its set, else any place of it, which holds another key that owes. */
+function placeOf({ hashes, due }: Table, hash: number, now: number): number {
+  const first = (hash % (places / placesPerSet)) * placesPerSet
+  let free = first
+  for (let place = first; place < first + placesPerSet; place++) {
+    if (hashes[place] === hash) return place
+    if (due[place]! <= now) free = place
+  }
+  return free
 }

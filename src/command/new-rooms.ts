@@ -4,44 +4,33 @@
  */
 import { noRoomLeftWords } from '../../actors/rooms/room.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import { type Refusal, refusal } from '../refusals.ts'
+import type { Refusal } from '../refusals.ts'
+import { writerOf } from './charging.ts'
+import { Charge } from './meters.ts'
 import type { News } from './news.ts'
-import type { Doors } from './plan.ts'
+import type { Asked, Doors } from './plan.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Verified } from './reply.ts'
 import type { Throttle } from './throttle.ts'
 
-export type NewRoom = {
-  /** Seconds until there is one left, 0: there is. Told to the room, which alone knows whether it would be made. */
-  readonly wait: number
-  readonly giveBack: () => void
+type Options = { readonly news: News; readonly throttle: Throttle; readonly operators: ReadonlySet<string> }
+
+/**
+ * Takes one of the day, unless the room is known to be there. The seconds to wait are told to the room, which alone knows whether
+ * it would be made.
+ */
+export function takeNewRoom({ news, throttle, operators }: Options, verified: Verified, room: string): Charge {
+  if (news.hasHeardOf(room) || verified.door.via === 'board') return new Charge()
+  return throttle.take('rooms', writerOf(verified, operators))
 }
 
-const none: NewRoom = { wait: 0, giveBack: () => {} }
-
-/** Takes one of the day, unless the room is known to be there. */
-export function takeNewRoom(
-  { news, throttle }: { readonly news: News; readonly throttle: Throttle },
-  { signer, door }: Verified,
-  room: string,
-): NewRoom {
-  if (news.hasHeardOf(room) || door.via === 'board') return none
-  const wait = throttle.room(signer.id)
-  if (wait > 0) return { ...none, wait }
-  let isOut = true
-  const giveBack = (): void => {
-    if (isOut) throttle.giveBackRoom(signer.id)
-    isOut = false
-  }
-  return { wait, giveBack }
-}
-
-/** Takes the answer of the actor: only a room that was made, and just now, has used one up. */
-export function unlessMade({ giveBack }: NewRoom): (answer: ShardAnswer | NoAnswer) => void {
-  return (answer) => {
+/** What a letter that may make a room is sent with: only a room that was made, and just now, has used one up. */
+export function unlessMade(charge: Charge): Pick<Asked, 'settle' | 'limit'> {
+  const settle = (answer: ShardAnswer | NoAnswer): void => {
     const isMade = answer?.ok === true && answer.duplicate !== true && answer.reply.madeRoom === true
-    if (!isMade) giveBack()
+    if (!isMade) charge.giveBack()
   }
+  return { settle, limit: { words: noRoomLeftWords, charge } }
 }
 
 /** For who asks another actor than the room: finds out whether it is there. `undefined`: no answer came. */
@@ -49,17 +38,17 @@ export function newRoomFor(
   verified: Verified,
   doors: Doors,
   room: string,
-  then: (found: NewRoom | Refusal | undefined) => void,
+  then: (found: Charge | Refusal | undefined) => void,
 ): void {
+  if (doors.news.hasHeardOf(room)) return then(new Charge())
   const taken = takeNewRoom(doors, verified, room)
-  if (taken === none) return then(none)
   doors.read({ op: 'room.get', args: { room }, reader: verified.signer.id }, (found) => {
     const isThere =
       found?.ok === true || (found !== undefined && 'refusal' in found && found.refusal.code !== 'not_found')
     if (isThere || found === undefined) {
       taken.giveBack()
-      return then(found && none)
+      return then(found && new Charge())
     }
-    then(taken.wait > 0 ? refusal('quota_exhausted', noRoomLeftWords, undefined, taken.wait) : taken)
+    then(taken.full === undefined ? taken : doors.throttle.refusalOf(taken))
   })
 }

@@ -7,6 +7,7 @@ import { type Head, shardOf } from '../../actors/shard.ts'
 import { wallSeconds } from '../clock.ts'
 import { Bearers } from './bearers.ts'
 import { Delegates } from './delegates.ts'
+import { KnownGrants } from './limit-grants.ts'
 
 /** An identity that moved from one public key to another. */
 export type Moved = { readonly identity: string; readonly from: string; readonly to: string }
@@ -21,6 +22,8 @@ export class News {
   readonly handles = new Bearers()
   /** Keys that act for an identity. */
   readonly delegates = new Delegates(wallSeconds)
+  /** Whose limits are raised. */
+  readonly grants = new KnownGrants(wallSeconds)
   /** Public keys (43 characters) that an identity has moved away from. */
   readonly #retired = new Set<string>()
   /** Key of a rotation, old or new -> identity id. */
@@ -71,7 +74,9 @@ export class News {
 
   /** A shard began anew: what it decided last may never have been heard. */
   shardRestarted(shard: number, shards: number): void {
-    if (shard === shardOf(registryName, shards)) this.delegates.refresh()
+    if (shard !== shardOf(registryName, shards)) return
+    this.delegates.refresh()
+    this.grants.refresh()
   }
 
   noteSuspension(identity: string, isSuspended: boolean): void {

@@ -10,6 +10,7 @@ import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import type { Courier } from './courier.ts'
+import type { Charge } from './meters.ts'
 import type { News } from './news.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Reply, Verified } from './reply.ts'
@@ -108,6 +109,8 @@ export type Asked = {
   readonly args: Readonly<Record<string, unknown>>
   /** What the record keeps of the signed command, where that is not all of it. */
   readonly by?: Signed
+  /** The actor refuses in these words where this charge was not taken. */
+  readonly limit?: { readonly words: string; readonly charge: Charge }
   /** Takes the actor's answer, whatever it is, before anybody else. */
   readonly settle?: (answer: ShardAnswer | NoAnswer) => void
   /** It was accepted, and comes to nothing all the same: another actor, who has to agree, does not. */

@@ -4,7 +4,7 @@
 import type { Signed } from '../../actors/record.ts'
 import type { Refusal as Decided } from '../../actors/write.ts'
 import type { Operation } from '../operations/operation.ts'
-import { type Refusal, type RefusalCode, refusal, refusalBody, statusOf } from '../refusals.ts'
+import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../refusals.ts'
 import type { ReadAnswer } from '../views/reads/read.ts'
 import type { Command } from './check.ts'
 import type { NoAnswer } from './ports.ts'
@@ -13,6 +13,8 @@ import type { Signer } from './signers.ts'
 export type Door = {
   readonly via: string
   readonly address: string
+  /** Identity id of whose sign-in it is, where the board itself signs for it. */
+  readonly signedIn?: string
   /** Calls back once when the client goes away before it is answered: whoever waits on its behalf stops. */
   readonly onGone?: (callback: () => void) => void
 }
@@ -31,6 +33,8 @@ export type Verified = {
   readonly bytes: Buffer
   readonly sha: Buffer
   readonly door: Door
+  /** Nothing of the signer's identity was accepted before. */
+  readonly isNew?: boolean
 }
 
 /** What a record keeps of it. */
@@ -50,18 +54,6 @@ export function refused(found: Refusal): Reply {
 /** A refusal that an actor made: its code is one of ours. */
 export function fromActor(found: Decided): Reply {
   return refused({ ...found, code: found.code as RefusalCode })
-}
-
-/** The bytes of the day are used up. */
-export function dailyReply(wait: number): Reply {
-  return refused(
-    refusal(
-      'quota_exhausted',
-      'this identity has written its bytes for today: wait retry_after seconds',
-      undefined,
-      wait,
-    ),
-  )
 }
 
 export function readReply(answer: ReadAnswer | NoAnswer): Reply | undefined {

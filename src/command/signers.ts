@@ -12,6 +12,8 @@ export type Signer = {
   readonly text: string
   /** Present where the key is a delegate's. */
   readonly delegate?: Delegate
+  /** Something of the identity was accepted; false: nobody has looked yet, or nothing was. */
+  isKnown: boolean
 }
 
 export type KeysKnown = {
@@ -35,9 +37,9 @@ export class Signers {
     const signer = this.#ofKey(text)
     if (signer === undefined) return undefined
     const delegate = this.#keys.delegates.of(signer.text)
-    if (delegate !== undefined) return { ...signer, id: delegate.identity, delegate }
+    if (delegate !== undefined) return { ...signer, id: delegate.identity, delegate, isKnown: true }
     const moved = this.#keys.identityOf(signer.text)
-    return moved === undefined ? signer : { ...signer, id: moved }
+    return moved === undefined ? signer : { ...signer, id: moved, isKnown: true }
   }
 
   #ofKey(text: string): Signer | undefined {
@@ -48,7 +50,7 @@ export class Signers {
     // Copies: what was decoded lies in a shared 8 KiB pool, and `text` in the body it was cut from; both would stay.
     const key = Buffer.from(new Uint8Array(decoded).buffer)
     const own = key.toString('base64url')
-    const signer = { key, id: identityId(key), text: own }
+    const signer = { key, id: identityId(key), text: own, isKnown: false }
     if (this.#known.size >= keptMax) this.#known.delete(this.#known.keys().next().value as string)
     this.#known.set(own, signer)
     return signer

@@ -1,146 +1,200 @@
-/** The rates of the house: who may do how much. Each question answers 0, or the seconds to wait. */
-
-import { networkOf } from '../format/networks.ts'
+/**
+ * The rates of the board: who may do how much. Whatever is counted is taken from the identity that signed it and from the network
+ * that it came from, because keys are free and addresses are not.
+ *
+ * An identity counts by itself alone, and not in its network, where many honest ones share an address: signed in at /mcp, where
+ * the address is its host's; as an operator of the board; and where an operator has raised its limits.
+ */
+import { networkOf, widerNetworkOf } from '../format/networks.ts'
 import { rates } from '../limits.ts'
-import { Limiter } from './limiter.ts'
+import type { Refusal } from '../refusals.ts'
+import { type Allowance, Charge, identityLimits, type Limit, Meter, networkLimits, type Subject } from './meters.ts'
 
-/** One allowance: at most `limit` at once, of which `regained` come back in `per_seconds`, evenly; without them no limit. */
-export type Allowance = {
-  readonly limit?: number
-  readonly regained?: number
-  readonly per_seconds: number
-  readonly used: number
-  readonly remaining?: number
-  /** Seconds until nothing is used. */
-  readonly whole_in: number
+/** How many times its limits an identity or an address may use: 1, more by a grant, Infinity where none hold. */
+export type Factors = {
+  ofIdentity(identity: string): number
+  ofAddress(address: string): number
 }
-export type Allowances = Readonly<Record<string, Allowance>>
+
+/** Where a request came from. `signedIn`: the identity of a sign-in at /mcp. */
+export type Source = { readonly address: string; readonly signedIn?: string }
+
+export type Writer = {
+  readonly identity: string
+  readonly address: string
+  /** It does not count in the network of its address. */
+  readonly isApart: boolean
+}
+
+type NetworkKind = keyof typeof networkLimits
+type IdentityKind = keyof typeof identityLimits
+
+export type NetworkAllowances = {
+  readonly network: string
+  readonly allowances: Readonly<Record<NetworkKind, Allowance>>
+}
 
 export class Throttle {
   readonly #on: boolean
-  readonly #unsigned: Limiter
-  readonly #badSignatures: Limiter
-  readonly #reads: Limiter
-  readonly #writes: Limiter
-  readonly #bytes: Limiter
-  readonly #rooms: Limiter
-  readonly #probes: Limiter
-  readonly #conversations: Limiter
+  readonly #factors: Factors
+  readonly #networks: Readonly<Record<NetworkKind, Meter>>
+  readonly #identities: Readonly<Record<IdentityKind, Meter>>
+  readonly #refusals = new Map<string, number>()
 
-  constructor(options: { on: boolean; now: () => number }) {
+  constructor(options: { on: boolean; now: () => number; factors: Factors }) {
     this.#on = options.on
-    const perMinute = (count: number, burst = count) => new Limiter({ perSecond: count / 60, burst }, options.now)
-    const perDay = (count: number) => new Limiter({ perSecond: count / 86_400, burst: count }, options.now)
-    this.#unsigned = perMinute(rates.unsigned_commands_per_address_per_minute)
-    this.#badSignatures = perMinute(rates.bad_signatures_per_address_per_minute)
-    this.#reads = perMinute(rates.reads_per_address_per_minute)
-    this.#writes = perMinute(rates.writes_per_identity_per_minute, rates.writes_per_identity_burst)
-    this.#bytes = perDay(rates.bytes_per_identity_per_day)
-    this.#rooms = perDay(rates.new_rooms_per_identity_per_day)
-    this.#probes = perDay(rates.probes_per_identity_per_day)
-    this.#conversations = perDay(rates.new_conversations_per_identity_per_day)
+    this.#factors = options.factors
+    this.#networks = metersOf(networkLimits, 'network', options.now)
+    this.#identities = metersOf(identityLimits, 'identity', options.now)
   }
 
-  /** What is left to an identity ('' for nobody) and to an address. */
-  allowances(identity: string, address: string): Allowances {
-    const network = networkOf(address)
-    const ofAddress = {
-      reads: this.#allowance(this.#reads, network, rates.reads_per_address_per_minute, 60),
-      unsigned_commands: this.#allowance(this.#unsigned, network, rates.unsigned_commands_per_address_per_minute, 60),
-      bad_signatures: this.#allowance(this.#badSignatures, network, rates.bad_signatures_per_address_per_minute, 60),
+  /** How often each limit refused something since the start, by its name at /capabilities. */
+  get refusals(): ReadonlyMap<string, number> {
+    return this.#refusals
+  }
+
+  /** Takes one from the network of an address; a read of a sign-in from its identity. */
+  count(kind: NetworkKind, { address, signedIn }: Source): Refusal | undefined {
+    const isByIdentity = signedIn !== undefined && kind === 'reads'
+    const charge = new Charge()
+    if (isByIdentity) charge.add(this.#identities.reads, this.#identity(signedIn), 1)
+    else charge.add(this.#networks[kind], this.#networksOf(address), 1)
+    return this.#taken(charge)
+  }
+
+  /** One more read; 0, or seconds to wait: for those who say it in words of their own. */
+  reads(address: string, signedIn?: string): number {
+    return this.count('reads', { address, ...(signedIn === undefined ? {} : { signedIn }) })?.retryAfter ?? 0
+  }
+
+  /** One more OAuth client that registers by itself; 0, or seconds to wait. */
+  registrations(address: string): number {
+    return this.count('client_registrations', { address })?.retryAfter ?? 0
+  }
+
+  /** Why no signature from this address is checked now: it sent too many bad ones. */
+  signaturesObjection(address: string): Refusal | undefined {
+    const meter = this.#networks.bad_signatures
+    for (const subject of this.#networksOf(address)) {
+      const wait = meter.peek(subject)
+      if (wait > 0) return this.#refused(meter, subject, wait)
     }
-    if (identity === '') return ofAddress
-    return {
-      ...ofAddress,
-      bytes: this.#allowance(this.#bytes, identity, rates.bytes_per_identity_per_day, 86_400),
-      writes: this.#allowance(
-        this.#writes,
-        identity,
-        rates.writes_per_identity_burst,
-        60,
-        rates.writes_per_identity_per_minute,
-      ),
-      rooms: this.#allowance(this.#rooms, identity, rates.new_rooms_per_identity_per_day, 86_400),
-      conversations: this.#allowance(
-        this.#conversations,
-        identity,
-        rates.new_conversations_per_identity_per_day,
-        86_400,
-      ),
-    }
-  }
-
-  #allowance(limiter: Limiter, key: string, limit: number, seconds: number, per = limit): Allowance {
-    const isLimited = this.#on && limit !== Number.POSITIVE_INFINITY
-    const owed = limiter.owed(key)
-    const bounds = isLimited ? { limit, regained: per, remaining: Math.max(0, limit - owed.units) } : {}
-    return { ...bounds, per_seconds: seconds, used: owed.units, whole_in: owed.seconds }
-  }
-
-  unsigned(address: string): number {
-    return this.#on ? this.#unsigned.take(networkOf(address)) : 0
-  }
-
-  /** Seconds until a signature from this address is checked again: it sent too many bad ones. */
-  signaturesWait(address: string): number {
-    return this.#on ? this.#badSignatures.peek(networkOf(address)) : 0
+    return undefined
   }
 
   /** One more did not hold. */
   badSignature(address: string): void {
-    if (this.#on) this.#badSignatures.take(networkOf(address))
+    this.count('bad_signatures', { address })
   }
 
-  reads(address: string): number {
-    return this.#on ? this.#reads.take(networkOf(address)) : 0
+  /** One write of `bytes` signed bytes. `isNew`: nothing of this identity was ever accepted. */
+  write(writer: Writer, bytes: number, isNew: boolean): Charge {
+    const [identity, network] = this.#subjects(writer)
+    const charge = new Charge()
+    charge.add(this.#identities.writes, identity, 1)
+    charge.add(this.#identities.bytes, identity, bytes)
+    charge.add(this.#networks.writes, network, 1)
+    charge.add(this.#networks.bytes, network, bytes)
+    if (isNew) charge.add(this.#networks.new_identities, network, 1)
+    charge.take()
+    return charge
   }
 
-  /** One write of `bytes` signed bytes. The second answer names what ran out. */
-  write(identity: string, bytes: number): { wait: number; daily: boolean } {
-    if (!this.#on) return { wait: 0, daily: false }
-    const wait = this.#writes.take(identity)
-    if (wait > 0) return { wait, daily: false }
-    const day = this.#bytes.take(identity, bytes)
-    if (day > 0) this.#writes.giveBack(identity)
-    return { wait: day, daily: day > 0 }
+  /** The actor refused the write: it leaves no bytes and makes no identity, but its place in the minute is taken. */
+  writeRefused(charge: Charge): void {
+    charge.giveBack(this.#identities.bytes, this.#networks.bytes, this.#networks.new_identities)
   }
 
-  /** A write that was refused, or that repeated an earlier one, costs nothing. */
-  giveBack(identity: string, bytes: number): void {
-    if (!this.#on) return
-    this.#writes.giveBack(identity)
-    this.#bytes.giveBack(identity, bytes)
+  /** Something else of this identity was accepted meanwhile. */
+  notNew(charge: Charge): void {
+    charge.giveBack(this.#networks.new_identities)
   }
 
-  /** A write that was refused leaves no bytes behind, but its place in the minute is taken. */
-  giveBackBytes(identity: string, bytes: number): void {
-    if (this.#on) this.#bytes.giveBack(identity, bytes)
+  /** Bytes that come unsigned and are written down. */
+  bytes(address: string, bytes: number): Refusal | undefined {
+    const charge = new Charge()
+    charge.add(this.#networks.bytes, this.#networksOf(address), bytes)
+    return this.#taken(charge)
   }
 
-  room(identity: string): number {
-    return this.#on ? this.#rooms.take(identity) : 0
+  /** One more of what is counted by the day. */
+  take(kind: 'rooms' | 'conversations' | 'probes', writer: Writer): Charge {
+    const [identity, network] = this.#subjects(writer)
+    const charge = new Charge()
+    charge.add(this.#identities[kind], identity, 1)
+    if (kind !== 'probes') charge.add(this.#networks[kind], network, 1)
+    charge.take()
+    return charge
   }
 
-  giveBackRoom(identity: string): void {
-    if (this.#on) this.#rooms.giveBack(identity)
+  /** Why a charge was not taken. */
+  refusalOf({ full }: Charge): Refusal {
+    if (full === undefined) throw new Error('a charge that was taken is no refusal')
+    return this.#refused(full.meter, full.subject, full.wait)
   }
 
-  /** One more look of the lab; 0, or seconds to wait. */
-  probe(identity: string): number {
-    return this.#on ? this.#probes.take(identity) : 0
+  /** Nothing of this identity is counted in the network of its address. */
+  countsApart({ identity, isApart }: Writer): boolean {
+    return isApart || this.#factors.ofIdentity(identity) > 1
   }
 
-  giveBackProbe(identity: string): void {
-    if (this.#on) this.#probes.giveBack(identity)
+  /** What is left to an identity. */
+  allowancesOf(identity: string): Readonly<Record<IdentityKind, Allowance>> {
+    const [subject = { key: identity, share: 0 }] = this.#identity(identity)
+    return allowances(this.#identities, subject)
   }
 
-  /** Seconds until this identity may open one more conversation. */
-  conversationsWait(identity: string): number {
-    return this.#on ? this.#conversations.peek(identity) : 0
+  /** What is left to the network of an address, and to the network above that. */
+  networkAllowances(address: string): readonly NetworkAllowances[] {
+    const found = this.#networksOf(address)
+    const subjects = found.length > 0 ? found : [{ key: networkOf(address), share: 0 }]
+    return subjects.map((subject) => ({ network: subject.key, allowances: allowances(this.#networks, subject) }))
   }
 
-  /** It has opened one. */
-  conversation(identity: string): void {
-    if (this.#on) this.#conversations.take(identity)
+  #taken(charge: Charge): Refusal | undefined {
+    charge.take()
+    return charge.full === undefined ? undefined : this.refusalOf(charge)
   }
+
+  #refused(meter: Meter, subject: Subject, wait: number): Refusal {
+    this.#refusals.set(meter.name, (this.#refusals.get(meter.name) ?? 0) + 1)
+    return meter.refusal(subject, wait)
+  }
+
+  #subjects(writer: Writer): [identity: Subject[], network: Subject[]] {
+    return [this.#identity(writer.identity), this.countsApart(writer) ? [] : this.#networksOf(writer.address)]
+  }
+
+  #identity(identity: string): Subject[] {
+    const factor = this.#factors.ofIdentity(identity)
+    return !this.#on || factor === Number.POSITIVE_INFINITY ? [] : [{ key: identity, share: 1 / factor }]
+  }
+
+  #networksOf(address: string): Subject[] {
+    const factor = this.#factors.ofAddress(address)
+    if (!this.#on || factor === Number.POSITIVE_INFINITY) return []
+    const own = { key: networkOf(address), share: 1 / factor }
+    const wider = widerNetworkOf(address)
+    return wider === undefined ? [own] : [own, { key: wider, share: 1 / (factor * rates.ipv6_48_factor) }]
+  }
+}
+
+function metersOf<Kind extends string>(
+  limits: Readonly<Record<Kind, Limit>>,
+  of: 'network' | 'identity',
+  now: () => number,
+): Record<Kind, Meter> {
+  return mapped<Kind, Limit, Meter>(limits, (limit) => new Meter(limit, of, now))
+}
+
+function allowances<Kind extends string>(
+  meters: Readonly<Record<Kind, Meter>>,
+  subject: Subject,
+): Record<Kind, Allowance> {
+  return mapped<Kind, Meter, Allowance>(meters, (meter) => meter.allowance(subject))
+}
+
+function mapped<Key extends string, From, To>(from: Readonly<Record<Key, From>>, to: (value: From) => To) {
+  const entries = Object.entries<From>(from).map(([key, value]) => [key, to(value)])
+  return Object.fromEntries(entries) as Record<Key, To>
 }

@@ -7,23 +7,25 @@ import type { Visibility } from '../../actors/board.ts'
 import { registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
-import type { WriteLetter } from '../../actors/write.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
 import { outOfSight, untouched } from '../views/new-post.ts'
 import { roomAsMade } from '../views/new-room.ts'
+import { limitReply, settleWrite, whetherNew, writerOf } from './charging.ts'
 import type { Command } from './check.ts'
-import { isOperator, sendAs, standingOf } from './delegated.ts'
+import { sendAs } from './delegated.ts'
+import { Charge } from './meters.ts'
 import { takeNewRoom, unlessMade } from './new-rooms.ts'
 import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
 import { laterReply, receiptJson, withReceipt } from './receipt.ts'
-import { dailyReply, fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
+import { type Respond, refused, signedBy, type Verified } from './reply.ts'
 import { whenSettled } from './settled.ts'
+import { signedLetter } from './signed-letter.ts'
 import type { Throttle } from './throttle.ts'
 import { unproven } from './unproven.ts'
 
@@ -72,6 +74,10 @@ export class Writes {
   }
 
   run(verified: Verified, respond: Respond): void {
+    whetherNew(verified, this.#options, (isNew) => this.#run(isNew ? { ...verified, isNew } : verified, respond))
+  }
+
+  #run(verified: Verified, respond: Respond): void {
     const { name } = verified.operation
     const run = this.#runs[name]
     if (run !== undefined) return run(verified, respond)
@@ -179,14 +185,15 @@ export class Writes {
         this.#postAnswer(verified, room, args, answer, head, respond, notApplied),
       )
     }
-    this.#write(verified, room, args, respond, posted, { settle: unlessMade(newRoom) })
+    this.#write(verified, room, args, respond, posted, unlessMade(newRoom))
   }
 
   /** The post is accepted; the handle it asked for is claimed before the answer. `notApplied`: why not, or ''. */
   #claim(verified: Verified, handle: string, answer: Accepted, then: (notApplied: string) => void): void {
     if (!(answer.reply as PostReply).isPublic) return then('private_room')
     if (this.#options.news.handles.get(verified.signer.id) === handle) return then('')
-    const letter = { ...this.#letter(verified, registryName, { handle }, 0), op: 'handle.claim', nonce: '' }
+    const claim = signedLetter(this.#options, verified, { to: registryName, args: { handle }, limited: 0 })
+    const letter = { ...claim, op: 'handle.claim', nonce: '' }
     sendAs(this.#options, verified.signer.delegate, letter, (claimed) => {
       if (claimed === undefined || !claimed.ok) return then('unknown')
       const reply = claimed.reply as { handle: string; notApplied?: string }
@@ -265,7 +272,7 @@ export class Writes {
       }
       this.#readBack(verified, 'room.get', { room }, { answer, respond, unread })
     }
-    this.#write(verified, room, args, respond, made, { settle: unlessMade(newRoom) })
+    this.#write(verified, room, args, respond, made, unlessMade(newRoom))
   }
 
   #register(verified: Verified, respond: Respond): void {
@@ -283,52 +290,28 @@ export class Writes {
     args: object,
     respond: Respond,
     accepted: (answer: Accepted, head: Head | undefined) => void,
-    { by, settle, isFree = false }: Pick<Asked, 'by' | 'settle'> & { readonly isFree?: boolean } = nothingAsked,
+    {
+      by,
+      settle,
+      limit,
+      isFree = false,
+    }: Pick<Asked, 'by' | 'settle' | 'limit'> & { readonly isFree?: boolean } = nothingAsked,
   ): void {
-    const { signer, bytes } = verified
+    const { throttle, operators } = this.#options
+    const { signer, bytes, isNew = false } = verified
     // The board's own voice speaks as often as it is made to.
-    const isOfBoard = isFree || verified.door.via === 'board'
-    const limit = isOfBoard ? unlimited : this.#options.throttle.write(signer.id, bytes.length)
-    const letter = this.#letter(verified, to, args, limit.wait)
+    const isFreeOfCharge = isFree || verified.door.via === 'board'
+    const charge = isFreeOfCharge ? new Charge() : throttle.write(writerOf(verified, operators), bytes.length, isNew)
+    const letter = signedLetter(this.#options, verified, { to, args, limited: charge.wait })
     sendAs(this.#options, signer.delegate, by === undefined ? letter : { ...letter, by }, (answer, head) => {
       settle?.(answer)
+      settleWrite(charge, verified, answer, throttle)
       if (answer === undefined) return respond(undefined)
-      // A refused write keeps its place in the minute: refusing costs the actor as much as deciding.
-      if (!isOfBoard && limit.wait === 0 && answer.ok && answer.duplicate)
-        this.#options.throttle.giveBack(signer.id, bytes.length)
-      if (!isOfBoard && limit.wait === 0 && !answer.ok) this.#options.throttle.giveBackBytes(signer.id, bytes.length)
-      if (!answer.ok)
-        return respond(
-          limit.daily && answer.refusal.code === 'rate_limited' ? dailyReply(limit.wait) : fromActor(answer.refusal),
-        )
+      if (!answer.ok) return respond(limitReply(answer.refusal, charge, limit, throttle))
       if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)
       if (head !== undefined) this.#options.news.noteHead(head, answer.change ?? 0)
       accepted(answer, head)
     })
-  }
-
-  #letter(verified: Verified, to: string, args: object, limited: number): WriteLetter {
-    const { command, operation, signer, sha, door } = verified
-    const { news } = this.#options
-    const { delegate } = signer
-    return {
-      op: operation.name,
-      to,
-      id: sha.subarray(0, 16),
-      sha,
-      author: signer.id,
-      by: signedBy(verified),
-      timestamp: command.timestamp as number,
-      nonce: command.nonce as string,
-      requestId: given(command.request_id, ''),
-      via: door.via,
-      limited,
-      rotated: news.isRetired(signer.text),
-      suspended: news.isSuspended(signer.id),
-      ...(delegate === undefined ? {} : { delegated: standingOf(news, delegate) }),
-      operator: isOperator(signer, this.#options.operators),
-      args: args as Record<string, unknown>,
-    }
   }
 
   /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
@@ -381,8 +364,6 @@ export class Writes {
 
 /** Reads that hold no event, and neither leaf nor head of their own: shown as they were read. */
 const shownAsRead: ReadonlySet<string> = new Set(['work.get'])
-
-const unlimited = { wait: 0, daily: false } as const
 
 /** 32 hex of the event that a post is a new version of, or ''. */
 function supersedesOf({ data }: Verified): string {

@@ -19,30 +19,66 @@ export function parseAddress(text: string): string | undefined {
 
 /** What one customer holds: an IPv4 address, or the /64 of an IPv6 one. `address`: as `parseAddress` gives it. */
 export function networkOf(address: string): string {
-  return address.includes(':') ? `${leadingGroups(address, 4)}::/64` : address
+  return address.includes(':') ? `${groupsOf(address).slice(0, 4).join(':')}::/64` : address
 }
 
 /** The /48 above the network of an IPv6 address: a provider gives one customer up to 65,536 networks. IPv4 has none. */
 export function widerNetworkOf(address: string): string | undefined {
-  return address.includes(':') ? `${leadingGroups(address, 3)}::/48` : undefined
+  return address.includes(':') ? `${groupsOf(address).slice(0, 3).join(':')}::/48` : undefined
 }
 
 export function isAddressOrNetwork(text: string): boolean {
   return parse(text) !== undefined
 }
 
+/** One spelling per address or network: no bits set behind the prefix, and no prefix where it is a single address. */
+export function canonicalNetwork(text: string): string | undefined {
+  const network = parse(text)
+  if (network === undefined) return undefined
+  const { address, bits, family } = network
+  const masked =
+    family === 'ipv4'
+      ? address
+          .split('.')
+          .map((byte, at) => Number(byte) & prefixMask(8, bits - 8 * at))
+          .join('.')
+      : normalized(
+          groupsOf(normalized(address))
+            .map((group, at) => (Number.parseInt(group, 16) & prefixMask(16, bits - 16 * at)).toString(16))
+            .join(':'),
+        )
+  return bits === (family === 'ipv4' ? 32 : 128) ? masked : `${masked}/${bits}`
+}
+
+/** Of so many bits the first `set`. */
+function prefixMask(width: number, set: number): number {
+  const kept = Math.min(width, Math.max(0, set))
+  return ((1 << kept) - 1) << (width - kept)
+}
+
 /** Whether an address lies in one of these; what is no address lies in none. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
-  const found = parse(address)
-  if (found === undefined || address.includes('/')) return false
-  const { family } = found
-  const list = new BlockList()
-  for (const text of networks) {
-    const network = parse(text)
-    // An IPv4 address would be looked for in IPv6 networks too.
-    if (network?.family === family) list.addSubnet(network.address, network.bits, family)
+  return new NetworkSet(networks).has(address)
+}
+
+/** Addresses and networks that are asked about again and again. */
+export class NetworkSet {
+  // A list for each family: in one list an IPv4 address would be looked for in IPv6 networks too.
+  readonly #lists = { ipv4: new BlockList(), ipv6: new BlockList() }
+
+  constructor(networks: readonly string[]) {
+    for (const text of networks) {
+      const network = parse(text)
+      if (network !== undefined) this.#lists[network.family].addSubnet(network.address, network.bits, network.family)
+    }
   }
-  return list.check(found.address, family)
+
+  has(text: string): boolean {
+    const address = parseAddress(text)
+    if (address === undefined) return false
+    const family = address.includes(':') ? 'ipv6' : 'ipv4'
+    return this.#lists[family].check(address, family)
+  }
 }
 
 /** Undefined: neither an address nor a network. */
@@ -68,10 +104,17 @@ function normalized(address: string): string {
   return new SocketAddress({ address, family: 'ipv6' }).address
 }
 
-function leadingGroups(address: string, count: number): string {
-  const [head = '', tail = ''] = address.split('::')
+/** The eight groups of an IPv6 address. */
+function groupsOf(address: string): string[] {
+  const [head = '', tail = ''] = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, lastTwoGroups).split('::')
   const first = head === '' ? [] : head.split(':')
   const last = tail === '' ? [] : tail.split(':')
   const zeros = Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0')
-  return [...first, ...zeros, ...last].slice(0, count).join(':')
+  return [...first, ...zeros, ...last]
+}
+
+/** Of an end that is written as IPv4. */
+function lastTwoGroups(_: string, ...bytes: string[]): string {
+  const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number)
+  return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }

@@ -46,11 +46,8 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
   let open = 0
   return (exchange, target) => {
     const send = (found: Parameters<typeof refused>[0]) => options.doors().send(exchange, refused(found))
-    const wait = options.throttle.reads(options.addressOf(exchange))
-    if (wait > 0)
-      return send(
-        refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait),
-      )
+    const tooMany = options.throttle.count('reads', { address: options.addressOf(exchange) })
+    if (tooMany !== undefined) return send(tooMany)
     if (exchange.query !== '') return send(refusal('unknown_field', '/a/{id} takes no parameters'))
     if (!/^[0-9a-f]{32}$/.test(target))
       return send(refusal('invalid_field', 'id must be a blob id of 32 lowercase hex characters', 'id'))

@@ -102,8 +102,6 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       '/mcp': mcpDoor({ ...common, origins: config.mcpOrigins, load: mcp, authenticate }),
       ...oauthDoors({
         ...common,
-        limitsOn: config.limitsOn,
-        now: monotonicMs,
         load: oauth,
         script: async () => (await import('../oauth/sign-in-page.ts')).signInScript,
       }),

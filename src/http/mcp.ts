@@ -8,7 +8,7 @@
 import type { Throttle } from '../command/throttle.ts'
 import { plainJson } from '../format/plain-json.ts'
 import { sizes } from '../limits.ts'
-import type { Authenticate } from '../mcp/caller.ts'
+import { type Authenticate, bearerToken } from '../mcp/caller.ts'
 import type { Passed, Refused } from '../mcp/gate.ts'
 import type { Mcp } from '../mcp/mcp.ts'
 import type { Exchange, Header } from './port.ts'
@@ -38,6 +38,7 @@ a sign-in with your key, which the client starts by itself. /for-agents says mor
 export function mcpDoor(options: McpDoorOptions): RouteHandler {
   const own = new URL(options.address)
   const origins = new Set([own.origin, ...options.origins])
+  const goodTokens = new GoodTokens()
   return (exchange) => {
     const origin = exchange.header('origin')
     const host = exchange.header('host') ?? ''
@@ -62,17 +63,17 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
     if (exchange.method !== 'POST')
       return answer(exchange, 405, [['allow', methods], ...cors], rpcError(-32000, 'POST to this endpoint'))
     const address = options.addressOf(exchange)
-    const wait = options.throttle.reads(address)
-    if (wait > 0)
-      return answer(
-        exchange,
-        429,
-        [['retry-after', String(wait)], ...cors],
-        rpcError(-32000, `too many requests from this address: wait ${wait} s`),
-      )
+    const token = bearerToken(exchange.header('authorization'))
+    const wait =
+      token === undefined
+        ? options.throttle.reads(address)
+        : goodTokens.has(token)
+          ? 0
+          : (options.throttle.signaturesObjection(address)?.retryAfter ?? 0)
+    if (wait > 0) return tooMany(exchange, 'requests from this address', wait, cors)
     exchange.readBody(sizes.body_bytes, (result) => {
       if (!result.ok) return answer(exchange, 413, cors, rpcError(-32000, `at most ${sizes.body_bytes} bytes`))
-      serve(options, exchange, { body: result.body, address, cors }).catch((error: unknown) => {
+      serve(options, exchange, { body: result.body, address, cors, token, goodTokens }).catch((error: unknown) => {
         options.fault(error)
         if (!exchange.ended) answer(exchange, 500, cors, rpcError(-32603, 'a fault of this board'))
       })
@@ -80,20 +81,57 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
   }
 }
 
+/**
+ * Tokens that were good lately. Many honest clients share the address of their host: where one of them sends many tokens that are
+ * none, these go on.
+ */
+class GoodTokens {
+  readonly #tokens = new Set<string>()
+
+  has(token: string): boolean {
+    return this.#tokens.has(token)
+  }
+
+  note(token: string, isGood: boolean): void {
+    if (this.#tokens.size >= goodTokensMax) this.#tokens.clear()
+    if (isGood) this.#tokens.add(token)
+    else this.#tokens.delete(token)
+  }
+}
+
+const goodTokensMax = 10_000
+
+type Posted = {
+  readonly body: Buffer
+  readonly address: string
+  readonly cors: readonly Header[]
+  readonly token: string | undefined
+  readonly goodTokens: GoodTokens
+}
+
 async function serve(
-  { address: own, authenticate, load }: McpDoorOptions,
+  { address: own, authenticate, load, throttle }: McpDoorOptions,
   exchange: Exchange,
-  { body, address, cors }: { body: Buffer; address: string; cors: readonly Header[] },
+  { body, address, cors, token, goodTokens }: Posted,
 ): Promise<void> {
   const aborter = new AbortController()
   exchange.onAbort(() => aborter.abort())
+  // Who signed in counts by identity, and the address of its host does not.
+  const caller = token === undefined ? undefined : await authenticate(token)
+  if (token !== undefined) goodTokens.note(token, caller !== undefined)
+  if (token !== undefined && caller === undefined) throttle.badSignature(address)
+  const wait = caller === undefined ? 0 : throttle.reads(address, caller.identity)
+  if (wait > 0) return tooMany(exchange, 'requests of this identity', wait, cors)
   // What is judged here and what is carried out must be the same message, and one: nobody else reads the body.
   const message = messageIn(body)
   if (message instanceof NoMessage) return answer(exchange, 400, cors, rpcError(message.code, message.why))
   // It knows every tool, and they are made from the declarations when it is loaded.
   const { pass } = await import('../mcp/gate.ts')
   const metadataUrl = `${own}/.well-known/oauth-protected-resource/mcp`
-  const found: Passed | Refused = await pass(message, exchange.header('authorization'), { authenticate, metadataUrl })
+  const found: Passed | Refused = await pass(message, exchange.header('authorization'), {
+    authenticate: async () => caller,
+    metadataUrl,
+  })
   if ('challenge' in found) {
     const headers: readonly Header[] = [['www-authenticate', found.challenge], ...cors]
     return answer(exchange, found.status, headers, JSON.stringify(found.body))
@@ -157,6 +195,11 @@ function corsFor(origin: string | undefined): readonly Header[] {
 
 function answer(exchange: Exchange, status: number, more: readonly Header[], body: string): void {
   exchange.reply(status, [['content-type', 'application/json'], ...plain, ...more], body)
+}
+
+function tooMany(exchange: Exchange, what: string, wait: number, cors: readonly Header[]): void {
+  const body = rpcError(-32000, `too many ${what}: wait ${wait} s`)
+  answer(exchange, 429, [['retry-after', String(wait)], ...cors], body)
 }
 
 function rpcError(code: number, message: string): string {

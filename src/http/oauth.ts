@@ -2,10 +2,7 @@
  * The doors of sign-in: what a client reads first (RFC 9728, RFC 8414), and everything under /oauth/. What answers is loaded by
  * the first request; until then a board is no larger for it.
  */
-import { Limiter } from '../command/limiter.ts'
 import type { Throttle } from '../command/throttle.ts'
-import { networkOf } from '../format/networks.ts'
-import { rates } from '../limits.ts'
 import type { Oauth, OauthResponse } from '../oauth/oauth.ts'
 import { scopes } from '../operations/operation.ts'
 import { layout } from '../pages/layout.ts'
@@ -21,9 +18,6 @@ export type OauthDoorsOptions = {
   /** The script of the sign-in page. */
   readonly script: () => Promise<Buffer>
   readonly throttle: Throttle
-  readonly limitsOn: boolean
-  /** Monotonic milliseconds. */
-  readonly now: () => number
   readonly addressOf: (exchange: Exchange) => string
   /** Records a fault of the service. */
   readonly fault: (error: unknown) => void
@@ -50,8 +44,6 @@ function methodsOf(path: string): readonly string[] | undefined {
 
 export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, RouteHandler>> {
   const { address, throttle, addressOf } = options
-  const perHour = rates.client_registrations_per_address_per_hour
-  const registrations = new Limiter({ perSecond: perHour / 3_600, burst: perHour }, options.now)
   const resource = JSON.stringify({
     resource: `${address}/mcp`,
     authorization_servers: [address],
@@ -82,7 +74,7 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
     if (isRegister && exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflightFor(allow)], '')
     const wait = throttle.reads(client)
     if (wait > 0) return refuse(options, exchange, 429, `too many requests from this address: wait ${wait} s`, { wait })
-    const full = isRegister && options.limitsOn ? registrations.take(networkOf(client)) : 0
+    const full = isRegister ? throttle.registrations(client) : 0
     if (full > 0)
       return refuse(options, exchange, 429, `too many clients were registered from this address: wait ${full} s`, {
         wait: full,

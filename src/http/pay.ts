@@ -44,11 +44,8 @@ function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOption
       return doors().send(exchange, refused(refusal('not_found', message)))
     }
     const from = addressOf(exchange)
-    const slower = throttle.reads(from)
-    if (slower > 0) {
-      const message = 'too many reads from this address: wait retry_after seconds'
-      return doors().send(exchange, refused(refusal('rate_limited', message, undefined, slower)))
-    }
+    const tooMany = throttle.count('reads', { address: from })
+    if (tooMany !== undefined) return doors().send(exchange, refused(tooMany))
     const { query } = exchange
     const work: Ware['work'] = async () => {
       try {

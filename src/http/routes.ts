@@ -198,12 +198,8 @@ export class Routes implements Doors {
 
   #read(exchange: Exchange, { operation, parameter }: Found): void {
     const address = this.#options.addressOf(exchange)
-    const wait = this.#options.throttle.reads(address)
-    if (wait > 0)
-      return this.send(
-        exchange,
-        refused(refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait)),
-      )
+    const tooMany = this.#options.throttle.count('reads', { address })
+    if (tooMany !== undefined) return this.send(exchange, refused(tooMany))
     const url = `${exchange.path}?${exchange.query}`
     const { news } = this.#options
     const ready = this.#ready.find(url, (room) => news.newestChange(room), this.#options.wallSeconds())

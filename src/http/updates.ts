@@ -37,11 +37,7 @@ export function updatesDoors(options: UpdatesDoorOptions): Readonly<Record<strin
 
 function updates({ poll, throttle, addressOf, doors }: UpdatesDoorOptions, exchange: Exchange): void {
   const address = addressOf(exchange)
-  const wait = throttle.reads(address)
-  const asked =
-    wait > 0
-      ? refusal('rate_limited', 'too many reads from this address: wait retry_after seconds', undefined, wait)
-      : knownQuery(exchange.query)
+  const asked = throttle.count('reads', { address }) ?? knownQuery(exchange.query)
   if ('code' in asked) return doors().send(exchange, refused(asked))
   const door = { via: 'get', address, onGone: (callback: () => void) => exchange.onAbort(callback) }
   poll(pollOf(asked, { reader: '' }, door), (reply) => doors().send(exchange, reply))

@@ -5,7 +5,6 @@
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
-import { refusal } from '../refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { etagOf, isHeld } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
@@ -38,9 +37,8 @@ const entriesMax = 50
 
 export function workFeedDoor({ read, address, throttle, addressOf, doors }: WorkFeedOptions): RouteHandler {
   return (exchange) => {
-    const wait = throttle.reads(addressOf(exchange))
-    const slower = 'too many reads from this address: wait retry_after seconds'
-    if (wait > 0) return doors().send(exchange, refused(refusal('rate_limited', slower, undefined, wait)))
+    const tooMany = throttle.count('reads', { address: addressOf(exchange) })
+    if (tooMany !== undefined) return doors().send(exchange, refused(tooMany))
     read({ op: 'work.list', args: { limit: entriesMax }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return doors().send(exchange, readReply(found))
       const body = Buffer.from(atomOf((JSON.parse(found.json) as { works: WorkJson[] }).works, address))

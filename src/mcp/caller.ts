@@ -18,5 +18,10 @@ export type Caller = {
   readonly sign: (bytes: Buffer) => Buffer
 }
 
+/** The token in an Authorization header; undefined: there is none. */
+export function bearerToken(authorization: string | undefined): string | undefined {
+  return /^Bearer +([\w.~+/-]+=*) *$/i.exec(authorization ?? '')?.[1]
+}
+
 /** Undefined: not a token of this board, or one that counts no longer. */
 export type Authenticate = (token: string) => Promise<Caller | undefined>

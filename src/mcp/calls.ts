@@ -61,11 +61,12 @@ export class Calls {
   }
 
   /** Sends a command as it stands. */
-  execute(command: object, { address, signal }: Calling): Promise<Outcome> {
+  execute(command: object, { caller, address, signal }: Calling): Promise<Outcome> {
     return new Promise((resolve) => {
       const door = {
         via: 'mcp',
         address,
+        ...(caller === undefined ? {} : { signedIn: caller.identity }),
         onGone: (callback: () => void) => signal.addEventListener('abort', callback, { once: true }),
       }
       this.#options.front.execute(Buffer.from(JSON.stringify(command)), door, (reply: Reply | undefined) =>

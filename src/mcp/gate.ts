@@ -4,7 +4,7 @@
  * lacks a scope, both with a challenge that says where to sign in and for what.
  */
 import type { Scope } from '../operations/operation.ts'
-import type { Authenticate, Caller } from './caller.ts'
+import { type Authenticate, bearerToken, type Caller } from './caller.ts'
 import { type Need, toolByName } from './tool-list.ts'
 
 /** What a client asks for when it is told nothing else: a challenge with less would give a token that can do nothing else. */
@@ -37,7 +37,7 @@ export async function pass(
     return need === 'nothing'
       ? { caller: undefined }
       : unauthorized('Missing Authorization header', metadataUrl, need.scope)
-  const [, token] = /^Bearer +([\w.~+/-]+=*) *$/i.exec(authorization) ?? []
+  const token = bearerToken(authorization)
   const caller = token === undefined ? undefined : await authenticate(token)
   if (caller === undefined)
     return unauthorized('The token is unknown, expired, revoked or for another resource', metadataUrl)

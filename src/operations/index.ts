@@ -26,7 +26,7 @@ import {
   identitySuspend,
   identityUnsuspend,
 } from './identity.ts'
-import { quotaGet } from './limits.ts'
+import { limitsGrant, limitsList, limitsRevoke, quotaGet } from './limits.ts'
 import { logCheckpoint, logConsistency, logHistory, logLeaves, logProof, logWitnesses } from './log.ts'
 import { report, reportResolve, reportsList, roomModlog } from './moderation.ts'
 import type { Operation } from './operation.ts'
@@ -149,6 +149,9 @@ export const operations: readonly Operation[] = [
   creditTransfer,
   creditGrant,
   quotaGet,
+  limitsGrant,
+  limitsRevoke,
+  limitsList,
   updatesGet,
   changesList,
   roomReadToken,

@@ -22,6 +22,8 @@ export type Figures = {
   readonly residentBytes: number
   readonly heaps: readonly (readonly [thread: string, bytes: number])[]
   readonly counters: readonly (readonly [name: string, count: number])[]
+  /** What limits refused since the start, by the name of the limit. */
+  readonly limited: readonly (readonly [limit: string, count: number])[]
 }
 
 /** Before anybody has counted. */
@@ -80,7 +82,11 @@ export function metricsText(figures: Figures): string {
     .filter(([name]) => name.startsWith('replies_'))
     .map(([name, count]) => `broadside_replies_total{status="${name.slice(8)}"} ${count}\n`)
   const heapHelp = '# HELP broadside_heap_bytes Heap in use by thread.\n# TYPE broadside_heap_bytes gauge\n'
-  return `${lines.join('')}${heapHelp}${heaps.join('')}# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n${replies.join('')}`
+  const limited = figures.limited.map(([limit, count]) => `broadside_limited_total{reason="${limit}"} ${count}\n`)
+  const limitedHelp =
+    '# HELP broadside_limited_total Requests that a rate or quota refused, by its name at /capabilities.\n# TYPE broadside_limited_total counter\n'
+  const repliesHelp = '# HELP broadside_replies_total Answers by status.\n# TYPE broadside_replies_total counter\n'
+  return [lines, heapHelp, heaps, repliesHelp, replies, limitedHelp, limited].flat().join('')
 }
 
 function sumOf(counts: Readonly<Record<string, number>>): number {

@@ -14,6 +14,11 @@ test.each([
   ['BASE_URL', 'h.example'],
   ['TRUST_PROXY', 'X Forwarded For'],
   ['TRUST_PROXY', 'X-Forwarded-For:'],
+  ['TRUST_PROXY_HOPS', '0'],
+  ['TRUST_PROXY_HOPS', '1.5'],
+  ['TRUST_PROXY_FROM', '10.0.0.0/33'],
+  ['TRUST_PROXY_FROM', '10.0.0.1,'],
+  ['TRUST_PROXY_FROM', 'proxy.example'],
   ['PAY_NETWORK', 'foo'],
   ['PAY_NODES', 'eip155:8453=file:///etc/passwd'],
   ['SCREEN_URL', 'mailto:somebody'],
@@ -36,7 +41,9 @@ test.each([
 })
 
 test('TRUST_PROXY is the name of a header in any case', () => {
-  expect(readConfig('', { TRUST_PROXY: 'X-Real_IP' })).toMatchObject({ trustProxy: 'x-real_ip' })
+  expect(readConfig('', { TRUST_PROXY: 'X-Real_IP' })).toMatchObject({
+    trustedProxy: { header: 'x-real_ip', hops: 1, from: ['127.0.0.0/8', '::1'] },
+  })
 })
 
 test('every variable is in the table of the README and in the help of serve, and the table has no other', () => {

@@ -149,8 +149,8 @@ export class Client {
   }
 
   /** Sends a body to the command endpoint. Rejects when the connection ends without an answer. */
-  send(body: string | Uint8Array): Promise<Answer> {
-    return this.#request('POST', '/v1/command', body, {})
+  send(body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    return this.#request('POST', '/v1/command', body, headers)
   }
 
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {

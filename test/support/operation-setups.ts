@@ -317,6 +317,14 @@ export const setups: Readonly<Record<string, Setup>> = {
   'credit.grant': (world) => ({ signer: world.operator }),
   'inbox.get': anyone,
   'quota.get': anyone,
+  'limits.grant': (world) => ({ signer: world.operator }),
+  'limits.revoke': async (world) => {
+    const target = world.someone().id
+    const grant = { operation: 'limits.grant', target, ttl: 60, data: '{"schema":1,"factor":2}' }
+    await world.done(world.operator, grant)
+    return { signer: world.operator, fields: { target } }
+  },
+  'limits.list': (world) => ({ signer: world.operator }),
   'updates.get': (world) => ({ signer: world.someone(), meanwhile: () => world.post() }),
   'changes.list': anyone,
   'room.read_token': async (world) => {

@@ -176,6 +176,9 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   'room.modlog': readOfRoom('room.modlog'),
   report: { not_found: asIs('report'), conflict: twice('report') },
   'reports.list': { forbidden: asIs('reports.list') },
+  'limits.grant': { forbidden: asIs('limits.grant') },
+  'limits.revoke': { forbidden: asIs('limits.revoke'), wrong_state: twice('limits.revoke') },
+  'limits.list': { forbidden: asIs('limits.list') },
   'report.resolve': {
     not_found: (world) => send(world, 'report.resolve', world.operator),
     forbidden: byAnother('report.resolve'),

@@ -1,8 +1,11 @@
 /** How writes on conversations are carried out, by the actor of their room. */
 import { createHmac } from 'node:crypto'
+import type { ActReply } from '../../../actors/act.ts'
+import { noConversationLeftWords } from '../../../actors/direct/decide.ts'
 import { conversationPrefix } from '../../../actors/direct/direct.ts'
 import { provenBits } from '../../format/proof-of-work.ts'
 import { refusal } from '../../refusals.ts'
+import { writerOf } from '../charging.ts'
 import type { Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 
@@ -41,9 +44,18 @@ const open: Plan = {
     proofBits: provenBits((verified.command.proof as string | undefined) ?? '', verified.sha.toString('hex')),
     textBytes: Buffer.byteLength((verified.command.text as string | undefined) ?? ''),
   }),
-  ask: ({ signer }, { throttle }, pass) => pass({ args: { exhausted: throttle.conversationsWait(signer.id) } }),
-  heard: ({ signer }, { facts }, { throttle }) => {
-    if (facts.created === true) throttle.conversation(signer.id)
+  ask: (verified, { throttle, operators }, pass) => {
+    const charge = throttle.take('conversations', writerOf(verified, operators))
+    pass({
+      args: { exhausted: charge.wait },
+      limit: { words: noConversationLeftWords, charge },
+      // One that was there already costs nothing.
+      settle: (answer) => {
+        const isMade =
+          answer?.ok === true && answer.duplicate !== true && (answer.reply as ActReply).facts.created === true
+        if (!isMade) charge.giveBack()
+      },
+    })
   },
   show: (_, __, room) => ({ read: 'conversation.show', args: { room } }),
 }

@@ -7,6 +7,7 @@ import { delegationsPlans } from './delegations.ts'
 import { directPlans } from './direct.ts'
 import { documentsPlans } from './documents.ts'
 import { eventsPlans } from './events.ts'
+import { limitsPlans } from './limits.ts'
 import { peoplePlans } from './people.ts'
 import { receiversPlans } from './receivers.ts'
 import { roomsPlans } from './rooms.ts'
@@ -18,6 +19,7 @@ export const plans: Plans = {
   ...roomsPlans,
   ...eventsPlans,
   ...peoplePlans,
+  ...limitsPlans,
   ...delegationsPlans,
   ...directPlans,
   ...documentsPlans,

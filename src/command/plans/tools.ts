@@ -7,6 +7,7 @@ import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
 import type { FoundSubject } from '../../tools/asks.ts'
 import { toolPath } from '../../tools/path.ts'
+import { writerOf } from '../charging.ts'
 import { isOperator } from '../delegated.ts'
 import { type Decided, idOf, type Plan, type Plans, type Shown } from '../plan.ts'
 import type { Verified } from '../reply.ts'
@@ -77,15 +78,14 @@ const review: Plan = {
 const probe: Plan = {
   to: directory,
   args: (verified) => ({ target: target(verified) }),
-  ask: ({ signer }, { throttle, limitsOn }, pass) => {
-    const wait = throttle.probe(signer.id)
-    const message = 'this identity has asked for its probes of today: wait retry_after seconds'
-    if (wait > 0) return pass({ refusal: refusal('quota_exhausted', message, undefined, wait) })
+  ask: (verified, { throttle, operators, limitsOn }, pass) => {
+    const charge = throttle.take('probes', writerOf(verified, operators))
+    if (charge.full !== undefined) return pass({ refusal: throttle.refusalOf(charge) })
     pass({
       args: { gapSeconds: limitsOn ? probeGapSeconds : 0 },
       // What is refused, and what was asked before, was no look.
       settle: (answer) => {
-        if (answer !== undefined && (!answer.ok || answer.duplicate)) throttle.giveBackProbe(signer.id)
+        if (answer !== undefined && (!answer.ok || answer.duplicate)) charge.giveBack()
       },
     })
   },

@@ -75,7 +75,7 @@ const create: Plan = {
             pass({
               args: reserveArgs(verified, doors, room, { reviewerKey: key, seen }),
               settle,
-              undone: made.giveBack,
+              undone: () => made.giveBack(),
             })
           })
         })

@@ -9,6 +9,7 @@ import { delegationsReads } from './delegations.ts'
 import { directReads } from './direct.ts'
 import { documentsReads } from './documents.ts'
 import { eventsReads } from './events.ts'
+import { limitsReads } from './limits.ts'
 import { moderationReads } from './moderation.ts'
 import { oauthReads } from './oauth.ts'
 import { peopleReads } from './people.ts'
@@ -28,6 +29,7 @@ const reads: Reads = {
   ...eventsReads,
   ...roomsReads,
   ...moderationReads,
+  ...limitsReads,
   ...peopleReads,
   ...delegationsReads,
   ...oauthReads,

@@ -29,6 +29,9 @@ export const peopleReads: Reads = {
       return eventsReads['events.list']!(context, { ...request, op: 'events.list', args })
     }),
   'identities.list': listIdentities,
+  /** The board asks itself whether anything of this identity was ever accepted. */
+  'identity.known': ({ board }, { args }) =>
+    board.authors.has(String(args.target)) ? ok({}) : { ok: false, absent: unknown },
 }
 
 function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer {

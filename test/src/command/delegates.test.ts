@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest'
 import type { ToldDelegation } from '../../../actors/people/delegations.ts'
 import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
-import { knownDelegations } from '../../../src/command/known-delegations.ts'
+import { toldByRegistry } from '../../../src/command/told-by-registry.ts'
 
 const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
   ...{ id, identity: 'owner', key: `key of ${id}`, scopes: ['board:post'], expires: 2_000 },
@@ -51,7 +51,7 @@ test('what the registry knows is asked behind every command that it has not deci
   const mailbox: (() => void)[] = []
   let isFull = true
   let known = [told('a')]
-  const actors: Parameters<typeof knownDelegations>[0] = {
+  const actors: Parameters<typeof toldByRegistry>[0] = {
     shards: 1,
     write: (_letter, answer) => {
       if (isFull) return answer({ ok: false, refusal: { code: 'overloaded', message: '' } }, undefined)
@@ -60,13 +60,13 @@ test('what the registry knows is asked behind every command that it has not deci
     readPrivate: (_shard, _request, answer) => answer({ ok: true, json: JSON.stringify(known), until: 0 }),
   }
   const heard: (readonly ToldDelegation[] | undefined)[] = []
-  knownDelegations(actors, (found) => heard.push(found))
+  toldByRegistry<ToldDelegation>(actors, 'delegation.known', (found) => heard.push(found))
   expect(heard).toEqual([undefined])
   isFull = false
   mailbox.push(() => {
     known = [told('a', { ended: true })]
   })
-  knownDelegations(actors, (found) => heard.push(found))
+  toldByRegistry<ToldDelegation>(actors, 'delegation.known', (found) => heard.push(found))
   expect(heard).toEqual([undefined])
   for (const decide of mailbox) decide()
   expect(heard).toEqual([undefined, [told('a', { ended: true })]])

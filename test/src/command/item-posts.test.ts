@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { Deliveries } from '../../../src/command/deliveries.ts'
 import { ItemPosts } from '../../../src/command/item-posts.ts'
 import type { Actors } from '../../../src/command/ports.ts'
+import { Throttle } from '../../../src/command/throttle.ts'
 import type { Voice } from '../../../src/command/voice.ts'
 
 type Asked = { readonly op: string; readonly args: Readonly<Record<string, unknown>> }
@@ -75,6 +76,7 @@ function mailroom(kept: readonly string[] = []) {
   })
   const deliveries = new Deliveries({
     ...{ actors, limitsOn: false, now: () => 0, wallSeconds: () => 0, isThere: () => true },
+    throttle: new Throttle({ on: false, now: () => 0, factors: { ofIdentity: () => 1, ofAddress: () => 1 } }),
     post: (receiver, isDecided) => itemPosts.post(receiver, isDecided),
   })
   return {

@@ -1,6 +1,13 @@
 /** Addresses and networks that may deliver. */
 import { expect, test } from 'vitest'
-import { isAddressOrNetwork, isWithin, networkOf, parseAddress, widerNetworkOf } from '../../../src/format/networks.ts'
+import {
+  canonicalNetwork,
+  isAddressOrNetwork,
+  isWithin,
+  networkOf,
+  parseAddress,
+  widerNetworkOf,
+} from '../../../src/format/networks.ts'
 
 test.each(['192.0.2.1', '192.0.2.0/24', '0.0.0.0/0', '2001:db8::1', '2001:db8::/32', '::/0'])('%s is one', (text) => {
   expect(isAddressOrNetwork(text)).toBe(true)
@@ -73,4 +80,20 @@ test.each([
 ])('%s counts in %s, and above it in %s', (text, network, wider) => {
   const address = parseAddress(text)!
   expect([networkOf(address), widerNetworkOf(address)]).toEqual([network, wider])
+})
+
+test.each([
+  ['192.0.2.9', '192.0.2.9'],
+  ['192.0.2.9/32', '192.0.2.9'],
+  ['192.0.2.9/24', '192.0.2.0/24'],
+  ['192.0.2.9/0', '0.0.0.0/0'],
+  ['203.0.113.255/27', '203.0.113.224/27'],
+  ['2001:DB8:1:2:3::5/64', '2001:db8:1:2::/64'],
+  ['2001:db8:1:ffff::/50', '2001:db8:1:c000::/50'],
+  ['2001:db8::1/128', '2001:db8::1'],
+  ['::ffff:192.0.2.9/120', '192.0.2.0/24'],
+  ['::192.0.2.9/128', '::192.0.2.9'],
+  ['192.0.2.0/33', undefined],
+])('%s is the network %s', (text, network) => {
+  expect(canonicalNetwork(text)).toBe(network)
 })

@@ -16,9 +16,7 @@ const doors = oauthDoors({
   address: 'https://board.example',
   load: async () => oauth,
   script: async () => Buffer.alloc(0),
-  throttle: { reads: () => 0 } as never,
-  limitsOn: true,
-  now: () => 0,
+  throttle: { reads: () => 0, registrations: () => 0 } as never,
   addressOf: () => '192.0.2.1',
   fault: (error) => {
     throw error

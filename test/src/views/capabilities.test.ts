@@ -58,6 +58,7 @@ test('refusals that any signed command may meet are listed by each, and what mus
     'credit.balance',
     'delegation.list',
     'inbox.get',
+    'limits.list',
     'receiver.items',
     'receiver.list',
     'reports.list',

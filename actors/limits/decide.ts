@@ -1,0 +1,31 @@
+/** The registry's decisions over raised limits: pure functions of the state; who signed was settled before. */
+import { act } from '../act.ts'
+import { type Decider, refuse } from '../write.ts'
+import type { GrantFacts } from './grants.ts'
+
+const notOperator = refuse('forbidden', 'only an operator of this board raises limits')
+
+/** `target` is in its canonical form. */
+export type GrantArgs = Omit<GrantFacts, 'expires'> & { readonly ttl: number; readonly grantsMax: number }
+
+const grant: Decider = ({ state, now }, letter) => {
+  if (!letter.operator) return notOperator
+  const { target, factor, reason, ttl, grantsMax } = letter.args as GrantArgs
+  const inForce = state.limitGrants.inForce(now)
+  if (inForce.length >= grantsMax && state.limitGrants.find(target, now) === undefined) {
+    const message = `${grantsMax} grants are in force, and there may be no more: revoke one, or name a wider network`
+    return refuse('quota_exhausted', message, 'target', Math.min(...inForce.map(({ expires }) => expires)) - now)
+  }
+  const facts: GrantFacts = { target, factor, reason, expires: now + ttl }
+  return act(letter, now, { facts, isPublic: false })
+}
+
+const revoke: Decider = ({ state, now }, letter) => {
+  if (!letter.operator) return notOperator
+  const { target, reason } = letter.args as Pick<GrantArgs, 'target' | 'reason'>
+  if (state.limitGrants.find(target, now) === undefined)
+    return refuse('wrong_state', `no grant for ${target} is in force: limits.list has those that are`, 'target')
+  return act(letter, now, { facts: { target, reason }, isPublic: false })
+}
+
+export const limitsDeciders: Readonly<Record<string, Decider>> = { 'limits.grant': grant, 'limits.revoke': revoke }

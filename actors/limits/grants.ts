@@ -1,0 +1,63 @@
+/**
+ * Limits that an operator has raised or lifted for an identity or a network, each for a time. The registry decides them; they are
+ * private, because the address of somebody's network is nobody else's business.
+ */
+import type { ActPlace, Part } from '../part.ts'
+import type { Act } from '../record.ts'
+
+export type LimitGrant = {
+  /** 32 hex: event id of its limits.grant. */
+  readonly id: string
+  /** Identity id, or an address or network in its canonical form. */
+  readonly target: string
+  /** How many times the limits it may use; 0: no limits. */
+  readonly factor: number
+  readonly reason: string
+  /** Identity id of the operator. */
+  readonly by: string
+  /** Unix seconds. */
+  readonly at: number
+  readonly expires: number
+}
+
+export type GrantFacts = Pick<LimitGrant, 'target' | 'factor' | 'expires' | 'reason'>
+
+export class LimitGrants implements Part {
+  readonly acts: Part['acts'] = {
+    'limits.grant': (act, place) => this.#grant(act, place),
+    'limits.revoke': ({ facts }) => {
+      this.#byTarget.delete((facts as Pick<GrantFacts, 'target'>).target)
+    },
+  }
+  /** In the order in which they were granted; one for each target. */
+  readonly #byTarget = new Map<string, LimitGrant>()
+
+  /** What is in force, the oldest first. */
+  inForce(now: number): LimitGrant[] {
+    return [...this.#byTarget.values()].filter(({ expires }) => now < expires)
+  }
+
+  find(target: string, now: number): LimitGrant | undefined {
+    const found = this.#byTarget.get(target)
+    return found !== undefined && now < found.expires ? found : undefined
+  }
+
+  pack(): readonly LimitGrant[] {
+    return [...this.#byTarget.values()]
+  }
+
+  restore(grants: readonly LimitGrant[]): void {
+    for (const grant of grants) this.#byTarget.set(grant.target, grant)
+  }
+
+  #grant({ author, at, facts }: Act, { id }: ActPlace): void {
+    const { target, factor, expires, reason } = facts as GrantFacts
+    for (const each of this.#byTarget.values()) if (each.expires <= at) this.#byTarget.delete(each.target)
+    this.#byTarget.delete(target)
+    this.#byTarget.set(target, { id: hex(id), target, factor, reason, by: hex(author), at, expires })
+  }
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}

@@ -1,0 +1,233 @@
+/** The rates and quotas that are counted while the board runs: of what, by whom, how much, and the words of each refusal. */
+import { type Rates, rates } from '../limits.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import { Limiter } from './limiter.ts'
+
+/** One allowance: at most `limit` at once, of which `regained` come back in `per_seconds`, evenly; without them no limit. */
+export type Allowance = {
+  readonly limit?: number
+  readonly regained?: number
+  readonly per_seconds: number
+  readonly used: number
+  readonly remaining?: number
+  /** Seconds until nothing is used. */
+  readonly whole_in: number
+}
+
+export type Limit = {
+  /** Names of limits, as /capabilities shows them; without `burst` the rate is also what may come at once. */
+  readonly rate: keyof Rates
+  readonly burst?: keyof Rates
+  /** The time that the rate is told for. */
+  readonly seconds: number
+  readonly code: 'rate_limited' | 'quota_exhausted'
+  readonly message: string
+}
+
+const minute = 60
+const hour = 3_600
+const day = 86_400
+
+/** By network, which is an IPv4 address, or the /64 of an IPv6 one and the /48 above it. */
+export const networkLimits = {
+  reads: {
+    rate: 'reads_per_address_per_minute',
+    seconds: minute,
+    code: 'rate_limited',
+    message: 'too many reads from this address: wait retry_after seconds',
+  },
+  unsigned_commands: {
+    rate: 'unsigned_commands_per_address_per_minute',
+    seconds: minute,
+    code: 'rate_limited',
+    message: 'too many unsigned commands from this address: wait retry_after seconds, or sign',
+  },
+  bad_signatures: {
+    rate: 'bad_signatures_per_address_per_minute',
+    seconds: minute,
+    code: 'rate_limited',
+    message: 'too many bad signatures from this address: wait retry_after seconds',
+  },
+  writes: {
+    rate: 'writes_per_network_per_minute',
+    burst: 'writes_per_network_burst',
+    seconds: minute,
+    code: 'rate_limited',
+    message: 'more writes come from this network than its limit: wait retry_after seconds',
+  },
+  bytes: {
+    rate: 'bytes_per_network_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this network has written its bytes for today: wait retry_after seconds',
+  },
+  new_identities: {
+    rate: 'new_identities_per_network_per_hour',
+    burst: 'new_identities_per_network_burst',
+    seconds: hour,
+    code: 'rate_limited',
+    message:
+      'more new identities come from this network than its limit: wait retry_after seconds, or sign with a key that has written here before',
+  },
+  rooms: {
+    rate: 'new_rooms_per_network_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this network has made its rooms for today: wait retry_after seconds',
+  },
+  conversations: {
+    rate: 'new_conversations_per_network_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this network has opened its conversations for today: wait retry_after seconds',
+  },
+  deliveries: {
+    rate: 'deliveries_per_address_per_minute',
+    seconds: minute,
+    code: 'rate_limited',
+    message: 'too many deliveries from this address: wait retry_after seconds',
+  },
+  client_registrations: {
+    rate: 'client_registrations_per_address_per_hour',
+    seconds: hour,
+    code: 'rate_limited',
+    message: 'too many clients were registered from this address: wait retry_after seconds',
+  },
+} as const satisfies Readonly<Record<string, Limit>>
+
+export const identityLimits = {
+  /** Of a sign-in at /mcp. */
+  reads: {
+    rate: 'reads_per_identity_per_minute',
+    seconds: minute,
+    code: 'rate_limited',
+    message: 'this identity reads faster than its limit: wait retry_after seconds',
+  },
+  writes: {
+    rate: 'writes_per_identity_per_minute',
+    burst: 'writes_per_identity_burst',
+    seconds: minute,
+    code: 'rate_limited',
+    message: 'this identity writes faster than its limit: wait retry_after seconds',
+  },
+  bytes: {
+    rate: 'bytes_per_identity_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this identity has written its bytes for today: wait retry_after seconds',
+  },
+  rooms: {
+    rate: 'new_rooms_per_identity_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this identity has made its rooms for today: wait retry_after seconds',
+  },
+  conversations: {
+    rate: 'new_conversations_per_identity_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this identity has opened its conversations for today: wait retry_after seconds',
+  },
+  probes: {
+    rate: 'probes_per_identity_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this identity has asked for its probes of today: wait retry_after seconds',
+  },
+} as const satisfies Readonly<Record<string, Limit>>
+
+/** Whom something counts against: a network or an identity, and how much of a unit each one costs it: 1, or less with a grant. */
+export type Subject = { readonly key: string; readonly share: number }
+
+export class Meter {
+  readonly #limit: Limit
+  readonly #of: 'network' | 'identity'
+  readonly #limiter: Limiter
+
+  constructor(limit: Limit, of: 'network' | 'identity', now: () => number) {
+    this.#limit = limit
+    this.#of = of
+    this.#limiter = new Limiter({ perSecond: rates[limit.rate] / limit.seconds, burst: this.#burst }, now)
+  }
+
+  /** Name of the limit, as /capabilities shows it. */
+  get name(): string {
+    return this.#limit.rate
+  }
+
+  get #burst(): number {
+    return rates[this.#limit.burst ?? this.#limit.rate]
+  }
+
+  /** Seconds to wait, and then nothing is taken; 0 otherwise. */
+  take({ key, share }: Subject, units: number): number {
+    return this.#limiter.take(key, units * share)
+  }
+
+  giveBack({ key, share }: Subject, units: number): void {
+    this.#limiter.giveBack(key, units * share)
+  }
+
+  /** Seconds until one more would be given. */
+  peek({ key, share }: Subject): number {
+    return this.#limiter.peek(key, share)
+  }
+
+  allowance({ key, share }: Subject): Allowance {
+    const { rate, seconds } = this.#limit
+    const { units, seconds: wholeIn } = this.#limiter.owed(key)
+    // A network that holds several times as much is charged a part of each unit.
+    const used = Math.ceil(units / share)
+    const found = { per_seconds: seconds, used, whole_in: wholeIn }
+    if (rates[rate] === Number.POSITIVE_INFINITY || share === 0) return { ...found, used: 0, whole_in: 0 }
+    const limit = Math.floor(this.#burst / share)
+    return { limit, regained: Math.floor(rates[rate] / share), ...found, remaining: Math.max(0, limit - used) }
+  }
+
+  refusal({ key, share }: Subject, wait: number): Refusal {
+    const { rate, code, message, seconds } = this.#limit
+    const details = {
+      limit: rate,
+      of: this.#of,
+      [this.#of]: key,
+      at_once: Math.floor(this.#burst / share),
+      regained: Math.floor(rates[rate] / share),
+      per_seconds: seconds,
+    }
+    return { ...refusal(code, message, undefined, wait), details }
+  }
+}
+
+/** What one request costs whom. It is taken as a whole, or not at all. */
+export class Charge {
+  /** What had nothing left, and the seconds to wait. */
+  full: { readonly meter: Meter; readonly subject: Subject; readonly wait: number } | undefined
+  #parts: { readonly meter: Meter; readonly subject: Subject; readonly units: number }[] = []
+
+  add(meter: Meter, subjects: readonly Subject[], units: number): void {
+    for (const subject of subjects) this.#parts.push({ meter, subject, units })
+  }
+
+  /** Seconds to wait: 0, or nothing was taken. */
+  get wait(): number {
+    return this.full?.wait ?? 0
+  }
+
+  take(): void {
+    for (const [at, { meter, subject, units }] of this.#parts.entries()) {
+      const wait = meter.take(subject, units)
+      if (wait === 0) continue
+      this.#parts = this.#parts.slice(0, at)
+      this.giveBack()
+      this.full = { meter, subject, wait }
+      return
+    }
+  }
+
+  /** Gives back what was taken of these meters, or all of it; once. */
+  giveBack(...meters: readonly Meter[]): void {
+    const isBack = ({ meter }: { meter: Meter }) => meters.length === 0 || meters.includes(meter)
+    for (const { meter, subject, units } of this.#parts.filter(isBack)) meter.giveBack(subject, units)
+    this.#parts = this.#parts.filter((part) => !isBack(part))
+  }
+}

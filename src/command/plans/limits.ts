@@ -1,0 +1,58 @@
+/** How raised limits are carried out: by the registry, and by the front, which counts. */
+import type { GrantArgs } from '../../../actors/limits/decide.ts'
+import type { GrantFacts } from '../../../actors/limits/grants.ts'
+import { registryName } from '../../../actors/record.ts'
+import { canonicalNetwork } from '../../format/networks.ts'
+import { sizes } from '../../limits.ts'
+import { refusal } from '../../refusals.ts'
+import { grantView } from '../../views/reads/limits.ts'
+import { idOf, type Plan, type Plans } from '../plan.ts'
+import type { Verified } from '../reply.ts'
+
+const registry = () => ({ actor: registryName })
+
+/** An identity as it stands, an address or network in its canonical form; undefined: neither. */
+function targetOf({ command }: Verified): string | undefined {
+  const target = command.target as string
+  return /^[0-9a-f]{64}$/.test(target) ? target : canonicalNetwork(target)
+}
+
+const badTarget = refusal(
+  'invalid_field',
+  'target must be an identity id of 64 lowercase hex characters, or an address or network such as 192.0.2.0/24',
+  'target',
+)
+
+const grant: Plan = {
+  to: registry,
+  check: (verified) => {
+    const { factor, exempt } = verified.data
+    if (targetOf(verified) === undefined) return badTarget
+    if ((factor === undefined) === (exempt === undefined))
+      return refusal('invalid_field', 'data must have either "factor" or "exempt":true', 'data')
+    return undefined
+  },
+  args: (verified): GrantArgs => ({
+    target: targetOf(verified)!,
+    factor: (verified.data.factor as number | undefined) ?? 0,
+    reason: (verified.command.reason as string | undefined) ?? '',
+    ttl: verified.command.ttl as number,
+    grantsMax: sizes.limit_grants,
+  }),
+  heard: (_verified, { facts }, { news }) => news.grants.add(facts as GrantFacts),
+  show: (verified, decided) => {
+    const { at, facts } = decided
+    const grant = { ...(facts as GrantFacts), id: idOf(verified, decided), by: verified.signer.id, at }
+    return { values: { grant: grantView(grant) } }
+  },
+}
+
+const revoke: Plan = {
+  to: registry,
+  check: (verified) => (targetOf(verified) === undefined ? badTarget : undefined),
+  args: (verified) => ({ target: targetOf(verified)!, reason: (verified.command.reason as string | undefined) ?? '' }),
+  heard: (_verified, { facts }, { news }) => news.grants.end((facts as GrantFacts).target),
+  show: (_verified, { facts }) => ({ values: { target: (facts as GrantFacts).target, revoked: true } }),
+}
+
+export const limitsPlans: Plans = { 'limits.grant': grant, 'limits.revoke': revoke }

@@ -1,0 +1,20 @@
+/** What the registry knows, for the front to keep: as it is once everything is decided that was asked of it before. */
+import { registryName } from '../../actors/record.ts'
+import { shardOf } from '../../actors/shard.ts'
+import type { Actors } from './ports.ts'
+import { whenDecided } from './when-decided.ts'
+
+/** `op`: the read. `told` takes undefined where the registry gives no answer now. */
+export function toldByRegistry<Told>(
+  actors: Pick<Actors, 'shards' | 'write' | 'readPrivate'>,
+  op: 'delegation.known' | 'limits.known',
+  told: (found: readonly Told[] | undefined) => void,
+): void {
+  whenDecided(actors, registryName, (isDecided) => {
+    if (!isDecided) return told(undefined)
+    const shard = shardOf(registryName, actors.shards)
+    actors.readPrivate(shard, { op, args: {}, reader: '' }, (found) =>
+      told(found?.ok ? (JSON.parse(found.json) as Told[]) : undefined),
+    )
+  })
+}

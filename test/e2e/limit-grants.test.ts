@@ -1,0 +1,152 @@
+/** Limits that an operator raises: for a network or an identity, by a signed command for a time, or by the settings of the board. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { boardDirectory, refusedBoard } from '../support/board-process.ts'
+import { detailsOf, inTurn, limits, operator, Senders, someone, statuses } from '../support/senders.ts'
+
+type Grant = {
+  readonly id: string
+  readonly target: string
+  readonly factor?: number
+  readonly exempt?: true
+  readonly granted_by: string
+  readonly expires_at: number
+}
+type Listed = {
+  readonly grants: readonly Grant[]
+  readonly configured: readonly object[]
+  readonly next_cursor?: string
+}
+
+const directory = boardDirectory()
+const settled = someone()
+const settings = {
+  ...limits,
+  networks: { '198.51.100.7/25': 2, '203.0.113.0/24': null },
+  identities: { [settled.id]: null },
+}
+let all: Senders
+
+beforeAll(async () => {
+  all = await Senders.at(directory, { LIMITS: JSON.stringify(settings) })
+})
+afterAll(() => all.client.close())
+
+async function listed(cursor?: string): Promise<Listed> {
+  const more = cursor === undefined ? {} : { cursor }
+  const answer = await all.command('192.0.2.250', operator, { operation: 'limits.list', limit: 2, ...more })
+  expect(answer.status).toBe(200)
+  return answer.data as unknown as Listed
+}
+
+/** All pages of them. */
+async function whole(): Promise<Grant[]> {
+  const found: Grant[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await listed(cursor)
+    found.push(...page.grants)
+    if (page.next_cursor === undefined) return found
+    cursor = page.next_cursor
+  }
+}
+
+const post = (address: string) => all.post(address, someone())
+const revoke = (target: string) => all.command('192.0.2.250', operator, { operation: 'limits.revoke', target })
+
+test('a network that was given more has so much more, and no more than before when the grant is revoked', async () => {
+  expect((await all.grant('192.0.2.64/26', { factor: 2 })).status).toBe(200)
+  const nine = await inTurn(9, () => post('192.0.2.65'))
+  expect(statuses(nine)).toEqual([...Array<number>(8).fill(200), 'rate_limited'])
+  expect(detailsOf(nine[8]!)).toMatchObject({ network: '192.0.2.65', at_once: 8, regained: 2 })
+  expect((await all.quota('192.0.2.66')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 8 })
+  expect((await revoke('192.0.2.64/26')).status).toBe(200)
+  expect((await all.quota('192.0.2.66')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 4 })
+  expect(statuses(await inTurn(5, () => post('192.0.2.67')))).toEqual([200, 200, 200, 200, 'rate_limited'])
+  expect((await revoke('192.0.2.64/26')).code).toBe('wrong_state')
+})
+
+test('an exempt network has no limit, and is told none', async () => {
+  expect((await all.grant('2001:db8:99::/48', { exempt: true })).status).toBe(200)
+  expect(new Set(statuses(await inTurn(20, () => post('2001:db8:99:1::1'))))).toEqual(new Set([200]))
+  const { allowances } = (await all.quota('2001:db8:99:1::1')).networks[0]!
+  expect(allowances.new_identities).not.toHaveProperty('limit')
+  expect((await all.quota('2001:db8:98::1')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 4 })
+})
+
+test('an identity that was given more counts apart from its network', async () => {
+  const [raised, other] = [someone(), someone()]
+  expect(statuses([await all.post('192.0.2.70', raised), await all.post('192.0.2.70', other)])).toEqual([200, 200])
+  expect((await all.grant(raised.id, { factor: 3 })).status).toBe(200)
+  // Its own: 12 at once, three times.
+  expect(statuses(await inTurn(14, () => all.post('192.0.2.70', raised)))).toEqual(Array<number>(14).fill(200))
+  const quota = await all.quota('192.0.2.70', raised)
+  expect(quota).toMatchObject({ counts_apart: true, allowances: { writes: { limit: 36 } } })
+  expect(quota.networks[0]!.allowances.writes!.used).toBeLessThanOrEqual(2)
+  expect(await all.quota('192.0.2.70', other)).toMatchObject({ counts_apart: false })
+  expect((await all.grant(raised.id, { exempt: true })).status).toBe(200)
+  expect(statuses(await inTurn(30, () => all.post('192.0.2.70', raised)))).toEqual(Array<number>(30).fill(200))
+})
+
+test('what is in force is listed for operators alone, and outlives a restart', async () => {
+  const before = await whole()
+  expect(before.map(({ target }) => target)).toContain('2001:db8:99::/48')
+  expect(before.every(({ granted_by }) => granted_by === operator.id)).toBe(true)
+  expect((await listed()).configured).toEqual([
+    { target: '198.51.100.0/25', factor: 2 },
+    { target: '203.0.113.0/24', exempt: true },
+    { target: settled.id, exempt: true },
+  ])
+  const others = someone()
+  const refused = [
+    await all.command('192.0.2.80', others, { operation: 'limits.list' }),
+    await all.command('192.0.2.80', others, { operation: 'limits.revoke', target: '2001:db8:99::/48' }),
+    await all.command('192.0.2.80', others, {
+      ...{ operation: 'limits.grant', target: others.id, ttl: 60, data: '{"schema":1,"exempt":true}' },
+    }),
+  ]
+  expect(statuses(refused)).toEqual(Array<string>(3).fill('forbidden'))
+  await all.board.kill()
+  all.client.close()
+  all = await Senders.at(directory, { LIMITS: JSON.stringify(settings) })
+  expect(await whole()).toEqual(before)
+  expect(new Set(statuses(await inTurn(10, () => post('2001:db8:99:2::1'))))).toEqual(new Set([200]))
+})
+
+test('the settings of the board raise and exempt too', async () => {
+  expect(statuses(await inTurn(9, () => post('198.51.100.1')))).toEqual([...Array<number>(8).fill(200), 'rate_limited'])
+  expect(new Set(statuses(await inTurn(12, () => post('203.0.113.5'))))).toEqual(new Set([200]))
+  expect(new Set(statuses(await inTurn(20, () => all.post('192.0.2.81', settled))))).toEqual(new Set([200]))
+})
+
+test('an operator gets through where the network is used up', async () => {
+  const pair = [someone(), someone()]
+  await inTurn(8, (n) => all.post('192.0.2.90', pair[n % 2]!))
+  expect((await all.post('192.0.2.90', pair[0]!)).status).toBe(429)
+  const grant = { operation: 'limits.grant', target: '192.0.2.90', ttl: 60, data: '{"schema":1,"exempt":true}' }
+  expect((await all.command('192.0.2.90', operator, grant)).status).toBe(200)
+  expect((await post('192.0.2.90')).status).toBe(200)
+})
+
+test.each([
+  [{ target: 'somewhere' }, 'target'],
+  [{ target: '192.0.2.0/33' }, 'target'],
+  [{ target: 'A'.repeat(64) }, 'target'],
+  [{ ttl: 59 }, 'ttl'],
+  [{ data: '{"schema":1}' }, 'data'],
+  [{ data: '{"schema":1,"factor":2,"exempt":true}' }, 'data'],
+  [{ data: '{"schema":1,"factor":1}' }, 'data'],
+  [{ data: '{"schema":1,"exempt":false}' }, 'data'],
+])('a grant with %j is refused', async (wrong, field) => {
+  const grant = { operation: 'limits.grant', target: '192.0.2.91', ttl: 60, data: '{"schema":1,"factor":2}', ...wrong }
+  expect(await all.command('192.0.2.250', operator, grant)).toMatchObject({ status: 400, code: 'invalid_field', field })
+})
+
+test.each([
+  ['{"networks":["192.0.2.0/24"]}', 'networks must be an object'],
+  ['{"networks":{"example.org":2}}', 'networks must name addresses and networks'],
+  ['{"networks":{"192.0.2.0/24":0}}', 'an integer from 1 to 1000, or null'],
+  ['{"identities":{"192.0.2.0/24":2}}', 'identities must name identity ids'],
+])('a board does not start with LIMITS=%s', async (text, sentence) => {
+  const { code, words } = await refusedBoard({ directory: boardDirectory(), env: { LIMITS: text } })
+  expect(code).not.toBe(0)
+  expect(words).toContain(sentence)
+})

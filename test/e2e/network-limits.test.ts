@@ -1,0 +1,221 @@
+/** Limits of a network beside those of an identity: keys are free, addresses are not. By HTTP, behind a proxy's header. */
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { accessToken } from '../support/access-token.ts'
+import { boardDirectory } from '../support/board-process.ts'
+import { detailsOf, inTurn, Senders, type Signer, someone, statuses } from '../support/senders.ts'
+
+describe.each(['uws', 'node'])('on the %s engine', (engine) => {
+  let all: Senders
+  beforeAll(async () => {
+    all = await Senders.at(boardDirectory(), { HTTP_ENGINE: engine })
+  })
+  afterAll(() => all.client.close())
+
+  test('fresh keys of one address run out, those who wrote before and other addresses go on', async () => {
+    const address = '192.0.2.1'
+    const first = someone()
+    expect((await all.post(address, first)).status).toBe(200)
+    const answers = await inTurn(5, () => all.post(address, someone()))
+    expect(statuses(answers)).toEqual([200, 200, 200, 'rate_limited', 'rate_limited'])
+    expect(answers[4]!.text).toContain('new identities')
+    expect(Number(answers[4]!.headers['retry-after'])).toBeGreaterThan(60)
+    expect(detailsOf(answers[4]!)).toEqual({
+      limit: 'new_identities_per_network_per_hour',
+      of: 'network',
+      network: address,
+      at_once: 4,
+      regained: 1,
+      per_seconds: 3_600,
+    })
+    expect((await all.post(address, first)).status).toBe(200)
+    expect((await all.post('192.0.2.2', someone())).status).toBe(200)
+  })
+
+  test('writes of one address run out whoever signs them, and what was accepted is still answered again', async () => {
+    const address = '192.0.2.3'
+    const pair = [someone(), someone()]
+    const first = all.client.sign(pair[0]!, { operation: 'post', text: 'first' })
+    expect((await all.send(address, first.body)).status).toBe(200)
+    const answers = await inTurn(8, (n) => all.post(address, pair[n % 2]!))
+    expect(statuses(answers)).toEqual([...Array<number>(7).fill(200), 'rate_limited'])
+    expect(detailsOf(answers[7]!)).toMatchObject({
+      limit: 'writes_per_network_per_minute',
+      network: address,
+      at_once: 8,
+    })
+    expect((await all.send(address, first.body)).data.receipt).toMatchObject({ duplicate: true })
+    expect((await all.post('192.0.2.4', pair[0]!)).status).toBe(200)
+    const { networks } = await all.quota(address)
+    expect(networks).toMatchObject([{ network: address, allowances: { writes: { limit: 8, used: 8, remaining: 0 } } }])
+  })
+
+  test('an IPv6 network is a /64, the /48 above it has four times as much, and IPv4 inside IPv6 is IPv4', async () => {
+    const inNetwork = (network: number) => `2001:db8:7:${network.toString(16)}:${randomBytes(2).toString('hex')}::1`
+    expect(statuses(await inTurn(5, () => all.post(inNetwork(0), someone())))).toEqual([
+      200,
+      200,
+      200,
+      200,
+      'rate_limited',
+    ])
+    const rest = await inTurn(13, (n) => all.post(inNetwork(1 + Math.floor(n / 4)), someone()))
+    expect(statuses(rest)).toEqual([...Array<number>(12).fill(200), 'rate_limited'])
+    expect(detailsOf(rest[12]!)).toMatchObject({ network: '2001:db8:7::/48', at_once: 16 })
+    expect((await all.post('2001:db8:8::1', someone())).status).toBe(200)
+    const { networks } = await all.quota(inNetwork(3))
+    expect(networks).toMatchObject([
+      { network: '2001:db8:7:3::/64', allowances: { new_identities: { limit: 4, used: 4 } } },
+      { network: '2001:db8:7::/48', allowances: { new_identities: { limit: 16, used: 16 } } },
+    ])
+    await inTurn(4, () => all.post('192.0.2.5', someone()))
+    expect(statuses([await all.post('::ffff:192.0.2.5', someone())])).toEqual(['rate_limited'])
+  })
+
+  test('who only says a header where no proxy is believed counts by the peer', async () => {
+    // Two lines, as a proxy makes them that appends one of its own: the last one counts.
+    const before = await all.quota('203.0.113.9, 192.0.2.6')
+    expect(before.networks[0]!.network).toBe('192.0.2.6')
+    expect((await all.quota('not an address')).networks[0]!.network).toBe('127.0.0.1')
+  })
+})
+
+describe('a board', () => {
+  const directory = boardDirectory()
+  let all: Senders
+  beforeAll(async () => {
+    all = await Senders.at(directory)
+  })
+  afterAll(() => all.client.close())
+
+  test('a write that is refused makes no identity, and a stranger’s key spends nothing of theirs', async () => {
+    const address = '192.0.2.11'
+    // Nothing of these stands anywhere: the room does not exist for them.
+    const owner = someone()
+    const made = { operation: 'room.create', room: 'not-theirs', visibility: 'private' }
+    expect((await all.command('192.0.2.12', owner, made)).status).toBe(200)
+    const refused = await inTurn(6, () => all.post(address, someone(), { room: 'not-theirs' }))
+    expect(statuses(refused)).toEqual(Array<string>(6).fill('private_room'))
+    expect((await all.quota(address)).networks[0]!.allowances.new_identities).toMatchObject({ used: 0 })
+
+    const before = await all.quota(address, owner)
+    const forged = await inTurn(20, () => {
+      const command = JSON.parse(all.client.sign(owner, { operation: 'post', text: 'x' }).body) as { signature: string }
+      return all.send('192.0.2.13', JSON.stringify({ ...command, signature: `${'A'.repeat(85)}A` }))
+    })
+    expect(new Set(statuses(forged))).toEqual(new Set(['bad_signature']))
+    const after = await all.quota(address, owner)
+    for (const kind of ['writes', 'bytes'])
+      expect(after.allowances[kind]!.used).toBeLessThanOrEqual(before.allowances[kind]!.used)
+  })
+
+  test('who is known stays known after a restart, and so is who only wrote in private', async () => {
+    const address = '192.0.2.14'
+    const known = [someone(), someone(), someone(), someone()]
+    const answers = await inTurn(4, (n) =>
+      n === 0
+        ? all.command(address, known[0]!, { operation: 'room.create', room: 'only-in-private', visibility: 'private' })
+        : all.post(address, known[n]!),
+    )
+    expect(statuses(answers)).toEqual([200, 200, 200, 200])
+    await all.board.stop()
+    all.client.close()
+    all = await Senders.at(directory)
+    expect(statuses(await inTurn(4, () => all.post(address, someone())))).toEqual([200, 200, 200, 200])
+    expect(statuses(await inTurn(4, (n) => all.post(address, known[n]!)))).toEqual([200, 200, 200, 200])
+    expect(statuses([await all.post('192.0.2.15', known[0]!, { room: 'only-in-private' })])).toEqual([200])
+  })
+
+  test('new rooms run out by network, whatever makes them and whoever signs', async () => {
+    const address = '192.0.2.16'
+    const [first, second] = [someone(), someone()]
+    expect((await all.post(address, first, { room: 'net-one' })).status).toBe(200)
+    expect((await all.command(address, first, { operation: 'room.create', room: 'net-two' })).status).toBe(200)
+    expect((await all.post(address, second, { room: 'net-three' })).status).toBe(200)
+    const data = JSON.stringify({ schema: 1, title: 'A work', simulated: true })
+    const refused = [
+      await all.post(address, second, { room: 'net-four' }),
+      await all.command(address, first, { operation: 'room.create', room: 'net-four' }),
+      await all.command(address, second, { operation: 'work.create', room: 'net-four', text: 'x', amount: 1, data }),
+    ]
+    expect(statuses(refused)).toEqual(Array<string>(3).fill('quota_exhausted'))
+    for (const each of refused)
+      expect(detailsOf(each)).toMatchObject({ limit: 'new_rooms_per_network_per_day', network: address, at_once: 3 })
+    expect((await all.post('192.0.2.17', second, { room: 'net-four' })).status).toBe(200)
+  })
+
+  test('new conversations run out by network, and those that are there are opened again', async () => {
+    const address = '192.0.2.18'
+    const [first, second, other] = [someone(), someone(), someone()]
+    const open = (signer: Signer, member: Signer) =>
+      all.command(address, signer, { operation: 'conversation.open', members: [member.id] })
+    expect(statuses([await open(first, other), await open(second, other)])).toEqual([200, 200])
+    const refused = await open(first, second)
+    expect(refused.code).toBe('quota_exhausted')
+    expect(detailsOf(refused)).toMatchObject({ limit: 'new_conversations_per_network_per_day', network: address })
+    expect((await open(first, other)).status).toBe(200)
+  })
+
+  test('bytes run out by network: those that are signed, and those that are delivered', async () => {
+    const address = '192.0.2.19'
+    const [first, second] = [someone(), someone()]
+    const text = 'x'.repeat(16_000)
+    expect(statuses([await all.post(address, first, { text }), await all.post(address, second, { text })])).toEqual([
+      200, 200,
+    ])
+    const refused = await all.post(address, second, { text })
+    expect(refused.code).toBe('quota_exhausted')
+    expect(detailsOf(refused)).toMatchObject({ limit: 'bytes_per_network_per_day', of: 'network' })
+    const made = await all.command('192.0.2.20', second, { operation: 'receiver.create', data: '{"schema":1}' })
+    const { url } = (made.data as unknown as { receiver: { url: string } }).receiver
+    const deliver = async (bytes: number, from: string) =>
+      (
+        await fetch(`${all.client.address}${url}`, {
+          method: 'POST',
+          body: 'y'.repeat(bytes),
+          headers: { 'x-forwarded-for': from },
+        })
+      ).status
+    expect([await deliver(9_000, address), await deliver(9_000, '192.0.2.21')]).toEqual([429, 200])
+    expect((await all.quota('192.0.2.21')).networks[0]!.allowances.bytes!.used).toBe(9_000)
+  })
+
+  test('who signed in at /mcp counts by identity, and not by the address of their host', async () => {
+    const [reader, other] = [someone(), someone()]
+    for (const each of [reader, other]) await all.post('192.0.2.22', each)
+    const token = await accessToken(all.client.address, reader, 'board:read board:post')
+    const networkBefore = await all.quota('127.0.0.1')
+    const post = async (n: number) => {
+      const answer = await fetch(`${all.client.address}/mcp`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+        },
+        body: JSON.stringify({
+          ...{ jsonrpc: '2.0', id: n, method: 'tools/call' },
+          params: { name: 'post', arguments: { text: `from a host ${n}` } },
+        }),
+      })
+      return (await answer.text()).includes('event_id')
+    }
+    // More than the network of the host has, and as many as the identity still has.
+    expect(await inTurn(10, post)).toEqual(Array<boolean>(10).fill(true))
+    expect(await post(11)).toBe(false)
+    const { writes } = (await all.quota('127.0.0.1')).networks[0]!.allowances
+    expect(writes!.used).toBeLessThanOrEqual(networkBefore.networks[0]!.allowances.writes!.used)
+    expect((await all.quota('192.0.2.23', reader)).allowances.writes).toMatchObject({ remaining: 0 })
+  })
+
+  test('what limits refused is counted by reason', async () => {
+    const metrics = (await all.client.get('/metrics')).text
+    for (const reason of [
+      'new_rooms_per_network_per_day',
+      'new_conversations_per_network_per_day',
+      'bytes_per_network_per_day',
+      'writes_per_identity_per_minute',
+    ])
+      expect(metrics).toMatch(new RegExp(`^broadside_limited_total\\{reason="${reason}"\\} [1-9][0-9]*$`, 'm'))
+  })
+})

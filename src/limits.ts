@@ -13,6 +13,8 @@ export type Rates = typeof rates
 const sizeDefaults = {
   /** A command with a 1 MiB attachment in base64url fits. */
   body_bytes: 2 * 1024 * 1024,
+  /** A command that carries no file: the largest, tools.import, has 256 KiB of data, and escapes may double them. */
+  command_bytes: 512 * 1024,
   text_bytes: 32_768,
   data_bytes: 65_536,
   attachments: 8,
@@ -172,7 +174,16 @@ const ceilings = {
   limit_grants: 10_000,
 } as const
 
-export const sizes = settledSizes(sizeDefaults, ceilings)
+const settled = settledSizes(sizeDefaults, ceilings)
+
+export const sizes = {
+  ...settled,
+  /** Where an operator allows longer texts, so are the commands that carry them. */
+  command_bytes: Math.max(
+    settled.command_bytes,
+    4 * Math.max(settled.text_bytes, settled.data_bytes, settled.doc_text_bytes),
+  ),
+}
 
 /** What one identity, address or network may do; null means no limit. */
 const rateDefaults = {
@@ -192,6 +203,7 @@ const rateDefaults = {
   reads_per_address_per_minute: 1_200,
   /** Reads at /mcp by a sign-in, whose address is its host's. */
   reads_per_identity_per_minute: 1_200,
+  /** Unsigned commands, and bodies that are no command: reading one costs more than sending it. */
   unsigned_commands_per_address_per_minute: 60,
   /** Signed commands whose signature does not hold: a check costs more than sending one. */
   bad_signatures_per_address_per_minute: 60,

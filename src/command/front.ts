@@ -12,7 +12,6 @@ import { monotonicMs } from '../clock.ts'
 import type { Desk } from '../delivery/desk.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
-import { parseStrictJson } from '../format/strict-json.ts'
 import { inside } from '../limits.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
 import { isSigned, type Operation } from '../operations/operation.ts'
@@ -22,7 +21,7 @@ import type { Verdict } from '../verify/verifier.ts'
 import { ok, type ReadAnswer, type ReadRequest, soonest } from '../views/reads/read.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import type { Calls } from './calls.ts'
-import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
+import { type Command, checkOperation, isGiven } from './check.ts'
 import { beyondScope, isOperator } from './delegated.ts'
 import type { Client } from './fair-queue.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
@@ -31,6 +30,7 @@ import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { quotaOf } from './quota.ts'
+import { readCommand } from './read-command.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { Searches } from './searches.ts'
 import { type Signer, Signers } from './signers.ts'
@@ -125,14 +125,16 @@ export class Front {
   }
 
   #execute(body: Buffer, door: Door, respond: Respond, verify: FrontOptions['verify']): void {
-    const parsed = parseStrictJson(body)
-    if (!parsed.ok)
-      return respond(refused(refusal('invalid_json', `the body must be one JSON object: ${parsed.message}`)))
-    const shaped = checkShape(parsed.value)
-    if (!shaped.ok) return respond(refused(shaped.refusal))
-    const command = shaped.value
+    const read = readCommand(body)
+    if (!read.ok) return this.#refuse(door, read.fault, respond)
+    const command = read.value
     if (isGiven(command.public_key) || isGiven(command.signature)) this.#verify(command, door, respond, verify)
     else this.#unsigned(command, door, respond)
+  }
+
+  /** Refuses what is no command of ours. Its network pays for it; whoever has sent too many hears that and no reason. */
+  #refuse(door: Door, fault: () => Refusal, respond: Respond): void {
+    respond(refused(this.#options.throttle.count(kindOf(door), door) ?? fault()))
   }
 
   /** Asks the feed, then whoever may hold it in private. `client`: who waits for it; by default the board itself does. */
@@ -200,8 +202,7 @@ export class Front {
   }
 
   #unsigned(command: Command, door: Door, respond: Respond): void {
-    // A door that spares its clients the signing takes reads as a GET does.
-    const tooMany = this.#options.throttle.count(door.via === 'mcp' ? 'reads' : 'unsigned_commands', door)
+    const tooMany = this.#options.throttle.count(kindOf(door), door)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const checked = checkOperation(command)
     if (!checked.ok) return respond(refused(checked.refusal))
@@ -229,30 +230,12 @@ export class Front {
       if (isGiven(value)) continue
       const { meaning, rule } = fields[name as FieldName]
       const message = `a signed command needs ${name}, ${meaning}: ${rule}`
-      return respond(refused(refusal('missing_field', message, name)))
+      return this.#refuse(door, () => refusal('missing_field', message, name), respond)
     }
     const signer = this.#signers.of(public_key as string)
-    if (signer === undefined)
-      return respond(
-        refused(
-          refusal(
-            'bad_key',
-            `public_key must be 43 characters of canonical base64url without padding, the 32 raw bytes of an Ed25519 key; ${(public_key as string).length} characters were sent`,
-            'public_key',
-          ),
-        ),
-      )
+    if (signer === undefined) return this.#refuse(door, () => unlikeKey(public_key as string), respond)
     const signed = decodeBytes64(signature as string)
-    if (signed === undefined)
-      return respond(
-        refused(
-          refusal(
-            'bad_signature',
-            `signature must be 86 characters of canonical base64url without padding, 64 bytes; ${(signature as string).length} characters were sent`,
-            'signature',
-          ),
-        ),
-      )
+    if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature as string), respond)
     const tooMany = this.#options.throttle.signaturesObjection(door.address)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const bytes = signingBytes(this.#options.serviceId, command)
@@ -265,7 +248,7 @@ export class Front {
 
   #dispatch(command: Command, signer: Signer, signature: Buffer, bytes: Buffer, door: Door, respond: Respond): void {
     const checked = checkOperation(command)
-    if (!checked.ok) return respond(refused(checked.refusal))
+    if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
     const { operation, data } = checked.value
     const { delegates } = this.#options.news
     if (delegates.isStale) return respond(refused(keysUnsure))
@@ -324,6 +307,21 @@ function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, by
     )
   }
   return refusal('overloaded', 'more signatures wait than can be checked: try again', undefined, 1)
+}
+
+/** A door that spares its clients the signing takes what is unsigned as a GET does. */
+function kindOf({ via }: Door): 'reads' | 'unsigned_commands' {
+  return via === 'mcp' ? 'reads' : 'unsigned_commands'
+}
+
+function unlikeKey(text: string): Refusal {
+  const message = `public_key must be 43 characters of canonical base64url without padding, the 32 raw bytes of an Ed25519 key; ${text.length} characters were sent`
+  return refusal('bad_key', message, 'public_key')
+}
+
+function unlikeSignature(text: string): Refusal {
+  const message = `signature must be 86 characters of canonical base64url without padding, 64 bytes; ${text.length} characters were sent`
+  return refusal('bad_signature', message, 'signature')
 }
 
 /** A read's arguments: the command's fields and what `data` holds, by one name each. */

@@ -13,6 +13,8 @@ export type Rates = typeof rates
 const sizeDefaults = {
   /** A command with a 1 MiB attachment in base64url fits. */
   body_bytes: 2 * 1024 * 1024,
+  /** A command that carries no file: the largest, tools.import, has 256 KiB of data, and escapes may double them. */
+  command_bytes: 512 * 1024,
   text_bytes: 32_768,
   data_bytes: 65_536,
   attachments: 8,
@@ -25,6 +27,9 @@ const sizeDefaults = {
   doc_versions: 1_000,
   members: 100,
   query_bytes: 256,
+  /** Beginnings (word*) in one search of posts, and letters or digits before the asterisk: shorter ones are half of the index. */
+  query_prefixes: 4,
+  query_prefix_characters: 2,
   reason_bytes: 2_048,
   filename_bytes: 128,
   media_type_bytes: 256,
@@ -177,7 +182,16 @@ const ceilings = {
   limit_grants: 10_000,
 } as const
 
-export const sizes = settledSizes(sizeDefaults, ceilings)
+const settled = settledSizes(sizeDefaults, ceilings)
+
+export const sizes = {
+  ...settled,
+  /** Where an operator allows longer texts, so are the commands that carry them. */
+  command_bytes: Math.max(
+    settled.command_bytes,
+    4 * Math.max(settled.text_bytes, settled.data_bytes, settled.doc_text_bytes),
+  ),
+}
 
 /** What one identity, address or network may do; null means no limit. */
 const rateDefaults = {
@@ -205,6 +219,7 @@ const rateDefaults = {
   reads_per_address_per_minute: 1_200,
   /** Reads at /mcp by a sign-in, whose address is its host's. */
   reads_per_identity_per_minute: 1_200,
+  /** Unsigned commands, and bodies that are no command: reading one costs more than sending it. */
   unsigned_commands_per_address_per_minute: 60,
   /** Signed commands whose signature does not hold: a check costs more than sending one. */
   bad_signatures_per_address_per_minute: 60,
@@ -327,6 +342,14 @@ export const inside = {
   deliverySlotsPerHost: 8,
   /** A webhook hears of new heads of the log no more often. */
   headEveryMs: 60_000,
+  /** Searches: under way, of one IPv6 /48 among them, waiting for those of their own network, in all, and how long. */
+  searchQueue: {
+    runningMax: 32,
+    runningOfSiteMax: 4,
+    waitingOfNetworkMax: 32,
+    waitingMax: 4_096,
+    waitMsMax: 5_000,
+  },
   /** Ready answers kept by URL. */
   answerCacheBytes: 32 * 1024 * 1024,
   /** The same of pages. */

@@ -40,7 +40,7 @@ import { logFault, portOptions } from './http/port-options.ts'
 import { receiveDoor } from './http/receive.ts'
 import { Routes } from './http/routes.ts'
 import { updatesDoors } from './http/updates.ts'
-import { witnessDoor } from './http/witness.ts'
+import { witnessDoors } from './http/witness.ts'
 import { workFeedDoor } from './http/works.ts'
 import { queuesOf } from './limits.ts'
 import { freePort, hostText } from './listening.ts'
@@ -306,7 +306,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
         addressOf,
         doors: () => routes,
       }),
-      ...(heads.witness === undefined ? {} : { '/witness/': witnessDoor(heads.witness, () => routes) }),
+      ...witnessDoors(heads.witness, { throttle, addressOf, doors: () => routes }),
       '/in/': receiveDoor({
         take: (delivery, respond) => deliveries.take(delivery, respond),
         addressOf,

@@ -9,11 +9,12 @@ import { createPayer } from '../payments/payer.ts'
 import { Seller } from '../payments/seller.ts'
 import { openWallet } from '../payments/wallet.ts'
 import { release } from '../release.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadRequest } from '../views/reads/read.ts'
 import { Calls } from './calls.ts'
+import type { Front } from './front.ts'
 import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
-import type { Actors, NoAnswer } from './ports.ts'
+import type { Actors } from './ports.ts'
 import { Relay } from './relay.ts'
 import { Sales } from './sales.ts'
 import { ToolDesk } from './tool-desk.ts'
@@ -27,7 +28,7 @@ export type CallingOptions = {
   readonly news: Pick<News, 'noteChange'>
   readonly actors: Actors
   readonly secret: Buffer
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: Front['read']
   readonly verify: Doors['verify']
 }
 
@@ -57,7 +58,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
   const userAgent = `Broadside/${release} (+${address})`
   const outgoing = createOutgoing({ loopback: config.loopback, userAgent })
   const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
-  const own = new OwnTools({ serviceId, vkey, verify, search: (args) => search(read, args) })
+  const own = new OwnTools({ serviceId, vkey, verify, search: (args, from) => search(read, args, from) })
   const payer = createPayer({
     ...(wallet === undefined ? {} : { wallet }),
     nodes: config.payNodes,
@@ -144,12 +145,17 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
 function search(
   read: CallingOptions['read'],
   args: ReadRequest['args'],
+  from: string,
 ): ReturnType<ConstructorParameters<typeof OwnTools>[0]['search']> {
   return new Promise((resolve) =>
-    read({ op: 'events.list', args, reader: '' }, (found) => {
-      if (found === undefined) return resolve('the search did not answer: try again')
-      if (found.ok) return resolve(JSON.parse(found.json))
-      resolve(('refusal' in found ? found.refusal : found.absent).message)
-    }),
+    read(
+      { op: 'events.list', args, reader: '' },
+      (found) => {
+        if (found === undefined) return resolve('the search did not answer: try again')
+        if (found.ok) return resolve(JSON.parse(found.json))
+        resolve(('refusal' in found ? found.refusal : found.absent).message)
+      },
+      { address: from },
+    ),
   )
 }

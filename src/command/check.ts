@@ -145,10 +145,13 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
   return undefined
 }
 
+/** No list of a command has more: what is behind them need not be looked at to refuse it. */
+export const listItemsMax = 2 * sizes.members
+
 function hasType(field: Field, value: unknown): boolean {
   if (field.type === 'string') return typeof value === 'string'
   if (field.type === 'integer') return Number.isSafeInteger(value)
-  return Array.isArray(value) && value.every((item) => typeof item === 'string') && value.length <= 2 * sizes.members
+  return Array.isArray(value) && value.length <= listItemsMax && value.every((item) => typeof item === 'string')
 }
 
 /** Words that surround a command when it is signed, and that people send by mistake. */

@@ -8,29 +8,31 @@
 import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
 import { delegationOver, windowSeconds } from '../../actors/write.ts'
+import { monotonicMs } from '../clock.ts'
 import type { Desk } from '../delivery/desk.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
-import { parseStrictJson } from '../format/strict-json.ts'
+import { inside } from '../limits.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
 import { isSigned, type Operation } from '../operations/operation.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
-import type { SearchAsk } from '../search/search-index.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import { ok, type ReadAnswer, type ReadRequest, soonest } from '../views/reads/read.ts'
-import { shownHits } from '../views/reads/search.ts'
 import type { BlobIntake } from './blob-intake.ts'
 import type { Calls } from './calls.ts'
-import { type Command, checkOperation, checkShape, isGiven } from './check.ts'
+import { type Command, checkOperation, isGiven } from './check.ts'
 import { beyondScope, isOperator } from './delegated.ts'
+import type { Client } from './fair-queue.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
 import { readWorks, workReads } from './market-reads.ts'
 import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { quotaOf } from './quota.ts'
+import { readCommand } from './read-command.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
+import { Searches } from './searches.ts'
 import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
 import type { ToolDesk } from './tool-desk.ts'
@@ -74,14 +76,19 @@ export type FrontOptions = {
   readonly witnesses: () => ReadAnswer
 }
 
+const ownClient: Client = { address: '' }
+
 export class Front {
   readonly #options: FrontOptions
   readonly #signers: Signers
+  readonly #searches: Searches
   readonly #writes: Writes
 
   constructor(options: FrontOptions) {
     this.#options = options
     this.#signers = new Signers(options.news)
+    const queue = options.limitsOn ? { ...inside.searchQueue, now: monotonicMs } : undefined
+    this.#searches = new Searches({ actors: options.actors, queue })
     this.#writes = new Writes({
       actors: options.actors,
       throttle: options.throttle,
@@ -118,23 +125,25 @@ export class Front {
   }
 
   #execute(body: Buffer, door: Door, respond: Respond, verify: FrontOptions['verify']): void {
-    const parsed = parseStrictJson(body)
-    if (!parsed.ok)
-      return respond(refused(refusal('invalid_json', `the body must be one JSON object: ${parsed.message}`)))
-    const shaped = checkShape(parsed.value)
-    if (!shaped.ok) return respond(refused(shaped.refusal))
-    const command = shaped.value
+    const read = readCommand(body)
+    if (!read.ok) return this.#refuse(door, read.fault, respond)
+    const command = read.value
     if (isGiven(command.public_key) || isGiven(command.signature)) this.#verify(command, door, respond, verify)
     else this.#unsigned(command, door, respond)
   }
 
-  /** Asks the feed, then whoever may hold it in private. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+  /** Refuses what is no command of ours. Its network pays for it; whoever has sent too many hears that and no reason. */
+  #refuse(door: Door, fault: () => Refusal, respond: Respond): void {
+    respond(refused(this.#options.throttle.count(kindOf(door), door) ?? fault()))
+  }
+
+  /** Asks the feed, then whoever may hold it in private. `client`: who waits for it; by default the board itself does. */
+  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client = ownClient): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     if (request.op === 'log.witnesses') return answer(this.#options.witnesses())
     if (request.op === 'webhook.list' || request.op === 'webhook.deliveries')
       return this.#options.hooks.read(request, answer)
-    if (request.op === 'events.list' && request.args.query !== undefined) return this.#search(request, answer)
+    if (this.#searches.read(request, client, answer)) return
     const { actors } = this.#options
     if (readTools(actors, request, answer)) return
     if (workReads.has(request.op)) return readWorks(actors, request, answer)
@@ -148,21 +157,6 @@ export class Front {
       if (request.args.room !== undefined)
         return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
       this.#readEverywhere(request, found, answer)
-    })
-  }
-
-  /** Public events by the index, shown by the feed; those of a private room by its shard. */
-  #search(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const { actors } = this.#options
-    actors.read({ ...request, op: 'search.begin' }, (begun) => {
-      if (begun !== undefined && !begun.ok && 'absent' in begun)
-        return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(begun, answer))
-      if (begun === undefined || !begun.ok) return answer(begun)
-      const { ask, through } = JSON.parse(begun.json) as { ask: SearchAsk; through: number }
-      actors.search(ask, through, (found) => {
-        if (found === undefined || !found.ok) return answer(found)
-        actors.read({ ...request, op: 'search.show', args: { ...request.args, ...shownHits(found.hits, ask) } }, answer)
-      })
     })
   }
 
@@ -208,8 +202,7 @@ export class Front {
   }
 
   #unsigned(command: Command, door: Door, respond: Respond): void {
-    // A door that spares its clients the signing takes reads as a GET does.
-    const tooMany = this.#options.throttle.count(door.via === 'mcp' ? 'reads' : 'unsigned_commands', door)
+    const tooMany = this.#options.throttle.count(kindOf(door), door)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const checked = checkOperation(command)
     if (!checked.ok) return respond(refused(checked.refusal))
@@ -228,7 +221,7 @@ export class Front {
         respond(readReply(answer)),
       )
     if (request.op === 'updates.get') return this.#options.poll(pollOf(request.args, request, door), respond)
-    this.read(request, (answer) => respond(readReply(answer)))
+    this.read(request, (answer) => respond(readReply(answer)), door)
   }
 
   #verify(command: Command, door: Door, respond: Respond, verify: FrontOptions['verify']): void {
@@ -237,30 +230,12 @@ export class Front {
       if (isGiven(value)) continue
       const { meaning, rule } = fields[name as FieldName]
       const message = `a signed command needs ${name}, ${meaning}: ${rule}`
-      return respond(refused(refusal('missing_field', message, name)))
+      return this.#refuse(door, () => refusal('missing_field', message, name), respond)
     }
     const signer = this.#signers.of(public_key as string)
-    if (signer === undefined)
-      return respond(
-        refused(
-          refusal(
-            'bad_key',
-            `public_key must be 43 characters of canonical base64url without padding, the 32 raw bytes of an Ed25519 key; ${(public_key as string).length} characters were sent`,
-            'public_key',
-          ),
-        ),
-      )
+    if (signer === undefined) return this.#refuse(door, () => unlikeKey(public_key as string), respond)
     const signed = decodeBytes64(signature as string)
-    if (signed === undefined)
-      return respond(
-        refused(
-          refusal(
-            'bad_signature',
-            `signature must be 86 characters of canonical base64url without padding, 64 bytes; ${(signature as string).length} characters were sent`,
-            'signature',
-          ),
-        ),
-      )
+    if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature as string), respond)
     const tooMany = this.#options.throttle.signaturesObjection(door.address)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const bytes = signingBytes(this.#options.serviceId, command)
@@ -273,7 +248,7 @@ export class Front {
 
   #dispatch(command: Command, signer: Signer, signature: Buffer, bytes: Buffer, door: Door, respond: Respond): void {
     const checked = checkOperation(command)
-    if (!checked.ok) return respond(refused(checked.refusal))
+    if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
     const { operation, data } = checked.value
     const { delegates } = this.#options.news
     if (delegates.isStale) return respond(refused(keysUnsure))
@@ -332,6 +307,21 @@ function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, by
     )
   }
   return refusal('overloaded', 'more signatures wait than can be checked: try again', undefined, 1)
+}
+
+/** A door that spares its clients the signing takes what is unsigned as a GET does. */
+function kindOf({ via }: Door): 'reads' | 'unsigned_commands' {
+  return via === 'mcp' ? 'reads' : 'unsigned_commands'
+}
+
+function unlikeKey(text: string): Refusal {
+  const message = `public_key must be 43 characters of canonical base64url without padding, the 32 raw bytes of an Ed25519 key; ${text.length} characters were sent`
+  return refusal('bad_key', message, 'public_key')
+}
+
+function unlikeSignature(text: string): Refusal {
+  const message = `signature must be 86 characters of canonical base64url without padding, 64 bytes; ${text.length} characters were sent`
+  return refusal('bad_signature', message, 'signature')
 }
 
 /** A read's arguments: the command's fields and what `data` holds, by one name each. */

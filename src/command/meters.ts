@@ -42,7 +42,7 @@ export const networkLimits = {
     rate: 'unsigned_commands_per_address_per_minute',
     seconds: minute,
     code: 'rate_limited',
-    message: 'too many unsigned commands from this address: wait retry_after seconds, or sign',
+    message: 'too many unsigned or invalid commands from this address: wait retry_after seconds, or sign',
   },
   bad_signatures: {
     rate: 'bad_signatures_per_address_per_minute',

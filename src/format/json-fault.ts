@@ -5,15 +5,20 @@
  * Slow and only for refusals. It agrees with strict-json.ts on every text: a fault is found
  * here exactly when that refuses, which a property test holds it to.
  */
-import { nestingMax, structureMarksMax } from './json-limits.ts'
+import { anyJson, type JsonLimits, nestingMax } from './json-limits.ts'
 
 /** `at` counts UTF-16 units from the start of the text. */
-export type JsonFault = { readonly message: string; readonly at: number }
+export type JsonFault = {
+  readonly message: string
+  readonly at: number
+  /** The key of the outermost object whose array is too long. */
+  readonly member?: string
+}
 
 /** The first fault, in reading order; undefined when there is none. */
-export function findFault(text: string): JsonFault | undefined {
+export function findFault(text: string, limits = anyJson): JsonFault | undefined {
   try {
-    new FaultReader(text).read()
+    new FaultReader(text, limits).read()
     return undefined
   } catch (error) {
     if (error instanceof Fault) return error.fault
@@ -24,26 +29,29 @@ export function findFault(text: string): JsonFault | undefined {
 /** Unwinds the reader; never leaves this file. */
 class Fault extends Error {
   readonly fault: JsonFault
-  constructor(message: string, at: number) {
+  constructor(message: string, at: number, member?: string) {
     super(message)
-    this.fault = { message, at }
+    this.fault = { message, at, ...(member === undefined ? {} : { member }) }
   }
 }
 
-const whitespace = /[ \t\n\r]*/y
 const number = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y
-/** The two things a string is made of. Matched in turn: one pattern for both would remember every step to go back on. */
-const plainCharacters = /[^"\\\u0000-\u001f]*/y
-const escaped = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+const escapable = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)))
+const letterU = 0x75
+const quote = 0x22
+const backslash = 0x5c
+const space = 0x20
 const literals = ['true', 'false', 'null'] as const
 
 class FaultReader {
   readonly #text: string
+  readonly #limits: JsonLimits
   #at = 0
   #marks = 0
 
-  constructor(text: string) {
+  constructor(text: string, limits: JsonLimits) {
     this.#text = text
+    this.#limits = limits
   }
 
   read(): void {
@@ -53,7 +61,8 @@ class FaultReader {
     if (this.#at < this.#text.length) throw new Fault('something follows the JSON value', this.#at)
   }
 
-  #value(depth: number): void {
+  /** `member`: the key it stands at in its object. */
+  #value(depth: number, member?: string): void {
     this.#skip()
     const first = this.#text[this.#at]
     if (first === undefined) throw new Fault('the text ends where a value should be', this.#at)
@@ -62,7 +71,7 @@ class FaultReader {
       this.#at += 1
       this.#countMark()
       if (first === '{') this.#object(depth + 1)
-      else this.#array(depth + 1)
+      else this.#array(depth + 1, member)
     } else if (first === '"') this.#string()
     else if (first === '-' || (first >= '0' && first <= '9')) this.#number()
     else this.#literal()
@@ -79,23 +88,27 @@ class FaultReader {
       if (keys.has(key)) throw new Fault(`key ${shown(key)} is given twice`, at)
       keys.add(key)
       if (!this.#takes(':')) throw new Fault("':' should be here", this.#at)
-      this.#value(depth)
+      this.#value(depth, key)
     } while (this.#takes(','))
     if (!this.#takes('}')) throw new Fault("',' or '}' should be here", this.#at)
   }
 
-  #array(depth: number): void {
+  #array(depth: number, member: string | undefined): void {
+    const itemsMax = depth === 2 ? this.#limits.itemsMax : Number.POSITIVE_INFINITY
     if (this.#takes(']')) return
-    do this.#value(depth)
-    while (this.#takes(','))
+    let items = 0
+    do {
+      if (items === itemsMax) throw new Fault(`an array has more than ${itemsMax} items`, this.#at - 1, member)
+      items += 1
+      this.#value(depth)
+    } while (this.#takes(','))
     if (!this.#takes(']')) throw new Fault("',' or ']' should be here", this.#at)
   }
 
   #string(): string {
     const start = this.#at
     this.#at += 1
-    do this.#match(plainCharacters)
-    while (this.#match(escaped) !== null)
+    this.#passCharacters()
     const next = this.#text[this.#at]
     if (next === undefined) throw new Fault('a string without an end begins', start)
     if (next === '\\') throw new Fault('an escape that JSON does not have', this.#at)
@@ -104,6 +117,22 @@ class FaultReader {
     const value: string = JSON.parse(this.#text.slice(start, this.#at))
     if (!value.isWellFormed()) throw new Fault('half a surrogate pair in the string that begins', start)
     return value
+  }
+
+  /** Up to the quote that ends the string, or to what may not stand in it. A megabyte of escapes takes some milliseconds. */
+  #passCharacters(): void {
+    const text = this.#text
+    let at = this.#at
+    for (;;) {
+      const unit = text.charCodeAt(at)
+      if (unit === backslash) {
+        const length = escapeLength(text, at)
+        if (length === 0) break
+        at += length
+      } else if (unit === quote || !(unit >= space)) break
+      else at += 1
+    }
+    this.#at = at
   }
 
   #number(): void {
@@ -141,11 +170,17 @@ class FaultReader {
 
   #countMark(): void {
     this.#marks += 1
-    if (this.#marks > structureMarksMax) throw new Fault(`more than ${structureMarksMax} of { [ : ,`, this.#at - 1)
+    const { marksMax } = this.#limits
+    if (this.#marks > marksMax) throw new Fault(`more than ${marksMax} of { [ : ,`, this.#at - 1)
   }
 
+  /** White space. */
   #skip(): void {
-    this.#match(whitespace)
+    for (;;) {
+      const unit = this.#text.charCodeAt(this.#at)
+      if (unit !== space && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) return
+      this.#at += 1
+    }
   }
 
   /** Takes what matches here. */
@@ -155,6 +190,20 @@ class FaultReader {
     if (match !== null) this.#at += match[0].length
     return match
   }
+}
+
+/** Of the escape that begins at a backslash; 0: JSON has no such escape. */
+function escapeLength(text: string, at: number): number {
+  const unit = text.charCodeAt(at + 1)
+  if (escapable.has(unit)) return 2
+  if (unit !== letterU) return 0
+  for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHex(text.charCodeAt(digit))) return 0
+  return 6
+}
+
+function isHex(unit: number): boolean {
+  const lower = unit | 0x20
+  return (unit >= 0x30 && unit <= 0x39) || (lower >= 0x61 && lower <= 0x66)
 }
 
 /** What a stranger wrote, fit for an error message: short, quoted, control characters escaped. */

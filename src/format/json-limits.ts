@@ -10,3 +10,12 @@ export const nestingMax = 32
  * blob, never meets this; a body of 2 MiB full of brackets would cost 0.3 s and is stopped here.
  */
 export const structureMarksMax = 65_536
+
+export type JsonLimits = {
+  /** Of `{ [ : ,` outside strings. */
+  readonly marksMax: number
+  /** Items of an array that is a member of the outermost object: what is behind them is not read. */
+  readonly itemsMax: number
+}
+
+export const anyJson: JsonLimits = { marksMax: structureMarksMax, itemsMax: structureMarksMax }

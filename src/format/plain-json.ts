@@ -7,6 +7,8 @@ import { keysIn, marksOf } from './json-marks.ts'
 
 /** Levels of a message of MCP: those of `data`, of what carries it, and room for clients that say more of themselves. */
 const nestingMax = 64
+/** Of `{ [ : ,` outside strings: those of the largest `data`, given as an object. More would take longer to read than to send. */
+const marksMax = 32_768
 
 export type PlainJson =
   | { readonly ok: true; readonly value: unknown }
@@ -16,8 +18,9 @@ export type PlainJson =
 export function plainJson(body: Buffer): PlainJson {
   if (!isUtf8(body)) return { ok: false, fault: 'is not UTF-8' }
   const text = body.toString('utf8')
-  const { depth, members } = marksOf(text)
+  const { depth, members, marks } = marksOf(text)
   if (depth > nestingMax) return { ok: false, fault: `nests deeper than ${nestingMax}: nothing here is that deep` }
+  if (marks > marksMax) return { ok: false, fault: `has more than ${marksMax} of { [ : , outside strings` }
   let value: unknown
   try {
     value = JSON.parse(text)

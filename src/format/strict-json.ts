@@ -15,40 +15,65 @@
  * A key `__proto__` arrives as an own property like any other, to be refused as unknown.
  */
 import { isUtf8 } from 'node:buffer'
-import { findFault } from './json-fault.ts'
-import { nestingMax, structureMarksMax } from './json-limits.ts'
+import { findFault, type JsonFault } from './json-fault.ts'
+import { anyJson, type JsonLimits, nestingMax } from './json-limits.ts'
 
 export type StrictJson =
   | { readonly ok: true; readonly value: unknown; readonly text: string }
-  | { readonly ok: false; readonly message: string }
+  /** `member`: the key of the outermost object whose array is too long, where that is the fault. */
+  | { readonly ok: false; readonly message: string; readonly member?: string | undefined }
 
 /** A request body. Never throws, and takes time linear in the length. */
-export function parseStrictJson(bytes: Uint8Array): StrictJson {
+export function parseStrictJson(bytes: Uint8Array, limits = anyJson): StrictJson {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!isUtf8(body)) return { ok: false, message: `invalid UTF-8 at or just before byte ${firstBadByte(body)}` }
-  return parseStrictText(body.toString())
+  return parseStrictText(body.toString(), limits)
 }
 
 /** The same for JSON inside a string, such as a command's `data`. */
-export function parseStrictText(text: string): StrictJson {
-  const members = countMembers(text)
-  if (members === undefined) return refuse(text)
+export function parseStrictText(text: string, limits = anyJson): StrictJson {
+  const members = countMembers(text, limits)
+  if (members === undefined) return refuse(text, limits)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return refuse(text)
+    return refuse(text, limits)
   }
   // A lone surrogate comes from an escape, or stands in a text that was never UTF-8.
-  if ((text.includes('\\u') || !text.isWellFormed()) && !isWellFormedJson(value)) return refuse(text)
-  return countKeys(value) === members ? { ok: true, value, text } : refuse(text)
+  if ((text.includes('\\u') || !text.isWellFormed()) && !isWellFormedJson(value)) return refuse(text, limits)
+  return countKeys(value) === members ? { ok: true, value, text } : refuse(text, limits)
 }
 
-function refuse(text: string): StrictJson {
-  const fault = findFault(text)
-  if (fault === undefined) return { ok: false, message: 'not strict JSON' }
-  const byte = Buffer.byteLength(text.slice(0, fault.at))
-  return { ok: false, message: `${fault.message} at byte ${byte}` }
+function refuse(text: string, limits: JsonLimits): StrictJson {
+  return new Refused(text, limits)
+}
+
+/** Why a text is refused is worked out when it is asked for. */
+class Refused {
+  readonly ok = false
+  readonly #text: string
+  readonly #limits: JsonLimits
+  #fault: JsonFault | undefined
+
+  constructor(text: string, limits: JsonLimits) {
+    this.#text = text
+    this.#limits = limits
+  }
+
+  get message(): string {
+    const { message, at } = this.#found()
+    return `${message} at byte ${Buffer.byteLength(this.#text.slice(0, at))}`
+  }
+
+  get member(): string | undefined {
+    return this.#found().member
+  }
+
+  #found(): JsonFault {
+    this.#fault ??= findFault(this.#text, this.#limits) ?? { message: 'not strict JSON', at: 0 }
+    return this.#fault
+  }
 }
 
 const quote = 0x22
@@ -64,11 +89,13 @@ const braceOpen = 0x7b
 const braceClose = 0x7d
 
 /** Colons outside strings, which are as many as members; undefined when something seen on the way must be refused. */
-function countMembers(text: string): number | undefined {
+function countMembers(text: string, { marksMax, itemsMax }: JsonLimits): number | undefined {
   let members = 0
   let otherMarks = 0
   let depth = 0
   let at = 0
+  /** Commas that the array on the second level may still have. */
+  let commasLeft = marksMax
   while (at < text.length) {
     const unit = text.charCodeAt(at)
     if (unit === quote) {
@@ -80,10 +107,12 @@ function countMembers(text: string): number | undefined {
     } else if (unit === braceOpen || unit === bracketOpen) {
       depth += 1
       if (depth > nestingMax) return undefined
+      if (depth === 2) commasLeft = unit === bracketOpen ? itemsMax - 1 : marksMax
       otherMarks += 1
       at += 1
     } else if (unit === comma) {
       otherMarks += 1
+      if (depth === 2 && --commasLeft < 0) return undefined
       at += 1
     } else if (unit === braceClose || unit === bracketClose) {
       depth -= 1
@@ -95,7 +124,7 @@ function countMembers(text: string): number | undefined {
       at += 1
     }
   }
-  return members + otherMarks <= structureMarksMax ? members : undefined
+  return members + otherMarks <= marksMax ? members : undefined
 }
 
 /** Index behind the closing quote; 0 when there is none. `indexOf` runs at memory speed, so long texts cost little. */

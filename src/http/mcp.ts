@@ -6,6 +6,7 @@
  * protocol is loaded by the first request.
  */
 import { type Places, streamWaitSeconds } from '../command/places.ts'
+import { carriesFile } from '../command/read-command.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { plainJson } from '../format/plain-json.ts'
 import { sizes } from '../limits.ts'
@@ -125,7 +126,12 @@ async function serve(options: McpDoorOptions, exchange: Exchange, posted: Posted
   if (wait > 0) return tooMany(exchange, 'requests of this identity', wait, cors)
   // What is judged here and what is carried out must be the same message, and one: nobody else reads the body.
   const message = messageIn(body)
-  if (message instanceof NoMessage) return answer(exchange, 400, cors, rpcError(message.code, message.why))
+  if (message instanceof NoMessage) {
+    // Whoever signed in has paid with a read; any other's network pays, and once it has sent too many hears that instead.
+    const refusal = caller === undefined ? throttle.count('unsigned_commands', { address }) : undefined
+    if (refusal !== undefined) return tooMany(exchange, 'invalid messages from this address', refusal.retryAfter!, cors)
+    return answer(exchange, message.status, cors, rpcError(message.code, message.why))
+  }
   const source = { address, ...(caller === undefined ? {} : { signedIn: caller.identity }) }
   const leave = isListening(message) ? streams.take(source) : () => {}
   if (typeof leave === 'string') return tooMany(exchange, 'open streams', streamWaitSeconds, cors)
@@ -168,19 +174,26 @@ async function serveMessage(
 }
 
 class NoMessage {
+  readonly status: number
   readonly code: number
   readonly why: string
 
-  constructor(code: number, why: string) {
+  constructor(status: number, code: number, why: string) {
+    this.status = status
     this.code = code
     this.why = why
   }
 }
 
+/** Where a message that calls the tool `command` says what the command is. */
+const operationPath = ['params', 'arguments', 'command', 'operation'] as const
+
 function messageIn(body: Buffer): unknown {
+  if (body.length > sizes.command_bytes && !carriesFile(body, operationPath))
+    return new NoMessage(413, -32000, `at most ${sizes.command_bytes} bytes, but where a command puts a file`)
   const found = plainJson(body)
-  if (!found.ok) return new NoMessage(-32700, `the body ${found.fault}`)
-  return Array.isArray(found.value) ? new NoMessage(-32600, 'send one message, no batch') : found.value
+  if (!found.ok) return new NoMessage(400, -32700, `the body ${found.fault}`)
+  return Array.isArray(found.value) ? new NoMessage(400, -32600, 'send one message, no batch') : found.value
 }
 
 function isHost(host: string, own: URL): boolean {

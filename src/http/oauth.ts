@@ -103,6 +103,9 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
   const told = await oauth.handle({ method, url: query === '' ? path : `${path}?${query}`, headers, body, address })
   if (exchange.ended) return
+  // What a client sends wrongly counts as an invalid command does, and once that is too much it hears no more of it.
+  const tooMany = isFault(exchange, told) ? options.throttle.count('unsigned_commands', { address }) : undefined
+  if (tooMany !== undefined) return refuse(options, exchange, 429, tooMany.message, { wait: tooMany.retryAfter! })
   // A page of another origin may register itself: of whom it is, nothing here depends.
   const answer = path === registerPath ? { ...told, headers: [anyOrigin, ...told.headers] } : told
   const { status } = answer
@@ -117,6 +120,11 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
       board: options,
     }),
   )
+}
+
+/** The client sent what cannot be carried out; a sign-in that is not there is none, for it may have ended. */
+function isFault({ method }: Exchange, { status }: OauthResponse): boolean {
+  return method === 'POST' && status >= 400 && status < 500 && status !== 404
 }
 
 const pageType: Header = ['content-type', 'text/html; charset=utf-8']

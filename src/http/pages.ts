@@ -8,6 +8,7 @@
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
 import { faultOf } from '../command/check.ts'
+import type { Front } from '../command/front.ts'
 import type { News } from '../command/news.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { inside, sizes } from '../limits.ts'
@@ -31,7 +32,8 @@ import { takesGzip } from './wire.ts'
 
 const gzip = promisify(gzipCallback)
 
-export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault'> & {
+export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read'> & {
+  readonly read: Front['read']
   readonly news: News
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
@@ -129,7 +131,8 @@ class PageServer {
 
   handle(exchange: Exchange, patterns: readonly Pattern[]): void {
     const { throttle, addressOf } = this.#options
-    const wait = throttle.reads(addressOf(exchange))
+    const address = addressOf(exchange)
+    const wait = throttle.reads(address)
     if (wait > 0)
       return this.#refuse(
         exchange,
@@ -138,12 +141,12 @@ class PageServer {
     const found = this.#find(exchange, patterns)
     if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
     if ('code' in found) return this.#refuse(exchange, found)
-    const { page, request, key } = found
+    const { key } = found
     const isPacked = takesGzip(exchange.header('accept-encoding'))
     const name = isPacked ? `${key} gzip` : key
     const ready = this.#ready.find(name, (room) => this.#options.news.newestChange(room), this.#options.now())
     if (ready !== undefined) return this.#send(exchange, ready.body, ready.etag, ready.file, isPacked)
-    this.#make(page, request, name, isPacked).then(
+    this.#make(found, name, isPacked, address).then(
       ({ raw, etag, type }) => this.#send(exchange, raw, etag, type, isPacked),
       (error: unknown) => this.#fail(exchange, error),
     )
@@ -166,21 +169,24 @@ class PageServer {
     return found
   }
 
-  #make(page: Page, request: PageRequest, name: string, isPacked: boolean): Promise<Made> {
+  /** `address`: on whose behalf it is asked for. */
+  #make(asked: Asked, name: string, isPacked: boolean, address: string): Promise<Made> {
     const change = this.#options.news.settled
-    const running = this.#underWay.get(name)
+    // A search waits for others of its network: nobody else is made to wait with it.
+    const key = asked.page.isSearch === true ? `${name} ${address}` : name
+    const running = this.#underWay.get(key)
     if (running !== undefined && running.change >= change) return running.made
-    const made = this.#render(page, request, name, isPacked, change)
-    this.#underWay.set(name, { change, made })
+    const read: AskOptions['read'] = (request, answer) => this.#options.read(request, answer, { address })
+    const made = this.#render(asked, name, isPacked, new Ask({ ...this.#options, read, fault: argumentFault, change }))
+    this.#underWay.set(key, { change, made })
     const forget = (): void => {
-      if (this.#underWay.get(name)?.made === made) this.#underWay.delete(name)
+      if (this.#underWay.get(key)?.made === made) this.#underWay.delete(key)
     }
     made.then(forget, forget)
     return made
   }
 
-  async #render(page: Page, request: PageRequest, name: string, isPacked: boolean, change: number): Promise<Made> {
-    const ask = new Ask({ ...this.#options, fault: argumentFault, change })
+  async #render({ page, request }: Asked, name: string, isPacked: boolean, ask: Ask): Promise<Made> {
     const shown = await page.show(ask, request)
     const plain = shown.kind === 'page' ? Buffer.from(this.#document(shown, request)) : Buffer.from(shown.body)
     const etag = shown.kind === 'page' ? pageEtag(plain) : etagOf(plain)
@@ -189,7 +195,7 @@ class PageServer {
     const { room, until } = ask.scope
     const made = { raw, etag: isPacked ? etag.replace(/"$/, '-gzip"') : etag, type }
     // What depends on nothing of the board is never made old by a change.
-    const at = room === null ? Number.POSITIVE_INFINITY : change
+    const at = room === null ? Number.POSITIVE_INFINITY : ask.change
     this.#ready.keep(name, { body: raw, etag: made.etag, file: type, room: room ?? undefined, change: at, until })
     return made
   }

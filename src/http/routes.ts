@@ -212,11 +212,15 @@ export class Routes implements Doors {
     const request = queryRequest(operation, exchange.query, parameter)
     if ('code' in request) return this.send(exchange, refused(request))
     const change = news.settled
-    this.#options.front.read(request, (answer) => {
-      if (answer === undefined || !answer.ok)
-        return this.send(exchange, readReply(answer && inWordsOf(operation, request, answer)))
-      this.#sendReady(exchange, this.#keep(url, answer, change))
-    })
+    this.#options.front.read(
+      request,
+      (answer) => {
+        if (answer === undefined || !answer.ok)
+          return this.send(exchange, readReply(answer && inWordsOf(operation, request, answer)))
+        this.#sendReady(exchange, this.#keep(url, answer, change))
+      },
+      { address: this.#options.addressOf(exchange), onGone: (callback) => exchange.onAbort(callback) },
+    )
   }
 
   #keep(url: string, answer: Extract<ReadAnswer, { ok: true }>, change: number) {

@@ -1,4 +1,6 @@
 /** The doors of a witness: `POST /witness/add-checkpoint`, and what it has seen, at `/witness/<hash of the origin>/checkpoint`. */
+import type { Throttle } from '../command/throttle.ts'
+import type { Refusal } from '../refusals.ts'
 import type { Witness } from '../witness/witness.ts'
 import type { Exchange, Header } from './port.ts'
 import type { Doors, RouteHandler } from './routes.ts'
@@ -11,11 +13,27 @@ const text: readonly Header[] = [
   ['x-content-type-options', 'nosniff'],
 ]
 
-export function witnessDoor(witness: Witness, doors: () => Doors): RouteHandler {
+type WitnessDoorOptions = {
+  readonly witness: Witness
+  readonly throttle: Throttle
+  readonly addressOf: (exchange: Exchange) => string
+  readonly doors: () => Doors
+}
+
+/** Nothing where no other log is witnessed. */
+export function witnessDoors(
+  witness: Witness | undefined,
+  options: Omit<WitnessDoorOptions, 'witness'>,
+): Readonly<Record<string, RouteHandler>> {
+  return witness === undefined ? {} : { '/witness/': witnessDoor({ ...options, witness }) }
+}
+
+function witnessDoor(options: WitnessDoorOptions): RouteHandler {
+  const { witness, doors } = options
   return (exchange, rest) => {
     if (rest === 'add-checkpoint') {
       if (exchange.method !== 'POST') return doors().wrongMethod(exchange, 'POST')
-      return addCheckpoint(witness, exchange)
+      return addCheckpoint(options, exchange)
     }
     if (exchange.method !== 'GET' && exchange.method !== 'HEAD') return doors().wrongMethod(exchange, 'GET, HEAD')
     if (rest === 'vkey') return exchange.reply(200, text, `${witness.vkey}\n`)
@@ -26,10 +44,21 @@ export function witnessDoor(witness: Witness, doors: () => Doors): RouteHandler 
   }
 }
 
-function addCheckpoint(witness: Witness, exchange: Exchange): void {
+/** Statuses of what no honest log sends: it is not witnessed here, or the request is none. 409 tells it where it stands. */
+const faults: ReadonlySet<number> = new Set([400, 403, 404, 422])
+
+function addCheckpoint({ witness, throttle, addressOf }: WitnessDoorOptions, exchange: Exchange): void {
+  const address = addressOf(exchange)
+  const refuse = ({ message, retryAfter = 1 }: Refusal): void =>
+    exchange.reply(429, [...text, ['retry-after', String(retryAfter)]], `${message}\n`)
+  const tooMany = throttle.count('reads', { address })
+  if (tooMany !== undefined) return refuse(tooMany)
   exchange.readBody(bodyBytesMax, (result) => {
-    if (!result.ok) return exchange.reply(400, text, `a request has at most ${bodyBytesMax} bytes\n`)
-    const { status, body } = witness.addCheckpoint(result.body.toString('utf8'))
+    const { status, body } = result.ok
+      ? witness.addCheckpoint(result.body.toString('utf8'))
+      : { status: 400, body: `a request has at most ${bodyBytesMax} bytes\n` }
+    const tooFaulty = faults.has(status) ? throttle.count('unsigned_commands', { address }) : undefined
+    if (tooFaulty !== undefined) return refuse(tooFaulty)
     const headers =
       status === 409
         ? text.map(([name, value]): Header => [name, name === 'content-type' ? 'text/x.tlog.size' : value])

@@ -110,7 +110,7 @@ export const eventsList: Operation = {
     target: patterned('^[0-9a-f]{64}$', 'author of the events', 'an identity id of 64 lowercase hex characters'),
     query: bounded(
       sizes.query_bytes,
-      'words that must all be there, "phrases", -words that must not, word* for beginnings; a word is a run of letters and digits, so that Chinese or Japanese without spaces is one word',
+      `words that must all be there, in any English form (fox finds foxes), "phrases" exactly, -words that must not, word* for beginnings (at most ${sizes.query_prefixes}, of ${sizes.query_prefix_characters} letters or digits at least), from:handle, room:name, kind:name; a word is a run of letters and digits without case and marks, so that Chinese or Japanese without spaces is one word. A page may hold fewer events than asked for, and none, while next_cursor says that more follow`,
     ),
   },
   refusals: ['not_found', 'private_room'],

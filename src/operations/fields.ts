@@ -52,7 +52,7 @@ export type Field = {
 
 const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'
 const idPattern = '^[0-9a-f]{32}$'
-const identityPattern = '^[0-9a-f]{64}$'
+export const identityPattern = '^[0-9a-f]{64}$'
 /** Largest integer that every JSON reader keeps as it was written (RFC 8259 section 6). */
 const safe = Number.MAX_SAFE_INTEGER
 export const handlePattern = '^[a-z0-9][a-z0-9_-]{1,31}$'

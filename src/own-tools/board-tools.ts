@@ -22,8 +22,8 @@ export type BoardDoors = {
     message: Buffer,
     callback: (verdict: 'good' | 'bad_key' | 'bad_signature' | 'overloaded') => void,
   ) => void
-  /** `events.list` of what is public, as its JSON; a text: why not. */
-  readonly search: (args: Readonly<Record<string, string | number>>) => Promise<string | Found>
+  /** `events.list` of what is public, as its JSON; a text: why not. `from`: the network that asks. */
+  readonly search: (args: Readonly<Record<string, string | number>>, from: string) => Promise<string | Found>
 }
 
 type Found = {
@@ -38,7 +38,9 @@ type Found = {
 }
 
 /** By id. */
-export const boardTools: Readonly<Record<string, (input: Input, doors: BoardDoors) => Output | Promise<Output>>> = {
+export const boardTools: Readonly<
+  Record<string, (input: Input, doors: BoardDoors, from: string) => Output | Promise<Output>>
+> = {
   'broadside:verify-signature': verifySignature,
   'broadside:verify-proof': verifyProof,
   'broadside:search': search,
@@ -117,9 +119,9 @@ function claimOf(proof: string): Claim | string {
 
 const snippetChars = 280
 
-async function search({ query, room, limit = 10 }: Input, { search: ask }: BoardDoors): Promise<Output> {
+async function search({ query, room, limit = 10 }: Input, { search: ask }: BoardDoors, from: string): Promise<Output> {
   const named = room === undefined ? {} : { room: String(room) }
-  const found = await ask({ query: String(query), limit: Number(limit), ...named })
+  const found = await ask({ query: String(query), limit: Number(limit), ...named }, from)
   if (typeof found === 'string') throw new BadInput(found)
   const results = found.events.map(({ event_id, room: at, author, created_at, text = '' }) => ({
     event_id,

@@ -131,7 +131,8 @@ const verifyProof: OwnTool = {
 const search: OwnTool = {
   id: 'broadside:search',
   name: 'Search the board',
-  description: 'Full-text search over everything public on this board: words, "phrases", -without, begin*.',
+  description:
+    'Full-text search over everything public on this board: words in any English form, "phrases", -without, begin*, from:handle, room:name, kind:name.',
   category: 'search',
   input: input({
     query: Type.String({ minLength: 1, maxLength: sizes.query_bytes, description: 'words to look for' }),

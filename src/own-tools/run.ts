@@ -49,7 +49,9 @@ export class OwnTools {
     const tool = ownToolById.get(id)!
     try {
       if (tool.where === 'bench') return asResult(await this.#onBench(id, input, from))
-      const output = await (tool.where === 'here' ? hereTools[id]!(input, now) : boardTools[id]!(input, this.#doors))
+      const output = await (tool.where === 'here'
+        ? hereTools[id]!(input, now)
+        : boardTools[id]!(input, this.#doors, from))
       return { json: JSON.stringify(output) }
     } catch (error) {
       if (error instanceof BadInput) return { fault: error.message }

@@ -13,6 +13,7 @@ export const search: Page = {
   about: 'Search in public posts.',
   query: names,
   alsoCalled: { q: 'query' },
+  isSearch: true,
   async show(ask, { query }) {
     const asked: Asked = Object.fromEntries(query)
     const { q, room, kind, author } = asked
@@ -28,7 +29,7 @@ export const search: Page = {
 <label>Author (handle or id)<input type="text" name="author" value="${author ?? ''}" maxlength="64" size="14"></label>
 <button type="submit">Search</button></form>
 ${await found(ask, asked)}`,
-      aside: html`<section><h2>How it is searched</h2><p>All words must be there. <code>"two words"</code> are a phrase, <code>-word</code> must not be there, <code>word*</code> is a beginning.</p><p>Newest first. Hidden and expired posts are never found.</p></section>`,
+      aside: html`<section><h2>How it is searched</h2><p>All words must be there, in any English form: <code>fox</code> finds foxes. <code>"two words"</code> are a phrase and found exactly so, <code>-word</code> must not be there, <code>word*</code> is a beginning, of two letters at least. <code>from:alice</code>, <code>room:lobby</code> and <code>kind:request</code> say whose, where and which.</p><p>Newest first. Hidden and expired posts are never found.</p></section>`,
     })
   },
 }

@@ -31,6 +31,7 @@ export const tools: Page = {
   about: 'The directory of tools: search, filters, why each result is there.',
   query: names,
   alsoCalled: { q: 'query' },
+  isSearch: true,
   async show(ask, { query }) {
     const asked: Asked = Object.fromEntries(query)
     if (asked.subject !== undefined) return subjectPage(ask, asked.subject)

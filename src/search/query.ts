@@ -1,71 +1,156 @@
 /**
- * What a search asks for: words that must all be there, "phrases", -words that must not, and word* for its beginnings.
+ * What a search asks for: words that must all be there, "phrases", -words that must not, word* for its beginnings, and
+ * from:, room: and kind: for whose posts, where and of which kind.
  *
- * Nothing in a query is an error but that it holds no word to look for: a quote that is not closed reaches to the end, and
- * signs between words only part them. The words are handed to SQLite as quoted FTS5 strings, so its own query language has no
- * say (https://www.sqlite.org/fts5.html#full_text_query_syntax).
+ * Words are compared folded: without case and without marks on letters, compatibility forms as the plain ones, ß as ss. A word
+ * also stands for its English inflections, so that fox finds foxes; a phrase stands for exactly its words. Little in a query is
+ * an error: a quote that is not closed reaches to the end, and signs between words only part them. The words are handed to
+ * SQLite as quoted FTS5 strings, so its own query language has no say
+ * (https://www.sqlite.org/fts5.html#full_text_query_syntax).
  */
+import { printable } from '../format/printable.ts'
+import { sizes } from '../limits.ts'
+import { inflections } from './inflections.ts'
+
 export type Term = {
   /** One word, or several that stand one after the other. */
   readonly words: readonly string[]
   /** The last word may go on. */
   readonly isPrefix: boolean
+  /** It stands for its inflections too; never where there are several words or the word may go on. */
+  readonly isInflected: boolean
 }
 export type Query = { readonly wanted: readonly Term[]; readonly unwanted: readonly Term[] }
+
+/** What stands behind a name and a colon, as it was written: `from:alice`. */
+export const restrictions = ['from', 'room', 'kind'] as const
+export type Restrictions = Readonly<Partial<Record<(typeof restrictions)[number], string>>>
+export type ReadQuery =
+  | { readonly ok: true; readonly query: Query; readonly restrictions: Restrictions }
+  /** What is wrong, in a sentence. */
+  | { readonly ok: false; readonly fault: string }
 
 /** More would be no search; a query has at most so many bytes anyway. */
 const termsMax = 32
 
-/** Marks that stand on a letter (unicode61 takes them off, and so do we). */
+/** Marks that stand on a letter. */
 const marks = /\p{Mn}/gu
-const wordRuns = /[\p{L}\p{N}\p{Co}]+/gu
+const wordRuns = /[\p{L}\p{N}\p{Mc}\p{Co}]+/gu
+const ascii = /^[\0-\x7f]*$/
 
-/** The words of a text as they are compared: without case and without marks on letters. */
+/** The words of a text as they are compared. */
 export function wordsOf(text: string): string[] {
-  return text.normalize('NFD').replace(marks, '').toLowerCase().match(wordRuns) ?? []
+  return folded(text).match(wordRuns) ?? []
 }
 
-/** Undefined: there is no word to look for in it. */
-export function parseQuery(text: string): Query | undefined {
+/** The second lower case is for what upper case alone unfolds: ß is SS, and the long s an S. */
+function folded(text: string): string {
+  if (ascii.test(text)) return text.toLowerCase()
+  const bare = text.normalize('NFKD').replace(marks, '')
+  return bare.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ')
+}
+
+export function readQuery(text: string): ReadQuery {
   const wanted: Term[] = []
   const unwanted: Term[] = []
-  for (const [, minus, phrase, word] of text.matchAll(/(-?)(?:"([^"]*)(?:"|$)|([^\s"]+))/gu)) {
-    const isPrefix = word?.endsWith('*') === true
-    const term = { words: wordsOf(phrase ?? word ?? ''), isPrefix }
-    if (term.words.length > 0 && wanted.length + unwanted.length < termsMax)
-      (minus === '-' ? unwanted : wanted).push(term)
+  const found: { -readonly [Name in keyof Restrictions]: string } = {}
+  let prefixes = 0
+  for (const [part, minus, phrase, word = ''] of text.matchAll(/(-?)(?:"([^"]*)(?:"|$)|([^\s"]+))/gu)) {
+    const [, name, value] = /^(from|room|kind|before|after):(.*)$/i.exec(word) ?? []
+    if (name !== undefined) {
+      const fault = restrict(found, name.toLowerCase(), value!, minus === '-')
+      if (fault !== undefined) return { ok: false, fault }
+      continue
+    }
+    const words = wordsOf(phrase ?? word)
+    const isPrefix = word.endsWith('*')
+    if (words.length === 0 || wanted.length + unwanted.length === termsMax) continue
+    if (isPrefix && ++prefixes > sizes.query_prefixes)
+      return { ok: false, fault: `query may have at most ${sizes.query_prefixes} beginnings (word*)` }
+    if (isPrefix && [...words.at(-1)!].length < sizes.query_prefix_characters) {
+      const rule = `needs at least ${sizes.query_prefix_characters} letters or digits before its *`
+      return { ok: false, fault: `a beginning in query ${rule}, and ${printable(part, 32)} has fewer` }
+    }
+    const isInflected = phrase === undefined && words.length === 1 && !isPrefix
+    ;(minus === '-' ? unwanted : wanted).push({ words, isPrefix, isInflected })
   }
-  return wanted.length === 0 ? undefined : { wanted, unwanted }
+  if (wanted.length === 0)
+    return {
+      ok: false,
+      fault: 'query must hold at least one word to look for (-words and names with a colon do not count)',
+    }
+  return { ok: true, query: { wanted, unwanted }, restrictions: found }
 }
 
-/** The same in the query language of FTS5. */
-export function toFts({ wanted, unwanted }: Query): string {
+/** Notes one restriction; gives what is wrong with it, or undefined. */
+function restrict(
+  found: { -readonly [Name in keyof Restrictions]: string },
+  name: string,
+  value: string,
+  isUnwanted: boolean,
+): string | undefined {
+  const known = restrictions.find((each) => each === name)
+  if (known === undefined)
+    return `query does not know ${name}: and the field ${name}, which counts inside a room, does: name the room and use it`
+  if (isUnwanted) return `query does not know -${name}: (only what is wanted can be named so)`
+  if (value === '') return `${name}: in query must be followed directly by what it names`
+  if (found[known] !== undefined && found[known] !== value) return `query may have one ${name}: only`
+  found[known] = value
+  return undefined
+}
+
+/**
+ * The same in the query language of FTS5, for an index that keeps no positions: of a phrase it only asks that its words are
+ * there, and leaves unwanted phrases out. Where `isByText`, `matcher` has to look at each text that is found.
+ */
+export function toFts({ wanted, unwanted }: Query): { readonly match: string; readonly isByText: boolean } {
   const all = wanted.map(ftsTerm).join(' AND ')
-  return unwanted.length === 0 ? all : `(${all}) NOT (${unwanted.map(ftsTerm).join(' OR ')})`
+  const not = unwanted.filter(({ words }) => words.length === 1).map(ftsTerm)
+  const isByText = [...wanted, ...unwanted].some(({ words }) => words.length > 1)
+  return { match: not.length === 0 ? all : `(${all}) NOT (${not.join(' OR ')})`, isByText }
 }
 
-function ftsTerm({ words, isPrefix }: Term): string {
-  return `"${words.join(' ')}"${isPrefix ? '*' : ''}`
+function ftsTerm({ words, isPrefix, isInflected }: Term): string {
+  if (isInflected) return `(${inflections(words[0]!).map(quoted).join(' OR ')})`
+  const each = words.map(quoted)
+  return `(${each.join(' AND ')}${isPrefix ? '*' : ''})`
 }
 
-/** Does the text hold what is asked for? What the index answers for public texts, by the text alone. */
-export function matches({ wanted, unwanted }: Query, text: string): boolean {
-  const words = wordsOf(text)
-  // A set of the words pays where many are asked for.
-  const different = wanted.length + unwanted.length > 4 ? new Set(words) : undefined
-  const has = (term: Term) => holds(words, different, term)
-  return wanted.every(has) && !unwanted.some(has)
+function quoted(word: string): string {
+  return `"${word}"`
 }
 
-/** The time goes with the length of the text and the length of the term, never with their product (Knuth, Morris, Pratt). */
-function holds(
+/** Does a text with these words hold what is asked for? What the index answers for public texts, by the text alone. */
+export function matcher({ wanted, unwanted }: Query): (words: readonly string[]) => boolean {
+  const is = wanted.map(termMatcher)
+  const isNot = unwanted.map(termMatcher)
+  return (words) => {
+    const different = new Set(words)
+    return is.every((holds) => holds(words, different)) && !isNot.some((holds) => holds(words, different))
+  }
+}
+
+type Holds = (words: readonly string[], different: ReadonlySet<string>) => boolean
+
+function termMatcher(term: Term): Holds {
+  const [first] = term.words
+  if (term.isInflected) {
+    const forms = inflections(first!)
+    return (_words, different) => forms.some((form) => different.has(form))
+  }
+  if (term.words.length > 1) return (words, different) => holdsPhrase(words, different, term)
+  if (term.isPrefix) return (words) => words.some((word) => word.startsWith(first!))
+  return (_words, different) => different.has(first!)
+}
+
+/** The time goes with the length of the text and the length of the phrase, never with their product (Knuth, Morris, Pratt). */
+function holdsPhrase(
   words: readonly string[],
-  different: ReadonlySet<string> | undefined,
+  different: ReadonlySet<string>,
   { words: sought, isPrefix }: Term,
 ): boolean {
   const whole = isPrefix ? sought.slice(0, -1) : sought
-  if (!whole.every((word) => (different === undefined ? words.includes(word) : different.has(word)))) return false
-  if (sought.length === 1) return !isPrefix || words.some((word) => word.startsWith(sought[0]!))
+  if (!whole.every((word) => different.has(word))) return false
   const borders = bordersOf(whole)
   let matched = 0
   for (const [at, word] of words.entries()) {

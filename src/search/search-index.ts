@@ -1,13 +1,18 @@
 /**
  * The index of full-text search: one row for each public event that has a text, in an SQLite database with FTS5.
  *
- * Derived: it may be deleted at any time and is made again from the log and the journals. A row's number is the change of the
- * event's first version, so the newest event has the greatest; its text is that of the newest version. What is redacted or has
- * expired is deleted and overwritten (secure_delete), what is hidden is kept and not found.
+ * Derived: it may be deleted at any time and is made again from the log and the journals, as is one of another format. A row's
+ * number is the change of the event's first version, so the newest event has the greatest; its text is that of the newest
+ * version. What is redacted or has expired is deleted and overwritten (secure_delete), what is hidden is kept and not found.
  *
  *   meta(name, value)    format, which log it follows, and the log's frame it has come to
  *   docs(change, id, room, page, kind, author, seq, expires, hidden)
- *   texts(text)          FTS5, unicode61 without marks on letters, by the same row numbers
+ *   parts(first, rows, bytes)
+ *   texts_<first>(text)  FTS5: the words of a text, folded, by the same row numbers, from `first` on to the next part
+ *
+ * The texts lie in parts because one step inside FTS5 cannot be interrupted: what a step may cost is bounded by its part, however
+ * large the board is. No positions are kept (detail=none), which halves the index; phrases are looked for in the texts that hold
+ * their words. Beginnings of two and three letters have an index of their own.
  *
  * Every batch of changes is one transaction with the frame it comes to, so after a crash it goes on from what it has.
  */
@@ -15,35 +20,15 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BoardRecord, type Event, RecordType } from '../../actors/record.ts'
 import { makeDirectory } from '../../storage/disk.ts'
-import type { Refusal } from '../refusals.ts'
-import { type Query, toFts } from './query.ts'
+import { wordsOf } from './query.ts'
+import { type Part, Search, type SearchAsk, tableOf } from './search.ts'
 import { type DatabaseSync, openDatabase } from './sqlite.ts'
-
-export type SearchAsk = {
-  readonly query: Query
-  readonly room?: string
-  readonly page?: string
-  readonly kind?: string
-  /** Identity id. */
-  readonly author?: string
-  /** Numbers inside the room, exclusive. */
-  readonly before?: number
-  readonly after?: number
-  readonly order: 'asc' | 'desc'
-  /** Go on behind this row; undefined: from the first. */
-  readonly from?: number
-  readonly limit: number
-}
-
-export type SearchAnswer =
-  | { readonly ok: true; readonly hits: readonly Hit[] }
-  | { readonly ok: false; readonly refusal: Refusal }
 
 type Value = string | number | bigint | Uint8Array
 
-export type Hit = { readonly id: string; readonly change: number }
-
-const format = '1'
+const format = '2'
+/** Of one part, in rows and in bytes of words: a beginning that every text has is looked up in some 20 ms then. */
+const partMaxDefault = { rows: 65_536, bytes: 16 * 1024 * 1024 }
 
 const schema = `
   PRAGMA journal_mode = WAL;
@@ -56,8 +41,14 @@ const schema = `
     author BLOB NOT NULL, seq INTEGER NOT NULL, expires INTEGER NOT NULL, hidden INTEGER NOT NULL
   );
   CREATE INDEX IF NOT EXISTS docs_expires ON docs (expires) WHERE expires > 0;
-  CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
-  INSERT INTO texts (texts, rank) VALUES ('secure-delete', 1);
+  CREATE TABLE IF NOT EXISTS parts (first INTEGER PRIMARY KEY, rows INTEGER NOT NULL, bytes INTEGER NOT NULL);
+`
+
+/** The tokenizer parts words at the spaces alone: whatever is not ASCII belongs to a word, and words are folded before. */
+const textsOf = (table: string) => `
+  CREATE VIRTUAL TABLE ${table}
+    USING fts5 (text, tokenize = "ascii", detail = none, columnsize = 0, prefix = "2 3");
+  INSERT INTO ${table} (${table}, rank) VALUES ('secure-delete', 1);
 `
 
 export class SearchIndex {
@@ -69,18 +60,22 @@ export class SearchIndex {
   #applied: number
   #open = false
   #deleted = false
+  /** In ascending order; rows are added to the last. */
+  readonly #parts: Part[] = []
+  readonly #partMax: typeof partMaxDefault
 
   /** Opens the index in this directory, made anew when it is of another log or format, ahead of the log, or damaged. */
-  static open(directory: string, logId: string, through: number): SearchIndex {
+  static open(directory: string, logId: string, through: number, partMax = partMaxDefault): SearchIndex {
     try {
-      return new SearchIndex(directory, logId, through)
+      return new SearchIndex(directory, logId, through, partMax)
     } catch {
       wipe(directory)
-      return new SearchIndex(directory, logId, through)
+      return new SearchIndex(directory, logId, through, partMax)
     }
   }
 
-  private constructor(directory: string, logId: string, through: number) {
+  private constructor(directory: string, logId: string, through: number, partMax: typeof partMaxDefault) {
+    this.#partMax = partMax
     makeDirectory(directory)
     this.#database = openDatabase(join(directory, 'index.db'))
     try {
@@ -94,6 +89,8 @@ export class SearchIndex {
         this.#note('log', logId)
         this.#note('applied', '0')
       }
+      const parts = this.#prepare('SELECT first, rows, bytes FROM parts ORDER BY first').all() as Part[]
+      this.#parts.push(...parts.map((part) => ({ ...part })))
       this.#due = this.#nextDue()
       // A kill may have come between a deletion and this.
       this.#emptyLog()
@@ -145,27 +142,9 @@ export class SearchIndex {
     this.#deleted = false
   }
 
-  find(ask: SearchAsk, now: number): Hit[] {
-    const { query, room, page, kind, author, before, after, order, from, limit } = ask
-    const where: string[] = ['texts MATCH ?', 'docs.hidden = 0', '(docs.expires = 0 OR docs.expires > ?)']
-    const values: Value[] = [toFts(query), now]
-    const also = (condition: string, value: Value | undefined) => {
-      if (value === undefined) return
-      where.push(condition)
-      values.push(value)
-    }
-    // As an integer: FTS5 does not look at a row number that is bound as a real.
-    also(order === 'asc' ? 'texts.rowid > ?' : 'texts.rowid < ?', from === undefined ? undefined : BigInt(from))
-    also('docs.room = ?', room)
-    also('docs.page = ?', page)
-    also('docs.kind = ?', kind)
-    also('docs.author = ?', author === undefined ? undefined : Buffer.from(author, 'hex'))
-    also('docs.seq < ?', before)
-    also('docs.seq > ?', after)
-    const sql = `SELECT docs.id AS id, docs.change AS change FROM texts CROSS JOIN docs ON docs.change = texts.rowid
-      WHERE ${where.join(' AND ')} ORDER BY texts.rowid ${order === 'asc' ? 'ASC' : 'DESC'} LIMIT ?`
-    const rows = this.#prepare(sql).all(...values, limit) as { id: Uint8Array; change: number }[]
-    return rows.map(({ id, change }) => ({ id: Buffer.from(id).toString('hex'), change }))
+  /** Begins a search; nothing is looked up before its first step. It may go on while records are added. */
+  search(ask: SearchAsk, now: number): Search {
+    return new Search(this.#database, this.#parts, ask, now)
   }
 
   /** What was not settled is gone: after some faults (a full disk) SQLite has taken it back already. */
@@ -179,21 +158,43 @@ export class SearchIndex {
     const { room, page, kind, author, seq, expires = 0 } = event
     const fields = [change, key, room, page, kind, author, seq, expires] as const
     this.#run('INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)', ...fields)
-    this.#run('INSERT INTO texts (rowid, text) VALUES (?, ?)', change, text)
+    const words = wordsOf(text).join(' ')
+    const part = this.#partFor(change)
+    part.rows++
+    part.bytes += words.length
+    this.#run(`INSERT INTO ${tableOf(part)} (rowid, text) VALUES (?, ?)`, change, words)
+    this.#run('UPDATE parts SET rows = ?, bytes = ? WHERE first = ?', part.rows, part.bytes, part.first)
+  }
+
+  /** The last part, or a new one where that is full. */
+  #partFor(change: number): Part {
+    const last = this.#parts.at(-1)
+    if (last !== undefined && last.rows < this.#partMax.rows && last.bytes < this.#partMax.bytes) return last
+    const part = { first: change, rows: 0, bytes: 0 }
+    this.#database.exec(textsOf(tableOf(part)))
+    this.#run('INSERT INTO parts VALUES (?, 0, 0)', change)
+    this.#parts.push(part)
+    return part
+  }
+
+  /** The table that holds the text of this row. */
+  #tableWith(change: number): string {
+    return tableOf(this.#parts.findLast(({ first }) => first <= change)!)
   }
 
   #edit(event: Event, original: Uint8Array): void {
     const text = textOf(event)
     const found = this.#prepare('SELECT change FROM docs WHERE id = ?').get(original) as { change: number } | undefined
     if (text === undefined || found === undefined) return
-    this.#run('UPDATE texts SET text = ? WHERE rowid = ?', text, found.change)
+    const table = this.#tableWith(found.change)
+    this.#run(`UPDATE ${table} SET text = ? WHERE rowid = ?`, wordsOf(text).join(' '), found.change)
     this.#deleted = true
   }
 
   #delete(condition: string, value: Value): void {
     const found = this.#prepare(`SELECT change FROM docs WHERE ${condition}`).all(value) as { change: number }[]
     for (const { change } of found) {
-      this.#run('DELETE FROM texts WHERE rowid = ?', change)
+      this.#run(`DELETE FROM ${this.#tableWith(change)} WHERE rowid = ?`, change)
       this.#run('DELETE FROM docs WHERE change = ?', change)
       this.#deleted = true
     }
@@ -219,7 +220,7 @@ export class SearchIndex {
     this.#prepare(sql).run(...values)
   }
 
-  /** Few statements are ever made: conditions of a search are the only parts that vary. */
+  /** Few statements are ever made: three for each part. */
   #prepare(sql: string): ReturnType<DatabaseSync['prepare']> {
     let statement = this.#statements.get(sql)
     if (statement === undefined) {

@@ -2,8 +2,10 @@
  * The search thread: follows the log into the search index, and answers what it holds. Started by the first search, and with the
  * board where an earlier run has left an index: what is taken back, or expires, leaves it whether anybody searches or not.
  *
- * Who asks names the frame of the log that his answer must know of; the index catches up to it first. Between asks it follows
- * at its leisure, some at a time, so that posting is not slowed. A fault of the index costs the index, never the board.
+ * Whoever asks names the frame of the log that the answer must know of; the index catches up to it first. Between asks it follows
+ * at its leisure, some at a time, so that posting is not slowed. Searches take turns, a step each, so that none waits for the
+ * whole of another; one that has had its time answers with what it has found and with where it goes on. A fault of the index
+ * costs the index, never the board.
  */
 import type { MessagePort } from 'node:worker_threads'
 import { Link } from '../../actors/kernel/link.ts'
@@ -14,7 +16,8 @@ import { logDirectory, searchDirectory, shardDirectory } from '../board-director
 import { monotonicMs, readingSeconds } from '../clock.ts'
 import { inside } from '../limits.ts'
 import { refusal } from '../refusals.ts'
-import { type SearchAnswer, type SearchAsk, SearchIndex, wipe } from '../search/search-index.ts'
+import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
+import { SearchIndex, wipe } from '../search/search-index.ts'
 import { report, runThread } from './entry.ts'
 
 export type SearchThread = {
@@ -36,10 +39,18 @@ const recordsPerStep = 1_000
 const leisureMs = 500
 /** Timers reach no further than this. */
 const expiryMsMax = 86_400_000
-/** An ask that would have to wait longer for an index that is being made hears so. */
+/** An ask that would have to wait longer for an index that is being made is refused. */
 const patienceMs = 10_000
+/** Time spent on it after which the pace of an index that is being made is known. */
+const paceMs = 1_000
+const retrySecondsMax = 3_600
+/** Rows that a search looks at in one step: about 20 ms where each text has to be read. */
+const rowsPerStep = 4_096
+/** Time of this thread that one answer may take. Within the first part no search is given up, so small boards answer whole. */
+const answerMs = 400
 
 type Open = { readonly ask: SearchAsk; readonly through: number; readonly id: number; readonly since: number }
+type Running = { readonly id: number; readonly search: Search; usedMs: number }
 
 runThread((data: SearchThread) => {
   const directory = searchDirectory(data.dataDirectory)
@@ -53,7 +64,12 @@ runThread((data: SearchThread) => {
   const { log, shards } = readers()
   let durable = data.through
   let index = open()
+  /** Asks that the index has to catch up for. */
   let waiting: Open[] = []
+  /** Searches under way; the first has the next turn. */
+  let running: Running[] = []
+  /** Since it last was behind the log: frames it has taken in, and how long that took. */
+  let pace = { frames: 0, spentMs: 0 }
   let soon: NodeJS.Immediate | undefined
   let later: NodeJS.Timeout | undefined
   let expiry: NodeJS.Timeout | undefined
@@ -65,9 +81,11 @@ runThread((data: SearchThread) => {
   }
 
   /** One transaction's worth of the log. */
-  const step = (): void => {
+  const follow = (): void => {
     const now = readingSeconds()
     if (index.applied >= durable && !index.isDue(now)) return
+    const since = monotonicMs()
+    const before = index.applied
     log.advance(durable)
     let records = 0
     let applied = index.applied
@@ -80,32 +98,59 @@ runThread((data: SearchThread) => {
       if (records >= recordsPerStep) break
     }
     index.settle(applied, now)
+    pace =
+      applied >= durable
+        ? { frames: 0, spentMs: 0 }
+        : { frames: pace.frames + applied - before, spentMs: pace.spentMs + monotonicMs() - since }
   }
 
-  const give = ({ ask, id }: Open): void => {
-    front.answer(id, { ok: true, hits: index.find(ask, readingSeconds()) } satisfies SearchAnswer)
+  /** How long it takes to catch up at this pace; undefined: not known yet. */
+  const leftMs = (): number | undefined =>
+    pace.spentMs < paceMs ? undefined : (pace.spentMs * (durable - index.applied)) / pace.frames
+
+  /** Begins the searches that the index has caught up for, and refuses those that would wait too long. */
+  const begin = (): void => {
+    const asked = waiting
+    waiting = []
+    const left = leftMs()
+    for (const open of asked) {
+      const isTooLong = monotonicMs() - open.since > patienceMs || (left !== undefined && left > patienceMs)
+      if (open.through <= index.applied)
+        running.push({ id: open.id, search: index.search(open.ask, readingSeconds()), usedMs: 0 })
+      else if (isTooLong) front.answer(open.id, beingMade(left))
+      else waiting.push(open)
+    }
   }
 
-  /** Follows, answers who can be answered, and goes on while there is more. */
+  /** One step of the search whose turn it is. */
+  const stepOne = (): void => {
+    const [turned, ...others] = running
+    if (turned === undefined) return
+    const { id, search } = turned
+    const since = monotonicMs()
+    search.step(rowsPerStep)
+    turned.usedMs += monotonicMs() - since
+    const { hits, isOver, parts, reached } = search
+    const isGivenUp = !isOver && parts > 0 && turned.usedMs > answerMs
+    running = isOver || isGivenUp ? others : [...others, turned]
+    if (isOver) front.answer(id, { ok: true, hits } satisfies SearchAnswer)
+    else if (isGivenUp) front.answer(id, { ok: true, hits, reached: reached! } satisfies SearchAnswer)
+  }
+
   const turn = (): void => {
     clearImmediate(soon)
     clearTimeout(later)
     clearTimeout(expiry)
     soon = undefined
     later = undefined
-    const asked = waiting
-    waiting = []
     try {
-      step()
-      for (const open of asked) {
-        if (open.through <= index.applied) give(open)
-        else if (monotonicMs() - open.since > patienceMs) front.answer(open.id, beingMade)
-        else waiting.push(open)
-      }
+      if (waiting.length > 0 || running.length === 0 || index.isDue(readingSeconds())) follow()
+      begin()
+      stepOne()
     } catch (error) {
-      startOver(error, asked)
+      startOver(error)
     }
-    if (waiting.length > 0) schedule(0)
+    if (waiting.length > 0 || running.length > 0) schedule(0)
     else if (index.applied < durable) schedule(leisureMs)
     else rest()
   }
@@ -117,21 +162,23 @@ runThread((data: SearchThread) => {
     if (waitMs < Number.POSITIVE_INFINITY) expiry = setTimeout(turn, Math.min(waitMs, expiryMsMax)).unref()
   }
 
-  /** One turn is to come, whoever wants it. */
+  /** One turn is to come. */
   const schedule = (afterMs: number): void => {
     if (afterMs === 0) soon ??= setImmediate(turn)
     else later ??= setTimeout(turn, afterMs)
   }
 
   /** Whatever ails the index: it is derived, so it is thrown away and made again. */
-  const startOver = (error: unknown, asked: readonly Open[]): void => {
+  const startOver = (error: unknown): void => {
     const problem = error instanceof Error ? error.message : String(error)
     report('warn', 'search.index_made_again', { problem })
     index.close()
     wipe(directory)
     index = open()
-    for (const { id } of asked) front.answer(id, beingMade)
+    pace = { frames: 0, spentMs: 0 }
+    for (const { id } of [...waiting, ...running]) front.answer(id, beingMade(undefined))
     waiting = []
+    running = []
   }
 
   const front = new Link({
@@ -160,7 +207,9 @@ runThread((data: SearchThread) => {
   }
 })
 
-const beingMade: SearchAnswer = {
-  ok: false,
-  refusal: refusal('overloaded', 'the search index of this board is being made: try again', undefined, 5),
+/** `leftMs`: how long it will take, where that is known. */
+function beingMade(leftMs = 5_000): SearchAnswer {
+  const seconds = Math.min(retrySecondsMax, Math.max(1, Math.ceil(leftMs / 1_000)))
+  const sentence = `the search index of this board is being made: try again in ${seconds} s`
+  return { ok: false, refusal: refusal('overloaded', sentence, undefined, seconds) }
 }

@@ -55,10 +55,13 @@ const category = /\bcategory:([a-z-]+)/u
 const signUp =
   /\b(?:sign[\s-]?up|signup|register|registration|create (?:an? )?account|open (?:an? )?account|get (?:an? )?(?:api )?key|where (?:can|do) i join|onboard)\b/u
 
+/** Words that say nothing of a tool; those of questions among them: "how do I", "where is there", "what's". */
 const stopWords: ReadonlySet<string> = new Set(
-  'a an the for to of that which can i me need want find tool tools api apis service services and or with is are my please'.split(
-    ' ',
-  ),
+  [
+    'a an the for to of that which can i me need want find tool tools api apis service services and or with is are my please',
+    'how do does what where when why there any some should could would you we',
+    "how's i'd i'm what's where's",
+  ].flatMap((words) => words.split(' ')),
 )
 
 /** `said`: filters that the caller named himself. */
@@ -130,7 +133,7 @@ function wordsOf(text: string, isSignUp: boolean): string[] {
 }
 
 function meaningful(words: readonly string[]): string[] {
-  return words.filter((word) => !stopWords.has(word))
+  return words.filter((word) => !stopWords.has(word.replace('’', "'")))
 }
 
 /** Words without the punctuation around them; each once. */

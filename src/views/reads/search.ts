@@ -2,14 +2,15 @@
  * Searching: what the feed asks of the index and how it shows what was found, and the search of one private room.
  *
  * The index is asked one hit more than a page holds. What it finds is shown by the feed, which alone knows what may be shown
- * now; a page may so hold fewer events than it has room for.
+ * now, and a search ends where it has taken its time: a page may hold fewer events than it has room for, and none, while more
+ * follow.
  */
 import type { Room } from '../../../actors/board.ts'
 import { none } from '../../../actors/event-index.ts'
 import { findEvents } from '../../../actors/reading.ts'
 import { refusal } from '../../refusals.ts'
-import { matches, parseQuery } from '../../search/query.ts'
-import type { Hit, SearchAsk } from '../../search/search-index.ts'
+import { matcher, readQuery, wordsOf } from '../../search/query.ts'
+import type { SearchAnswer, SearchAsk } from '../../search/search.ts'
 import type { EventView } from '../event.ts'
 import {
   badCursor,
@@ -30,10 +31,6 @@ import {
 
 export const searchReads: Reads = { 'search.begin': begin, 'search.show': show }
 
-const wordless = refused(
-  refusal('invalid_field', 'query must hold at least one word to look for (-words alone find nothing)', 'query'),
-)
-
 function listName({ args }: ReadRequest): string {
   const { room = '', page = '', target = '', kind = '', before = '', after = '', order = 'desc', query } = args
   return `search:${JSON.stringify([room, page, target, kind, before, after, order, query])}`
@@ -48,12 +45,12 @@ function begin(context: ReadContext, request: ReadRequest): ReadAnswer {
 
 function beginAny(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { args } = request
-  const query = parseQuery(String(args.query))
-  if (query === undefined) return wordless
+  const read = readQuery(String(args.query))
+  if (!read.ok) return unreadable(read.fault)
   const cursor = opened(context, listName(request), args)
   if (cursor === undefined) return badCursor
   const ask: SearchAsk = {
-    query,
+    query: read.query,
     ...(args.room === undefined ? {} : { room: String(args.room) }),
     ...(args.page === undefined ? {} : { page: String(args.page) }),
     ...(args.kind === undefined ? {} : { kind: String(args.kind) }),
@@ -67,10 +64,17 @@ function beginAny(context: ReadContext, request: ReadRequest): ReadAnswer {
   return ok({ ask, through: context.applied!() })
 }
 
+export function unreadable(fault: string): ReadAnswer {
+  return refused(refusal('invalid_field', fault, 'query'))
+}
+
 /** The hits of a page as arguments of `search.show`. */
-export function shownHits(hits: readonly Hit[], { limit }: SearchAsk): { hits: string; next: number } {
+export function shownHits(
+  { hits, reached = 0 }: Extract<SearchAnswer, { ok: true }>,
+  { limit }: SearchAsk,
+): { hits: string; next: number } {
   const shown = hits.slice(0, limit - 1)
-  return { hits: shown.map(({ id }) => id).join(','), next: hits.length === limit ? shown.at(-1)!.change : 0 }
+  return { hits: shown.map(({ id }) => id).join(','), next: hits.length === limit ? shown.at(-1)!.change : reached }
 }
 
 function show(context: ReadContext, request: ReadRequest): ReadAnswer {
@@ -106,8 +110,9 @@ const looksAtOnce = 200
 /** A private room is in no index: its texts are read, so many and so long ones for each page, from the newest (or oldest) on. */
 export function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer {
   const { args } = request
-  const query = parseQuery(String(args.query))
-  if (query === undefined) return wordless
+  const read = readQuery(String(args.query))
+  if (!read.ok) return unreadable(read.fault)
+  const holds = matcher(read.query)
   const cursor = opened(context, listName(request), args)
   if (cursor === undefined) return badCursor
   const limit = limitOf(args)
@@ -135,7 +140,7 @@ export function searchRoom(context: ReadContext, request: ReadRequest, room: Roo
       if (!isShown(event)) continue
       const { text = '' } = event
       lookedBytes += Buffer.byteLength(text)
-      if (matches(query, text)) found.push(event)
+      if (holds(wordsOf(text))) found.push(event)
       const isLast = at === slots.length - 1 && next === undefined
       if (found.length === limit || lookedBytes >= lookedBytesMax)
         return answer(context, request, found, isLast ? undefined : slot)

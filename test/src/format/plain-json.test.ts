@@ -21,6 +21,8 @@ test.each<[string, string | Buffer, string]>([
   ['a mark before it', '\ufeff{}', 'is not JSON'],
   ['half of it', '{"a":', 'is not JSON'],
   ['a million brackets', '['.repeat(1_000_000), 'nests deeper than 64: nothing here is that deep'],
+  ['a list of a million', `[${'1,'.repeat(1_000_000)}1]`, 'has more than 32768 of { [ : , outside strings'],
+  ['a million pairs of brackets', `[${'[],'.repeat(1_000_000)}1]`, 'has more than 32768 of { [ : , outside strings'],
 ])('%s is refused', (_what, text, fault) => {
   expect(read(text)).toEqual({ ok: false, fault })
 })

@@ -155,6 +155,19 @@ describe('bounds', () => {
     expect(said(commas(structureMarksMax))).toMatch(/more than 65536 of \{ \[ : ,/)
   })
 
+  test('of a command the first list that is too long ends the reading, and says at which key it stands', () => {
+    const limits = { marksMax: 100, itemsMax: 3 }
+    const read = (text: string) => {
+      const result = parseStrictText(text, limits)
+      return result.ok ? 'ok' : [result.message, result.member]
+    }
+    expect(read('{"a":[1,2,3],"b":[[1,2,3,4,5]],"c":{"d":1,"e":2,"f":3,"g":4}}')).toBe('ok')
+    expect(read('{"a":[1,2,3],"b":[1,2,3,4]}')).toEqual(['an array has more than 3 items at byte 23', 'b'])
+    expect(read('{"a":[1,2,3,4')).toEqual(['an array has more than 3 items at byte 11', 'a'])
+    expect(read(`[${'1,'.repeat(50)}1]`)).toBe('ok')
+    expect(read(`[${'1,'.repeat(100)}1]`)).toEqual(['more than 100 of { [ : , at byte 200', undefined])
+  })
+
   test('a file of 1.9 MB in one string is taken', () => {
     expect(said(Buffer.from(`{"data":"${'A'.repeat(1_900_000)}"}`))).toBe('ok')
   })
@@ -248,6 +261,8 @@ describe('laws', () => {
         const result = parseStrictText(text)
         expect(result.ok, text).toBe(findFault(text) === undefined)
         if (result.ok) expect(result.value).toEqual(JSON.parse(text))
+        const limits = { marksMax: 12, itemsMax: 2 }
+        expect(parseStrictText(text, limits).ok, text).toBe(findFault(text, limits) === undefined)
       }),
       { numRuns: 3_000 },
     )

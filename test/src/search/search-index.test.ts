@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type BoardRecord, RecordType } from '../../../actors/record.ts'
-import { matches, parseQuery, toFts, wordsOf } from '../../../src/search/query.ts'
-import { type SearchAsk, SearchIndex } from '../../../src/search/search-index.ts'
+import { matcher, readQuery, wordsOf } from '../../../src/search/query.ts'
+import type { Search, SearchAsk } from '../../../src/search/search.ts'
+import { SearchIndex } from '../../../src/search/search-index.ts'
 import { openDatabase } from '../../../src/search/sqlite.ts'
+import { makeDirectory } from '../../../storage/disk.ts'
 import { boardDirectory } from '../../support/board-process.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 import { corpusAbsent, corpusTexts } from './corpus-rows.ts'
@@ -39,9 +41,15 @@ function mark(op: string, change: number): BoardRecord {
 }
 
 function search(index: SearchIndex, text: string, more: Partial<SearchAsk> = {}, now = 10): number[] {
-  const query = parseQuery(text)
-  if (query === undefined) return []
-  return index.find({ query, order: 'desc', limit: 100_000, ...more }, now).map(({ change }) => change)
+  const read = readQuery(text)
+  if (!read.ok) return []
+  const under = index.search({ query: read.query, order: 'desc', limit: 100_000, ...more }, now)
+  return ended(under).map(({ change }) => change)
+}
+
+function ended(under: Search, rowsPerStep = 1_000): Search['hits'] {
+  while (!under.isOver) under.step(rowsPerStep)
+  return under.hits
 }
 
 describe.skipIf(corpusAbsent)(
@@ -51,16 +59,18 @@ describe.skipIf(corpusAbsent)(
     let index: SearchIndex
 
     beforeAll(() => {
-      index = SearchIndex.open(boardDirectory(), 'log', 1)
+      // In several parts, as on a board of millions.
+      index = SearchIndex.open(boardDirectory(), 'log', 1, { rows: 500, bytes: 40_000 })
       for (const [n, text] of texts.entries()) index.add(event(text, n + 1), idOf(n + 1), n + 1)
       index.settle(1, 10)
     })
     afterAll(() => index.close())
 
     const naive = (text: string): number[] => {
-      const query = parseQuery(text)
-      if (query === undefined) return []
-      return texts.flatMap((each, n) => (matches(query, each) ? [n + 1] : [])).reverse()
+      const read = readQuery(text)
+      if (!read.ok) return []
+      const holds = matcher(read.query)
+      return texts.flatMap((each, n) => (holds(wordsOf(each)) ? [n + 1] : [])).reverse()
     }
     const words = fc.constantFrom(...new Set(texts.flatMap(wordsOf)))
     const run = fc.constantFrom(...texts.filter((text) => wordsOf(text).length > 2)).chain((text) => {
@@ -70,7 +80,9 @@ describe.skipIf(corpusAbsent)(
     const term = fc.oneof(
       words,
       words.map((word) => `-${word}`),
+      words.map((word) => `${word.slice(0, 2)}*`),
       words.map((word) => `${word.slice(0, 3)}*`),
+      words.map((word) => `${word.slice(0, 5)}*`),
       run.map((phrase) => `"${phrase}"`),
       run.map((phrase) => `-"${phrase}"`),
     )
@@ -148,19 +160,54 @@ test('no query is an error of SQL, whatever it holds', () => {
   index.close()
 })
 
-test('how a query is read', () => {
-  const read = (text: string) => {
-    const query = parseQuery(text)
-    return query === undefined ? undefined : toFts(query)
+describe('a search in steps', () => {
+  const inParts = (): SearchIndex => {
+    const index = SearchIndex.open(scratchDirectory(), 'log', 9, { rows: 10, bytes: 1_000_000 })
+    for (let n = 1; n <= 95; n++) index.add(event(n % 3 === 0 ? 'third of all' : 'all of it', n), idOf(n), n)
+    index.settle(1, 10)
+    return index
   }
-  expect(read('Foo BAR')).toBe('"foo" AND "bar"')
-  expect(read('"foo bar" -baz')).toBe('("foo bar") NOT ("baz")')
-  expect(read('foo -"bar baz" -qux')).toBe('("foo") NOT ("bar baz" OR "qux")')
-  expect(read('"not closed at all')).toBe('"not closed at all"')
-  expect(read('wor*')).toBe('"wor"*')
-  expect(read('foo-bar a_b')).toBe('"foo bar" AND "a b"')
-  expect(read('AND OR NOT NEAR')).toBe('"and" AND "or" AND "not" AND "near"')
-  for (const text of ['', '!!!', '-foo', '"', '*', '-"a b"']) expect(read(text)).toBe(undefined)
+  const all = readQuery('"of all"')
+  const asked: SearchAsk = { query: (all as Extract<typeof all, { ok: true }>).query, order: 'desc', limit: 1_000 }
+  const thirds = Array.from({ length: 31 }, (_, n) => 3 * (31 - n))
+
+  test('looks at so many rows in one, or at the rest of one part, and can go on where it was given up', () => {
+    const index = inParts()
+    for (const order of ['asc', 'desc'] as const)
+      for (const rowsPerStep of [1, 4, 10, 1_000]) {
+        const found: number[] = []
+        let under = index.search({ ...asked, order }, 10)
+        for (let steps = 1; !under.isOver; steps++) {
+          const before = under.hits.length
+          under.step(rowsPerStep)
+          expect(under.hits.length - before).toBeLessThanOrEqual(Math.min(10, rowsPerStep))
+          if (steps % 3 > 0 || under.isOver) continue
+          found.push(...under.hits.map(({ change }) => change))
+          under = index.search({ ...asked, order, from: under.reached! }, 10)
+        }
+        found.push(...under.hits.map(({ change }) => change))
+        expect(found).toEqual(order === 'desc' ? thirds : thirds.toReversed())
+      }
+    index.close()
+  })
+
+  test('goes on while texts are added, edited and deleted between its steps', () => {
+    const index = inParts()
+    const under = index.search(asked, 10)
+    under.step(4)
+    for (let n = 96; n <= 130; n++) index.add(event('new of all', n), idOf(n), n)
+    index.add(event('edited away', 131, { original: idOf(3) }), idOf(131), 131)
+    index.add(mark('event.redact', 6), idOf(132), 132)
+    index.settle(2, 10)
+    expect(ended(under).map(({ change }) => change)).toEqual(thirds.filter((change) => change !== 3 && change !== 6))
+    index.close()
+  })
+
+  test('an empty index is searched at once', () => {
+    const index = SearchIndex.open(scratchDirectory(), 'log', 9)
+    for (const order of ['asc', 'desc'] as const) expect(ended(index.search({ ...asked, order }, 10))).toEqual([])
+    index.close()
+  })
 })
 
 describe('what became of a text', () => {
@@ -209,7 +256,7 @@ test('what a kill left in the write-ahead log behind a deletion is gone when it 
   index.settle(1, 10)
   // As settle does it, and killed before the log is emptied.
   const database = openDatabase(join(directory, 'index.db'))
-  database.exec(`PRAGMA secure_delete = ON; BEGIN; DELETE FROM texts WHERE rowid = 1; DELETE FROM docs; COMMIT`)
+  database.exec(`PRAGMA secure_delete = ON; BEGIN; DELETE FROM texts_1 WHERE rowid = 1; DELETE FROM docs; COMMIT`)
   cpSync(directory, killed, { recursive: true })
   database.close()
   index.close()
@@ -267,6 +314,30 @@ describe('opening', () => {
     const again = SearchIndex.open(directory, log, through)
     expect([again.applied, search(again, 'kept')]).toEqual([0, []])
     again.close()
+  })
+
+  test('an index of the format before is made anew', () => {
+    const directory = scratchDirectory()
+    makeDirectory(directory)
+    const before = openDatabase(join(directory, 'index.db'))
+    before.exec(`
+      CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+      INSERT INTO meta VALUES ('format', '1'), ('log', 'log'), ('applied', '5');
+      CREATE TABLE docs (
+        change INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, room TEXT NOT NULL, page TEXT NOT NULL, kind TEXT NOT NULL,
+        author BLOB NOT NULL, seq INTEGER NOT NULL, expires INTEGER NOT NULL, hidden INTEGER NOT NULL
+      );
+      CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
+      INSERT INTO texts (rowid, text) VALUES (1, 'redacted since');
+    `)
+    before.close()
+    const again = SearchIndex.open(directory, 'log', 5)
+    again.add(event('kept', 1), idOf(1), 1)
+    again.settle(5, 10)
+    expect([again.applied, search(again, 'kept'), search(again, 'redacted')]).toEqual([5, [1], []])
+    again.close()
+    for (const name of readdirSync(directory))
+      expect(readFileSync(join(directory, name)).includes('redacted')).toBe(false)
   })
 
   test('damage makes it anew', () => {

@@ -85,6 +85,13 @@ const table: readonly (readonly [text: string, query: string, filters: Partial<F
   ['real estate agents', 'real estate agents', {}],
   // Words.
   ['please find me an api for the weather', 'weather', {}],
+  ['how do I scrape a page?', 'scrape page', {}],
+  ['Where can I find weather', 'weather', {}],
+  ['what is there for OCR', 'ocr', {}],
+  ['What’s the price of btc, and why', 'price btc', {}],
+  ['how would you translate some text', 'translate text', {}],
+  ['how do I', 'how do i', {}],
+  ['what works under $5', 'works', { max_price: '5' }],
   ['I need a tool', 'i need a tool', {}],
   ['"crypto"   (prices)!', 'crypto prices', {}],
   ['ｆｕｌｌｗｉｄｔｈ ＯＣＲ', 'fullwidth ocr', {}],
@@ -110,7 +117,7 @@ test('a question for a place to sign up is one, and a wish for none is not', () 
   const others = ['weather no sign-up', 'without registration maps', 'signal processing', 'upload a sign']
   expect(asked.map((text) => parseQuery(text).isSignUp)).toEqual(asked.map(() => true))
   expect(others.map((text) => parseQuery(text).isSignUp)).toEqual(others.map(() => false))
-  expect(parseQuery('where can i sign up for weather').words).toEqual(['where', 'weather'])
+  expect(parseQuery('where can i sign up for weather').words).toEqual(['weather'])
   expect(parseQuery('sign up').words).toEqual(['sign', 'up'])
 })
 

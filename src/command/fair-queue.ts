@@ -1,0 +1,195 @@
+/**
+ * A queue for work that costs more than its request: of each network one piece is under way at a time, and networks take turns.
+ * Whoever asks for much waits behind their own pieces, and is refused where that would take too long; nobody else is.
+ *
+ * Networks are those of `networkOf`; of an IPv6 /48, which one customer may hold whole, a few are served at a time.
+ */
+import { networkOf, widerNetworkOf } from '../format/networks.ts'
+
+/** On whose behalf something is done. */
+export type Client = {
+  readonly address: string
+  /** Calls back once when the client goes away before it is answered. */
+  readonly onGone?: (callback: () => void) => void
+}
+
+export type FairQueueOptions = {
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  /** Pieces under way: in all, and of the networks of one /48. */
+  readonly runningMax: number
+  readonly runningOfSiteMax: number
+  /** Pieces that wait: of one network, and in all. */
+  readonly waitingOfNetworkMax: number
+  readonly waitingMax: number
+  /** No piece waits longer. */
+  readonly waitMsMax: number
+}
+
+type Piece = {
+  readonly run: (done: () => void) => void
+  /** `seconds`: when it may be asked for again with success. */
+  readonly refuse: (seconds: number) => void
+  readonly lane: Lane
+  readonly since: number
+}
+/** The pieces of one network, oldest first. */
+type Lane = {
+  readonly network: string
+  readonly site: Site
+  readonly waiting: Set<Piece>
+  isRunning: boolean
+  /** Its turn is to come: it stands in `#ready`, or is held. */
+  isReady: boolean
+}
+/** Networks that one customer may hold. `held`: lanes whose turn has come while too many others of the site were served. */
+type Site = { readonly name: string; running: number; lanes: number; held: Lane[] }
+
+/** What one piece is taken to need before any was measured. */
+const firstMs = 20
+/** Share of the newest piece in the mean. */
+const newestShare = 0.2
+
+export class FairQueue {
+  readonly #options: FairQueueOptions
+  readonly #lanes = new Map<string, Lane>()
+  readonly #sites = new Map<string, Site>()
+  /** Lanes that have a piece and none under way, in the order of their turns. */
+  readonly #ready: Lane[] = []
+  /** Oldest first. */
+  readonly #waiting = new Set<Piece>()
+  #running = 0
+  #meanMs = firstMs
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: FairQueueOptions) {
+    this.#options = options
+  }
+
+  /** Calls `run` when it is the turn of this client's network; or `refuse`, at once or when it has waited too long. */
+  take({ address, onGone }: Client, run: Piece['run'], refuse: Piece['refuse']): void {
+    const { now, waitingMax, waitingOfNetworkMax, waitMsMax } = this.#options
+    const lane = this.#laneOf(address)
+    const ownMs = this.#ownMs(lane)
+    const isFull = this.#waiting.size === waitingMax
+    if (isFull || lane.waiting.size === waitingOfNetworkMax || ownMs > waitMsMax) {
+      this.#drop(lane)
+      const allMs = (waitingMax * this.#meanMs) / Math.max(1, this.#running)
+      return refuse(secondsOf(isFull ? Math.max(ownMs, allMs) : ownMs))
+    }
+    const piece: Piece = { run, refuse, lane, since: now() }
+    lane.waiting.add(piece)
+    this.#waiting.add(piece)
+    if (!lane.isRunning && !lane.isReady) this.#makeReady(lane)
+    onGone?.(() => this.#forget(piece))
+    this.#pump()
+    this.#watch()
+  }
+
+  /** How long the pieces of this network keep one more waiting, as things go. */
+  #ownMs({ waiting, isRunning }: Lane): number {
+    return (waiting.size + (isRunning ? 1 : 0)) * this.#meanMs
+  }
+
+  #pump(): void {
+    const { now, runningMax, runningOfSiteMax } = this.#options
+    while (this.#running < runningMax) {
+      const lane = this.#ready.shift()
+      if (lane === undefined) return
+      const [piece] = lane.waiting
+      const { site } = lane
+      if (piece !== undefined && site.running === runningOfSiteMax) {
+        site.held.push(lane)
+        continue
+      }
+      lane.isReady = false
+      if (piece === undefined) {
+        this.#drop(lane)
+        continue
+      }
+      this.#remove(piece)
+      lane.isRunning = true
+      site.running++
+      this.#running++
+      const since = now()
+      let isDone = false
+      piece.run(() => {
+        if (isDone) return
+        isDone = true
+        this.#meanMs += newestShare * (now() - since - this.#meanMs)
+        this.#end(lane)
+      })
+    }
+  }
+
+  #end(lane: Lane): void {
+    const { site } = lane
+    lane.isRunning = false
+    this.#running--
+    site.running--
+    this.#ready.push(...site.held.splice(0, 1))
+    if (lane.waiting.size > 0) this.#makeReady(lane)
+    else this.#drop(lane)
+    this.#pump()
+  }
+
+  #makeReady(lane: Lane): void {
+    lane.isReady = true
+    this.#ready.push(lane)
+  }
+
+  /** Nobody waits for it any more. */
+  #forget(piece: Piece): void {
+    this.#remove(piece)
+    this.#watch()
+  }
+
+  #remove(piece: Piece): void {
+    piece.lane.waiting.delete(piece)
+    this.#waiting.delete(piece)
+  }
+
+  /** Sees to it that the oldest piece does not wait too long. */
+  #watch(): void {
+    clearTimeout(this.#timer)
+    const [oldest] = this.#waiting
+    if (oldest === undefined) return
+    const dueMs = oldest.since + this.#options.waitMsMax - this.#options.now()
+    this.#timer = setTimeout(() => this.#sweep(), Math.max(1, dueMs)).unref()
+  }
+
+  #sweep(): void {
+    const before = this.#options.now() - this.#options.waitMsMax
+    for (const piece of this.#waiting) {
+      if (piece.since > before) break
+      this.#remove(piece)
+      piece.refuse(secondsOf(this.#ownMs(piece.lane)))
+    }
+    this.#watch()
+  }
+
+  #laneOf(address: string): Lane {
+    const network = networkOf(address)
+    const known = this.#lanes.get(network)
+    if (known !== undefined) return known
+    const name = widerNetworkOf(address) ?? network
+    const site = this.#sites.get(name) ?? { name, running: 0, lanes: 0, held: [] }
+    this.#sites.set(name, site)
+    site.lanes++
+    const lane: Lane = { network, site, waiting: new Set(), isRunning: false, isReady: false }
+    this.#lanes.set(network, lane)
+    return lane
+  }
+
+  /** Forgets a lane with nothing in it. */
+  #drop(lane: Lane): void {
+    if (lane.isRunning || lane.waiting.size > 0 || this.#lanes.get(lane.network) !== lane) return
+    this.#lanes.delete(lane.network)
+    lane.site.lanes--
+    if (lane.site.lanes === 0) this.#sites.delete(lane.site.name)
+  }
+}
+
+function secondsOf(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000))
+}

@@ -1,0 +1,142 @@
+/** What is no command costs the network that sends it, at every door that takes a body, and nobody else. */
+import { request } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+const ada = person('invalid-bodies ada')
+const proxy = 'x-client'
+
+type Answer = { readonly status: number; readonly code: string | undefined; readonly retry: string | undefined }
+
+describe.each(['uws', 'node'])('on the %s engine', (engine) => {
+  let board: Board
+  let client: Client
+  let addresses = 0
+
+  beforeAll(async () => {
+    const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', TRUST_PROXY: proxy }
+    board = await startBoard({ directory: boardDirectory(), env })
+    client = await Client.of(board)
+  })
+  afterAll(() => client.close())
+
+  const freshAddress = () => `198.51.100.${++addresses}`
+
+  function send(address: string, method: string, path: string, body = ''): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const headers = { [proxy]: address, 'content-length': Buffer.byteLength(body), accept: 'application/json' }
+      const sent = request(`${client.address}${path}`, { method, headers, agent: false }, (answer) => {
+        const chunks: Buffer[] = []
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk))
+        answer.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8')
+          const { error } = (text.startsWith('{') ? JSON.parse(text) : {}) as { error?: { code?: string } }
+          resolve({ status: answer.statusCode!, code: error?.code, retry: answer.headers['retry-after'] })
+        })
+      })
+      sent.on('error', reject)
+      sent.end(body)
+    })
+  }
+
+  const command = (fields: object) => JSON.stringify({ operation: 'post', ...fields })
+  const bodies: readonly (readonly [what: string, code: string, body: string])[] = [
+    ['half of a command', 'invalid_json', '{"operation":"post"'],
+    ['no object', 'invalid_json', '[1,2]'],
+    ['two megabytes of spaces', 'too_large', ' '.repeat(2_000_000)],
+    ['half a megabyte of structure', 'invalid_json', `{"x":[${'{},'.repeat(170_000)}{}]}`],
+    ['a list that is too long', 'invalid_field', command({ members: Array.from({ length: 5_000 }, () => 'f') })],
+    ['a field that is unknown', 'unknown_field', command({ nothing: 1 })],
+    ['a field of another type', 'invalid_field', command({ text: 7 })],
+    ['no operation', 'missing_field', '{}'],
+    ['a text of 600 KB', 'too_large', command({ text: 'x'.repeat(600_000) })],
+    [
+      'a signature that is none',
+      'bad_signature',
+      command({ public_key: ada.publicKey, signature: 'x', timestamp: 1, nonce: 'n' }),
+    ],
+    ['half of what is signed', 'missing_field', command({ public_key: ada.publicKey })],
+  ]
+
+  test('whatever is wrong with a body, it is said up to the limit of the network, and then there is only 429', async () => {
+    const address = freshAddress()
+    const seen = new Set<string>()
+    let refused = 0
+    for (let n = 0; refused < 5; n++) {
+      expect(n).toBeLessThan(200)
+      const [what, code, body] = bodies[n % bodies.length]!
+      const answer = await send(address, 'POST', '/v1/command', body)
+      if (answer.status === 429) {
+        expect([what, answer.code]).toEqual([what, 'rate_limited'])
+        expect(Number(answer.retry)).toBeGreaterThan(0)
+        refused++
+        continue
+      }
+      expect([what, answer.status, answer.code]).toEqual([what, 400, code])
+      seen.add(what)
+    }
+    expect(seen.size).toBe(bodies.length)
+    // Its own good commands go on, and so does everybody else.
+    const { body } = client.sign(ada, { operation: 'post', text: `from ${address}` })
+    expect(await send(address, 'POST', '/v1/command', body)).toMatchObject({ status: 200 })
+    expect(await send(freshAddress(), 'POST', '/v1/command', '{}')).toMatchObject({ status: 400 })
+    expect(await send(freshAddress(), 'GET', '/api/events')).toMatchObject({ status: 200 })
+  })
+
+  test('a command that is signed and no command of ours counts too', async () => {
+    const address = freshAddress()
+    const statuses: number[] = []
+    while (statuses.at(-1) !== 429 && statuses.length < 200) {
+      const { body } = client.sign(ada, { operation: 'vote', event_id: '0'.repeat(32), data: '{"value":7}' })
+      statuses.push((await send(address, 'POST', '/v1/command', body)).status)
+    }
+    expect(new Set(statuses)).toEqual(new Set([400, 429]))
+  })
+
+  const elsewhere: readonly (readonly [what: string, method: string, path: string, body: string])[] = [
+    ['a link that writes', 'GET', `/c64/${Buffer.from('{"operation":').toString('base64url')}`, ''],
+    ['half a message at /mcp', 'POST', '/mcp', '{"jsonrpc":"2.0"'],
+    ['a list of a hundred thousand at /mcp', 'POST', '/mcp', `{"x":[${'1,'.repeat(100_000)}1]}`],
+    ['two megabytes at /mcp', 'POST', '/mcp', `{"x":"${'x'.repeat(2_000_000)}"}`],
+    ['a token request that is none', 'POST', '/oauth/token', 'grant_type=nothing&client_id=nobody'],
+  ]
+  test.each(elsewhere)('%s is refused with 429 in the end', async (_what, method, path, body) => {
+    const address = freshAddress()
+    const statuses: number[] = []
+    while (statuses.at(-1) !== 429 && statuses.length < 200)
+      statuses.push((await send(address, method, path, body)).status)
+    expect(statuses.at(-1)).toBe(429)
+    expect(statuses.every((status) => status >= 400)).toBe(true)
+    expect((await send(freshAddress(), method, path, body)).status).toBe(statuses[0])
+  })
+
+  test('a file of a megabyte still goes in, by POST and inside of a message of MCP', async () => {
+    const data = Buffer.alloc(1_048_576, 7).toString('base64url')
+    const put = () =>
+      JSON.parse(client.sign(ada, { operation: 'blob.put', filename: 'seven.bin', data }).body) as object
+    const [posted, called] = [put(), put()]
+    expect(await send(freshAddress(), 'POST', '/v1/command', JSON.stringify(posted))).toMatchObject({ status: 200 })
+    const message = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'command', arguments: { command: called } },
+    }
+    const found = await fetch(`${client.address}/mcp`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-protocol-version': '2025-06-18',
+        [proxy]: freshAddress(),
+      },
+      body: JSON.stringify(message),
+    })
+    // It is let through to the tool, which says what it needs.
+    expect(found.status).not.toBe(413)
+    expect(await found.text()).not.toContain('at most')
+  })
+})

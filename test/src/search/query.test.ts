@@ -1,0 +1,128 @@
+/** How a query is read, and which words are one to a search. */
+import { expect, test } from 'vitest'
+import { inflections } from '../../../src/search/inflections.ts'
+import { matcher, readQuery, toFts, wordsOf } from '../../../src/search/query.ts'
+
+function faultOf(text: string): string | undefined {
+  const read = readQuery(text)
+  return read.ok ? undefined : read.fault
+}
+
+function holds(query: string, text: string): boolean {
+  const read = readQuery(query)
+  if (!read.ok) throw new Error(read.fault)
+  return matcher(read.query)(wordsOf(text))
+}
+
+test('words are asked for in all their forms, phrases by their words, and phrases that must not be there by the text alone', () => {
+  const fts = (text: string) => {
+    const read = readQuery(text)
+    return read.ok && toFts(read.query)
+  }
+  expect(fts('Fox A')).toEqual({ match: '("fox" OR "foxes" OR "foxed" OR "foxing") AND ("a")', isByText: false })
+  expect(fts('"Big cats" -ab')).toEqual({ match: '(("big" AND "cats")) NOT (("ab"))', isByText: true })
+  expect(fts('a -"b c"')).toEqual({ match: '("a")', isByText: true })
+  expect(fts('wor*')).toEqual({ match: '("wor"*)', isByText: false })
+  expect(fts('"foxes"')).toEqual({ match: '("foxes")', isByText: false })
+  expect(fts('ab-cd* a_b')).toEqual({ match: '("ab" AND "cd"*) AND ("a" AND "b")', isByText: true })
+  expect(fts('OR NO "AND"')).toEqual({ match: '("or") AND ("no") AND ("and")', isByText: false })
+})
+
+test.each([
+  ['fox', 'two foxes'],
+  ['foxes', 'a fox'],
+  ['FOX', 'Foxes!'],
+  ['study', 'case studies'],
+  ['studies', 'we studied it'],
+  ['hop', 'hopping along'],
+  ['hoping', 'we hope so'],
+  ['install', 'it was installed'],
+  ['installing', 'how to install'],
+  ['box', 'in boxes'],
+  ['cache', 'while caching'],
+  ['query', 'slow queries'],
+  ['grüsse', 'Grüße aus Köln'],
+  ['GRÜSSE', 'Grüße'],
+  ['Grüße', 'GRÜSSE'],
+  ['grusse', 'GRÜẞE'],
+  ['strasse', 'Straße'],
+  ['creme brulee', 'Crème brûlée'],
+  ['file', 'the \ufb01le'],
+  ['ocr', 'ＯＣＲ'],
+  ['οδος', 'ΟΔΟΣ'],
+  ['istanbul', 'İstanbul'],
+  ['हिन्दी', 'हिन्दी में'],
+  ['"क्षेत्र"', 'यह क्षेत्र'],
+  ['universi*', 'the University'],
+  ['runnin*', 'running'],
+  ['日本*', '日本語'],
+  ['foo-bar', 'Foo, bar'],
+])('%s finds %s', (query, text) => {
+  expect(holds(query, text)).toBe(true)
+})
+
+test.each([
+  ['the', 'a thing'],
+  ['thing', 'the'],
+  ['new', 'the news'],
+  ['news', 'brand new'],
+  ['use', 'us'],
+  ['hop', 'hoping'],
+  ['"fox"', 'foxes'],
+  ['"foxes"', 'a fox'],
+  ['fox -foxes', 'two foxes'],
+  ['fox -fox', 'a fox'],
+  ['"brown quick"', 'quick brown'],
+  ['fox -"quick brown"', 'the quick brown fox'],
+  ['quic* -brow*', 'quick brown'],
+])('%s does not find %s', (query, text) => {
+  expect(holds(query, text)).toBe(false)
+})
+
+test('from, room and kind are read apart from the words', () => {
+  const read = (text: string) => {
+    const found = readQuery(text)
+    return found.ok && [found.restrictions, found.query.wanted.flatMap(({ words }) => words)]
+  }
+  expect(read('from:alice bread')).toEqual([{ from: 'alice' }, ['bread']])
+  expect(read('bread FROM:@Alice room:kitchen kind:request')).toEqual([
+    { from: '@Alice', room: 'kitchen', kind: 'request' },
+    ['bread'],
+  ])
+  expect(read('"from:alice" from https://a.example/x 12:30')).toEqual([
+    {},
+    ['from', 'alice', 'from', 'https', 'a', 'example', 'x', '12', '30'],
+  ])
+})
+
+test.each([
+  ['', 'query must hold at least one word to look for (-words and names with a colon do not count)'],
+  ['!!!', 'query must hold at least one word to look for (-words and names with a colon do not count)'],
+  ['-foo -"a b"', 'query must hold at least one word to look for (-words and names with a colon do not count)'],
+  ['from:alice', 'query must hold at least one word to look for (-words and names with a colon do not count)'],
+  ['a*', 'a beginning in query needs at least 2 letters or digits before its *, and a* has fewer'],
+  ['x -y*', 'a beginning in query needs at least 2 letters or digits before its *, and -y* has fewer'],
+  ['日*', 'a beginning in query needs at least 2 letters or digits before its *, and ?* has fewer'],
+  ['aa* bb* cc* dd* ee*', 'query may have at most 4 beginnings (word*)'],
+  ['aa* -bb* cc* -dd* ee-ff*', 'query may have at most 4 beginnings (word*)'],
+  ['x -from:bob', 'query does not know -from: (only what is wanted can be named so)'],
+  ['x from:', 'from: in query must be followed directly by what it names'],
+  ['x room:a room:b', 'query may have one room: only'],
+  [
+    'x before:3',
+    'query does not know before: and the field before, which counts inside a room, does: name the room and use it',
+  ],
+])('%j is refused: %s', (text, fault) => {
+  expect(faultOf(text)).toBe(fault)
+})
+
+test('a word has few forms, and is the first of them', () => {
+  for (const word of wordsOf(
+    'foxes installed categories nodes processes stopping a of 42 größe x402 this is was the buses',
+  )) {
+    const forms = inflections(word)
+    expect(forms[0]).toBe(word)
+    expect(forms.length).toBeLessThanOrEqual(16)
+    expect(new Set(forms).size).toBe(forms.length)
+  }
+})

@@ -33,6 +33,7 @@ const commands: readonly (readonly [name: string, gist: string, load: () => Prom
   ['mirror', 'keep a verified copy of a log', async () => (await import('./mirror.ts')).mirrorCommand],
   ['verify', 'check an export or a proof offline', async () => (await import('./verify.ts')).verifyCommand],
   ['tools', 'take lists of tools into the directory', async () => (await import('./tools.ts')).toolsCommand],
+  ['limits', 'raise the limits of a network or an identity', async () => (await import('./limits.ts')).limitsCommand],
   ['log', 'close the log and begin the next one', async () => (await import('./log.ts')).logCommand],
   ['restored', 'say that a backup was put back', async () => (await import('./restored.ts')).restoredCommand],
   ['fsck', 'check a data directory', async () => (await import('./fsck.ts')).fsckCommand],

@@ -19,12 +19,12 @@ export function parseAddress(text: string): string | undefined {
 
 /** What one customer holds: an IPv4 address, or the /64 of an IPv6 one. `address`: as `parseAddress` gives it. */
 export function networkOf(address: string): string {
-  return address.includes(':') ? `${groupsOf(address).slice(0, 4).join(':')}::/64` : address
+  return address.includes(':') ? `${leadingGroups(address, 4)}::/64` : address
 }
 
 /** The /48 above the network of an IPv6 address: a provider gives one customer up to 65,536 networks. IPv4 has none. */
 export function widerNetworkOf(address: string): string | undefined {
-  return address.includes(':') ? `${groupsOf(address).slice(0, 3).join(':')}::/48` : undefined
+  return address.includes(':') ? `${leadingGroups(address, 3)}::/48` : undefined
 }
 
 export function isAddressOrNetwork(text: string): boolean {
@@ -102,6 +102,17 @@ function carriedBy(address: string): string | undefined {
 
 function normalized(address: string): string {
   return new SocketAddress({ address, family: 'ipv6' }).address
+}
+
+/** Every request asks for them: most addresses have them as they stand. */
+function leadingGroups(address: string, count: number): string {
+  let end = -1
+  for (let group = 0; group < count; group++) {
+    const next = address.indexOf(':', end + 1)
+    if (next <= end + 1) return groupsOf(address).slice(0, count).join(':')
+    end = next
+  }
+  return address.slice(0, end)
 }
 
 /** The eight groups of an IPv6 address. */

@@ -100,7 +100,7 @@ export const docsLimits: Page = {
     return shown({
       title: 'Limits',
       section: 'docs',
-      head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Limits</h1><p class="lead">As this board is configured now; the same stands at <a href="/capabilities">/capabilities</a>. A signature is good for ${sizes.signature_window_seconds} seconds.</p>`,
+      head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Limits</h1><p class="lead">As this board is configured now; the same stands at <a href="/capabilities">/capabilities</a>. A signature is good for ${sizes.signature_window_seconds} seconds.</p><p>What is written counts for the identity that signed it and for the network it came from: an IPv4 address, or the /64 of an IPv6 one, whose /48 has <code>ipv6_48_factor</code> times as much. A sign-in at <code>/mcp</code> counts by identity alone. <a href="/docs/quota.get"><code>quota.get</code></a> shows what is left of each, and a refusal says in <code>details</code> which limit it was.</p>`,
       bar: docsTabs('/docs/limits'),
       main: html`<section class="scroll names" tabindex="0" aria-label="limits"><table><thead><tr><th scope="col">name</th><th scope="col" class="num">value</th></tr></thead><tbody>${rows}</tbody></table></section>${retries(ask.board.limits())}`,
     })

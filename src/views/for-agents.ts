@@ -177,12 +177,20 @@ function refusalWords(limitsOn: boolean, proofBits: number): string[] {
     '  and send "proof":"<bits>.<counter>" with the command; it is not part of what you sign.',
     '- conflict, wrong_state: read the thing again, then decide anew.',
     '',
-    limitsOn
-      ? `One identity writes ${rates.writes_per_identity_per_minute} commands a minute (${rates.writes_per_identity_burst} at once) and ${rates.bytes_per_identity_per_day / 1024 / 1024} MiB a day; one address reads ${rates.reads_per_address_per_minute} times a minute.`
-      : 'This board has its rates lifted.',
+    ...(limitsOn ? limitWords : ['This board has its rates lifted.']),
     `A text has at most ${sizes.text_bytes} bytes. Lists come in pages: limit 1 to ${sizes.page_maximum}, and while has_more is true send next_cursor as cursor.`,
   ]
 }
+
+const perTime = (rate: number, time: string, what: string) =>
+  Number.isFinite(rate) ? `${rate.toLocaleString('en-US')} ${what} ${time}` : `any number of ${what}`
+const mebibytes = (bytes: number) => Math.floor(bytes / 1024 / 1024)
+
+const limitWords: readonly string[] = [
+  `One identity writes ${perTime(rates.writes_per_identity_per_minute, 'a minute', 'commands')} and ${perTime(mebibytes(rates.bytes_per_identity_per_day), 'a day', 'MiB')}. One network (an IPv4 address, an IPv6 /64) writes`,
+  `${perTime(rates.writes_per_network_per_minute, 'a minute', 'commands')}, brings ${perTime(rates.new_identities_per_network_per_hour, 'an hour', 'new identities')} and reads ${perTime(rates.reads_per_address_per_minute, 'a minute', 'times')}: so keep your key. A 429 says in`,
+  'details which limit it was and whose; quota.get, signed, says what is left of each. Signed in at /mcp you count by identity alone.',
+]
 
 /** In the form of llmstxt.org: a title, a summary, and links that say what is behind them. */
 export function llmsText({ address }: Pick<Described, 'address'>): string {

@@ -1,6 +1,10 @@
 /** Limits that an operator raises: for a network or an identity, by a signed command for a time, or by the settings of the board. */
+import { writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { boardDirectory, refusedBoard } from '../support/board-process.ts'
+import { seedOf } from '../support/client.ts'
+import { runProgram } from '../support/run-program.ts'
 import { detailsOf, inTurn, limits, operator, Senders, someone, statuses } from '../support/senders.ts'
 
 type Grant = {
@@ -17,6 +21,7 @@ type Listed = {
   readonly next_cursor?: string
 }
 
+const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const directory = boardDirectory()
 const settled = someone()
 const settings = {
@@ -149,4 +154,22 @@ test.each([
   const { code, words } = await refusedBoard({ directory: boardDirectory(), env: { LIMITS: text } })
   expect(code).not.toBe(0)
   expect(words).toContain(sentence)
+})
+
+test('the command line raises limits, shows what is in force, and ends it', async () => {
+  const folder = boardDirectory()
+  const key = join(folder, 'operator.json')
+  writeFileSync(key, JSON.stringify({ seed: seedOf(operator).toString('base64url') }), { mode: 0o600 })
+  const run = (...args: string[]) =>
+    runProgram(folder, process.execPath, [program, 'limits', ...args, '--url', all.client.address, '--key', key])
+  const granted = await run('grant', '192.0.2.130/25', '--factor', '7', '--hours', '2', '--reason', 'a workshop')
+  expect(granted).toMatchObject({ code: 0, errors: '' })
+  expect(granted.output).toMatch(/^192\.0\.2\.128\/25 {2}7 times the limits, until \S+Z {2}\(a workshop\)\n$/)
+  const { output } = await run('list')
+  expect(output).toContain(granted.output)
+  expect(output).toContain('203.0.113.0/24  no limits, by the settings of the board\n')
+  expect((await run('revoke', '192.0.2.128/25')).code).toBe(0)
+  expect((await run('list')).output).not.toContain('192.0.2.128/25')
+  expect((await run('revoke', '192.0.2.128/25')).errors).toContain('wrong_state')
+  expect((await run('grant')).code).toBe(2)
 })

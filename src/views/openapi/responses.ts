@@ -45,7 +45,7 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
           details: {
             type: 'object',
             description:
-              'what the caller needs to go on: of a conflict of docs.write the newest version, its text, and the text of the base as `base`',
+              'what the caller needs to go on: of a conflict of docs.write the newest version, its text, and the text of the base as `base`; of a rate or quota the name of the limit, of what it is one (`identity` or `network`), and whose',
           },
           retry_after: { type: 'integer', minimum: 1, description: 'seconds to wait, as in the Retry-After header' },
         },
@@ -68,6 +68,14 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
           code: 'rate_limited',
           message: 'too many reads from this address: wait retry_after seconds',
           retry_after: 3,
+          details: {
+            limit: 'reads_per_address_per_minute',
+            of: 'network',
+            network: '192.0.2.1',
+            at_once: 1_200,
+            regained: 1_200,
+            per_seconds: 60,
+          },
         }),
         headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } },
       },

@@ -242,7 +242,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     counters: counters.entries(),
   })
   const tellFigures = (answer: (figures: Figures | undefined) => void): void =>
-    house.askFeed<FeedStats>(['stats'], (told) => {
+    house.askFeed<FeedStats>(['stats', null, house.seen], (told) => {
       if (told !== undefined && !('refusal' in told)) stats = told
       figures().then(answer, () => answer(undefined))
     })

@@ -302,7 +302,6 @@ export class Writes {
           limit.daily && answer.refusal.code === 'rate_limited' ? dailyReply(limit.wait) : fromActor(answer.refusal),
         )
       if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)
-      if (head !== undefined) this.#options.news.noteHead(head, answer.change ?? 0)
       accepted(answer, head)
     })
   }

@@ -127,9 +127,9 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
 
   /** Every parameter of a path with every value in turn, the others as usual; and its query parameters alone, without the rest. */
   function urlsOf({ path, query }: Place): string[] {
-    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
+    const names = [...path.matchAll(/\{(\w+)(?:\.{3})?\}/g)].map(([, name]) => name!)
     const fill = (given: Readonly<Record<string, string>>) =>
-      path.replace(/\{(\w+)\}/g, (_, name: string) => given[name] ?? usual(name))
+      path.replace(/\{(\w+)(?:\.{3})?\}/g, (_, name: string) => given[name] ?? usual(name))
     const urls = [fill({})]
     for (const name of names) for (const value of [...valuesOf(name), ...written]) urls.push(fill({ [name]: value }))
     for (const name of query) {

@@ -32,6 +32,7 @@ import { pages } from '../pages/registry.ts'
 import { type Refusal, refusal, statusOf } from '../refusals.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
 import { etagOf, isHeld, ReadyAnswers } from './answers.ts'
+import { fixedAnswer } from './fixed-answer.ts'
 import type { Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 import type { RouteHandler } from './routes.ts'
@@ -93,12 +94,7 @@ function patternOf(page: Page): Pattern {
 const forEver = 'public, max-age=31536000, immutable'
 
 function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
-  const etag = etagOf(body)
-  const headers: readonly Header[] = [...ownFileHeaders(type), ['etag', etag], ['cache-control', caching]]
-  return (exchange) => {
-    if (isHeld(exchange, etag)) exchange.reply(304, headers, '')
-    else exchange.reply(200, headers, body)
-  }
+  return fixedAnswer([...ownFileHeaders(type), ['cache-control', caching]], () => body)
 }
 
 /** Bytes that are ready, or will be. */

@@ -224,5 +224,12 @@ export function llmsText({ address }: Pick<Described, 'address'>): string {
   ].join('\n')
 }
 
-/** Nothing that acts when it is fetched may be crawled, and a search has no end. */
-export const robotsText = 'User-agent: *\nDisallow: /c64/\nDisallow: /in/\nDisallow: /search\nAllow: /\n'
+/** What crawlers leave alone: addresses that act, streams and searches without an end, long waits, whole archives. */
+const closedToCrawlers = ['/c64/', '/in/', '/search', '/tail/', '/v1/', '/api/updates', '/mcp', '/oauth/', '/pay/']
+
+export const robotsText = [
+  'User-agent: *',
+  ...closedToCrawlers.map((path) => `Disallow: ${path}`),
+  'Allow: /',
+  '',
+].join('\n')

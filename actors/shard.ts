@@ -250,7 +250,9 @@ export class Shard {
     const decision = unlessDamaged(() => this.#judge(write, room), this.#options.fault)
     if ('known' in decision) {
       const reply = this.#options.again(this.board, this.read(decision.known))
-      this.#whenCovered(decision.known, answers, (head) => answer({ ok: true, reply, duplicate: true }, head))
+      this.#whenCovered(decision.known, answers, (head, change) =>
+        answer({ ok: true, reply, duplicate: true, ...(change === undefined ? {} : { change }) }, head),
+      )
       return
     }
     if (!decision.ok) {
@@ -317,14 +319,14 @@ export class Shard {
   }
 
   /** A retry of something that still waits for the log waits with it. */
-  #whenCovered(seq: number, answers: (() => void)[], give: (head?: Head) => void): void {
+  #whenCovered(seq: number, answers: (() => void)[], give: (head?: Head, change?: number) => void): void {
     const waits = this.#unconfirmed.some((each) => each.seq === seq)
     if (!waits) {
       answers.push(() => give())
       return
     }
     const at = this.#waiting.findIndex((each) => each.seq > seq)
-    const waiting: Waiting = { seq, give: (_change, _leaf, head) => give(head) }
+    const waiting: Waiting = { seq, give: (change, _leaf, head) => give(head, change) }
     if (at < 0) this.#waiting.push(waiting)
     else this.#waiting.splice(at, 0, waiting)
   }

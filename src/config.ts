@@ -16,6 +16,8 @@ export type EngineChoice = 'auto' | 'uws' | 'node'
 export type Config = {
   readonly host: string
   readonly port: number
+  /** Where `/healthz` is answered to checks that speak HTTP/1.0 too; undefined: nowhere beside the port itself. */
+  readonly healthPort: number | undefined
   /** Absolute, and without a slash at the end. */
   readonly dataDirectory: string
   /** Where the high-water mark of the log is kept: beside the data directory, never in it, unless MARK_FILE names a place. */
@@ -138,10 +140,12 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
         `MCP_ORIGINS must be origins such as https://client.example, with commas between, but one is "${origin}".`,
       )
   }
+  const healthPort = text('HEALTH_PORT', '') === '' ? undefined : number('HEALTH_PORT', 0, 0, 65_535)
   const dataDirectory = resolve(data === '' ? text('DATA_DIR', './data') : data)
   return Object.freeze({
     host: text('HOST', '127.0.0.1'),
     port: number('PORT', 8787, 0, 65_535),
+    healthPort,
     dataDirectory,
     markFile: resolve(text('MARK_FILE', `${dataDirectory}.mark`)),
     witnessPolicy: text('WITNESS_POLICY', ''),

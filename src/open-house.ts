@@ -70,8 +70,8 @@ export async function openHouse(
       news.shardRestarted(shard, directory.facts.shards)
     },
     marks,
-    onPublished: ({ head, change }) => {
-      news.noteHead(head, change)
+    onHead: (head, change) => news.noteHead(head, change),
+    onPublished: ({ head }) => {
       onHead(head)
       postroom()?.published()
     },
@@ -79,7 +79,6 @@ export async function openHouse(
   })
   const { published, handles, people } = started.facts
   news.noteHead(published.head, published.change)
-  news.change = Math.max(news.change, published.change)
   const tellShards = (known: readonly (readonly [identity: string, handle: string])[]) => {
     for (let shard = 0; shard < started.house.shards; shard++) started.house.tellShard(shard, ['handles', known])
   }

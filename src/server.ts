@@ -246,7 +246,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     limited: [...throttle.refusals],
   })
   const tellFigures = (answer: (figures: Figures | undefined) => void): void =>
-    house.askFeed<FeedStats>(['stats'], (told) => {
+    house.askFeed<FeedStats>(['stats', null, house.seen], (told) => {
       if (told !== undefined && !('refusal' in told)) stats = told
       figures().then(answer, () => answer(undefined))
     })

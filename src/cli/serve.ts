@@ -21,7 +21,7 @@ export const serveCommand: Command = {
     '  BASE_URL SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS LIMITS PROOF_BITS LOG_LEVEL',
     '  TRUST_PROXY TRUST_PROXY_HOPS TRUST_PROXY_FROM',
     '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',
-    '  MARK_FILE WITNESS_POLICY WITNESS_LOGS DELIVERY_WAIT_PERCENT BROADSIDE_LOOPBACK',
+    '  HEALTH_PORT MARK_FILE WITNESS_POLICY WITNESS_LOGS DELIVERY_WAIT_PERCENT BROADSIDE_LOOPBACK',
     '  WALLET_KEY_FILE PAY_CAP_DAY PAY_NODES PAY_TO FACILITATOR_URL PAY_NETWORK PAY_PRICE',
   ],
   options: {
@@ -44,14 +44,19 @@ export const serveCommand: Command = {
     })
     let server: RunningServer
     try {
-      const [{ readConfig }, { startServer }] = await Promise.all([import('../config.ts'), import('../server.ts')])
-      const config = readConfig(args.text('data'))
-      server = await startServer({
-        ...config,
-        port: portGiven < 0 ? config.port : portGiven,
-        host: args.text('host') ?? config.host,
-        limitsOn: limits === undefined ? config.limitsOn : limits === 'on',
-      })
+      const [{ readConfig }, { startServer }, { withHealthPort }] = await Promise.all([
+        import('../config.ts'),
+        import('../server.ts'),
+        import('../http/health.ts'),
+      ])
+      const given = readConfig(args.text('data'))
+      const config = {
+        ...given,
+        port: portGiven < 0 ? given.port : portGiven,
+        host: args.text('host') ?? given.host,
+        limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
+      }
+      server = await withHealthPort(config, () => startServer(config))
     } catch (error) {
       log('error', 'not_started', explainFailure(error))
       return exitCodes.failed

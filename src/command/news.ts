@@ -95,9 +95,10 @@ export class News {
     return this.#suspended.has(identity)
   }
 
-  /** `change`: the newest one that the head covers. */
+  /** `change`: one that the head covers. What was made before it and shows a head is old now. */
   noteHead(head: Head, change: number): void {
     if (head.size >= this.head.size) this.head = head
+    this.change = Math.max(this.change, change)
     this.#covered = Math.max(this.#covered, change)
   }
 

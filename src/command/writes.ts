@@ -312,7 +312,6 @@ export class Writes {
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(limitReply(answer.refusal, charge, limit, throttle))
       if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)
-      if (head !== undefined) this.#options.news.noteHead(head, answer.change ?? 0)
       accepted(answer, head)
     })
   }

@@ -21,7 +21,7 @@ import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
 import { threadFile } from '../program.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
-import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedWord } from '../threads/feed.ts'
+import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedTold, FeedWord } from '../threads/feed.ts'
 import type { LogThread, LogWord, Published } from '../threads/log.ts'
 import type { ShardNews, ShardTell } from '../threads/private-news.ts'
 import type { SearchRequest, SearchTell, SearchThread } from '../threads/search.ts'
@@ -42,6 +42,8 @@ export type HouseOptions = {
   /** High-water marks, none of which may know more than the log. */
   readonly marks: readonly Mark[]
   readonly onNews: (news: FeedNews) => void
+  /** A signed head that an answer may show from now on; `change`: one that it covers. */
+  readonly onHead: (head: Head, change: number) => void
   /** Identities and their handles, as far as they are known. */
   readonly handles: () => Handles
   /** What a shard tells of its private rooms. */
@@ -154,9 +156,9 @@ export class House implements Actors {
     const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
     link.ask<ShardAnswer, Head>(['write', letter], (answered) => {
       if (!answered.ok) return answer(refusalOf(answered), undefined)
-      const { body } = answered
-      if (body.ok && body.change !== undefined) this.noteChange(body.change)
-      answer(body, answered.note)
+      const { body, note } = answered
+      if (body.ok) this.#noteNews(note, body.change ?? 0)
+      answer(body, note)
     })
   }
 
@@ -200,6 +202,15 @@ export class House implements Actors {
 
   get seen(): number {
     return this.#seen
+  }
+
+  /**
+   * Comes before anything that shows this head is passed on, whoever made it. The feed takes a frame of the log whole: after any
+   * change under a head it shows none that is older.
+   */
+  #noteNews(head: Head | undefined, change: number): void {
+    this.noteChange(change)
+    if (head !== undefined) this.#options.onHead(head, change)
   }
 
   noteChange(change: number): void {
@@ -290,7 +301,7 @@ export class House implements Actors {
     const front = new MessageChannel()
     this.#logLink = this.#link(front.port1, (body) => {
       const published = body as Published
-      this.noteChange(published.change)
+      this.#noteNews(published.head, published.change)
       this.#published = Math.max(this.#published, published.seq)
       this.#search.tell(this.#published satisfies SearchTell)
       this.#tools.tell(this.#published satisfies ToolsTell)
@@ -317,7 +328,8 @@ export class House implements Actors {
   #startFeed(logPort: MessagePort): Promise<Facts> {
     const { directory, onNews } = this.#options
     const front = new MessageChannel()
-    this.#feedLink = this.#link(front.port1, (body) => onNews(body as FeedNews))
+    const hear = (told: FeedTold): void => (told[0] === 'head' ? this.#noteNews(told[1], told[2]) : onNews(told))
+    this.#feedLink = this.#link(front.port1, (body) => hear(body as FeedTold))
     const data: FeedThread = {
       dataDirectory: directory.path,
       shards: this.shards,

@@ -22,6 +22,7 @@ export function describe(
     blobBytesPerIdentity: config.blobBytesPerIdentity,
     proofBits: config.proofBits,
     createdAt: directory.facts.created_at,
+    witnesses: config.witnessLogs !== '',
     ...(config.sale === undefined ? {} : { sold: config.sale }),
   }
 }

@@ -3,7 +3,7 @@
  * (W3C Subresource Integrity).
  */
 import { embed } from '../pages/assets.ts'
-import { etagOf, isHeld } from './answers.ts'
+import { fixedAnswer } from './fixed-answer.ts'
 import type { Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
 import { openHeaders } from './security.ts'
@@ -18,17 +18,12 @@ export function embedDoors(address: string): Readonly<Record<string, RouteHandle
 }
 
 function fixed(type: string, body: Buffer): RouteHandler {
-  const etag = etagOf(body)
   const headers: readonly Header[] = [
     ['content-type', type],
-    ['etag', etag],
     ['cache-control', 'public, max-age=300, stale-while-revalidate=86400'],
     ...openHeaders,
     ['cross-origin-resource-policy', 'cross-origin'],
     ['x-content-type-options', 'nosniff'],
   ]
-  return (exchange) => {
-    if (isHeld(exchange, etag)) exchange.reply(304, headers, '')
-    else exchange.reply(200, headers, body)
-  }
+  return fixedAnswer(headers, () => body)
 }

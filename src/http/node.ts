@@ -41,7 +41,7 @@ class NodeServer implements HttpServer {
   readonly options: HttpOptions
   /** Requests not answered yet, oldest first. */
   readonly pending = new Set<NodeExchange>()
-  /** Connections whose last answer was given: nothing behind it may be processed (RFC 9112 section 9.6). */
+  /** Connections whose last request has come, or whose last answer was given: nothing behind may be processed (RFC 9112 section 9.6). */
   readonly closing = new WeakSet<Socket>()
   /** Connections that sent what is no request: they end when what was asked before it is answered. */
   readonly #broken = new WeakSet<Socket>()
@@ -140,6 +140,7 @@ class NodeServer implements HttpServer {
         exchange.refuse(refused.status, refused.code, refused.message)
         return
       }
+      if (exchange.isLast) this.closing.add(req.socket)
       const promise = this.#handler(exchange)
       if (promise !== undefined) promise.catch((error: unknown) => exchange.fault(error))
     } catch (error) {
@@ -234,7 +235,7 @@ class NodeExchange implements Exchange {
       return { status: 431, code: 'bad_request', message: `at most ${headerFieldsMax} header fields` }
     }
     for (let i = 0; i < raw.length; i += 2) this.headers.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
-    const framing = readFraming(this.headers)
+    const framing = readFraming(this.method, this.headers)
     if (typeof framing === 'string') return { status: 400, code: 'bad_request', message: framing }
     this.#framing = framing
     this.#bodyUnread = framing.chunked || framing.contentLength > 0
@@ -246,6 +247,11 @@ class NodeExchange implements Exchange {
   /** All of it has come, or what is missing of it is not waited for: it is answered, and its connection closes. */
   get isWhole(): boolean {
     return this.#req.complete || this.ended
+  }
+
+  /** Its answer will close the connection, whatever it is. */
+  get isLast(): boolean {
+    return this.#framing.close
   }
 
   header(name: string): string | undefined {

@@ -17,13 +17,23 @@ import { operationByName } from '../operations/index.ts'
 import { type Check, compile, type Schema } from '../operations/schema.ts'
 import { assets } from '../pages/assets.ts'
 import { layout } from '../pages/layout.ts'
-import { Ask, type AskOptions, type Page, type PageRequest, Refused, type Shown, Unanswered } from '../pages/page.ts'
+import {
+  Ask,
+  type AskOptions,
+  Moved,
+  type Page,
+  type PageRequest,
+  Refused,
+  type Shown,
+  Unanswered,
+} from '../pages/page.ts'
 import { iconSvg } from '../pages/pictures/icon.ts'
 import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/refused.ts'
 import { pages } from '../pages/registry.ts'
 import { type Refusal, refusal, statusOf } from '../refusals.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
 import { etagOf, isHeld, ReadyAnswers } from './answers.ts'
+import { fixedAnswer } from './fixed-answer.ts'
 import type { Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 import type { RouteHandler } from './routes.ts'
@@ -73,20 +83,20 @@ export function pageDoors(options: PageDoorOptions): PageDoors {
 }
 
 function patternOf(page: Page): Pattern {
-  const names = [...page.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)
-  const path = new RegExp(`^${page.path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '([^/]{1,200})')}$`)
-  return { page, path, names }
+  const names: string[] = []
+  const path = page.path
+    .replaceAll('.', '\\.')
+    .replace(/\{(\w+)((?:\\\.){3})?\}/g, (_, name: string, isLong?: string) => {
+      names.push(name)
+      return isLong === undefined ? '([^/]{1,200})' : '(.{1,2000})'
+    })
+  return { page, path: new RegExp(`^${path}$`), names }
 }
 
 const forEver = 'public, max-age=31536000, immutable'
 
 function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
-  const etag = etagOf(body)
-  const headers: readonly Header[] = [...ownFileHeaders(type), ['etag', etag], ['cache-control', caching]]
-  return (exchange) => {
-    if (isHeld(exchange, etag)) exchange.reply(304, headers, '')
-    else exchange.reply(200, headers, body)
-  }
+  return fixedAnswer([...ownFileHeaders(type), ['cache-control', caching]], () => body)
 }
 
 /** Bytes that are ready, or will be. */
@@ -224,9 +234,16 @@ class PageServer {
   }
 
   #fail(exchange: Exchange, error: unknown): void {
+    if (error instanceof Moved) return this.#lead(exchange, error.path)
     if (error instanceof Refused) return this.#refuse(exchange, error.refusal)
     if (error instanceof Unanswered) return this.#sendPage(exchange, 429, unansweredPage(), [['retry-after', '1']])
     this.#sendPage(exchange, 500, faultPage(this.#options.onFault(error)))
+  }
+
+  #lead(exchange: Exchange, path: string): void {
+    if (exchange.ended) return
+    this.#options.onReply(308)
+    exchange.reply(308, [...this.#headers, ['location', path], ['cache-control', 'public, max-age=3600']], '')
   }
 
   #refuse(exchange: Exchange, found: Refusal): void {

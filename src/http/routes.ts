@@ -55,6 +55,8 @@ const preflight: readonly Header[] = [
 ]
 /** An encoded slash, or a backslash, is a slash to some and none to others: two readers would see two paths. */
 const ambiguous = /%2f|%5c|\\/i
+/** Ids of tools stood here once, slashes and all: both readings are led to the one address. */
+const leadsOn = /^\/tools\/(?!.*%5c)[^\\]*$/i
 
 /** Reads of the API with a door of their own that takes no parameter. */
 const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
@@ -171,7 +173,7 @@ export class Routes implements Doors {
       this.send(exchange, length > 2 * allowed ? { ...body, status: 431 } : body)
       return false
     }
-    if (!ambiguous.test(path)) return true
+    if (!ambiguous.test(path) || leadsOn.test(path)) return true
     const message = 'a path must not hold a backslash, nor an encoded slash (%2F) or backslash (%5C): write it plainly'
     this.send(exchange, refused(refusal('ambiguous_path', message)))
     return false

@@ -204,7 +204,7 @@ class UwsExchange implements Exchange {
       headers.push(name, value)
     })
     this.headers = headers
-    const framing = readFraming(headers)
+    const framing = readFraming(this.method, headers)
     if (typeof framing === 'string') return framing
     this.#framing = framing
     this.#bodyUnread = framing.chunked || framing.contentLength > 0

@@ -14,7 +14,7 @@ export type Framing = {
   /** Bytes announced; 0 when no Content-Length came. */
   readonly contentLength: number
   readonly chunked: boolean
-  /** The client asked for the connection to be closed after the answer. */
+  /** The connection is closed after the answer: the client asked for it, or nobody can be sure where the request ends. */
   readonly close: boolean
 }
 
@@ -30,12 +30,19 @@ export class BadHeader extends Error {
 }
 
 const noBody: Framing = { contentLength: 0, chunked: false, close: false }
+const noBodyLast: Framing = { ...noBody, close: true }
+
+/**
+ * Methods whose requests end with their head, as a rule. Any other that says nothing of a body may still have one that its length
+ * was hidden of: behind an empty field name (`: x`) the native parser shows no further field. So nothing is read after it.
+ */
+const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
  * Reads how long the body is, or a sentence saying why nobody can be sure of it. Two parties that read different lengths
  * see different requests behind it (request smuggling), so doubt is refused and the connection closed.
  */
-export function readFraming(headers: FlatHeaders): Framing | string {
+export function readFraming(method: string, headers: FlatHeaders): Framing | string {
   let length: string | undefined
   let coding: string | undefined
   let hosts = 0
@@ -61,7 +68,7 @@ export function readFraming(headers: FlatHeaders): Framing | string {
     if (coding !== 'chunked') return 'the only Transfer-Encoding taken is chunked'
     return { contentLength: 0, chunked: true, close }
   }
-  if (length === undefined) return close ? { contentLength: 0, chunked: false, close } : noBody
+  if (length === undefined) return close || !bodiless.has(method) ? noBodyLast : noBody
   if (!/^\d{1,18}$/.test(length)) return 'Content-Length must be digits'
   return { contentLength: Number(length), chunked: false, close }
 }

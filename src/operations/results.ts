@@ -60,7 +60,7 @@ const Blob = Type.Object(
     gone: Type.Optional(Type.Literal('deleted', { description: 'it was deleted: only its place is left' })),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why it was deleted' })),
   },
-  { title: 'Blob' },
+  { title: 'Attachment' },
 )
 
 export const VotesSchema = Type.Object(

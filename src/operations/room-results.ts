@@ -108,7 +108,11 @@ export const ModerationEntry = Type.Object(
     room: slug('room name'),
     action: Type.String({ maxLength: 64, description: 'the operation that was carried out' }),
     actor: Type.Object(
-      { id: hash('identity id'), public_key: publicKey, handle: Type.Optional(handle('unique name')) },
+      {
+        id: hash('identity id'),
+        public_key: Type.Optional(publicKey),
+        handle: Type.Optional(handle('unique name')),
+      },
       { description: 'who did it' },
     ),
     target: Type.Optional(
@@ -118,11 +122,14 @@ export const ModerationEntry = Type.Object(
     detail: Type.Optional(Type.String({ maxLength: sizes.data_bytes, description: 'data of the command' })),
     created_at: seconds('when'),
     event_id: id('id of the command'),
-    signature: Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' }),
-    signed_payload: signedPayload('the exact bytes that were signed'),
+    signature: Type.Optional(Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' })),
+    signed_payload: Type.Optional(signedPayload('the exact bytes that were signed')),
     delegation: Type.Optional(DelegationProof),
   },
-  { title: 'ModerationEntry' },
+  {
+    title: 'ModerationEntry',
+    description: 'public_key, signature and signed_payload are absent where the board acted without a command',
+  },
 )
 
 export const reportActions = ['dismissed', 'hidden', 'redacted', 'suspended', 'other'] as const

@@ -28,7 +28,7 @@ export const subjectTarget = patterned(
 const line = (max: number, description: string, min = 1) =>
   Type.String({ pattern: `^[^\\u0000-\\u001f\\u007f]{${min},${max}}$`, maxLength: max, description })
 const address = (description: string) =>
-  Type.String({ pattern: '^https?://[^\\s\\u0000-\\u0020\\u007f]{1,1990}$', maxLength: 2000, description })
+  Type.String({ pattern: '^https?://[^\\s\\u0000-\\u0020\\u007f]+$', maxLength: 2000, description })
 const slugText = (description: string) =>
   Type.String({ pattern: '^[a-z0-9][a-z0-9+./:_-]{0,63}$', maxLength: 64, description })
 export const pricePattern = '^(0|[1-9][0-9]{0,5})(\\.[0-9]{1,9})?$'

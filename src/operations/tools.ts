@@ -102,7 +102,8 @@ export const toolsWithdraw: Operation = {
 export const toolsGet: Operation = {
   name: 'tools.get',
   group,
-  summary: 'Read a listing whole, whether the index has it and why, and what the lab last saw.',
+  summary:
+    'Read a listing whole, by its id or by the t_… in the path of its page: whether the index has it and why, what the lab last saw.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,

@@ -3,7 +3,6 @@
 import { versionsMax } from '../../actors/events/marks.ts'
 import { sizes } from '../limits.ts'
 import { updateKinds } from '../views/updates.ts'
-import { patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { EventSchema, Generation, RoomName } from './results.ts'
 import { Type } from './schema.ts'
@@ -11,7 +10,8 @@ import { Type } from './schema.ts'
 const closed = { additionalProperties: false }
 const safe = Number.MAX_SAFE_INTEGER
 const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
-const cursorPattern = '^[A-Za-z0-9_-]{1,1024}$'
+/** RE2 counts no further than 1,000: the length stands beside the pattern. */
+const sealed = (description: string) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength: 1_024, description })
 
 const Update = Type.Object(
   {
@@ -40,7 +40,14 @@ export const updatesGet: Operation = {
   who: 'anyone for public things; signed, also for private rooms, replies and mentions of the signer',
   required: [],
   optional: ['cursor', 'limit', 'data'],
-  narrowed: { cursor: patterned(cursorPattern, 'cursor of the answer before', 'a cursor as updates.get gave it') },
+  narrowed: {
+    cursor: {
+      type: 'string',
+      meaning: 'cursor of the answer before',
+      schema: sealed('cursor of the answer before: a cursor as updates.get gave it'),
+      rule: 'a cursor as updates.get gave it',
+    },
+  },
   data: Type.Object(
     {
       schema: Type.Literal(1),
@@ -70,7 +77,7 @@ export const updatesGet: Operation = {
   result: Type.Object({
     schema: Type.Literal(1),
     updates: Type.Array(Update, { maxItems: sizes.page_maximum }),
-    cursor: Type.String({ pattern: cursorPattern, description: 'send it back to go on: nothing is lost or doubled' }),
+    cursor: sealed('send it back to go on: nothing is lost or doubled'),
     has_more: Type.Boolean({ description: 'more is there already: ask again at once' }),
     generation: Generation,
   }),
@@ -174,7 +181,7 @@ export const roomReadToken: Operation = {
   refusals: ['not_found', 'private_room', 'wrong_state'],
   result: Type.Object({
     room: RoomName,
-    token: Type.String({ pattern: cursorPattern, description: 'keep it to yourself: whoever has it reads the room' }),
+    token: sealed('keep it to yourself: whoever has it reads the room'),
     expires_at: Type.Integer({ minimum: 0, maximum: safe, description: 'Unix seconds' }),
     tail: Type.String({ maxLength: 2048, description: 'path of the tail with the token' }),
   }),

@@ -48,7 +48,7 @@ export type Shown =
   | { readonly kind: 'bytes'; readonly type: string; readonly body: Uint8Array }
 
 export type Page = {
-  /** As `/room/{room}`. */
+  /** As `/room/{room}`; what stands for `{id...}` may hold slashes. */
   readonly path: string
   /** What it shows, for the list of pages in the docs. */
   readonly about: string
@@ -97,6 +97,15 @@ export class Refused extends Error {
   constructor(refusal: Refusal) {
     super(refusal.message)
     this.refusal = refusal
+  }
+}
+
+/** What was asked for has another address, for good. */
+export class Moved extends Error {
+  readonly path: string
+  constructor(path: string) {
+    super(`moved to ${path}`)
+    this.path = path
   }
 }
 

@@ -1,26 +1,31 @@
-/** `/tools/{id}`: one tool: what it says of itself, what others and the lab say of it, what it takes, and how to call it. */
+/**
+ * `/tools/t_…`: one tool: what it says of itself, what others and the lab say of it, what it takes, and how to call it. Under its id
+ * in the path, as links had it before, the reader is led there.
+ */
 
 import { ownToolById } from '../own-tools/descriptors.ts'
 import { refusal } from '../refusals.ts'
+import { isPathKey, toolPath } from '../tools/path.ts'
 import type { Json } from '../views/plain-schema.ts'
 import type { Tool, ToolFound } from './data.ts'
 import { type Html, html, linkTo } from './html.ts'
-import { type Page, Refused, shown } from './page.ts'
+import { Moved, type Page, Refused, shown } from './page.ts'
 import { facts } from './pieces/listing.ts'
 import { type Named, person } from './pieces/person.ts'
 import { reviewsHtml } from './pieces/reviews.ts'
 import { schemaTable } from './pieces/schema.ts'
 import { excerpt, textHtml } from './pieces/text.ts'
 import { when } from './pieces/time.ts'
-import { priceOf, toolPath } from './tools.ts'
+import { priceOf } from './tools.ts'
 
 export const tool: Page = {
-  path: '/tools/{id}',
+  path: '/tools/{id...}',
   about: 'One tool: listing, reviews, what it takes, how it is called.',
   async show(ask, { parameters }) {
     const target = decoded(parameters.id!)
     const found = await ask.read<ToolFound>('tools.get', { target })
     const { tool: it, index, probe } = found
+    if (!isPathKey(target) || it.id === target) throw new Moved(toolPath(it.id))
     const owner =
       it.owner === undefined ? undefined : await ask.find<{ identity: Named }>('identity.get', { target: it.owner })
     return shown({

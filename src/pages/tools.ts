@@ -1,4 +1,5 @@
 /** `/tools`: the directory of tools: a search that says why each result is there. `?subject=` shows what is said of one. */
+import { toolPath } from '../tools/path.ts'
 import type { ToolResult, ToolsFound } from './data.ts'
 import { type Html, html, pathTo } from './html.ts'
 import { type Ask, type Page, Refused, shown } from './page.ts'
@@ -88,10 +89,6 @@ export function priceOf({ price, price_text: words }: Pick<ToolResult, 'price' |
   if (words !== undefined && words !== '') return words
   if (price === undefined) return 'price unknown'
   return Number(price) === 0 ? 'free' : `$${price} a call`
-}
-
-export function toolPath(id: string): string {
-  return `/tools/${encodeURIComponent(id)}`
 }
 
 function toolHtml(tool: ToolResult): Html {

@@ -10,6 +10,7 @@ import { Link } from '../../actors/kernel/link.ts'
 import type { BookedLog } from '../../actors/log-book.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { RecordType } from '../../actors/record.ts'
+import type { Head } from '../../actors/shard.ts'
 import { State } from '../../actors/state.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { JournalReader, journalIdIn } from '../../storage/journal.ts'
@@ -61,7 +62,7 @@ export type FeedAsk =
   | readonly ['updates', UpdatesRequest, seen: number]
   | readonly ['tile', TileRequest, seen: number]
   | readonly ['hooks', HooksAsk, seen: number]
-  | readonly ['stats']
+  | readonly ['stats', nothing: null, seen: number]
 
 /** A tile of the log with this name, such as 2026a. */
 export type TileRequest = { readonly log: string; readonly path: TilePath }
@@ -79,6 +80,9 @@ export type FeedNews =
       PeopleNews,
     ]
   | readonly ['live', room: string, format: TailFormat, change: number, bytes: Uint8Array]
+
+/** What the feed tells the front: before anything that shows a new signed head, that head and a change that it covers. */
+export type FeedTold = FeedNews | readonly ['head', head: Head, change: number]
 
 export type FeedStats = {
   readonly rooms: number
@@ -102,6 +106,8 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   let handles: [string, string][] = []
   let people: { moved: Moved[]; suspended: [string, boolean][] } = { moved: [], suspended: [] }
   let live = false
+  /** Size of the newest head that the front was told of. */
+  let shownSize = 0
   /** Changes told so far. */
   let row = 0
   // The snapshot is read while shards and log open their journals: it is most of what this thread has to do.
@@ -121,6 +127,10 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
     ),
     onRecord: (record, _frame, change) => {
       if (!live) return
+      if (feed.head.size > shownSize) {
+        shownSize = feed.head.size
+        front.tell(['head', feed.head, change] satisfies FeedTold)
+      }
       if (record.type === RecordType.handleClaimed)
         handles.push([Buffer.from(record.author).toString('hex'), record.handle])
       if (record.type === RecordType.act && record.op === 'identity.rotate')
@@ -282,6 +292,7 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   })
   follow()
   live = true
+  shownSize = feed.head.size
   row = feed.state.changes.count
   const known = feed.state.board.authorList.flatMap(({ id, handle }): [string, string][] =>
     handle === undefined ? [] : [[id, handle]],

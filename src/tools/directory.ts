@@ -16,6 +16,7 @@ import { CreditTies } from './credit-ties.ts'
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, ofOwnTool } from './doc.ts'
 import type { ToolIndex } from './index.ts'
 import type { Sources } from './known.ts'
+import { pathKeyOf } from './path.ts'
 import type { Callable } from './show.ts'
 import { Standings } from './standings.ts'
 
@@ -58,6 +59,8 @@ export class Directory {
   readonly #suspended = new Set<string>()
   readonly #ties = new CreditTies(sizes.credit_review_work_minimum)
   readonly #standings = new Standings(this.#ties)
+  /** What stands in the path of a page -> id of everything that has one, withdrawn listings too. */
+  readonly #byPathKey = new Map<string, string>()
   /** Listings that the wallet of the board pays for. */
   readonly #relayed = new Set<string>()
   /** Subject -> who was rewarded for a review of it. */
@@ -71,7 +74,10 @@ export class Directory {
     this.#options = options
     this.#own = new Map(options.own.map((tool) => [tool.id, tool]))
     this.builtAt = options.now
-    for (const tool of options.own) options.index.put((number) => ofOwnTool(number, tool, options.now))
+    for (const tool of options.own) {
+      options.index.put((number) => ofOwnTool(number, tool, options.now))
+      this.#byPathKey.set(pathKeyOf(tool.id), tool.id)
+    }
     this.sources = {
       entry: (id) => this.tools.find(id),
       reviews: (subject) => this.tools.reviews.of(subject),
@@ -114,6 +120,11 @@ export class Directory {
     if (!isReached) return 'listed only'
     if (this.#relayed.has(id)) return 'relayed'
     return protocols.length === 0 || price === '0' ? 'callable' : 'listed only'
+  }
+
+  /** The id of what is asked for by its id, or by the name in the path of its page. */
+  idOf(asked: string): string {
+    return this.#byPathKey.get(asked) ?? asked
   }
 
   own(id: string): OwnTool | undefined {
@@ -159,6 +170,7 @@ export class Directory {
     for (const id of this.#touched) {
       if (taken++ === most) break
       this.#touched.delete(id)
+      this.#byPathKey.set(pathKeyOf(id), id)
       const entry = this.tools.find(id)
       if (entry === undefined) {
         this.#settleAgent(id)

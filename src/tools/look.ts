@@ -20,8 +20,9 @@ export type Looking = {
 }
 
 /** `data` of tools.get, or undefined. */
-export function lookAt(looking: Looking, id: string): Look | undefined {
+export function lookAt(looking: Looking, asked: string): Look | undefined {
   const { directory } = looking
+  const id = directory.idOf(asked)
   const own = directory.own(id)
   if (own !== undefined) return ofOwn(looking, own)
   const entry = directory.tools.find(id)

@@ -9,7 +9,7 @@ import { envelope, type FieldName, fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
 import { commonRefusals, isSigned, type Operation, signedRefusals, writeRefusals } from '../operations/operation.ts'
 import { statusOf } from '../refusals.ts'
-import { titleOf } from './openapi/command-shapes.ts'
+import { ownShapes, titleOf } from './openapi/command-shapes.ts'
 import type { Sold } from './openapi/pay-paths.ts'
 import { plainSchema } from './plain-schema.ts'
 import { signingExamples } from './signing-examples.ts'
@@ -28,6 +28,8 @@ export type Described = {
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
   readonly createdAt: number
+  /** The board is a witness for other logs. */
+  readonly witnesses?: boolean
   /** The board sells its own tools, so. */
   readonly sold?: Sold
 }
@@ -203,7 +205,7 @@ function describe(operation: Operation) {
     ...(rules.length === 0 ? {} : { rules: Object.fromEntries(rules) as Partial<Record<FieldName, object>> }),
     ...(data === undefined ? {} : { data: plainSchema(data) }),
     refusals: refusalsOf(operation),
-    result: `/openapi.json#/components/schemas/${titleOf(name)}Result`,
+    result: `/openapi.json${ownShapes}${titleOf(name)}Result`,
     example,
     ...(get === undefined ? {} : { get: get.path }),
   }

@@ -5,48 +5,36 @@
 import type { Described } from './capabilities.ts'
 import { boardPaths } from './openapi/board-paths.ts'
 import { commandPath } from './openapi/command-path.ts'
+import { ownShapes } from './openapi/command-shapes.ts'
 import { doorPaths } from './openapi/door-paths.ts'
+import { logPaths, witnessPaths } from './openapi/log-paths.ts'
+import { pagePaths } from './openapi/page-paths.ts'
 import { payPaths } from './openapi/pay-paths.ts'
 import { readPaths } from './openapi/read-paths.ts'
 import { responses } from './openapi/responses.ts'
+import { signInPaths } from './openapi/sign-in-paths.ts'
+import { tags } from './openapi/tags.ts'
 import { type Json, Shapes } from './plain-schema.ts'
 
 /** Version of this description of the interface, not of the program. */
 const descriptionVersion = '1.0.0'
 
-export const tags: Readonly<Record<string, string>> = {
-  command: 'The one endpoint that takes commands, signed or not.',
-  identity: 'Keys that act, and the handles they bear.',
-  rooms: 'Where events stand, and the pages inside; who runs them, and by what rules.',
-  moderation: 'What those who run rooms did, and what is reported to the operator.',
-  events: 'Posts, how they are read one by one, in lists and in threads.',
-  direct: 'Conversations of two or more, and what speaks to you.',
-  limits: 'What a caller has left.',
-  operator: 'What only the operator of this board does.',
-  updates: 'What is new, for those who follow.',
-  blobs: 'Files that posts carry.',
-  documents: 'Texts with versions that several write.',
-  work: 'Bounties with their reward in escrow.',
-  credits: 'What works are paid with.',
-  delegation: 'Keys that act for an identity: what each may do, until when, and how it ends.',
-  receivers: 'Receive URLs: addresses where other services deliver, and what arrived there.',
-  tools: 'The tools directory: what can be called, by whom it is said, and what people say of it.',
-  webhooks: 'Webhooks: addresses that are told what happens here, by signed POSTs.',
-  log: 'The public log: signed heads, and proofs that an event is in it.',
-  streams: 'Feeds and archives that are read as they are written.',
-  board: 'What this board is and how it is.',
-}
-
-export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold'>): Json {
+export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold' | 'witnesses'>): Json {
   const shapes = new Shapes('#/components/schemas/')
-  const paths = {
-    '/v1/command': commandPath(board.serviceId, shapes),
+  const shared = responses(shapes)
+  const others = {
     ...readPaths(shapes),
     ...boardPaths(shapes),
     ...doorPaths(shapes),
+    ...logPaths,
+    ...signInPaths,
+    ...(board.witnesses ? witnessPaths : {}),
     ...(board.sold === undefined ? {} : payPaths(board.sold)),
+    ...pagePaths(),
   }
-  const shared = responses(shapes)
+  // Last: one path takes every command, so what only a single command takes or answers is no component.
+  const own = new Shapes(ownShapes, shapes)
+  const paths = { '/v1/command': commandPath(board.serviceId, shapes, own), ...others }
   return {
     openapi: '3.1.0',
     info: {
@@ -62,6 +50,7 @@ export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold'>
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
     components: { schemas: shapes.all, ...shared },
+    'x-shapes': own.all,
   }
 }
 
@@ -72,7 +61,8 @@ const about = [
   '',
   'Every JSON answer is `{"ok": true, "data": {…}}` or `{"ok": false, "error": {"code", "message", …}}`.',
   'The documented paths answer 200, 400, 403 or 429, 304 to a matching `If-None-Match`, and 206 or 416 to a `Range` of a',
-  'file; a path that does not exist is 404, a method that a path does not take is 405.',
+  'file; a path that does not exist is 404, a method that a path does not take is 405. OPTIONS and HEAD are taken too where',
+  'GET is. Paths of standards (MCP, OAuth, the tiles of the log) have the statuses of those.',
   '',
   'Lists come in pages: `limit` items at most, and `next_cursor` to send as `cursor` for the next page.',
   'Times are Unix seconds, hashes SHA-256 in lowercase hex where nothing else is said. Texts of posts, names of rooms and handles were written by',

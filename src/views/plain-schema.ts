@@ -1,28 +1,36 @@
 /**
  * The schemas of the declarations as plain JSON Schema (2020-12), for documents that people and programs read:
- * choices become `enum`, and shapes that bear a title are written once and referred to.
+ * choices become `enum`, shapes that bear a title are written once and referred to, and patterns are written so that RE2 (Go,
+ * Rust and others) compiles them too.
  */
 import type { Schema } from '../operations/schema.ts'
 
 export type Json = { readonly [key: string]: unknown }
 
-/** Shapes by name, filled by `plainSchema`; each stands at `prefix` + name. */
+/** Shapes by name, filled by `plainSchema`; each stands at `prefix` + name, unless `outer` has it already. */
 export class Shapes {
   readonly prefix: string
+  readonly #outer: Shapes | undefined
   readonly #found = new Map<string, Json>()
 
-  constructor(prefix: string) {
+  constructor(prefix: string, outer?: Shapes) {
     this.prefix = prefix
+    this.#outer = outer
   }
 
   /** Puts a shape there under its name and gives the reference to it. The same name again must mean the same shape. */
   add(name: string, shape: Json): Json {
+    if (this.#outer?.has(name)) return this.#outer.add(name, shape)
     const before = this.#found.get(name)
     if (before !== undefined && JSON.stringify(before) !== JSON.stringify(shape)) {
       throw new Error(`two shapes are called ${name}`)
     }
     this.#found.set(name, shape)
     return { $ref: this.prefix + name }
+  }
+
+  has(name: string): boolean {
+    return this.#found.has(name) || this.#outer?.has(name) === true
   }
 
   get all(): Json {
@@ -41,10 +49,32 @@ function plain(value: unknown, shapes: Shapes | undefined): unknown {
   const { title, ...untitled } = value as Json
   // Among the properties of a shape, `title` is a name like any other.
   const schema = typeof title === 'string' ? untitled : (value as Json)
-  const simple = choices(schema) ?? wholeNumber(schema)
+  const simple = portable(choices(schema) ?? wholeNumber(schema))
   const shown = Object.fromEntries(Object.entries(simple).map(([key, each]) => [key, plain(each, shapes)]))
   if (typeof title !== 'string') return shown
   return shapes === undefined ? { title, ...shown } : shapes.add(title, shown)
+}
+
+function portable(schema: Json): Json {
+  const { pattern, patternProperties } = schema
+  return {
+    ...schema,
+    ...(typeof pattern === 'string' ? { pattern: inRe2(pattern) } : {}),
+    ...(typeof patternProperties === 'object' && patternProperties !== null
+      ? {
+          patternProperties: Object.fromEntries(
+            Object.entries(patternProperties).map(([key, each]) => [inRe2(key), each]),
+          ),
+        }
+      : {}),
+  }
+}
+
+/** RE2 knows no `\uXXXX`: ASCII is written as `\xXX`, which both know, anything else as the character itself. */
+function inRe2(pattern: string): string {
+  return pattern.replace(/\\u([0-9a-f]{4})/g, (_, hex: string) =>
+    hex < '0080' ? `\\x${hex.slice(2)}` : String.fromCharCode(Number.parseInt(hex, 16)),
+  )
 }
 
 /** `anyOf` of constants is what JSON Schema calls `enum`. */

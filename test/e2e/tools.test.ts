@@ -273,3 +273,32 @@ test('all of it is the same after a stop and after a kill', async () => {
   expect(await state()).toEqual(later)
   expect(idsOf(await search('query=zither'))[0]).toBe(id)
 })
+
+test('a tool has one address whatever its id holds; the id in a path leads there, in every form it had', async () => {
+  const id = 'x402:https://a.example/v1/search?q={q}&n=1#top'
+  const row = { id, type: 'service', kind: 'x402', name: 'Odd', description: 'Its id is a URL.', source: 'a list' }
+  dataOf(
+    await client.command(operator, { operation: 'tools.import', data: JSON.stringify({ schema: 1, rows: [row] }) }),
+  )
+  const { tool } = await look(id)
+  const path = String(tool.url)
+  expect(path).toMatch(/^\/tools\/t_[0-9a-f]{32}$/)
+  expect(tool.id).toBe(id)
+  expect((await look(path.slice('/tools/'.length))).tool).toEqual(tool)
+  const page = await client.get(path)
+  expect([page.status, page.text.includes('<h1>Odd</h1>')]).toEqual([200, true])
+  const plain = id.split('/').map(encodeURIComponent).join('/')
+  for (const old of [encodeURIComponent(id), plain, plain.replaceAll('%3A', ':')]) {
+    const { status, headers } = await client.get(`/tools/${old}`)
+    expect([old, status, headers.location]).toEqual([old, 308, path])
+  }
+  expect((await client.get('/tools/broadside:hash')).headers.location).toMatch(/^\/tools\/t_[0-9a-f]{32}$/)
+  expect((await client.get(`/tools/${encodeURIComponent('no/such tool')}`)).status).toBe(400)
+  expect((await client.get('/tools/a%5Cb')).status).toBe(400)
+  // Nobody takes another's address by an id that looks like one.
+  const liar = { ...row, id: path.slice('/tools/'.length), name: 'Liar' }
+  dataOf(
+    await client.command(operator, { operation: 'tools.import', data: JSON.stringify({ schema: 1, rows: [liar] }) }),
+  )
+  expect((await client.get(path)).text).toContain('<h1>Odd</h1>')
+})

@@ -9,9 +9,10 @@
 #   chromium                    a browser, for the pages that check proofs themselves
 #   sigsum-go                   a C2SP witness (from bookworm-backports)
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
-#   haproxy, nginx-light        proxies in front of a board, whose header says where a client is
+#   haproxy, nginx-light        proxies in front of a board; nginx runs the file that HOSTING.md recommends
+#   wget                        a crawler that obeys robots.txt
 #   python3-cryptography        what the Python of /for-agents and /docs signs with
-#   package.json beside this    MCP clients and conformance, x402 and MPP: programs from npm
+#   package.json beside this    MCP clients and conformance, x402 and MPP, orval: programs from npm
 #
 # Debian bookworm's own packages, through apt, as root; those of npm into node_modules beside this. Safe to run again.
 set -eu
@@ -22,7 +23,7 @@ if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
   npm ci --ignore-scripts --no-audit --no-fund
 fi
 
-packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium cadaver curl python3-cryptography haproxy nginx-light"
+packages="golang-1.19-go golang-golang-x-mod-dev strace xfsprogs e2fsprogs util-linux libfaketime chromium cadaver curl python3-cryptography haproxy nginx-light wget"
 
 installed() {
   dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed

@@ -112,13 +112,7 @@ export function buildGoVerifier(folder: string): {
   ask(request: GoRequest): GoAnswer
   askMeanwhile(request: GoRequest): Promise<GoAnswer>
 } {
-  const program = join(folder, 'verify')
-  const source = join(import.meta.dirname, 'go/verify.go')
-  const go = findGo()
-  if (go === undefined) throw new Error(`Go is missing; ${HOW}`)
-  const env = { ...process.env, GOPATH, GO111MODULE: 'off', GOFLAGS: '', GOTOOLCHAIN: 'local' }
-  const build = spawnSync(go, ['build', '-o', program, source], { env, encoding: 'utf8' })
-  if (build.status !== 0) throw new Error(`the Go verifier cannot be built: ${build.error ?? build.stderr}`)
+  const program = buildGo('verify', folder)
   return {
     ask(request) {
       const run = spawnSync(program, { input: JSON.stringify(request), encoding: 'utf8' })
@@ -135,6 +129,30 @@ export function buildGoVerifier(folder: string): {
       return { agrees: code === 0, sentence }
     },
   }
+}
+
+/** What is missing to compile patterns with RE2, as a sentence; nothing when it is there. */
+export function missingForGo(): string | undefined {
+  return findGo() === undefined ? `Go is missing; ${HOW}` : undefined
+}
+
+/** What RE2 (Go's regexp) has against these patterns. */
+export function faultsOfRe2(patterns: readonly string[], folder: string): readonly string[] {
+  const run = spawnSync(buildGo('patterns', folder), { input: JSON.stringify(patterns), encoding: 'utf8' })
+  if (run.status !== 0) throw new Error(`the Go program fell over: ${run.error ?? run.stderr}`)
+  return JSON.parse(run.stdout) as string[]
+}
+
+/** Builds a program of the folder beside this into `folder`; its path. */
+function buildGo(name: string, folder: string): string {
+  const program = join(folder, name)
+  const go = findGo()
+  if (go === undefined) throw new Error(`Go is missing; ${HOW}`)
+  const env = { ...process.env, GOPATH, GO111MODULE: 'off', GOFLAGS: '', GOTOOLCHAIN: 'local' }
+  const source = join(import.meta.dirname, `go/${name}.go`)
+  const build = spawnSync(go, ['build', '-o', program, source], { env, encoding: 'utf8' })
+  if (build.status !== 0) throw new Error(`${name}.go cannot be built: ${build.error ?? build.stderr}`)
+  return program
 }
 
 function findGo(): string | undefined {

@@ -7,14 +7,19 @@ export const serviceId = 'bs-0123456789abcdef'
 export const document = openapi({ address: 'https://board.example.org', serviceId })
 
 const components = document.components as { readonly schemas: Readonly<Record<string, Json>> }
-export const shapes = components.schemas
+/** Shapes by name: the components, and those that single commands and their answers have. */
+export const shapes: Readonly<Record<string, Json>> = {
+  ...components.schemas,
+  ...(document['x-shapes'] as Readonly<Record<string, Json>>),
+}
 
 const ajv = new Ajv2020({ strict: true, allErrors: true })
 ajv.addSchema({ $id: 'board', $defs: referringTo('board#/$defs/', shapes) })
 
 /** The shapes of the description, with references that this validator finds. */
 function referringTo(prefix: string, value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value).replaceAll('"#/components/schemas/', `"${prefix}`))
+  const places = /"#\/(?:components\/schemas|x-shapes)\//g
+  return JSON.parse(JSON.stringify(value).replaceAll(places, `"${prefix}`))
 }
 
 /** Every object closed: for answers of a real board, so that nothing comes back which is not described. */

@@ -1,4 +1,5 @@
 /** A board with one of everything that has a page, for tests of pages: who reads them, and where they are. */
+import { toolPath } from '../../src/tools/path.ts'
 import { Client, type Data, person } from './client.ts'
 
 export const ada = person('ada')
@@ -165,7 +166,7 @@ export async function fillBoard(address: string): Promise<Shown> {
     `/work/${open.work!.id}`,
     '/tools',
     '/tools?q=hash',
-    '/tools/broadside:hash',
+    toolPath('broadside:hash'),
     '/tools?subject=s_0123456789abcdef',
     '/log',
     '/search',

@@ -1,4 +1,5 @@
 /** A JSON Schema of the declarations as a table for people: each key, what it is, what it means; shapes inside are opened in place. */
+import { spellUnseen } from '../../format/printable.ts'
 import type { Json } from '../../views/plain-schema.ts'
 import { type Html, html } from '../html.ts'
 import { table } from './table.ts'
@@ -78,5 +79,5 @@ function typeOf(shape: Shape): Html {
       ? `${minLength === undefined ? 'at most' : `${minLength} to`} ${maxLength} characters`
       : undefined,
   ].filter((each) => each !== undefined)
-  return html`${type ?? 'any value'}${bounds.length > 0 && `, ${bounds.join(', ')}`}${pattern !== undefined && html`<br><code>${pattern}</code>`}`
+  return html`${type ?? 'any value'}${bounds.length > 0 && `, ${bounds.join(', ')}`}${pattern !== undefined && html`<br><code>${spellUnseen(pattern)}</code>`}`
 }

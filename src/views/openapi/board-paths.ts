@@ -250,7 +250,8 @@ const tailPath: Json = {
     query('since', 'go on behind this event, with nothing lost', plainSchema(fields.event_id.schema)),
     query('token', 'opens a private room: what room.read_token gave', {
       type: 'string',
-      pattern: '^[A-Za-z0-9_-]{1,1024}$',
+      pattern: '^[A-Za-z0-9_-]+$',
+      maxLength: 1_024,
     }),
     query('format', 'line: one line for each post, with line feeds as ⏎', {
       type: 'string',
@@ -276,12 +277,17 @@ const tailPath: Json = {
   },
 }
 
+const anyBytes: Json = { schema: { type: 'string', format: 'binary' } }
+/** src/http/files.ts serves an image, a text, a sound, a film or an archive as what it is, all else as mere bytes. */
+const fileTypes: Json = { '*/*': anyBytes, 'application/octet-stream': anyBytes }
+
 const filePath: Json = {
   operationId: 'file',
   tags: ['blobs'],
   summary: 'The bytes of a public attachment.',
   description: [
-    'A download, but for an image whose bytes are of the type that it says. The bytes of an id never change, but they may be',
+    'A download of the type that the attachment says (`media_type`), where that is one of text, sound, film, PDF or an archive, and',
+    '`application/octet-stream` where it is not; an image whose bytes are of the type that it says is shown in place. The bytes of an id never change, but they may be',
     'deleted: a copy is asked about with `If-None-Match` before it is shown again. The `ETag` is their SHA-256. Takes',
     '`Range`, `If-Range` and `If-None-Match`, and answers 206, 416 and 304 to them. Files of private rooms are read by the operation `blob.get`.',
   ].join('\n'),
@@ -290,8 +296,8 @@ const filePath: Json = {
     { name: 'Range', in: 'header', description: 'one range of bytes', schema: { type: 'string', maxLength: 256 } },
   ],
   responses: {
-    '200': { description: 'The bytes.', content: { 'application/octet-stream': {} } },
-    '206': { description: 'The bytes of the range.', content: { 'application/octet-stream': {} } },
+    '200': { description: 'The bytes.', content: fileTypes },
+    '206': { description: 'The bytes of the range.', content: fileTypes },
     '416': { description: 'Nothing of the range is in the file.' },
     ...refused,
   },

@@ -7,17 +7,18 @@ import { signedExample } from '../signing-examples.ts'
 import { anyCommand, commandOf, resultOf } from './command-shapes.ts'
 import { refused, success } from './responses.ts'
 
-export function commandPath(serviceId: string, shapes: Shapes): Json {
+/** `shapes`: components; `own`: where the shapes of single commands and their answers go, which no path names. */
+export function commandPath(serviceId: string, shapes: Shapes, own: Shapes): Json {
   const command = anyCommand(shapes)
   const described = operations.map((operation) => ({
     operation,
-    request: commandOf(operation, shapes),
-    result: resultOf(operation, shapes),
+    request: commandOf(operation, own),
+    result: resultOf(operation, own),
   }))
-  const result = shapes.add('CommandResult', {
+  const result = {
     type: 'object',
-    description: 'what the operation answers: its own shape, such as PostResult',
-  })
+    description: 'what the operation answers: its own shape, such as PostResult under x-shapes',
+  }
   return {
     post: {
       operationId: 'command',
@@ -27,6 +28,8 @@ export function commandPath(serviceId: string, shapes: Shapes): Json {
         'A command names its operation and that operation’s fields, nothing else. A write must be signed, and so must a',
         'read of what is yours alone; a read of public things may come unsigned. Sending the very same signed command again is safe: it has no second',
         'effect and gives the same outcome, with `receipt.duplicate`.',
+        '',
+        'The shapes of each command and answer stand under `x-shapes` of this document; `x-operations` refers to them.',
         '',
         '| operation | what it does | command | answer |',
         '| --- | --- | --- | --- |',

@@ -15,6 +15,9 @@ export function titleOf(name: string): string {
   return name.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
+/** Where the shapes stand that a single command or its answer has: a pointer into the description (RFC 6901). */
+export const ownShapes = '#/x-shapes/'
+
 /** The shape of any command: closed, and only `operation` is required. */
 export function anyCommand(shapes: Shapes): Json {
   const names = Object.keys(fields) as FieldName[]

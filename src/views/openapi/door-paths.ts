@@ -17,60 +17,108 @@ const Delivered = Type.Object(
 )
 
 export function doorPaths(shapes: Shapes): Json {
+  const commandInUrl = commandInPath()
+  const deliver = delivery(shapes)
   return {
     '/c64/{command}': {
-      get: {
-        operationId: 'commandInUrl',
-        tags: ['command'],
-        summary: 'Send a command by fetching a URL.',
-        description: [
-          'For agents that can only fetch: GET, POST without a body and MKCOL do what `POST /v1/command` does with the same',
-          'JSON, with the same rules and answers. It is not safe in the sense of HTTP. A URL fetched twice posts once; a',
-          'prefetch (`Sec-Purpose` or `Purpose`) is refused with 403, HEAD is 405.',
-        ].join('\n'),
-        parameters: [
-          pathParameter(
-            'command',
-            Type.String({
-              pattern: '^[A-Za-z0-9_-]{1,16379}$',
-              description: 'the JSON of the command as canonical base64url without padding',
-            }),
-          ),
-        ],
-        responses: {
-          '200': success('What the operation answers.', { type: 'object', description: 'see the operation' }),
-          ...refused,
-        },
-      },
+      get: { operationId: 'commandInUrl', ...commandInUrl },
+      post: { operationId: 'commandInPostedUrl', ...commandInUrl },
     },
     '/in/{receiver}/{secret}': {
-      post: {
-        operationId: 'deliver',
-        tags: ['receivers'],
-        summary: 'Deliver something to a receive URL.',
-        description: [
-          'POST or PUT. It is on disk before it is answered. A URL that is unknown, was deleted or has another secret is 400',
-          '`not_found`, all alike. Where its maker gave a secret, a delivery must bear a signature (Standard Webhooks or',
-          '`X-Hub-Signature-256`), else it is 403.',
-        ].join('\n'),
-        parameters: [
-          pathParameter('receiver', id('id of the receive URL')),
-          pathParameter('secret', Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'its secret' })),
-        ],
-        requestBody: {
-          description: `at most ${sizes.delivery_bytes} bytes of any type`,
-          required: false,
-          content: { '*/*': { schema: { type: 'string', maxLength: sizes.delivery_bytes } } },
-        },
-        responses: { '200': success('It is kept.', plainSchema(Delivered, shapes)), ...refused },
-      },
+      post: { operationId: 'deliver', ...deliver },
+      put: { operationId: 'deliverByPut', ...deliver },
     },
     '/for-agents': { get: document('forAgents', 'How to begin, with a shell script and two programs.', programText) },
     '/llms.txt': { get: document('llms', 'Where to find what, in the form of llmstxt.org.', programText) },
+    '/robots.txt': { get: document('robots', 'What crawlers leave alone (RFC 9309).', programText) },
+    '/docs/broadside.sh': {
+      get: document('shellLibrary', 'Functions that sign and send commands, for a shell.', programText),
+    },
+    '/docs/broadside.mjs': { get: document('javascriptLibrary', 'The same for JavaScript.', programText) },
+    '/docs/broadside.py': { get: document('pythonLibrary', 'The same for Python.', programText) },
     '/work.atom': { get: document('workFeed', 'The newest public works as a feed.', feed) },
     '/embed/v1.js': { get: document('embedScript', 'A live public room on any page, by one script element.', script) },
+    '/embed/v1.json': {
+      get: {
+        operationId: 'embedFacts',
+        tags: ['board'],
+        summary: 'Where that script is, and the hash of its bytes for `integrity`.',
+        description: 'The address says the version: what is at v1 stays compatible.',
+        responses: { '200': success('The facts.', plainSchema(EmbedFacts, shapes)), ...refused },
+      },
+    },
+    '/icon.svg': { get: document('icon', 'The picture that browsers show beside the name.', picture) },
+    '/assets/{file}': {
+      get: {
+        ...document('pageFile', 'A file that a page loads.', script),
+        parameters: [
+          pathParameter(
+            'file',
+            Type.String({ pattern: '^[a-z]+\\.[A-Za-z0-9_-]{12}\\.js$', description: 'its name, with a hash' }),
+          ),
+        ],
+      },
+    },
   }
 }
+
+/** GET and POST do the same; MKCOL too, which has no place in this kind of description. */
+function commandInPath(): Json {
+  return {
+    tags: ['command'],
+    summary: 'Send a command by fetching a URL.',
+    description: [
+      'For agents that can only fetch: GET, POST without a body and MKCOL do what `POST /v1/command` does with the same',
+      'JSON, with the same rules and answers. It is not safe in the sense of HTTP. A URL fetched twice posts once; a',
+      'prefetch (`Sec-Purpose` or `Purpose`) is refused with 403, HEAD is 405.',
+    ].join('\n'),
+    parameters: [
+      pathParameter(
+        'command',
+        Type.String({
+          pattern: '^[A-Za-z0-9_-]+$',
+          maxLength: 16_379,
+          description: 'the JSON of the command as canonical base64url without padding',
+        }),
+      ),
+    ],
+    responses: {
+      '200': success('What the operation answers.', { type: 'object', description: 'see the operation' }),
+      ...refused,
+    },
+  }
+}
+
+function delivery(shapes: Shapes): Json {
+  return {
+    tags: ['receivers'],
+    summary: 'Deliver something to a receive URL.',
+    description: [
+      'POST or PUT. It is on disk before it is answered. A URL that is unknown, was deleted or has another secret is 400',
+      '`not_found`, all alike. Where its maker gave a secret, a delivery must bear a signature (Standard Webhooks or',
+      '`X-Hub-Signature-256`), else it is 403.',
+    ].join('\n'),
+    parameters: [
+      pathParameter('receiver', id('id of the receive URL')),
+      pathParameter('secret', Type.String({ pattern: '^[A-Za-z0-9_-]{43}$', description: 'its secret' })),
+    ],
+    requestBody: {
+      description: `at most ${sizes.delivery_bytes} bytes of any type`,
+      required: false,
+      content: { '*/*': { schema: { type: 'string', maxLength: sizes.delivery_bytes } } },
+    },
+    responses: { '200': success('It is kept.', plainSchema(Delivered, shapes)), ...refused },
+  }
+}
+
+const EmbedFacts = Type.Object(
+  {
+    url: Type.String({ maxLength: 2_000, description: 'address of the script' }),
+    integrity: Type.String({ maxLength: 256, description: 'W3C Subresource Integrity' }),
+    bytes: count('bytes of the script'),
+  },
+  { title: 'EmbedFacts' },
+)
 
 type Text = { readonly description: string; readonly type: string }
 
@@ -82,6 +130,7 @@ const feed: Text = {
   description: 'Atom (RFC 4287), newest first. Titles and texts in it were written by strangers.',
   type: 'application/atom+xml',
 }
+const picture: Text = { description: 'An SVG picture.', type: 'image/svg+xml' }
 const script: Text = {
   description: [
     'Its `script` element says with `data-room`, and if wanted `data-page`, `data-limit` and `data-theme`, what is shown where',

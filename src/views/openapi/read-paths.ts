@@ -4,7 +4,7 @@ import { type FieldName, fields } from '../../operations/fields.ts'
 import { operations } from '../../operations/index.ts'
 import { type Operation, pathField, type QueryName } from '../../operations/operation.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
-import { resultOf, titleOf } from './command-shapes.ts'
+import { titleOf } from './command-shapes.ts'
 import { refused, success } from './responses.ts'
 
 export function readPaths(shapes: Shapes): Json {
@@ -23,7 +23,7 @@ function readOf(operation: Operation, shapes: Shapes): Json {
     summary,
     description: `Public things only. The same as the operation \`${name}\`, which reads private rooms too when it is signed.`,
     parameters: [...inPath, ...query.map((each) => queryParameter(operation, each))],
-    responses: { '200': success('What was asked for.', resultOf(operation, shapes)), ...refused },
+    responses: { '200': success('What was asked for.', plainSchema(operation.result, shapes)), ...refused },
   }
 }
 

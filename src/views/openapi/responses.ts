@@ -79,6 +79,15 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
         }),
         headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } },
       },
+      NotThere: {
+        description: 'There is no such thing, or not yet.',
+        content: {
+          'application/json': {
+            schema: refusalRef,
+            example: { ok: false, error: { code: 'no_such_path', message: 'this log has no such checkpoint' } },
+          },
+        },
+      },
     },
     headers: {
       RetryAfter: { description: 'Seconds to wait.', required: true, schema: { type: 'integer', minimum: 1 } },

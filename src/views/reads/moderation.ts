@@ -31,16 +31,20 @@ export const moderationReads: Reads = {
 }
 
 type SignedAct = Act & { readonly by: Signed }
+/** Why an entry has no signature. */
+const ofTheBoard = 'set by the board itself when it made the room: no command, so no signature'
 type Said = Readonly<Record<'event_id' | 'target' | 'reason' | 'data' | 'text' | 'kind', string | undefined>>
 
 function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
-  return actOf(context.frame(shard, seq))
+  const act = actOf(context.frame(shard, seq))
+  if (act.by === undefined) throw new Error(`record ${seq} is no signed act`)
+  return act as SignedAct
 }
 
-function actOf(frame: Frame): SignedAct {
+function actOf(frame: Frame): Act {
   const record = fromFrame(frame)
-  if (record.type !== RecordType.act || record.by === undefined) throw new Error(`record ${frame.seq} is no signed act`)
-  return record as SignedAct
+  if (record.type !== RecordType.act) throw new Error(`record ${frame.seq} is no act`)
+  return record
 }
 
 function saidIn({ signed }: Signed): Said {
@@ -57,7 +61,10 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
   const { views: entries, cut } = withinPage(
     Array.from({ length: newest - oldest + 1 }, (_, n) => newest - n),
     (seq) => entryView(context, room, seq, rules.logEntry(room, seq)),
-    ({ detail, signed_payload, delegation }) => `${detail}${signed_payload}${delegation?.signed_payload ?? ''}`,
+    (entry) =>
+      'signature' in entry
+        ? `${entry.detail ?? ''}${entry.signed_payload}${entry.delegation?.signed_payload ?? ''}`
+        : entry.reason,
   )
   return ok(
     { room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
@@ -68,19 +75,18 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
 function entryView(context: ReadContext, room: string, seq: number, kept: Kept) {
   const frame = context.frame(kept.shard, kept.seq)
   const { op, author, at, by } = actOf(frame)
-  const { event_id, target = event_id, reason, data } = saidIn(by)
   const actor = Buffer.from(author).toString('hex')
   const handle = context.handleOf(actor)
+  const named = handle === undefined ? {} : { handle }
+  const place = { seq, room, action: op, created_at: at, event_id: frameKey(frame).toString('hex') }
+  if (by === undefined) return { ...place, actor: { id: actor, ...named }, reason: ofTheBoard }
+  const { event_id, target = event_id, reason, data } = saidIn(by)
   return {
-    seq,
-    room,
-    action: op,
-    actor: { id: actor, public_key: base64url(by.key), ...(handle === undefined ? {} : { handle }) },
+    ...place,
+    actor: { id: actor, public_key: base64url(by.key), ...named },
     ...(target === undefined ? {} : { target }),
     ...(reason === undefined ? {} : { reason }),
     ...(data === undefined || data === '' ? {} : { detail: data }),
-    created_at: at,
-    event_id: frameKey(frame).toString('hex'),
     signature: base64url(by.sig),
     signed_payload: Buffer.from(by.signed).toString('utf8'),
     ...delegationIn(by),

@@ -130,6 +130,76 @@ describeEngines((engine) => {
     await expectNotSmuggled('POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello')
   })
 
+  const hiding = ': x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n'
+
+  test('a request of a method that takes a body, and that frames none, is the last of its connection', async () => {
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'MKCOL', 'PROPFIND']) {
+      for (const path of ['/echo', '/later']) {
+        const head = get(path).replace('GET', method)
+        const connection = await RawConnection.open(engine.port)
+        connection.send(head)
+        const answer = await connection.answer()
+        expect([method, answer.status, answer.headers.get('connection')]).toEqual([method, 200, 'close'])
+        await connection.closed()
+        // What it did not frame is no request: in one segment with it, behind a name that hides its length, and later.
+        for (const bytes of [head, get(path, hiding).replace('GET', method)]) {
+          const [together, apart] = [await RawConnection.open(engine.port), await RawConnection.open(engine.port)]
+          together.send(bytes + post('/smuggled', 'smuggled'))
+          await together.closed()
+          apart.send(bytes)
+          await apart.answerOrClose()
+          apart.send(post('/smuggled', 'smuggled'))
+          await apart.closed()
+        }
+      }
+    }
+    expect(engine.seen.requests.join()).not.toContain('smuggled')
+    await engine.isAlive()
+  })
+
+  test('a body of GET or OPTIONS behind an empty field name is refused on node; the native parser takes it for a request', async () => {
+    for (const method of ['GET', 'OPTIONS']) {
+      const connection = await RawConnection.open(engine.port)
+      connection.send(get('/echo', hiding).replace('GET', method) + get('/behind'))
+      const first = await connection.answer()
+      expect(first.status).toBe(engine.isUws ? 200 : 400)
+      if (engine.isUws) expect((await connection.answer()).body.toString()).toBe('GET /behind||')
+      else await connection.closed()
+      connection.destroy()
+    }
+    expect(engine.seen.requests.includes('GET /behind')).toBe(engine.isUws)
+  })
+
+  test('a chunk size that is no number, and chunks without their line ends, are refused on node; the native parser takes them', async () => {
+    const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+    for (const chunks of [`g\r\n${'c'.repeat(16)}\r\n0\r\n\r\n`, '5\r\nhelloXX0\r\n\r\n']) {
+      const answer = await rawRequest(engine.port, head + chunks)
+      expect(answer?.status).toBe(engine.isUws ? 200 : 400)
+    }
+  })
+
+  test('pipelined requests that are answered later are all answered on node; the native engine carries out one, and closes', async () => {
+    const connection = await RawConnection.open(engine.port)
+    connection.send(get('/later?1') + get('/later?2') + post('/echo', 'three'))
+    if (engine.isUws) {
+      await connection.closed()
+      expect(connection.received.toString()).toBe('')
+      expect(engine.seen.requests).toEqual(['GET /later?1'])
+    } else {
+      for (const body of ['later', 'later', 'POST /echo||three'])
+        expect((await connection.answer()).body.toString()).toBe(body)
+    }
+    connection.destroy()
+  })
+
+  test('HTTP/1.0 is 505 on the native engine; node answers it', async () => {
+    const connection = await RawConnection.open(engine.port)
+    connection.send('GET /echo HTTP/1.0\r\nHost: a\r\n\r\n')
+    const { status } = await connection.answer()
+    expect(status).toBe(engine.isUws ? 505 : 200)
+    await connection.closed()
+  })
+
   test('a chunked body is put together', async () => {
     const bytes =
       'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n there\r\n0\r\n\r\n'

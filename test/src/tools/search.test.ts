@@ -119,7 +119,7 @@ describe('what is found', () => {
     const [first] = json.results
     expect(first).toMatchObject({
       id: 'weather',
-      url: '/tools/weather',
+      url: '/tools/t_e5e72beb4e3c6926d3dc9e3e2ef7833b',
       price: '0.002',
       price_text: '$0.002 per call',
       network: 'base',

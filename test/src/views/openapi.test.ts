@@ -1,17 +1,23 @@
 /** /openapi.json is a description that other people's tools accept, and it says what the interface promises. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import spectralCore from '@stoplight/spectral-core'
 import spectralRulesets from '@stoplight/spectral-rulesets'
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { type Command, checkOperation } from '../../../src/command/check.ts'
 import { decodeBytes32, decodeBytes64 } from '../../../src/format/encoding.ts'
 import { signingBytes } from '../../../src/format/signing.ts'
+import { inputOf } from '../../../src/mcp/tool-list.ts'
 import { operationByName, operations } from '../../../src/operations/index.ts'
 import { isSigned } from '../../../src/operations/operation.ts'
+import { pages } from '../../../src/pages/registry.ts'
 import { createOpensslBackend } from '../../../src/verify/openssl.ts'
 import { titleOf } from '../../../src/views/openapi/command-shapes.ts'
 import { openapi } from '../../../src/views/openapi.ts'
-import type { Json } from '../../../src/views/plain-schema.ts'
+import { type Json, plainSchema } from '../../../src/views/plain-schema.ts'
+import { faultsOfRe2, missingForGo, skipNote, skipWithout } from '../../peers/peers.ts'
 import { document, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
 
 // The rules of others are many: on a busy machine they take their time.
@@ -31,20 +37,15 @@ const addresses = ['http://127.0.0.1:8787', 'https://board.example.net']
 
 test.each(addresses)('Redocly’s recommended rules find nothing wrong at %s', async (address) => {
   const config = await createConfig({ extends: ['recommended'] })
-  const source = JSON.stringify(openapi({ address, serviceId, sold }))
+  const source = JSON.stringify(openapi({ address, serviceId, sold, witnesses: true }))
   const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
-  // One path takes every command, so the shapes of single ones are reached by x-operations, which Redocly does not follow.
-  const byExtension = /^Component: "\w+(Request|Result)" is never used\.$/
-  const others = problems.filter(
-    ({ ruleId, message }) => ruleId !== 'no-unused-components' || !byExtension.test(message),
-  )
-  expect(others.map(({ ruleId, message, severity }) => ({ ruleId, message, severity }))).toEqual([])
+  expect(problems.map(({ ruleId, message, severity }) => ({ ruleId, message, severity }))).toEqual([])
 })
 
 test.each(addresses)('Spectral’s OpenAPI rules find nothing wrong at %s', async (address) => {
   const spectral = new spectralCore.Spectral()
   spectral.setRuleset({ extends: [spectralRulesets.oas as never] })
-  const problems = await spectral.run(JSON.stringify(openapi({ address, serviceId, sold })))
+  const problems = await spectral.run(JSON.stringify(openapi({ address, serviceId, sold, witnesses: true })))
   expect(problems.map(({ code, message, path }) => ({ code, message, path: path.join('/') }))).toEqual([])
 })
 
@@ -63,6 +64,12 @@ test('every documented endpoint is there, each with one method and a name of its
       .sort(),
   ).toMatchInlineSnapshot(`
     [
+      "get /",
+      "get /.well-known/mcp/server.json",
+      "get /.well-known/oauth-authorization-server",
+      "get /.well-known/oauth-protected-resource",
+      "get /.well-known/oauth-protected-resource/mcp",
+      "get /.well-known/openid-configuration",
       "get /a/{id}",
       "get /api/changes",
       "get /api/credits",
@@ -93,20 +100,72 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /api/work/{event_id}",
       "get /api/work/{event_id}/history",
       "get /api/works",
+      "get /assets/{file}",
       "get /c64/{command}",
       "get /capabilities",
+      "get /d/{doc}",
+      "get /d/{doc}/history",
+      "get /docs",
+      "get /docs/broadside.mjs",
+      "get /docs/broadside.py",
+      "get /docs/broadside.sh",
+      "get /docs/limits",
+      "get /docs/refusals",
+      "get /docs/signing",
+      "get /docs/works",
+      "get /docs/{operation}",
+      "get /e/{event_id}",
+      "get /e/{event_id}/history",
+      "get /e/{event_id}/line",
+      "get /e/{event_id}/preview.png",
+      "get /e/{event_id}/proof",
+      "get /embed",
       "get /embed/v1.js",
+      "get /embed/v1.json",
+      "get /faq",
       "get /for-agents",
       "get /healthz",
+      "get /i/{identity}",
+      "get /icon.svg",
       "get /llms.txt",
+      "get /log",
+      "get /log/policy",
+      "get /log/vkey",
+      "get /log/{log}/checkpoint",
+      "get /log/{log}/tile/entries/{index}",
+      "get /log/{log}/tile/{level}/{index}",
+      "get /log/{log}/vkey",
+      "get /mcp",
       "get /metrics",
+      "get /oauth/authorize",
+      "get /oauth/authorize/{uid}",
+      "get /oauth/interaction/{uid}",
+      "get /oauth/jwks",
+      "get /oauth/sign-in-page.js",
       "get /openapi.json",
+      "get /preview.png",
+      "get /robots.txt",
+      "get /room/{room}",
+      "get /room/{room}/preview.png",
+      "get /rooms",
+      "get /search",
       "get /tail/{room}",
       "get /time",
+      "get /tools",
+      "get /tools/{id}",
       "get /v1/export",
+      "get /work",
       "get /work.atom",
+      "get /work/{id}",
+      "post /c64/{command}",
       "post /in/{receiver}/{secret}",
+      "post /mcp",
+      "post /oauth/interaction/{uid}",
+      "post /oauth/register",
+      "post /oauth/revoke",
+      "post /oauth/token",
       "post /v1/command",
+      "put /in/{receiver}/{secret}",
     ]
   `)
   const ids = Object.values(paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId))
@@ -123,11 +182,15 @@ test('where the tools of the board are sold its description says so, and for wha
 })
 
 test('every endpoint answers 200, 400, 403 or 429, and a 429 says how long to wait', () => {
-  // A part of a file is asked for by a header, and has statuses of its own.
-  const own: Readonly<Record<string, readonly string[]>> = { '/a/{id}': ['206', '416'] }
+  // A part of a file is asked for by a header, a moved page and a tile that is not there have statuses of their own.
+  const own: Readonly<Record<string, readonly string[]>> = { '/a/{id}': ['206', '416'], '/tools/{id}': ['308'] }
+  const ofStandards = /^\/(?:mcp$|oauth\/|\.well-known\/)/
   for (const [path, methods] of Object.entries(paths)) {
-    const expected = ['200', '400', '403', '429', ...(own[path] ?? [])].sort()
-    for (const each of Object.values(methods)) expect(Object.keys(each.responses).sort()).toEqual(expected)
+    if (ofStandards.test(path)) continue
+    const more = path.startsWith('/log/{log}/') ? ['404'] : (own[path] ?? [])
+    const expected = ['200', '400', '403', '429', ...more].sort()
+    for (const each of Object.values(methods))
+      expect([path, Object.keys(each.responses).sort()]).toEqual([path, expected])
   }
   expect(responses.TooManyRequests).toMatchObject({
     headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } },
@@ -198,4 +261,123 @@ test('every operation has a shape for its command and its answer, and an example
 
 test('no shape is a riddle: there is no oneOf and no anyOf', () => {
   expect(JSON.stringify(document)).not.toMatch(/"(oneOf|anyOf)":/)
+})
+
+/** Everything inside a value, with where it stands. */
+function* inside(
+  value: unknown,
+  place: readonly string[] = [],
+): Generator<{ place: readonly string[]; value: unknown }> {
+  yield { place, value }
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, each] of Object.entries(value)) yield* inside(each, [...place, key])
+}
+
+test('every component is used by a path', () => {
+  const components = document.components as Readonly<Record<string, Readonly<Record<string, Json>>>>
+  const used = new Set<string>()
+  const follow = (value: unknown): void => {
+    for (const { place, value: ref } of inside(value)) {
+      if (place.at(-1) !== '$ref' || place.some((key) => key.startsWith('x-')) || used.has(String(ref))) continue
+      used.add(String(ref))
+      const [, , kind = '', name = ''] = String(ref).split('/')
+      follow(components[kind]![name])
+    }
+  }
+  follow(document.paths)
+  const all = Object.entries(components).flatMap(([kind, named]) =>
+    Object.keys(named).map((name) => `#/components/${kind}/${name}`),
+  )
+  expect(all.filter((each) => !used.has(each))).toEqual([])
+})
+
+test('every reference leads somewhere', () => {
+  for (const { place, value } of inside(document)) {
+    if (place.at(-1) !== '$ref') continue
+    let found: unknown = document
+    for (const key of String(value).slice(2).split('/')) found = (found as Json)[key]
+    expect([value, typeof found]).toEqual([value, 'object'])
+  }
+})
+
+/** Types that generated clients use, and names that orval and others make of an operation. */
+const globals =
+  'Blob File FormData Headers Request Response RequestInit ReadableStream URL URLSearchParams AbortSignal Array ArrayBuffer ' +
+  'Boolean Buffer Date Error Function Map Number Object Promise Record Set String Symbol Partial Pick Omit Required Readonly ' +
+  'Exclude Extract Awaited NonNullable ReturnType Parameters'
+const suffixes = [
+  'Result',
+  'Params',
+  'Body',
+  'Response',
+  'Error',
+  'Headers',
+  'QueryResult',
+  'MutationResult',
+  'MutationBody',
+]
+
+test('no component is called like what a generated client calls something else', () => {
+  const taken = new Set(globals.split(' '))
+  for (const methods of Object.values(paths))
+    for (const { operationId } of Object.values(methods))
+      for (const suffix of suffixes) taken.add(operationId.replace(/^./, (first) => first.toUpperCase()) + suffix)
+  const components = Object.keys((document.components as { readonly schemas: Json }).schemas)
+  expect(components.filter((name) => taken.has(name))).toEqual([])
+})
+
+/** Patterns of a document, those of keys too. */
+function patternsIn(published: unknown): string[] {
+  return [...inside(published)].flatMap(({ place, value }) => {
+    if (place.at(-1) === 'pattern' && typeof value === 'string') return [value]
+    return place.at(-1) === 'patternProperties' ? Object.keys(value as object) : []
+  })
+}
+
+const published = {
+  openapi: openapi({ address: addresses[1]!, serviceId, sold, witnesses: true }),
+  capabilities: operations.flatMap(({ data }) => (data === undefined ? [] : [plainSchema(data)])),
+  mcp: operations.map(inputOf),
+}
+
+test('every pattern means the same to ECMA-262 and RE2: no look-around, no back reference, no long count, no \\u', () => {
+  const patterns = Object.values(published).flatMap(patternsIn)
+  expect(patterns.length).toBeGreaterThan(100)
+  const odd = patterns.filter((each) => {
+    const counts = [...each.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].flatMap(([, from, to]) => [
+      Number(from),
+      Number(to ?? 0),
+    ])
+    return /\(\?[^:]|\\[1-9kuUzZ]/.test(each) || counts.some((count) => count > 1_000)
+  })
+  expect(odd).toEqual([])
+  // Each is still what a caller's own text is held to.
+  for (const each of patterns) expect(() => new RegExp(each, 'u')).not.toThrow()
+})
+
+const missingGo = missingForGo()
+describe.skipIf(skipWithout(missingGo))(`with Go${skipNote(missingGo)}`, () => {
+  test('every pattern compiles in RE2', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'broadside-patterns-'))
+    expect(faultsOfRe2([...new Set(Object.values(published).flatMap(patternsIn))], folder)).toEqual([])
+    rmSync(folder, { recursive: true })
+  })
+})
+
+test('every path that the board answers is described', () => {
+  const root = new URL('../../../src/', import.meta.url)
+  const sources = [...readdirSync(new URL('http/', root)).map((name) => `http/${name}`), 'server.ts']
+  const doors = sources.flatMap((name) =>
+    [...readFileSync(new URL(name, root), 'utf8').matchAll(/^\s+'(\/[^']*)':/gm)].map(([, path]) => path!),
+  )
+  const described = Object.keys(published.openapi.paths as Json)
+  expect(doors.length).toBeGreaterThan(20)
+  // A door that ends with a slash takes what stands behind it.
+  const missing = doors.filter(
+    (door) => !described.some((path) => (door.endsWith('/') ? path.startsWith(door) : path === door)),
+  )
+  expect(missing).toEqual([])
+  const ofOperations = operations.flatMap(({ get }) => (get === undefined ? [] : [get.path]))
+  expect(ofOperations.filter((path) => !described.includes(path))).toEqual([])
+  expect(pages.map(({ path }) => path.replace('...}', '}')).filter((path) => !described.includes(path))).toEqual([])
 })

@@ -1,0 +1,92 @@
+/** The public log as its own kind of client reads it (C2SP tlog-tiles, tlog-policy), and the doors of a witness. */
+import { Type } from '../../operations/schema.ts'
+import type { Json } from '../plain-schema.ts'
+import { pathParameter } from './read-paths.ts'
+import { refused } from './responses.ts'
+
+const log = pathParameter(
+  'log',
+  Type.String({ pattern: '^[0-9]{4}[a-z]$', description: 'name of a log, such as 2026a' }),
+)
+const level = pathParameter('level', Type.String({ pattern: '^[0-9]{1,2}$', description: 'level of the tile, from 0' }))
+const index = pathParameter(
+  'index',
+  Type.String({
+    pattern: '^(x[0-9]{3}/)*[0-9]{3}(\\.p/[0-9]{1,3})?$',
+    maxLength: 64,
+    description:
+      'number of the tile as tlog-tiles writes it, such as 000, x001/234 or 000.p/17 of a partial one: slashes are not encoded',
+  }),
+)
+
+const tlog = 'As C2SP tlog-tiles, tlog-policy, signed-note and tlog-witness have it.'
+/** What is not there is 404, as clients of tiles expect it. */
+const absent: Json = { '404': { $ref: '#/components/responses/NotThere' } }
+
+export const logPaths: Json = {
+  '/log/vkey': { get: text('logKey', 'The verifier key of the log that grows (C2SP signed-note).') },
+  '/log/policy': { get: text('logPolicy', 'What a reader of the logs pins (C2SP tlog-policy).') },
+  '/log/{log}/checkpoint': {
+    get: text('tilesCheckpoint', 'The newest published head of a log, as a signed note.', [log]),
+  },
+  '/log/{log}/vkey': { get: text('tilesKey', 'The verifier key of one log.', [log]) },
+  '/log/{log}/tile/{level}/{index}': {
+    get: bytes('tile', 'A tile of hashes.', [log, level, index]),
+  },
+  '/log/{log}/tile/entries/{index}': {
+    get: bytes('entryBundle', 'A bundle of entries; gzip on Accept-Encoding.', [log, index]),
+  },
+}
+
+export const witnessPaths: Json = {
+  '/witness/vkey': { get: text('witnessKey', 'The key that this board signs the heads of other logs with.') },
+  '/witness/{origin}/checkpoint': {
+    get: text('witnessedCheckpoint', 'The newest head that this board has signed of a log.', [
+      pathParameter(
+        'origin',
+        Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the origin of the log' }),
+      ),
+    ]),
+  },
+  '/witness/add-checkpoint': {
+    post: {
+      operationId: 'addCheckpoint',
+      tags: ['log'],
+      summary: 'Have a head of another log signed (C2SP tlog-witness).',
+      description: tlog,
+      requestBody: { required: true, content: { 'text/plain': { schema: { type: 'string', maxLength: 131_072 } } } },
+      responses: {
+        '200': { description: 'The signature lines.', content: { 'text/plain': { schema: { type: 'string' } } } },
+        '403': { description: 'No known key has signed it.' },
+        '404': { description: 'The log is not one of those that this board witnesses.' },
+        '409': { description: 'Another size was seen: it is in the body.' },
+        '422': { description: 'The proof does not fit.' },
+      },
+    },
+  },
+}
+
+function text(operationId: string, summary: string, parameters: readonly Json[] = []): Json {
+  return read(operationId, summary, parameters, { 'text/plain': { schema: { type: 'string' } } })
+}
+
+function bytes(operationId: string, summary: string, parameters: readonly Json[]): Json {
+  return read(operationId, summary, parameters, {
+    'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+  })
+}
+
+function read(operationId: string, summary: string, parameters: readonly Json[], content: Json): Json {
+  return {
+    operationId,
+    tags: ['log'],
+    summary,
+    description: tlog,
+    parameters,
+    responses: {
+      '200': { description: 'As the standard has it.', content },
+      ...refused,
+      ...(parameters.length === 0 ? {} : absent),
+    },
+  }
+}

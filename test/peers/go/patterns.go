@@ -1,0 +1,24 @@
+// Compiles patterns with RE2, as Go has it: a JSON array of strings comes in, a JSON array of what is wrong goes out.
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+)
+
+func main() {
+	var patterns []string
+	if err := json.NewDecoder(os.Stdin).Decode(&patterns); err != nil {
+		panic(err)
+	}
+	wrong := []string{}
+	for _, pattern := range patterns {
+		if _, err := regexp.Compile(pattern); err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(wrong); err != nil {
+		panic(err)
+	}
+}

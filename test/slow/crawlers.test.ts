@@ -1,0 +1,31 @@
+/** A crawler that obeys robots.txt comes to an end, and sees the pages for people. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { runProgram } from '../support/run-program.ts'
+import { fillBoard } from '../support/shown-board.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const missing = missingProgram('wget')
+
+describe.skipIf(skipWithout(missing))(`wget --mirror${skipNote(missing)}`, () => {
+  test('ends by itself, and has read every room and post, but no stream, archive or command', async () => {
+    const board = await startBoard({ directory: boardDirectory() })
+    const { client, post } = await fillBoard(board.address)
+    const folder = mkdtempSync(join(tmpdir(), 'broadside-mirror-'))
+    const { code, errors } = await runProgram(folder, 'wget', ['--mirror', '--no-verbose', `${board.address}/`])
+    // 3: a file is called like a folder. 8: a link was answered with an error, as that to a text that is gone.
+    expect([0, 3, 8], errors.slice(-2_000)).toContain(code)
+    expect(errors).toContain('FINISHED')
+    const read = [...errors.matchAll(/ URL:(\S+) /g)].map(([, url]) => url!.slice(board.address.length))
+    expect(read).toEqual(expect.arrayContaining(['/robots.txt', '/', '/room/workshop', `/e/${post}`, '/docs/post']))
+    expect(read.filter((path) => /^\/(?:tail|v1|c64|in|mcp|search)\b/.test(path))).toEqual([])
+    client.close()
+    await board.stop()
+    rmSync(folder, { recursive: true })
+  })
+})

@@ -1,0 +1,95 @@
+/** Every listing of the real lists has a page that opens, under the address that the API gives, and each older link leads there. */
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { readArguments } from '../../src/cli/command-line.ts'
+import { createKeyFile } from '../../src/cli/key-file.ts'
+import { toolsCommand } from '../../src/cli/tools.ts'
+import { importTools } from '../../src/cli/tools-import.ts'
+import { capturedTerminal } from '../src/cli/captured-terminal.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const lists = join(import.meta.dirname, '../../../shared/data/tools')
+const names = ['x402-resources.jsonl', 'mpp-services.jsonl', 'mcp-servers.jsonl']
+const absent = !existsSync(lists)
+if (absent) console.warn('tests skipped: no lists in ../shared/data/tools')
+
+describe.skipIf(absent)(`real lists${absent ? ' [skipped: no ../shared/data/tools]' : ''}`, () => {
+  let board: Board
+  let client: Client
+  let ids: string[]
+
+  beforeAll(async () => {
+    const keyFile = join(mkdtempSync(join(tmpdir(), 'broadside-lists-')), 'operator.json')
+    const operator = createKeyFile(keyFile)
+    board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } })
+    client = await Client.of(board)
+    for (const name of names) {
+      const { args } = readArguments(toolsCommand, [
+        'import',
+        join(lists, name),
+        '--key',
+        keyFile,
+        '--url',
+        board.address,
+      ])
+      expect(await importTools(join(lists, name), args, capturedTerminal())).toBe(0)
+    }
+    ids = names.flatMap((name) =>
+      readFileSync(join(lists, name), 'utf8')
+        .trimEnd()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { id: string }).id),
+    )
+  })
+  afterAll(async () => {
+    client?.close()
+    await board?.stop()
+  })
+
+  /** Each id in turn, several at a time; what does not hold. */
+  async function wrong(check: (id: string) => Promise<unknown>): Promise<unknown[]> {
+    const found: unknown[] = []
+    const left = ids.values()
+    const worker = async (): Promise<void> => {
+      for (const id of left) {
+        const problem = await check(id)
+        if (problem !== undefined) found.push(problem)
+      }
+    }
+    await Promise.all(Array.from({ length: 8 }, worker))
+    return found
+  }
+
+  test('all 9,746 open at the address that tools.get gives', async () => {
+    expect(ids).toHaveLength(9_746)
+    const paths = new Set<string>()
+    const dead = await wrong(async (id) => {
+      const found = await client.get(`/api/tool?id=${encodeURIComponent(id)}`)
+      const { url, name } = (found.data as { tool?: { url: string; name: string } }).tool ?? { url: '', name: '' }
+      const { status, text } = await client.get(url)
+      paths.add(url)
+      const isIt = text.includes(`href="/api/tool?id=${encodeURIComponent(id).replaceAll("'", '&#39;')}"`)
+      return status === 200 && isIt && name !== '' ? undefined : [id, url, status, found.text.slice(0, 100)]
+    })
+    expect(dead).toEqual([])
+    expect(paths.size).toBe(9_746)
+  })
+
+  test('every form of a link to any of them that was given out before leads to that address', async () => {
+    const dead = await wrong(async (id) => {
+      const segments = id.split('/').map((each) => encodeURIComponent(each).replace(/%3A/g, ':').replace(/%40/g, '@'))
+      for (const old of [encodeURIComponent(id), segments.join('/')]) {
+        const { status, headers } = await client.get(`/tools/${old}`)
+        if (status !== 308) return [id, old, status]
+        if ((await client.get(headers.location!)).status !== 200) return [id, old, headers.location]
+      }
+      return undefined
+    })
+    expect(dead).toEqual([])
+  })
+})

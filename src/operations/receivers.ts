@@ -132,6 +132,7 @@ export const receiverItems: Operation = {
   kind: 'read',
   scope: 'board:read',
   isTool: true,
+  inParts: true,
   mustSign: true,
   who: 'their maker',
   required: [],

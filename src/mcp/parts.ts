@@ -53,8 +53,8 @@ export function inParts(data: Json, tokensMax: number, offset = 0): Parted {
   const tokens = Math.max(1, Math.floor(left / long.length))
   const cuts = long.map(({ of, name, text, isText }) => {
     const part = partOf(Buffer.from(text), offset, tokens)
-    // The hash of a document's text is shown with the end of the text.
-    if (part.next !== undefined) delete of.sha256
+    // A document says the hash of its text: shown with the end of the text.
+    if (part.next !== undefined && of.sha256 === part.sha256) delete of.sha256
     Object.assign(of, {
       [name]: part.text,
       [`${name}_truncated`]: true,

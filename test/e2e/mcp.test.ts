@@ -201,19 +201,21 @@ describe('tools', () => {
     expect(tools.map(({ name }) => name).sort()).toEqual([...declared, 'whoami', 'command'].sort())
     for (const { inputSchema } of tools) {
       expect(inputSchema.additionalProperties).toBe(false)
-      for (const name of ['operation', 'public_key', 'timestamp', 'nonce', 'signature', 'proof'])
+      for (const name of ['operation', 'public_key', 'timestamp', 'nonce', 'signature'])
         expect(inputSchema.properties).not.toHaveProperty(name)
     }
     expect((await rpc(board, 'tools/list', {}, { token })).result.tools).toEqual(tools)
   })
 
   test('by declaration: fields as properties, data as an object whose schema is filled in, hints by what they do', () => {
-    for (const { tool, operation, need } of listedTools) {
+    for (const { tool, operation, need, extras } of listedTools) {
       if (operation === undefined) continue
       const { kind, required, optional, data: shape, scope } = operation
       const { properties, required: needed = [] } = tool.inputSchema as { properties: Told; required?: string[] }
       const own = [...required, ...optional].filter((name) => name !== 'proof')
-      expect(Object.keys(properties).sort()).toEqual([...own, ...(kind === 'write' ? ['request_id'] : [])].sort())
+      expect(Object.keys(properties).sort()).toEqual(
+        [...own, ...extras, ...(kind === 'write' ? ['request_id'] : [])].sort(),
+      )
       for (const name of needed) expect(own).toContain(name)
       if (shape !== undefined) expect((properties.data as { properties: Told }).properties).not.toHaveProperty('schema')
       expect(tool.annotations.readOnlyHint).toBe(kind === 'read')
@@ -277,7 +279,7 @@ describe('tools', () => {
   )
 
   test('post in the name of who signed in, once for a request_id, and say by whose word', async () => {
-    const first = await call(board, 'post', { text: 'by a tool', request_id: 'one' }, token)
+    const first = await call(board, 'post', { text: 'by a tool', request_id: 'one', proof: true }, token)
     const again = await call(board, 'post', { text: 'by a tool', request_id: 'one' }, token)
     expect(data(first)).toMatchObject({
       event: { author: { id: owner.id }, via: 'mcp', delegation: { id: expect.any(String) } },

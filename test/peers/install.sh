@@ -10,7 +10,7 @@
 #   sigsum-go                   a C2SP witness (from bookworm-backports)
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
 #   python3-cryptography        what the Python of /for-agents and /docs signs with
-#   package.json beside this    MCP clients and conformance, x402 and MPP: programs from npm
+#   package.json beside this    MCP clients, hosts and conformance, x402 and MPP, a tokenizer: programs from npm
 #
 # Debian bookworm's own packages, through apt, as root; those of npm into node_modules beside this. Safe to run again.
 set -eu

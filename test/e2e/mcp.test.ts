@@ -8,7 +8,6 @@ import { isSigned } from '../../src/operations/operation.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { call, OauthClient, rpc } from '../support/oauth-client.ts'
-import { signIn } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -264,19 +263,6 @@ describe('tools', () => {
     )
     expect((await call(board, 'room_hide', { event_id: '0'.repeat(32), reason: 'x' }, token)).status).toBe(403)
   })
-
-  test.each([null, '', 'foo', 'openid'])(
-    'who asks for no scope that is known (%s) gets those of every day',
-    async (scope) => {
-      const oauth = new OauthClient(board)
-      await oauth.register(scope === 'foo' ? { scope: 'profile board:read' } : {})
-      const { url, verifier } = oauth.authorize({ scope })
-      const code = (await signIn(url, opensslSigner(randomBytes(32)))).searchParams.get('code')!
-      const { status, body } = await oauth.exchange(code, verifier)
-      const everyday = 'board:read board:post board:work events:subscribe'
-      expect([status, body.scope]).toEqual([200, scope === 'foo' ? 'board:read' : everyday])
-    },
-  )
 
   test('post in the name of who signed in, once for a request_id, and say by whose word', async () => {
     const first = await call(board, 'post', { text: 'by a tool', request_id: 'one', proof: true }, token)

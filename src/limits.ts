@@ -47,6 +47,8 @@ const sizeDefaults = {
   url_query_bytes: 8_192,
   page_default: 50,
   page_maximum: 200,
+  /** Tokens of one answer at /mcp: hosts warn of more, and it stays in a model's context. */
+  mcp_answer_tokens: 10_000,
   /** Longest life a post may ask for: ten years, in seconds. */
   ttl_maximum: 315_360_000,
   signature_window_seconds: 300,

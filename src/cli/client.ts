@@ -7,8 +7,9 @@
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import type { HttpAnswer } from './answer-reader.ts'
 import { CommandFailed } from './command-line.ts'
-import { Connection, ConnectionFailed, type Endpoint, type HttpAnswer, parseEndpoint } from './connection.ts'
+import { Connection, ConnectionFailed, type Endpoint, parseEndpoint } from './connection.ts'
 import { inertLine } from './terminal.ts'
 
 /** Proofs, threads and receipts are far below this; exports and tails are streams. */

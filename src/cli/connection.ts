@@ -2,16 +2,12 @@
  * One keep-alive HTTP/1.1 connection that carries one request at a time, at the least cost per request.
  *
  * An import or a bench runs beside the board on the same cores, and `node:http` spends more on a request than
- * the board spends on a post. This client does less: it writes head and body with one call and accepts only
- * answers that state their length (RFC 9112 section 6.3 rule 6); chunked or close-delimited bodies, interim
- * answers (1xx) and bytes after an answer are errors. Streams go through `node:http` instead (client.ts).
+ * the board spends on a post. This client does less: it writes head and body with one call and reads what
+ * answer-reader.ts takes for an answer. Streams go through `node:http` instead (client.ts).
  */
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-
-/** An answer's head is a dozen short lines; more than this is not our board. */
-const headBytesMax = 16 * 1024
-const headEnd = Buffer.from('\r\n\r\n')
+import { AnswerReader, type HttpAnswer, type WholeAnswer } from './answer-reader.ts'
 
 export type Endpoint = {
   readonly host: string
@@ -19,8 +15,6 @@ export type Endpoint = {
   readonly isTls: boolean
   readonly prefix: string
 }
-
-export type HttpAnswer = { readonly status: number; header(name: string): string | undefined; readonly body: Buffer }
 
 export type HttpRequest = {
   readonly method: 'GET' | 'POST'
@@ -63,7 +57,7 @@ export class Connection {
   readonly #hostLine: string
   #socket: Socket | undefined
   #pending: Pending | undefined
-  #received: Buffer | undefined
+  #reader: AnswerReader | undefined
 
   constructor(options: ConnectionOptions) {
     this.#options = options
@@ -100,7 +94,7 @@ export class Connection {
     const { host, port, isTls } = this.#options.endpoint
     const socket = isTls ? connectTls({ host, port, servername: host }) : connectTcp({ host, port })
     this.#socket = socket
-    this.#received = undefined
+    this.#reader = undefined
     let isConnected = false
     socket.setNoDelay(true)
     socket.setTimeout(this.#options.timeoutMs)
@@ -124,7 +118,7 @@ export class Connection {
   #lose(socket: Socket, error: ConnectionFailed): void {
     if (socket !== this.#socket) return
     this.#socket = undefined
-    this.#received = undefined
+    this.#reader = undefined
     socket.destroy()
     const pending = this.#pending
     this.#pending = undefined
@@ -137,71 +131,19 @@ export class Connection {
       this.#lose(socket, new ConnectionFailed('bytes arrived that no request asked for', { sent: true }))
       return
     }
-    const received = this.#received === undefined ? chunk : Buffer.concat([this.#received, chunk])
-    let parsed: ParsedAnswer | undefined
+    this.#reader ??= new AnswerReader(this.#options.bodyBytesMax)
+    let whole: WholeAnswer | undefined
     try {
-      parsed = parseAnswer(received, this.#options.bodyBytesMax)
+      whole = this.#reader.take(chunk)
     } catch (cause) {
       this.#lose(socket, new ConnectionFailed((cause as Error).message, { sent: true, cause }))
       return
     }
-    this.#received = parsed === undefined ? received : undefined
-    if (parsed === undefined) return
+    if (whole === undefined) return
+    this.#reader = undefined
     const pending = this.#pending
     this.#pending = undefined
-    if (parsed.closes) this.close()
-    pending.resolve(parsed.answer)
+    if (whole.closes) this.close()
+    pending.resolve(whole.answer)
   }
-}
-
-type ParsedAnswer = { readonly answer: HttpAnswer; readonly closes: boolean }
-
-const statusLine = /^HTTP\/1\.1 ([2-5]\d\d) ?[^\r\n]*(?=\r\n|$)/
-
-/**
- * The answer in `bytes`, or undefined while some of it is still to come. `bytes` must hold nothing after it.
- * Throws Error with a sentence when it can never become an answer that this client accepts.
- */
-export function parseAnswer(bytes: Buffer, bodyBytesMax: number): ParsedAnswer | undefined {
-  const end = bytes.subarray(0, headBytesMax).indexOf(headEnd)
-  if (end < 0) {
-    if (bytes.length >= headBytesMax) throw new Error(`the answer's head is longer than ${headBytesMax} bytes`)
-    return undefined
-  }
-  const head = bytes.toString('latin1', 0, end)
-  const status = statusLine.exec(head)?.[1]
-  if (status === undefined) throw new Error('the answer does not begin with an HTTP/1.1 status line')
-  const header = (name: string): string | undefined => headerOf(head, name)
-  if (header('transfer-encoding') !== undefined) throw new Error('the answer has a Transfer-Encoding, not a length')
-  const lengthText = header('content-length')
-  if (lengthText === undefined || !/^\d{1,15}$/.test(lengthText)) {
-    throw new Error('the answer has no Content-Length')
-  }
-  const length = Number(lengthText)
-  if (length > bodyBytesMax) throw new Error(`the answer is ${length} bytes; at most ${bodyBytesMax} are accepted here`)
-  const bodyStart = end + headEnd.length
-  const missing = bodyStart + length - bytes.length
-  if (missing > 0) return undefined
-  if (missing < 0) throw new Error('bytes follow the answer')
-  const answer = { status: Number(status), header, body: bytes.subarray(bodyStart) }
-  return { answer, closes: header('connection')?.toLowerCase() === 'close' }
-}
-
-// Compiled once: a fresh RegExp for each header of each answer is a tenth of what a request costs.
-const headerPatterns = new Map<string, RegExp>()
-
-/** The only value of a header. Throws when it stands there twice with different values. */
-function headerOf(head: string, name: string): string | undefined {
-  let pattern = headerPatterns.get(name)
-  if (pattern === undefined) {
-    pattern = new RegExp(`\\r\\n${name}:[ \\t]*([^\\r\\n]*)`, 'gi')
-    headerPatterns.set(name, pattern)
-  }
-  pattern.lastIndex = 0
-  const value = pattern.exec(head)?.[1]?.trimEnd()
-  if (value === undefined) return undefined
-  for (let next = pattern.exec(head); next !== null; next = pattern.exec(head)) {
-    if (next[1]!.trimEnd() !== value) throw new Error(`the answer has two different ${name} headers`)
-  }
-  return value
 }

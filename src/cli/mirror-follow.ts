@@ -15,6 +15,9 @@ import { entriesIn, type MirrorStore, rootOfHashes } from './mirror-store.ts'
 /** Bundles under way at once. */
 const fetchesMax = 8
 const attemptsMax = 4
+const fetchMs = 30_000
+/** A full bundle: 256 entries of 65,535 bytes, each behind its length. */
+const fileBytesMax = TILE_WIDTH * (2 + 65_535)
 
 export type FollowOptions = {
   readonly store: MirrorStore
@@ -44,12 +47,12 @@ export async function followLog({ store, prefix, key, progress }: FollowOptions)
     )
   if (before !== undefined) proveKept(store, before)
   let bytesFetched = note.length
-  const bundles = [...newTiles(from, newest.size)].filter(({ level }) => level === 0)
   let done = 0
-  const queue = bundles.values()
+  // One after the other: a size that is signed may still be one that nobody has room for.
+  const queue = bundlesOf(from, newest.size)
   const worker = async (): Promise<void> => {
-    for (const { index, width } of queue) {
-      bytesFetched += await takeBundle(store, prefix, { kind: 'entries', level: 0, index, width })
+    for (const bundle of queue) {
+      bytesFetched += await takeBundle(store, prefix, bundle)
       done++
       progress(Math.min(newest.size, from + done * TILE_WIDTH), newest.size)
     }
@@ -66,6 +69,10 @@ export async function followLog({ store, prefix, key, progress }: FollowOptions)
   store.keepText('checkpoint', note)
   store.dropPartials(from, newest.size)
   return { before: from, size: newest.size, root, bytesFetched }
+}
+
+function* bundlesOf(from: number, size: number): Generator<TilePath> {
+  for (const tile of newTiles(from, size)) if (tile.level === 0) yield { ...tile, kind: 'entries' }
 }
 
 /** What the mirror keeps still is what its checkpoint covers: a byte that changed on its disk is found here. */
@@ -145,18 +152,38 @@ export async function fetchBytes(url: string, mayBeAbsent = false): Promise<Buff
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, 250 * 2 ** attempt))
     try {
-      const answer = await fetch(url, { signal: AbortSignal.timeout(30_000) })
-      if (answer.status === 200) return Buffer.from(await answer.arrayBuffer())
-      await answer.body?.cancel()
-      if (answer.status === 404 && mayBeAbsent) return Buffer.alloc(0)
-      problem = `it answered ${answer.status}`
-      if (answer.status >= 400 && answer.status < 500 && answer.status !== 429) break
+      const { status, body } = await fetchOnce(url)
+      if (status === 200) return body
+      if (status === 404 && mayBeAbsent) return Buffer.alloc(0)
+      problem = `it answered ${status}`
+      if (status >= 400 && status < 500 && status !== 429) break
     } catch (error) {
-      problem =
-        error instanceof Error ? (error.cause instanceof Error ? error.cause.message : error.message) : String(error)
+      problem = reasonOf(error)
     }
   }
   throw new CommandFailed(
     `${url} could not be fetched: ${problem}. Run the same command again: it goes on where it stopped.`,
   )
+}
+
+/** The body of a 200, and no other. Throws what fetch throws, and where an answer is larger than any file of a log. */
+export async function fetchOnce(url: string): Promise<{ status: number; body: Buffer }> {
+  const answer = await fetch(url, { signal: AbortSignal.timeout(fetchMs) })
+  const { status } = answer
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  if (status === 200)
+    for await (const chunk of answer.body ?? []) {
+      bytes += chunk.length
+      if (bytes > fileBytesMax) throw new Error(`it sends more than ${fileBytesMax} bytes, which no file of a log has`)
+      chunks.push(chunk)
+    }
+  else await answer.body?.cancel()
+  return { status, body: Buffer.concat(chunks) }
+}
+
+/** Why something could not be fetched: fetch says it in the cause. */
+export function reasonOf(error: unknown): string {
+  const { cause, message } = Object(error) as { cause?: unknown; message?: unknown }
+  return cause instanceof Error && cause.message !== '' ? cause.message : String(message ?? error)
 }

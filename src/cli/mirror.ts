@@ -3,7 +3,7 @@ import { type Next, nextOf } from '../../actors/log-rotation.ts'
 import { parseVkey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { type Command, CommandFailed, exitCodes, Unverified, UsageError } from './command-line.ts'
-import { followLog } from './mirror-follow.ts'
+import { fetchOnce, followLog, reasonOf } from './mirror-follow.ts'
 import { entriesIn, MirrorStore } from './mirror-store.ts'
 import { Progress } from './progress.ts'
 import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
@@ -12,12 +12,13 @@ export const mirrorCommand: Command = {
   name: 'mirror',
   summary:
     'Copies a log’s entries and hashes as static files, verifies all that is new, and goes on where it stopped; verify DIR checks what it keeps. Any C2SP tlog-tiles log will do.',
-  usage: 'mirror URL DIR [--vkey VKEY]',
+  usage: 'mirror URL DIR [--vkey VKEY] [--prefix]',
   optionHelp: [
     ['--vkey VKEY', 'the log’s key, pinned; kept in DIR/vkey. Without it a board is asked once, and trusted for it'],
+    ['--prefix', 'URL is where checkpoint and tile/ are, though it has no path: a log at the root of its host'],
   ],
   example: 'broadside mirror http://127.0.0.1:8787 board-mirror',
-  options: { vkey: { type: 'string' } },
+  options: { vkey: { type: 'string' }, prefix: { type: 'boolean' } },
   positionals: { min: 2, max: 2 },
   async run(args, terminal) {
     const [url = '', directory = ''] = args.positionals
@@ -25,14 +26,15 @@ export const mirrorCommand: Command = {
       throw new UsageError(`"${inertLine(url)}" is no address: write it like http://127.0.0.1:8787.`)
     const store = new MirrorStore(directory)
     const address = url.replace(/\/+$/, '')
-    const { vkey, isPinned } = await keyFor(store, address, args.text('vkey'))
+    const isPrefix = args.flag('prefix')
+    const { vkey, isPinned } = await keyFor(store, `${address}${isPrefix ? '' : '/log'}/vkey`, args.text('vkey'))
     const key = parseVkey(vkey)
     if (!key.ok) throw new UsageError(`"${inertLine(vkey)}" is not a log's key: ${key.problem}.`)
     const progress = new Progress({ terminal, unit: 'entries' })
     try {
       const found = await followLog({
         store,
-        prefix: prefixOf(address, key.value.name),
+        prefix: isPrefix ? address : prefixOf(address, key.value.name),
         key: key.value,
         progress: (done, of) => progress.update(done, of),
       })
@@ -71,10 +73,10 @@ function followedBy(store: MirrorStore, size: number): Next | undefined {
   return last === undefined ? undefined : nextOf(last)
 }
 
-/** The key that was given, or kept from the first time, or that the board names. */
+/** The key that was given, or kept from the first time, or that is named at this address. */
 async function keyFor(
   store: MirrorStore,
-  address: string,
+  place: string,
   given: string | undefined,
 ): Promise<{ vkey: string; isPinned: boolean }> {
   const kept = store.text('vkey').trim()
@@ -83,17 +85,19 @@ async function keyFor(
       `This mirror was made with another key (${inertLine(kept)}). Use another directory for another log.`,
     )
   if (given !== undefined || kept !== '') return { vkey: given ?? kept, isPinned: true }
-  const answer = await fetch(`${address}/log/vkey`).catch((error: unknown) => {
-    throw new CommandFailed(`${address} does not answer (${String((error as Error).cause ?? error)}).`)
+  const { status, body } = await fetchOnce(place).catch((error: unknown) => {
+    throw new CommandFailed(`${place} cannot be read (${reasonOf(error)}).`)
   })
-  if (answer.status !== 200)
-    throw new UsageError(`${address}/log/vkey answered ${answer.status}: give the key of this log with --vkey.`)
-  return { vkey: (await answer.text()).trim(), isPinned: false }
+  if (status !== 200) throw new UsageError(`${place} answered ${status}: give the key of this log with --vkey.`)
+  const vkey = body.toString('utf8').trim()
+  const key = parseVkey(vkey)
+  if (!key.ok) throw new CommandFailed(`${place} names no key of a log (${key.problem}): give it with --vkey.`)
+  return { vkey, isPinned: false }
 }
 
 /**
  * Where the tiles are: a board's own address leads to `/log/<name>` behind the host in the log's name; any other address is
- * the prefix itself.
+ * the prefix itself, and so is one without a path where that is said.
  */
 function prefixOf(address: string, origin: string): string {
   const path = origin.slice(origin.indexOf('/') + 1)

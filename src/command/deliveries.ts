@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { closedDoor, type DeliverArgs } from '../../actors/receivers/decide.ts'
 import { isWithin } from '../format/networks.ts'
-import { webhookFault } from '../format/webhook.ts'
+import { type Verified, verifyWebhook } from '../format/webhook.ts'
 import { rates } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { ok, type ReadAnswer } from '../views/reads/read.ts'
@@ -48,6 +48,11 @@ export type DeliveriesOptions = {
 }
 
 const dedupeBytesMax = 200
+/** Headers that are signed with a delivery of Standard Webhooks. */
+const signedNames: ReadonlySet<string> = new Set(['webhook-id', 'svix-id'])
+
+/** A receive URL that took a delivery. */
+type Opened = Door & { readonly signedId: string | undefined }
 
 export class Deliveries {
   readonly #options: DeliveriesOptions
@@ -69,9 +74,12 @@ export class Deliveries {
     this.#knock(delivery.receiver, hash, (door) => {
       if (door === undefined) return respond(undefined)
       if ('code' in door) return respond(refused(door))
-      const found = this.#objection(delivery, door)
-      if (found !== undefined) return respond(refused(found))
-      this.#handOver(delivery, door, hash, respond)
+      const found = this.#objection(delivery, door) ?? this.#verified(delivery, door)
+      if ('code' in found) return respond(refused(found))
+      // What is written down counts in the network that sent it, as what is posted does.
+      const beyond = this.#options.throttle.bytes(delivery.address, delivery.body.length)
+      if (beyond !== undefined) return respond(refused(beyond))
+      this.#handOver(delivery, { ...door, signedId: found.id }, hash, respond)
     })
   }
 
@@ -93,17 +101,19 @@ export class Deliveries {
     }
   }
 
-  #objection(delivery: Delivery, { allow, secret }: Door): Refusal | undefined {
-    const { receiver, address, body, header } = delivery
+  #objection({ receiver, address }: Delivery, { allow }: Door): Refusal | undefined {
     const wait = this.#options.limitsOn ? this.#rate(receiver) : 0
     const slower = 'too many deliveries to this receive URL: wait retry_after seconds'
     if (wait > 0) return refusal('rate_limited', slower, undefined, wait)
     if (allow.length > 0 && !isWithin(address, allow))
       return refusal('forbidden', `this receive URL takes nothing from ${address}: its maker named who may deliver`)
-    const fault = secret === '' ? undefined : webhookFault(secret, { header, body, now: this.#options.wallSeconds() })
-    if (fault !== undefined) return refusal('bad_delivery_signature', fault)
-    // What is written down counts in the network that sent it, as what is posted does.
-    return this.#options.throttle.bytes(address, body.length)
+    return undefined
+  }
+
+  #verified({ body, header }: Delivery, { secret }: Door): Verified | Refusal {
+    if (secret === '') return {}
+    const verified = verifyWebhook(secret, { header, body, now: this.#options.wallSeconds() })
+    return verified.fault === undefined ? verified : refusal('bad_delivery_signature', verified.fault)
   }
 
   #rate(receiver: string): number {
@@ -114,10 +124,12 @@ export class Deliveries {
     return day
   }
 
-  #handOver(delivery: Delivery, door: Door, hash: string, respond: Respond): void {
+  #handOver(delivery: Delivery, door: Opened, hash: string, respond: Respond): void {
     const { receiver, type, headers, body } = delivery
-    const { owner, dedupe, secret } = door
-    const value = dedupe === '' ? '' : (delivery.header(dedupe) ?? '')
+    const { owner, dedupe, secret, signedId } = door
+    // A name that is signed is the one that was: anybody could add the other header to what was sent before.
+    const named = signedNames.has(dedupe) ? (signedId ?? delivery.header(dedupe)) : delivery.header(dedupe)
+    const value = dedupe === '' ? '' : (named ?? '')
     const args: DeliverArgs = {
       receiver,
       hash,

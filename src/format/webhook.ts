@@ -2,7 +2,7 @@
  * Signatures that other services put on what they deliver: HMAC-SHA256 with a secret that both sides know.
  *
  * A secret of the form `whsec_<base64>` means Standard Webhooks: `webhook-signature` holds one or more `v1,<base64>` over
- * `<webhook-id>.<webhook-timestamp>.<body>`. Any other secret means `X-Hub-Signature-256: sha256=<hex>` over the body, as
+ * `<webhook-id>.<webhook-timestamp>.<body>`; services that send through Svix call the same three headers `svix-…`. Any other secret means `X-Hub-Signature-256: sha256=<hex>` over the body, as
  * GitHub has it. One secret is good for one form: what one form signs could otherwise be sent as the other.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -28,26 +28,56 @@ export type Delivery = {
   readonly now: number
 }
 
-/** Why the signature of a delivery is not good, as a sentence; undefined: it is. */
-export function webhookFault(secret: string, delivery: Delivery): string | undefined {
-  return secret.startsWith(standardPrefix) ? standardFault(secret, delivery) : hubFault(secret, delivery)
+export type Verified = {
+  /** Why the signature is not good, as a sentence; absent: it is. */
+  readonly fault?: string
+  /** What the sender calls the delivery, where that is signed. */
+  readonly id?: string
 }
 
-function standardFault(secret: string, { header, body, now }: Delivery): string | undefined {
-  const id = header('webhook-id')
-  const timestamp = header('webhook-timestamp')
-  const signatures = header('webhook-signature')
-  if (id === undefined || timestamp === undefined || signatures === undefined)
-    return 'this receive URL takes Standard Webhooks alone: webhook-id, webhook-timestamp and webhook-signature are needed'
+export function verifyWebhook(secret: string, delivery: Delivery): Verified {
+  if (secret.startsWith(standardPrefix)) return verifyStandard(secret, delivery)
+  const fault = hubFault(secret, delivery)
+  return fault === undefined ? {} : { fault }
+}
+
+/** What the three headers of Standard Webhooks begin with. */
+const standardNames = ['webhook', 'svix'] as const
+
+function verifyStandard(secret: string, delivery: Delivery): Verified {
+  const found = standardNames.flatMap((name) => {
+    const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((each) =>
+      delivery.header(`${name}-${each}`),
+    )
+    return id === undefined || timestamp === undefined || signatures === undefined
+      ? []
+      : [{ id, fault: standardFault(secret, delivery, { name, id, timestamp, signatures }) }]
+  })
+  const good = found.find(({ fault }) => fault === undefined)
+  if (good !== undefined) return { id: good.id }
+  const none =
+    'this receive URL takes Standard Webhooks alone: webhook-id, webhook-timestamp and webhook-signature are needed, or svix-id, svix-timestamp and svix-signature'
+  return { fault: found[0]?.fault ?? none }
+}
+
+type Signed = {
+  readonly name: (typeof standardNames)[number]
+  readonly id: string
+  readonly timestamp: string
+  readonly signatures: string
+}
+
+function standardFault(secret: string, { body, now }: Delivery, signed: Signed): string | undefined {
+  const { name, id, timestamp, signatures } = signed
   const at = /^[0-9]{1,12}$/.test(timestamp) ? Number(timestamp) : Number.NaN
   if (!(Math.abs(now - at) <= toleranceSeconds))
-    return `webhook-timestamp must be Unix seconds within ${toleranceSeconds} s of this board's clock, which is ${now}`
+    return `${name}-timestamp must be Unix seconds within ${toleranceSeconds} s of this board's clock, which is ${now}`
   const mac = createHmac('sha256', webhookKey(secret)!).update(`${id}.${timestamp}.`).update(body).digest()
   let isGood = false
   for (const each of signatures.split(' ')) {
     if (each.startsWith('v1,') && isSame(Buffer.from(each.slice(3), 'base64'), mac)) isGood = true
   }
-  return isGood ? undefined : 'no v1 signature in webhook-signature fits this body, webhook-id and webhook-timestamp'
+  return isGood ? undefined : `no v1 signature in ${name}-signature fits this body, ${name}-id and ${name}-timestamp`
 }
 
 function hubFault(secret: string, { header, body }: Delivery): string | undefined {

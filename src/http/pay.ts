@@ -11,7 +11,7 @@ import { ownToolById } from '../own-tools/descriptors.ts'
 import { readJson } from '../own-tools/json-text.ts'
 import { BadInput, type Input } from '../own-tools/own-tool.ts'
 import { inputFault, type OwnTools } from '../own-tools/run.ts'
-import type { Seller, Ware } from '../payments/seller.ts'
+import type { Payment, Seller, Ware } from '../payments/seller.ts'
 import { refusal } from '../refusals.ts'
 import type { Exchange } from './port.ts'
 import type { Doors, RouteHandler } from './routes.ts'
@@ -61,10 +61,14 @@ function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOption
       }
     }
     const mpp = /^Payment ([A-Za-z0-9_-]+=*)$/i.exec(exchange.header('authorization') ?? '')?.[1]
-    const x402 = exchange.header('payment-signature')
+    const payment: Payment = {
+      ...given('x402', exchange.header('payment-signature')),
+      ...given('x402v1', exchange.header('x-payment')),
+      ...given('mpp', mpp),
+    }
     const ware: Ware = { id, url: `${address}/pay/tools/${id}`, description: tool.description, work }
     seller
-      .sell(ware, { ...(x402 === undefined ? {} : { x402 }), ...(mpp === undefined ? {} : { mpp }) })
+      .sell(ware, payment)
       .then(({ status, headers, body: text }) => exchange.reply(status, headers, text))
       .catch(() => exchange.drop())
   }
@@ -82,6 +86,10 @@ function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOption
       doors().send(exchange, refused(refusal('too_large', message)))
     })
   }
+}
+
+function given(protocol: keyof Payment, header: string | undefined): Payment {
+  return header === undefined ? {} : { [protocol]: header }
 }
 
 function inputOf(query: string, body: Buffer): Input {

@@ -75,6 +75,8 @@ const named: ReadonlySet<string> = new Set([
   'idempotency-key',
   'webhook-id',
   'webhook-timestamp',
+  'svix-id',
+  'svix-timestamp',
 ])
 const shaped = /^ce-[a-z0-9-]{1,61}$|^[a-z0-9-]{1,51}-(event|delivery|request)-id$/
 const secretive = /auth|cookie|signature|secret|token/

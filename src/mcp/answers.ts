@@ -1,27 +1,33 @@
-/** Outcomes as tool results: `data` as structured content and a short text; a refusal is an error with the board's own body. */
-import type { Outcome } from './calls.ts'
+/**
+ * What the board answers, as a model gets it: never more than `mcp_answer_tokens`. A list ends behind a whole item and its cursor
+ * goes on from there, a long text is read in parts, and what proves an answer comes when it is asked for. The text of a
+ * result and its structured content are the same JSON, because hosts show a model one of the two.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { sizes } from '../limits.ts'
+import { operationByName } from '../operations/index.ts'
+import type { Operation } from '../operations/operation.ts'
+import { updatesGet } from '../operations/updates.ts'
+import type { Json } from '../views/plain-schema.ts'
+import { brief, isObject, listOf } from './brief.ts'
+import type { Arguments, Calling, Calls, Outcome } from './calls.ts'
+import type { Extras } from './extra-inputs.ts'
+import { type Cut, inParts } from './parts.ts'
+import { tokensAtMost } from './tokens.ts'
+import { toolName } from './tool-list.ts'
 
 export type ToolResult = {
   readonly content: readonly { readonly type: 'text'; readonly text: string }[]
-  readonly structuredContent?: Readonly<Record<string, unknown>>
+  readonly structuredContent?: Json
   readonly isError?: true
 }
 
-/** Characters of the text: a model reads this, a program the structured content. */
-const textMax = 6_000
-
-/** What proves and what is long: of what is listed or shown beside something else it stands in the structured content alone. */
-const leftOut: ReadonlySet<string> = new Set([
-  'signature',
-  'signed_payload',
-  'delegation',
-  'checkpoint',
-  'command_sha256',
-  'public_key',
-  'votes',
-  'generation',
-  'log',
-])
+/** Tokens of the sentence that says how to read on. */
+const hintTokens = 150
+/** Tokens that a list needs around the text of its one item. */
+const aroundTokens = 1_000
+/** A list that grew meanwhile may have to be asked for again, shorter. */
+const looksMax = 4
 
 export function toolResult(outcome: Outcome): ToolResult {
   if (outcome === undefined) {
@@ -29,30 +35,185 @@ export function toolResult(outcome: Outcome): ToolResult {
       'the board gave no answer, and whether it took effect is unknown: call again with the same request_id'
     return { content: [{ type: 'text', text: message }], isError: true }
   }
-  if (outcome.ok !== true) {
-    const { code, message, retry_after } = outcome.error as { code: string; message: string; retry_after?: number }
-    const wait = retry_after === undefined ? '' : ` (wait ${retry_after} s)`
-    return {
-      content: [{ type: 'text', text: `${code}: ${message}${wait}` }],
-      structuredContent: outcome,
-      isError: true,
-    }
-  }
-  const data = outcome.data as Readonly<Record<string, unknown>>
-  return { content: [{ type: 'text', text: shortText(data) }], structuredContent: data }
+  return outcome.ok === true && isObject(outcome.data)
+    ? resultOf(outcome.data)
+    : { ...resultOf(outcome), isError: true }
 }
 
-/** The data as compact JSON without proofs, cut where it grows long: what is short, a cursor among it, stands first. */
-export function shortText(data: Readonly<Record<string, unknown>>): string {
-  const isShort = ([, value]: readonly [string, unknown]) => typeof value !== 'object'
+function resultOf(data: Json): ToolResult {
+  return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: data }
+}
+
+/** `less`: tokens to spare. */
+function fits(data: Json, less = 0): boolean {
+  const tokens = sizes.mcp_answer_tokens - less
+  return tokensAtMost(JSON.stringify(data), tokens) <= tokens
+}
+
+/** A call of a tool: the operation, what it is given, and how its answer is to be read. */
+export type Call = {
+  readonly operation: Operation
+  readonly args: Arguments
+  readonly extras: Extras
+  readonly calling: Calling
+}
+
+export class Answers {
+  readonly #calls: Calls
+
+  constructor(calls: Calls) {
+    this.#calls = calls
+  }
+
+  async of(call: Call): Promise<Outcome> {
+    const unread = await this.#unread(call)
+    return unread ?? this.#within({ ...call, args: await this.#settled(call) })
+  }
+
+  /** Sends a command that its sender signed: it cannot be asked again here for a shorter list. */
+  async ofSigned(command: Json, extras: Extras, calling: Calling): Promise<Outcome> {
+    const outcome = await this.#calls.execute(command, calling)
+    const operation = operationByName.get(String(command.operation))
+    const about = { operation, args: {}, extras }
+    if (outcome?.ok !== true || !isObject(outcome.data)) return refusalOf(outcome, about)
+    if (operation === undefined) return partOf(outcome.data, about)
+    const shown = shownOf(outcome.data, operation, extras)
+    const count = fits(shown) ? undefined : countWithin(shown, operation)
+    if (count === undefined || count === 0) return partOf(shown, about)
+    const list = listOf(operation)!
+    const { next_cursor: _, cursor: __, ...rest } = shown
+    const items = shown[list] as readonly unknown[]
+    const hint = `these are ${count} of ${items.length}: sign it again with "limit":${count} for a cursor that goes on behind them`
+    return { ok: true, data: { ...rest, hint, [list]: items.slice(0, count) } }
+  }
+
+  /** Who replaces a text that is read in parts has to have been shown its end: what the new text leaves out is deleted. */
+  async #unread({ operation, args, extras, calling }: Call): Promise<Outcome> {
+    const { replaces } = operation
+    const asked = replaces === undefined ? undefined : argumentsFor(replaces.fields, args)
+    if (replaces === undefined || asked === undefined) return undefined
+    const read = operationByName.get(replaces.read)!
+    const found = await this.#calls.run(read, asked, calling)
+    // What cannot be read cannot be written either: the write says why.
+    if (found?.ok !== true || !isObject(found.data) || fits(brief(found.data, read), aroundTokens)) return undefined
+    const text = String(valueAt(found.data, replaces.text))
+    if (extras.replaces_sha256 === createHash('sha256').update(text).digest('hex')) return undefined
+    const message = `this would replace a text of ${Buffer.byteLength(text)} bytes, which ${toolName(read.name)} gives in parts, and delete what yours leaves out: read it to its end, write the whole text, and give the text_sha256 of the last part as replaces_sha256`
+    const code = extras.replaces_sha256 === undefined ? 'missing_field' : 'conflict'
+    return { ok: false, error: { code, message, field: 'replaces_sha256' } }
+  }
+
+  /** The arguments with what makes the same call safe to repeat. */
+  async #settled({ operation, args, extras, calling }: Call): Promise<Arguments> {
+    // The rest of what came is asked for under the same request_id, and nothing is called twice.
+    if (operation.inParts === true && operation.kind === 'write' && (args.request_id ?? null) === null)
+      return { ...args, request_id: randomBytes(12).toString('base64url') }
+    // One item alone has room for its text.
+    if (extras.text_offset !== undefined && listOf(operation) !== undefined) return { ...args, limit: 1 }
+    const { data } = args
+    if (operation !== updatesGet || (args.cursor ?? null) !== null || !isObject(data) || data.wait === undefined)
+      return args
+    // It waits from now on, and what comes is asked for again where it is too much: so now has to have a cursor.
+    const { wait: _, ...rest } = data
+    const now = await this.#calls.run(operation, { ...args, data: rest }, calling)
+    return isObject(now?.data) ? { ...args, cursor: now.data.cursor } : args
+  }
+
+  /** Asks for as many items as fit. */
+  async #within(call: Call): Promise<Outcome> {
+    const { operation, calling, extras } = call
+    let { args } = call
+    for (let looks = 1; ; looks++) {
+      const outcome = await this.#calls.run(operation, args, calling)
+      if (outcome?.ok !== true || !isObject(outcome.data)) return refusalOf(outcome, { operation, args, extras })
+      const shown = shownOf(outcome.data, operation, extras)
+      const count = fits(shown) ? undefined : countWithin(shown, operation)
+      if (count === undefined || looks === looksMax) return partOf(shown, { operation, args, extras })
+      args = { ...args, limit: Math.max(1, count) }
+    }
+  }
+}
+
+function shownOf(data: Json, operation: Operation, { proof }: Extras): Json {
+  return shortFirst(proof === true ? data : brief(data, operation))
+}
+
+/** What is short, a cursor among it, stands before what is long. */
+function shortFirst(data: Json): Json {
   const members = Object.entries(data)
-  const ordered = [...members.filter(isShort), ...members.filter((member) => !isShort(member))]
-  const shown: Readonly<Record<string, unknown>> = Object.fromEntries(ordered)
-  const text = JSON.stringify(shown, function (this: unknown, name, value: unknown) {
-    // The answer itself, and the one identity that was asked for, are shown whole.
-    return leftOut.has(name) && this !== shown && this !== shown.identity ? undefined : value
+  const isLong = ([, value]: readonly [string, unknown]) => Array.isArray(value)
+  return Object.fromEntries([...members.filter((member) => !isLong(member)), ...members.filter(isLong)])
+}
+
+/** How many items of a list that is too long fit; undefined: there is no list, or no more than one item in it. */
+function countWithin(shown: Json, operation: Operation): number | undefined {
+  const list = listOf(operation)
+  const items = list === undefined ? undefined : shown[list]
+  if (list === undefined || !Array.isArray(items) || items.length < 2) return undefined
+  let left = sizes.mcp_answer_tokens - tokensAtMost(JSON.stringify({ ...shown, [list]: [] }))
+  const count = items.findIndex((item) => {
+    left -= 1 + tokensAtMost(JSON.stringify(item), left)
+    return left < 0
   })
-  if (text.length <= textMax) return text
-  const cut = text.slice(0, textMax).replace(/[\ud800-\udbff]$/, '')
-  return `${cut} … [cut here: structuredContent has all]`
+  return count === -1 ? items.length - 1 : count
+}
+
+type About = Pick<Call, 'args' | 'extras'> & { readonly operation: Operation | undefined }
+
+/** The answer itself where it fits, else the part of its texts that was asked for. */
+function partOf(data: Json, about: About): Outcome {
+  const { text_offset: offset } = about.extras
+  if (offset === undefined && fits(data)) return { ok: true, data }
+  const parted = inParts(data, sizes.mcp_answer_tokens - hintTokens, offset)
+  if (!parted.ok) {
+    const message = `text_offset must be less than ${parted.bytes}, the bytes of the text`
+    return { ok: false, error: { code: 'invalid_field', message, field: 'text_offset' } }
+  }
+  return { ok: true, data: { ...hintFor(parted.cuts, about), ...parted.data } }
+}
+
+/** A refusal may show texts too: those that do not go together. */
+function refusalOf(outcome: Outcome, about: About): Outcome {
+  if (outcome === undefined || fits(outcome)) return outcome
+  const parted = inParts(outcome, sizes.mcp_answer_tokens - hintTokens)
+  return parted.ok ? { ...parted.data, ...hintFor(parted.cuts, about) } : outcome
+}
+
+function hintFor(cuts: readonly Cut[], about: About): { readonly hint?: string } {
+  const cut = cuts.find(({ next }) => next !== undefined)
+  const hint = cut === undefined ? undefined : hintOf(cut, about)
+  return hint === undefined ? {} : { hint }
+}
+
+/** How to read on: in the very version that was begun. */
+function hintOf({ of, next }: Cut, { operation, args }: About): string | undefined {
+  const version = typeof of.version === 'number' ? `, data {"version":${of.version}}` : ''
+  const [tool, subject] =
+    typeof of.event_id === 'string'
+      ? ['event_get', `event_id ${of.version_id ?? of.event_id}`]
+      : typeof of.version_id === 'string'
+        ? ['docs_read', `target ${of.id ?? args.target}${version}`]
+        : typeof of.about === 'string'
+          ? ['room_get', `room ${of.name}`]
+          : []
+  if (tool !== undefined) return `to read on: ${tool} with ${subject} and text_offset ${next}`
+  if (operation?.inParts !== true) return undefined
+  const again = operation.kind === 'write' ? `the same arguments, request_id ${args.request_id}` : 'the same arguments'
+  return `to read on: call it again with ${again} and text_offset ${next}`
+}
+
+/** A value among the arguments of a tool: a field, or what stands in `data`. */
+function valueAt(args: Json, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), args)
+}
+
+/** The arguments of a read made from those of a write; undefined: what it reads is not named. */
+function argumentsFor(fields: Readonly<Record<string, string>>, args: Json): Arguments | undefined {
+  const found = Object.entries(fields).map(([name, from]) => [name, valueAt(args, from)] as const)
+  if (found.some(([, value]) => value === undefined || value === null)) return undefined
+  const inData = found.flatMap(([name, value]) => (name.startsWith('data.') ? [[name.slice(5), value] as const] : []))
+  return {
+    ...Object.fromEntries(found.filter(([name]) => !name.startsWith('data.'))),
+    ...(inData.length === 0 ? {} : { data: Object.fromEntries(inData) }),
+  }
 }

@@ -40,7 +40,7 @@ const written: readonly Written[] = [
     description: 'Find a piece of open work that you can do, claim it, do it and submit the result.',
     arguments: [{ name: 'skills', description: 'what you can do, in a few words', required: true }],
     text: ({ skills = '' }) =>
-      `Find work that fits these skills: ${skills}. Call work_list for open works and work_get for those that fit; read the whole request in its thread. Propose one to your user with its reward, deadline and risks before you claim it with work_claim. Do it, then submit with work_submit. ${untrusted}`,
+      `Find work that fits these skills: ${skills}. Call work_list for open works and work_get for those that fit; read the whole request with event_get and the id of the work, further parts of a long one with text_offset. Propose one to your user with its reward, deadline and risks before you claim it with work_claim. Do it, then submit with work_submit. ${untrusted}`,
   },
   {
     name: 'summarise-room',
@@ -48,7 +48,7 @@ const written: readonly Written[] = [
     description: 'What was said in a room lately, by whom, with the events to look at.',
     arguments: [{ name: 'room', description: 'which room', required: true }],
     text: ({ room = '' }) =>
-      `Summarise the room ${room}: call events_list for its newest 50 events and thread_get where a conversation needs it. Give the main subjects, open questions and decisions, each with the event ids that it rests on. ${untrusted}`,
+      `Summarise the room ${room}: call events_list for its newest 50 events (with next_cursor as cursor for those that did not fit) and thread_get where a conversation needs it. Give the main subjects, open questions and decisions, each with the event ids that it rests on. ${untrusted}`,
   },
 ]
 

@@ -1,6 +1,12 @@
-/** Resources at /mcp: what is on the board, by address. Each is a read operation; a signed-in reader sees what is his too. */
+/**
+ * Resources at /mcp: what is on the board, by address. Each is a read operation; a signed-in reader sees what is theirs too. What
+ * does not fit into one answer goes on at the same address with `?cursor=` or `?text_offset=`.
+ */
+import { sizes } from '../limits.ts'
 import { operationByName } from '../operations/index.ts'
+import { Answers } from './answers.ts'
 import type { Arguments, Calling, Calls, Outcome } from './calls.ts'
+import { inParts } from './parts.ts'
 
 export const resources = [
   {
@@ -62,19 +68,51 @@ const shapes: readonly (readonly [RegExp, (part: string) => Asked])[] = [
 
 export type ResourceText = { readonly uri: string; readonly mimeType: string; readonly text: string }
 
+type Reading = { readonly calls: Calls; readonly calling: Calling; readonly forAgents: () => string }
+
 /** Undefined: no resource has this address; else its text, or the outcome that refused it. */
 export async function readResource(
   uri: string,
-  { calls, calling, forAgents }: { calls: Calls; calling: Calling; forAgents: () => string },
+  { calls, calling, forAgents }: Reading,
 ): Promise<ResourceText | { readonly refused: Outcome } | undefined> {
-  if (uri === 'board://for-agents') return { uri, mimeType: 'text/plain', text: forAgents() }
+  const [address, place = ''] = uri.split('?')
+  const on = placeOf(place)
+  if (address === undefined || on === undefined) return undefined
+  if (address === 'board://for-agents') return guidePart(uri, forAgents(), on.text_offset)
   for (const [shape, ask] of shapes) {
-    const [, part] = shape.exec(uri) ?? []
+    const [, part] = shape.exec(address) ?? []
     if (part === undefined) continue
     const { operation, args } = ask(part)
-    const outcome = await calls.run(operationByName.get(operation)!, args, calling)
+    const { cursor, text_offset } = on
+    const outcome = await new Answers(calls).of({
+      operation: operationByName.get(operation)!,
+      args: { ...args, ...(cursor === undefined ? {} : { cursor }) },
+      extras: text_offset === undefined ? {} : { text_offset },
+      calling,
+    })
     if (outcome?.ok !== true) return { refused: outcome }
     return { uri, mimeType: 'application/json', text: JSON.stringify(outcome.data) }
   }
   return undefined
+}
+
+type OnPlace = { readonly cursor?: string; readonly text_offset?: number }
+
+/** Where to read on; undefined: no such place can be named. */
+function placeOf(text: string): OnPlace | undefined {
+  const given = new URLSearchParams(text)
+  const { cursor, text_offset, ...others } = Object.fromEntries(given)
+  if (Object.keys(others).length > 0 || (text_offset !== undefined && !/^\d{1,9}$/.test(text_offset))) return undefined
+  return {
+    ...(cursor === undefined ? {} : { cursor }),
+    ...(text_offset === undefined ? {} : { text_offset: Number(text_offset) }),
+  }
+}
+
+function guidePart(uri: string, guide: string, offset: number | undefined): ResourceText | undefined {
+  const parted = inParts({ text: guide }, sizes.mcp_answer_tokens, offset)
+  if (!parted.ok) return undefined
+  const [cut] = parted.cuts
+  const more = cut?.next === undefined ? '' : `\n[read on at board://for-agents?text_offset=${cut.next}]\n`
+  return { uri, mimeType: 'text/plain', text: `${parted.data.text}${more}` }
 }

@@ -3,12 +3,14 @@
  *
  * Input is what the operation takes without what signs it: `operation public_key timestamp nonce signature proof` are the
  * board's work here. `data` is an object with the operation's closed schema, whose `schema` the board fills in; `request_id`
- * stays, so that a call sent twice acts once. The list is the same for everybody.
+ * stays, so that a call sent twice acts once. How the answer is read has inputs of its own (extra-inputs.ts). The list is the
+ * same for everybody.
  */
 import { fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
 import { isSigned, type Operation, type Scope } from '../operations/operation.ts'
 import { type Json, plainSchema } from '../views/plain-schema.ts'
+import { type ExtraName, extraInputs, extrasOf } from './extra-inputs.ts'
 
 export type Tool = {
   readonly name: string
@@ -31,6 +33,8 @@ export type ListedTool = {
   readonly need: Need
   /** Undefined: one of the two that are no operation. */
   readonly operation: Operation | undefined
+  /** What it takes beside the fields of its operation. */
+  readonly extras: readonly ExtraName[]
 }
 
 /** They take something away that does not come back by itself. */
@@ -46,14 +50,16 @@ function describe(operation: Operation): ListedTool {
   const { name, summary, who, kind, scope } = operation
   const needs = isSigned(operation) ? { scope } : 'nothing'
   const reads = kind === 'read'
+  const extras = extrasOf(operation)
   return {
     operation,
     need: needs,
+    extras,
     tool: {
       name: toolName(name),
       title: titleOf(name),
       description: `${summary.replaceAll('`', '')} For ${who.replaceAll('`', '')}.${needs === 'nothing' ? '' : ` Needs a sign-in with the scope ${scope}.`}`,
-      inputSchema: inputOf(operation),
+      inputSchema: inputOf(operation, extras),
       annotations: {
         readOnlyHint: reads,
         destructiveHint: destructive.test(name),
@@ -71,7 +77,7 @@ function titleOf(name: string): string {
 }
 
 /** Its fields as properties, required ones named, nothing else taken. */
-export function inputOf({ kind, required, optional, narrowed, data }: Operation): Json {
+export function inputOf({ kind, required, optional, narrowed, data }: Operation, extras: readonly ExtraName[]): Json {
   const names = [...required, ...optional].filter((name) => name !== 'proof' && name !== 'data')
   const properties: Record<string, Json> = {}
   for (const name of names) {
@@ -85,6 +91,7 @@ export function inputOf({ kind, required, optional, narrowed, data }: Operation)
     if (required.includes('data') && Array.isArray(shape.required)) needed.push('data')
   }
   if (kind === 'write') properties.request_id = { ...plainSchema(fields.request_id.schema) }
+  for (const name of extras) properties[name] = extraInputs[name].schema
   return {
     type: 'object',
     properties,
@@ -106,9 +113,10 @@ export function hasDataVersion({ data }: Operation): boolean {
   return (data as { properties?: Json } | undefined)?.properties?.schema !== undefined
 }
 
-const whoami: ListedTool = {
+export const whoamiTool: ListedTool = {
   operation: undefined,
   need: { scope: undefined },
+  extras: [],
   tool: {
     name: 'whoami',
     title: 'Who am I',
@@ -122,6 +130,7 @@ const whoami: ListedTool = {
 const command: ListedTool = {
   operation: undefined,
   need: 'nothing',
+  extras: ['proof', 'text_offset'],
   tool: {
     name: 'command',
     title: 'Command',
@@ -136,6 +145,8 @@ const command: ListedTool = {
           required: ['operation'],
           description: 'the command with public_key, timestamp, nonce and signature; see /capabilities',
         },
+        proof: extraInputs.proof.schema,
+        text_offset: extraInputs.text_offset.schema,
       },
       required: ['command'],
       additionalProperties: false,
@@ -150,7 +161,7 @@ const described = operations.filter(({ isTool }) => isTool === true).map(describ
 export const listedTools: readonly ListedTool[] = [
   ...described.filter(({ need }) => need === 'nothing'),
   ...described.filter(({ need }) => need !== 'nothing'),
-  whoami,
+  whoamiTool,
   command,
 ]
 

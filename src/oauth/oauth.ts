@@ -86,17 +86,24 @@ export class Oauth {
       records: this.#records,
       signedIn: (grantId) => this.#signedIn(grantId),
       ending: (grantId) => this.#ending(grantId),
+      revoke: (token, clientId) => this.#revoke(token, clientId),
     })
     this.#callback = this.#provider.callback()
   }
 
-  /** Whom a token acts for; undefined: nobody, or nobody any more. */
-  async authenticate(token: string): Promise<Caller | undefined> {
+  /** What a token of this board says; undefined: it is none, or its time is over. */
+  async #claims(token: string): Promise<Readonly<Record<string, unknown>> | undefined> {
     const { address } = this.#options
     const rules = { issuer: address, audience: resourceOf(address), typ: 'at+jwt', algorithms: ['EdDSA'] }
     const verified = await jwtVerify(token, this.#publicKey, rules).catch(() => undefined)
-    if (verified === undefined) return undefined
-    const { sub, exp, scope, client_id, delegation } = verified.payload as Readonly<Record<string, unknown>>
+    return verified?.payload
+  }
+
+  /** Whom a token acts for; undefined: nobody, or nobody any more. */
+  async authenticate(token: string): Promise<Caller | undefined> {
+    const claims = await this.#claims(token)
+    if (claims === undefined) return undefined
+    const { sub, exp, scope, client_id, delegation } = claims
     const found = this.#signIns.of(String(delegation))
     if (found === undefined || found.delegate.identity !== sub) return undefined
     const granted = String(scope ?? '').split(' ')
@@ -152,12 +159,21 @@ export class Oauth {
   async #forget(grantId: string): Promise<void> {
     const found = await this.#records.find('SignIn', grantId)
     if (found === undefined) return
-    const delegation = String(found.delegation)
+    await this.#signOut(String(found.delegation))
+    await this.#records.drop('SignIn', grantId)
+  }
+
+  /** The key of the sign-in is erased: no token of it opens anything, and none is given out for it again. */
+  async #signOut(delegation: string): Promise<void> {
     this.#keys.erase(delegation)
     const { news, signedOut } = this.#options
     const identity = news.delegates.find(delegation)?.identity
     if (identity !== undefined) await signedOut(identity, delegation)
-    await this.#records.drop('SignIn', grantId)
+  }
+
+  async #revoke(token: string, clientId: string): Promise<void> {
+    const claims = await this.#claims(token)
+    if (claims !== undefined && claims.client_id === clientId) await this.#signOut(String(claims.delegation))
   }
 
   #interaction(req: IncomingMessage, res: ServerResponse, request: OauthRequest): void {

@@ -21,6 +21,7 @@ declare module 'oidc-provider' {
       readonly route: string
       readonly result?: { readonly login?: object; readonly consent?: { readonly grantId?: string } }
       readonly client?: Client
+      readonly params: Readonly<Record<string, string | undefined>>
     }
     body: unknown
     type: string
@@ -41,6 +42,7 @@ declare module 'oidc-provider' {
     readonly InvalidClientMetadata: new (description: string) => Error
     readonly TemporarilyUnavailable: new (description: string) => Error
     readonly InvalidGrant: new (message?: string) => Error
+    readonly InvalidScope: new (description: string) => Error
   }
 
   type GrantModel = new (of: {
@@ -64,6 +66,7 @@ declare module 'oidc-provider' {
       middleware: (
         ctx: Omit<Context, 'oidc'> & {
           query: object & { response_mode?: unknown; scope?: unknown; client_id?: unknown }
+          status: number
           readonly path: string
           readonly oidc?: Context['oidc']
         },

@@ -8,6 +8,7 @@ import Provider, { errors, interactionPolicy } from 'oidc-provider'
 import { everydayScopes } from '../mcp/gate.ts'
 import { scopes } from '../operations/operation.ts'
 import type { Outgoing } from '../outgoing/request.ts'
+import { grantTypes, knownText, type Metadata, responseTypes, settleMetadata } from './client-metadata.ts'
 import { adapterFor, type Records } from './records.ts'
 import { knownScopes, type SignedIn } from './sign-in.ts'
 
@@ -27,6 +28,8 @@ export type ProviderOptions = {
   readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
   /** A grant is revoked: logged out, or a token used twice. */
   readonly ending: (grantId: string) => Promise<void>
+  /** Ends the sign-in of an access token, if it is one and of this client. */
+  readonly revoke: (token: string, clientId: string) => Promise<void>
   readonly fault: (error: unknown) => void
 }
 
@@ -47,8 +50,6 @@ const authorizePath = '/oauth/authorize'
 
 /** A request of the library's. */
 type Asking = { readonly ip: string; set(name: string, value: string): void }
-/** What a client says of itself, as it came. */
-type Metadata = { readonly redirect_uris?: unknown; scope?: unknown }
 
 export function createProvider(options: ProviderOptions): Provider {
   const { address, signingKey, records, signedIn } = options
@@ -57,6 +58,12 @@ export function createProvider(options: ProviderOptions): Provider {
   const { Check } = interactionPolicy
   const login = policy.get('login')!
   login.checks.clear()
+  login.checks.add(
+    new Check('scope', 'A scope is needed', ({ oidc }) => {
+      if (knownScopes(oidc.params.scope ?? '').length > 0) return Check.NO_NEED_TO_PROMPT
+      throw new errors.InvalidScope(`nothing of this scope is offered here: ask for some of ${scopeText}`)
+    }),
+  )
   login.checks.add(
     new Check('sign', 'A signature is needed', ({ oidc }) =>
       oidc.result?.login === undefined ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT,
@@ -86,12 +93,12 @@ export function createProvider(options: ProviderOptions): Provider {
     enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
     clientDefaults: {
       id_token_signed_response_alg: 'EdDSA',
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
+      grant_types: [...grantTypes],
+      response_types: [...responseTypes],
       token_endpoint_auth_method: 'none',
     },
     clientAuthMethods: ['none'],
-    responseTypes: ['code'],
+    responseTypes: [...responseTypes],
     scopes: [...scopes],
     claims: { sub: null },
     subjectTypes: ['public'],
@@ -101,17 +108,7 @@ export function createProvider(options: ProviderOptions): Provider {
     expiresWithSession: () => Promise.resolve(false),
     extraClientMetadata: {
       properties: ['broadside_redirects'],
-      validator: (_ctx: unknown, _name: string, _value: unknown, given: Metadata) => {
-        const { redirect_uris, scope } = given
-        // What is no list, or no text, is the library's to refuse.
-        if (Array.isArray(redirect_uris) && redirect_uris.some(isPlainRedirect)) {
-          const error_description =
-            'redirect_uris over plain http must be of this device: localhost, 127.0.0.1 or [::1]'
-          throw Object.assign(new errors.InvalidRedirectUri(), { error_description })
-        }
-        // What is not known here is left out, and the answer says what is left (RFC 7591, 2).
-        if (typeof scope === 'string') given.scope = knownText(scope)
-      },
+      validator: (_ctx: unknown, _name: string, _value: unknown, given: Metadata) => settleMetadata(given),
     },
     issueRefreshToken: () => Promise.resolve(true),
     findAccount: (_ctx: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
@@ -190,12 +187,16 @@ export function createProvider(options: ProviderOptions): Provider {
   provider.use(async (ctx, next) => {
     // The library's page for this mode runs a script of its own, which no page of ours may: a mode that nobody knows.
     if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
-    const { scope = '', client_id } = ctx.query
-    // Who asks for nothing that is known here gets what one needs every day, and is told so with the token (RFC 6749, 3.3).
-    if (ctx.path === authorizePath && typeof scope === 'string' && knownScopes(scope).length === 0)
-      ctx.query = { ...ctx.query, scope: [knownText(scope), await usualScope(records, client_id)].join(' ').trim() }
+    if (ctx.path === authorizePath) ctx.query = await askedFor(ctx.query, records)
     await next()
-    if (ctx.oidc?.route === 'discovery') Object.assign(ctx.body as object, { response_modes_supported: responseModes })
+    if (ctx.oidc?.route === 'discovery') ctx.body = describedBy(ctx.body as Described)
+    // The library has asked who the client is, and knows no way to end a token that is not looked up anywhere (RFC 7009).
+    const { route, client, params } = ctx.oidc ?? {}
+    if (route === 'revocation' && (ctx.body as OauthError | undefined)?.error === 'unsupported_token_type') {
+      await options.revoke(params?.token ?? '', client?.clientId ?? '')
+      ctx.status = 200
+      ctx.body = ''
+    }
   })
   // Addresses in answers are those that people see, whatever stands between.
   provider.proxy = true
@@ -203,10 +204,44 @@ export function createProvider(options: ProviderOptions): Provider {
   return provider
 }
 
-/** The scopes of a text that exist here, `openid` among them; undefined: none. */
-function knownText(text: string): string | undefined {
-  const known = text.split(' ').filter((each) => each === 'openid' || (scopes as readonly string[]).includes(each))
-  return known.length === 0 ? undefined : known.join(' ')
+type Query = { readonly scope?: unknown; readonly client_id?: unknown }
+
+/** Parameters of OpenID Connect, which is not spoken here: unknown ones are ignored (RFC 6749, 3.1). */
+const unspoken: ReadonlySet<string> = new Set([
+  'acr_values',
+  'claims',
+  'claims_locales',
+  'id_token_hint',
+  'max_age',
+  'nonce',
+])
+
+async function askedFor(query: Query, records: Records): Promise<Query> {
+  const spoken = Object.fromEntries(Object.entries(query).filter(([name]) => !unspoken.has(name)))
+  const { scope = '', client_id } = query
+  if (typeof scope !== 'string') return spoken
+  const known = knownText(scope)
+  // Who wants to know who somebody is, and nothing else, is given nothing else.
+  if (known === undefined && scope.split(' ').includes('openid')) return spoken
+  // Who asks for nothing that is known here gets what one needs every day, and is told so with the token (RFC 6749, 3.3).
+  return { ...spoken, scope: known ?? (await usualScope(records, client_id)) }
+}
+
+type Described = Readonly<Record<string, unknown>>
+
+/** Of what a server of OpenID Connect says of itself: this is none. */
+const unspokenHere: ReadonlySet<string> = new Set([
+  'claims_supported',
+  'claims_parameter_supported',
+  'claim_types_supported',
+  'subject_types_supported',
+  'id_token_signing_alg_values_supported',
+])
+
+/** The metadata of RFC 8414. */
+function describedBy(body: Described): Described {
+  const own = Object.fromEntries(Object.entries(body).filter(([name]) => !unspokenHere.has(name)))
+  return { ...own, scopes_supported: scopes, response_modes_supported: responseModes }
 }
 
 /** What one needs every day; of a client that said when it registered what it will ask for, no more than that. */
@@ -214,13 +249,6 @@ async function usualScope(records: Records, clientId: unknown): Promise<string> 
   const registered = typeof clientId === 'string' ? (await records.find('Client', clientId))?.scope : undefined
   const own = knownScopes(typeof registered === 'string' ? registered : '')
   return (own.length === 0 ? everydayScopes : own).join(' ')
-}
-
-/** A code that travels unencrypted to another machine can be read on its way. */
-function isPlainRedirect(uri: string): boolean {
-  if (!URL.canParse(uri)) return false
-  const { protocol, hostname } = new URL(uri)
-  return protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(hostname)
 }
 
 /** What a client says of itself at its own address, by the guarded way out. */

@@ -78,6 +78,7 @@ export const toolsCall: Operation = {
   kind: 'write',
   scope: 'board:work',
   isTool: true,
+  inParts: true,
   who: 'any key: 20 calls a day unless /capabilities says otherwise',
   required: ['target'],
   optional: ['data'],

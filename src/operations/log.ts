@@ -28,6 +28,7 @@ export const logProof: Operation = {
   kind: 'read',
   scope: 'board:read',
   isTool: true,
+  inParts: true,
   who: 'anyone',
   required: ['event_id'],
   optional: ['data'],

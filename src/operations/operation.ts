@@ -23,6 +23,16 @@ export type Operation = {
   readonly scope?: Scope
   /** Offered as a tool at /mcp, under its name with `_` for `.`. */
   readonly isTool?: true
+  /** At /mcp a long text of its answer is read in parts, by `text_offset`; of a list, the text of its first item. */
+  readonly inParts?: true
+  /** What is written takes the place of a whole text, which is read so: deleted is whatever the new text leaves out. */
+  readonly replaces?: {
+    readonly read: string
+    /** Arguments of that read, and the arguments of this operation that they are. */
+    readonly fields: Readonly<Record<string, string>>
+    /** Where the text is in the answer. */
+    readonly text: string
+  }
   /** Who may, in words for people. */
   readonly who: string
   /** Fields beyond the envelope, required ones first. */

@@ -84,7 +84,7 @@ export const receiverCreate: Operation = {
         Type.String({
           pattern: '^[A-Za-z0-9-]{1,64}$',
           description:
-            'header whose value names a delivery: the same value within 24 h is the same item. Without it nothing is: for Standard Webhooks name webhook-id',
+            'header whose value names a delivery: the same value within 24 h is the same item. Without it nothing is: for Standard Webhooks, svix-… too, name webhook-id',
         }),
       ),
       hmac_secret: Type.Optional(
@@ -92,7 +92,7 @@ export const receiverCreate: Operation = {
           minLength: 16,
           maxLength: 256,
           description:
-            'what deliveries are signed with: whsec_ and base64 for Standard Webhooks, any other text for X-Hub-Signature-256',
+            'what deliveries are signed with: whsec_ and base64 for Standard Webhooks (webhook-… or svix-… headers), any other text for X-Hub-Signature-256',
         }),
       ),
       allow_from: Type.Optional(
@@ -132,6 +132,7 @@ export const receiverItems: Operation = {
   kind: 'read',
   scope: 'board:read',
   isTool: true,
+  inParts: true,
   mustSign: true,
   who: 'their maker',
   required: [],

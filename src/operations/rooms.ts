@@ -49,6 +49,7 @@ export const roomGet: Operation = {
   kind: 'read',
   scope: 'board:read',
   isTool: true,
+  inParts: true,
   who: readers,
   required: ['room'],
   optional: [],

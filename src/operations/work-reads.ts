@@ -17,7 +17,8 @@ const event_id = patterned('^[0-9a-f]{32}$', 'the work', 'a work id of 32 lowerc
 export const workGet: Operation = {
   name: 'work.get',
   group,
-  summary: 'Read one work as it stands now, with the public record of its requester and worker.',
+  summary:
+    'Read one work as it stands now, with the public record of its requester and worker. `event.get` with its id has the whole request, with its `result_id` the result.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,

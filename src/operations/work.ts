@@ -103,6 +103,7 @@ export const workEdit: Operation = {
   summary: 'Post a new version of the request, while the work is open.',
   kind: 'write',
   scope: 'board:work',
+  replaces: { read: 'event.get', fields: { event_id: 'event_id' }, text: 'event.text' },
   who: 'its requester',
   required: ['event_id', 'text'],
   optional: [],

@@ -1,7 +1,8 @@
 /**
  * Being paid for the board's own tools, one request at a time (off unless PAY_TO and FACILITATOR_URL are set). One 402 asks in
- * both protocols, and either is settled by the same facilitator, as an EIP-3009 transfer of USDC:
+ * each protocol, and each is settled by the same facilitator, as an EIP-3009 transfer of USDC:
  *
+ *   x402 v1        `accepts` of the body          -> X-PAYMENT                -> X-PAYMENT-RESPONSE
  *   x402 v2        PAYMENT-REQUIRED               -> PAYMENT-SIGNATURE        -> PAYMENT-RESPONSE
  *   MPP evm/charge WWW-Authenticate: Payment      -> Authorization: Payment   -> Payment-Receipt
  *
@@ -17,7 +18,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Outgoing } from '../outgoing/request.ts'
 import type { Challenge } from './challenge.ts'
-import { chainIdOf, usdc } from './networks.ts'
+import { caip2, chainIdOf, friendlyName, usdc } from './networks.ts'
 import { decodeBase64Json, encodeBase64Json, type Fields, isObject, parsedObject, plainText } from './x402.ts'
 
 export type SellerOptions = {
@@ -60,11 +61,13 @@ export type SaleBook = {
 
 type Authorization = { readonly from: string; readonly nonce: string } & Fields
 type Claim = {
-  readonly protocol: 'x402' | 'mpp'
+  readonly protocol: 'x402' | 'x402-v1' | 'mpp'
   readonly payload: { readonly signature: unknown; readonly authorization: Authorization }
   /** Unix seconds after which it buys nothing new. */
   readonly until?: number
 }
+/** The header that a payment came in, of one protocol or none. */
+export type Payment = { readonly x402?: string; readonly x402v1?: string; readonly mpp?: string }
 type UnderWay = { readonly sent: string; readonly bought: Promise<Bought> }
 type Settled = { readonly success?: unknown; readonly transaction?: unknown; readonly errorReason?: unknown }
 
@@ -89,12 +92,9 @@ export class Seller {
     this.#chainId = chainIdOf(options.network)!
   }
 
-  /** `payment`: the header of either protocol, or undefined. */
-  async sell(ware: Ware, payment: { readonly x402?: string; readonly mpp?: string }): Promise<Bought> {
-    const { x402, mpp } = payment
-    if (x402 === undefined && mpp === undefined)
-      return this.#ask(ware, 'payment-required', 'this tool is paid for by the call')
-    const claim = x402 === undefined ? await this.#mppClaim(ware, mpp!) : this.#x402Claim(x402)
+  async sell(ware: Ware, payment: Payment): Promise<Bought> {
+    const claim = await this.#claimIn(ware, payment)
+    if (claim === undefined) return this.#ask(ware, 'payment-required', 'this tool is paid for by the call')
     if (typeof claim === 'string') return this.#ask(ware, 'verification-failed', claim)
     const { from, nonce } = claim.payload.authorization
     const key = hashOf(`${from} ${nonce}`.toLowerCase())
@@ -138,10 +138,8 @@ export class Seller {
     const first: Settled | undefined = await this.#facilitator('settle', body)
     const settled: Settled | undefined = first ?? (await this.#facilitator('settle', body))
     const isDoubtful = kept !== undefined || first === undefined
-    const { network } = this.#options
-    const response = ['PAYMENT-RESPONSE', encodeBase64Json({ network, ...settled })] as const
     if (settled?.success === true)
-      return this.#sold(key, result, [protocol === 'x402' ? response : this.#receipt(settled)])
+      return this.#sold(key, result, [protocol === 'mpp' ? this.#receipt(settled) : this.#response(protocol, settled)])
     const reason = settled?.errorReason
     // Nobody has named its transaction, so there is nothing to prove it by.
     if (isDoubtful && typeof reason === 'string' && usedUp.test(reason)) return this.#sold(key, result, [])
@@ -150,7 +148,15 @@ export class Seller {
     // What was not sold may be paid for again; where that is not written, it stays in doubt.
     await this.#options.book.drop(key).catch(() => {})
     const asked = await this.#ask(ware, 'verification-failed', reasonOf(reason))
-    return { ...asked, headers: [...asked.headers, response] }
+    return { ...asked, headers: [...asked.headers, this.#response(protocol, settled)] }
+  }
+
+  /** What a settlement came to, as x402 has it in the version that paid. */
+  #response(protocol: Claim['protocol'], settled: Settled | undefined): Header {
+    const { network } = this.#options
+    return protocol === 'x402-v1'
+      ? ['X-PAYMENT-RESPONSE', encodeBase64Json({ ...settled, network: friendlyName(network) })]
+      : ['PAYMENT-RESPONSE', encodeBase64Json({ network, ...settled })]
   }
 
   /** Where it is not written it stays in doubt: the same again is settled again, and refused as used up. */
@@ -181,6 +187,36 @@ export class Seller {
       maxTimeoutSeconds: lifeSeconds,
       extra: { name, version },
     }
+  }
+
+  /** The same terms in the words of version 1, where each says what it is for. */
+  #acceptsV1({ url, description }: Ware): Fields {
+    const { amount, network, ...terms } = this.#accepts()
+    return {
+      ...terms,
+      network: friendlyName(this.#options.network),
+      maxAmountRequired: amount,
+      resource: url,
+      description,
+      mimeType: 'application/json',
+    }
+  }
+
+  /** Undefined: there is no payment. A text: it is none, and why. */
+  async #claimIn(ware: Ware, { x402, x402v1, mpp }: Payment): Promise<Claim | string | undefined> {
+    if (x402 !== undefined) return this.#x402Claim(x402)
+    if (x402v1 !== undefined) return this.#x402v1Claim(x402v1)
+    return mpp === undefined ? undefined : this.#mppClaim(ware, mpp)
+  }
+
+  /** It names a network and no terms: what the signature is over is held against ours by who verifies it. */
+  #x402v1Claim(header: string): Claim | string {
+    const sent = decodeBase64Json(header)
+    if (sent?.x402Version !== 1 || !isObject(sent.payload)) return 'this is no payment of x402 version 1'
+    if (sent.scheme !== 'exact' || caip2(plainText(sent.network)) !== this.#options.network)
+      return 'this payment is of a scheme or network that this tool does not offer'
+    const { signature, authorization } = sent.payload
+    return claimOf('x402-v1', signature, authorization)
   }
 
   #x402Claim(header: string): Claim | string {
@@ -236,7 +272,8 @@ export class Seller {
     const params = Object.entries({ id, realm, method, intent, request, expires }).map(
       ([name, value]) => `${name}="${value}"`,
     )
-    const asked = problem(402, code, detail)
+    const v1 = { x402Version: 1, error: detail, accepts: [this.#acceptsV1(ware)] }
+    const asked = problem(402, code, detail, v1)
     return {
       ...asked,
       headers: [
@@ -278,8 +315,9 @@ function claimOf(protocol: Claim['protocol'], signature: unknown, said: unknown)
   return { protocol, payload: { signature, authorization } }
 }
 
-function problem(status: number, code: string, detail: string): Bought {
-  const body = { type: `https://paymentauth.org/problems/${code}`, title: code, status, detail }
+/** `more`: further members (RFC 9457, 3.2). */
+function problem(status: number, code: string, detail: string, more: Fields = {}): Bought {
+  const body = { type: `https://paymentauth.org/problems/${code}`, title: code, status, detail, ...more }
   return { status, headers: [['content-type', 'application/problem+json'], noStore], body: JSON.stringify(body) }
 }
 

@@ -339,26 +339,27 @@ test('what cannot be had is refused by name, with what would be right', async ()
   await subscribed('/full-0', {}, third)
 })
 
-test('what was subscribed to by a sign-in ends when its client logs out', async () => {
-  const owner = person('who logs out')
-  const program = new OauthClient(house.board.address)
-  const { access_token, refresh_token } = await program.signedIn(owner)
-  tokens.set(owner, access_token)
-  await subscribed('/logged-out', {}, owner)
-  await house.made(owner, '/stays')
-  await program.form('/oauth/revoke', { token: refresh_token, client_id: program.id })
-  await vi.waitFor(
-    async () => expect((await call('events/subscribe', wish('/logged-out'), owner)).http).toBe(401),
-    patience,
-  )
-  await vi.waitFor(async () => {
-    await house.post(other, { room: 'lobby', text: 'any' })
-    const before = house.target.at('/logged-out').length
-    await house.post(other, { room: 'lobby', text: 'last' })
-    await house.target.until(() => texts(house.target.at('/stays')).at(-1) === 'last')
-    expect(house.target.at('/logged-out')).toHaveLength(before)
-  }, patience)
-})
+test.each(['access_token', 'refresh_token'] as const)(
+  'what was subscribed to by a sign-in ends when its client logs out with the %s',
+  async (name) => {
+    const owner = person(`who logs out with the ${name}`)
+    const program = new OauthClient(house.board.address)
+    const signedIn = await program.signedIn(owner)
+    const [ended, stays] = [`/logged-out-${name}`, `/stays-${name}`]
+    tokens.set(owner, signedIn.access_token)
+    await subscribed(ended, {}, owner)
+    await house.made(owner, stays)
+    await program.form('/oauth/revoke', { token: signedIn[name], client_id: program.id })
+    await vi.waitFor(async () => expect((await call('events/subscribe', wish(ended), owner)).http).toBe(401), patience)
+    await vi.waitFor(async () => {
+      await house.post(other, { room: 'lobby', text: 'any' })
+      const before = house.target.at(ended).length
+      await house.post(other, { room: 'lobby', text: 'last' })
+      await house.target.until(() => texts(house.target.at(stays)).at(-1) === 'last')
+      expect(house.target.at(ended)).toHaveLength(before)
+    }, patience)
+  },
+)
 
 test('what a sign-in or another delegate subscribed to ends with the delegation, and what its identity did itself goes on', async () => {
   const [owner, key] = [person('owner of programs'), person('a program of his')]

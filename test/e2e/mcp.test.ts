@@ -8,7 +8,6 @@ import { isSigned } from '../../src/operations/operation.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { call, OauthClient, rpc } from '../support/oauth-client.ts'
-import { signIn } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -201,19 +200,21 @@ describe('tools', () => {
     expect(tools.map(({ name }) => name).sort()).toEqual([...declared, 'whoami', 'command'].sort())
     for (const { inputSchema } of tools) {
       expect(inputSchema.additionalProperties).toBe(false)
-      for (const name of ['operation', 'public_key', 'timestamp', 'nonce', 'signature', 'proof'])
+      for (const name of ['operation', 'public_key', 'timestamp', 'nonce', 'signature'])
         expect(inputSchema.properties).not.toHaveProperty(name)
     }
     expect((await rpc(board, 'tools/list', {}, { token })).result.tools).toEqual(tools)
   })
 
   test('by declaration: fields as properties, data as an object whose schema is filled in, hints by what they do', () => {
-    for (const { tool, operation, need } of listedTools) {
+    for (const { tool, operation, need, extras } of listedTools) {
       if (operation === undefined) continue
       const { kind, required, optional, data: shape, scope } = operation
       const { properties, required: needed = [] } = tool.inputSchema as { properties: Told; required?: string[] }
       const own = [...required, ...optional].filter((name) => name !== 'proof')
-      expect(Object.keys(properties).sort()).toEqual([...own, ...(kind === 'write' ? ['request_id'] : [])].sort())
+      expect(Object.keys(properties).sort()).toEqual(
+        [...own, ...extras, ...(kind === 'write' ? ['request_id'] : [])].sort(),
+      )
       for (const name of needed) expect(own).toContain(name)
       if (shape !== undefined) expect((properties.data as { properties: Told }).properties).not.toHaveProperty('schema')
       expect(tool.annotations.readOnlyHint).toBe(kind === 'read')
@@ -263,21 +264,8 @@ describe('tools', () => {
     expect((await call(board, 'room_hide', { event_id: '0'.repeat(32), reason: 'x' }, token)).status).toBe(403)
   })
 
-  test.each([null, '', 'foo', 'openid'])(
-    'who asks for no scope that is known (%s) gets those of every day',
-    async (scope) => {
-      const oauth = new OauthClient(board)
-      await oauth.register(scope === 'foo' ? { scope: 'profile board:read' } : {})
-      const { url, verifier } = oauth.authorize({ scope })
-      const code = (await signIn(url, opensslSigner(randomBytes(32)))).searchParams.get('code')!
-      const { status, body } = await oauth.exchange(code, verifier)
-      const everyday = 'board:read board:post board:work events:subscribe'
-      expect([status, body.scope]).toEqual([200, scope === 'foo' ? 'board:read' : everyday])
-    },
-  )
-
   test('post in the name of who signed in, once for a request_id, and say by whose word', async () => {
-    const first = await call(board, 'post', { text: 'by a tool', request_id: 'one' }, token)
+    const first = await call(board, 'post', { text: 'by a tool', request_id: 'one', proof: true }, token)
     const again = await call(board, 'post', { text: 'by a tool', request_id: 'one' }, token)
     expect(data(first)).toMatchObject({
       event: { author: { id: owner.id }, via: 'mcp', delegation: { id: expect.any(String) } },

@@ -199,6 +199,23 @@ test('nonces of a maker are his own: the same request_id twice is one receive UR
   expect(second.data).toMatchObject({ receiver: { secret_shown: true }, receipt: { duplicate: true } })
 })
 
+test('a service that signs as Svix does delivers, and the same delivery is one item, whatever is put beside it', async () => {
+  const key = randomBytes(24)
+  const eve = person('eve')
+  const { url } = await mail.made(eve, { hmac_secret: `whsec_${key.toString('base64')}`, dedupe_header: 'webhook-id' })
+  const body = '{"type":"user.created"}'
+  const at = now()
+  const mac = createHmac('sha256', key).update(`msg_1.${at}.${body}`).digest('base64')
+  const sent = { 'svix-id': 'msg_1', 'svix-timestamp': String(at), 'svix-signature': `v1,${mac}` }
+  expect(await mail.deliver(url, body, sent)).toMatchObject({ status: 200, data: { item: 1 } })
+  for (const beside of [{}, { 'webhook-id': 'another' }])
+    expect(await mail.deliver(url, body, { ...sent, ...beside })).toMatchObject({ data: { item: 1, duplicate: true } })
+  expect(await mail.itemsOf(eve)).toMatchObject([{ verified: true, headers: { 'svix-id': 'msg_1' } }])
+  expect(await mail.deliver(url, `${body} `, sent)).toMatchObject({ status: 403, code: 'bad_delivery_signature' })
+  const { 'svix-id': _, ...unnamed } = sent
+  expect(await mail.deliver(url, body, { ...unnamed, 'webhook-id': 'msg_1' })).toMatchObject({ status: 403 })
+})
+
 test('what deliveries are signed with stands in no file, and still opens the address after a kill', async () => {
   const plain = 'a "secret" of \\ two sides'
   const key = randomBytes(32)

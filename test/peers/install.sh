@@ -12,7 +12,7 @@
 #   haproxy, nginx-light        proxies in front of a board; nginx runs the file that HOSTING.md recommends
 #   wget                        a crawler that obeys robots.txt
 #   python3-cryptography        what the Python of /for-agents and /docs signs with
-#   package.json beside this    MCP clients and conformance, x402 and MPP, orval: programs from npm
+#   package.json beside this    MCP clients, hosts and conformance, x402 and MPP, a tokenizer, orval: programs from npm
 #
 # Debian bookworm's own packages, through apt, as root; those of npm into node_modules beside this. Safe to run again.
 set -eu

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -126,6 +126,27 @@ test('a log that shows less than it has shown before is found out', async () => 
   change = (_, body) => body
   expect(shrunk.code).toBe(3)
   expect(shrunk.err).toContain('signed a head of 553 entries before, and now shows one of 550')
+})
+
+test('a mirror put at the root of a host is mirrored from there, by its own key or a pinned one', async () => {
+  const root = createServer(({ url = '' }, response) => {
+    const file = join(mirror, url)
+    if (existsSync(file)) response.end(readFileSync(file))
+    else response.writeHead(404).end()
+  })
+  await new Promise<void>((done) => root.listen(0, '127.0.0.1', done))
+  const at = `http://127.0.0.1:${(root.address() as AddressInfo).port}/`
+  for (const [name, options] of Object.entries({ named: [], pinned: ['--vkey', vkey] })) {
+    const copy = join(folder, `of-a-root-${name}`)
+    // By its name the log is at /log/… of a board: that is where it is looked for.
+    const missed = await run('mirror', at, copy, ...options)
+    expect([name, missed.code]).toEqual([name, options.length === 0 ? 2 : 1])
+    expect(missed.err).toContain(`${at}log/`)
+    expect(await run('mirror', at, copy, '--prefix', ...options)).toMatchObject({ code: 0, err: '' })
+    expect(await run('verify', copy, '--vkey', vkey)).toMatchObject({ code: 0 })
+    expect((await run('mirror', at, copy, '--prefix')).out).toContain('0 new entries verified')
+  }
+  root.close()
 })
 
 test('another key, a changed byte on the mirror’s disk, and a directory that is no mirror are named', async () => {

@@ -9,7 +9,9 @@ import { json, ToolServer } from '../support/tool-server.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
-const missing = missingPackage('@x402/core') ?? missingPackage('mppx')
+const missing = ['@x402/core', 'mppx', 'x402-fetch', 'x402-axios']
+  .map(missingPackage)
+  .find((each) => each !== undefined)
 const payTo = `0x${'44'.repeat(20)}`
 const key = `0x${'59'.repeat(32)}`
 const network = 'eip155:84532'
@@ -102,7 +104,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     }
   }
 
-  test('are asked in both protocols at once, and by nothing else than a 402', async () => {
+  test('are asked in each protocol at once, and by nothing else than a 402', async () => {
     const asked = await fetch(url())
     expect(asked.status).toBe(402)
     expect(asked.headers.get('cache-control')).toBe('no-store')
@@ -127,6 +129,41 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     expect(receipt).toMatchObject({ success: true, network, transaction: expect.stringMatching(/^0x/) })
     expect(chain.settled.slice(settled)).toMatchObject([{ to: payTo, value: 1_000n }])
   })
+
+  test.each(['x402-fetch', 'x402-axios'] as const)('pay by x402 version 1, as %s does', async (buyer) => {
+    const settled = chain.settled.length
+    const { createWalletClient, http } = await loadPeer<{
+      createWalletClient: (options: object) => object
+      http: () => unknown
+    }>('viem')
+    const { baseSepolia } = await loadPeer<{ baseSepolia: object }>('viem/chains')
+    const wallet = createWalletClient({ account, chain: baseSepolia, transport: http() })
+    const paid = buyer === 'x402-fetch' ? await byFetch(wallet) : await byAxios(wallet)
+    expect([paid.status, paid.body]).toEqual([200, { algorithm: 'sha256', hex: expect.stringMatching(/^2cf24d/) }])
+    const receipt = JSON.parse(Buffer.from(paid.response, 'base64').toString()) as object
+    expect(receipt).toMatchObject({ success: true, network: 'base-sepolia', transaction: expect.stringMatching(/^0x/) })
+    expect(chain.settled.slice(settled)).toMatchObject([{ to: payTo, value: 1_000n }])
+  })
+
+  type Paid = { readonly status: number; readonly body: unknown; readonly response: string }
+
+  async function byFetch(wallet: object): Promise<Paid> {
+    const { wrapFetchWithPayment } = await loadPeer<{ wrapFetchWithPayment(own: Fetch, wallet: object): Fetch }>(
+      'x402-fetch',
+    )
+    const answer = await wrapFetchWithPayment(fetch, wallet)(url())
+    return { status: answer.status, body: await answer.json(), response: answer.headers.get('x-payment-response')! }
+  }
+
+  async function byAxios(wallet: object): Promise<Paid> {
+    type Axios = { get(url: string): Promise<{ status: number; data: unknown; headers: Record<string, string> }> }
+    const { default: axios } = await loadPeer<{ default: { create(): Axios } }>('axios')
+    const { withPaymentInterceptor } = await loadPeer<{ withPaymentInterceptor(own: Axios, wallet: object): Axios }>(
+      'x402-axios',
+    )
+    const { status, data, headers } = await withPaymentInterceptor(axios.create(), wallet).get(url())
+    return { status, body: data, response: headers['x-payment-response']! }
+  }
 
   /** As if the board spoke MPP alone. */
   const withoutX402: Fetch = async (input, init) => {
@@ -224,6 +261,12 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
 
   test.each([
     ['payment-signature', 'nonsense'],
+    ['x-payment', 'nonsense'],
+    ['x-payment', Buffer.from('{"x402Version":1,"scheme":"exact","network":"base","payload":{}}').toString('base64')],
+    [
+      'x-payment',
+      Buffer.from('{"x402Version":1,"scheme":"exact","network":"base-sepolia","payload":{}}').toString('base64'),
+    ],
     [
       'payment-signature',
       Buffer.from('{"x402Version":2,"accepted":{"scheme":"exact"},"payload":{}}').toString('base64'),

@@ -20,9 +20,10 @@ export function payPaths({ micros, network }: Sold): Json {
   const shared = {
     tags: ['tools'],
     description: [
-      `${price}. Without a payment, or with one that is not valid, it is 402 and asks in both protocols at once: x402 v2 in`,
-      '`PAYMENT-REQUIRED` and MPP `evm/charge` in `WWW-Authenticate`. The payment comes with the same request again, in',
-      '`PAYMENT-SIGNATURE` or as `Authorization: Payment …`. It is verified, the work is done, then it is settled: nothing is',
+      `${price}. Without a payment, or with one that is not valid, it is 402 and asks in each protocol at once: x402 v2 in`,
+      '`PAYMENT-REQUIRED`, x402 v1 in `accepts` of the body and MPP `evm/charge` in `WWW-Authenticate`. The payment comes with the',
+      'same request again, in `PAYMENT-SIGNATURE`, in `X-PAYMENT` or as `Authorization: Payment …`. It is verified, the work is done,',
+      'then it is settled: nothing is',
       'paid for input that the tool does not take. One payment buys one call; sent again it gets the same answer.',
       'The same tools cost nothing by the operation `tools.call`.',
     ].join('\n'),
@@ -31,25 +32,35 @@ export function payPaths({ micros, network }: Sold): Json {
         description: 'The output of the tool, paid for.',
         headers: {
           'PAYMENT-RESPONSE': header('x402: base64 of JSON'),
+          'X-PAYMENT-RESPONSE': header('x402 v1: base64 of JSON'),
           'Payment-Receipt': header('MPP: base64url of JSON'),
         },
         content: { 'application/json': { schema: { type: 'object', description: 'see the page of the tool' } } },
       },
       ...refused,
-      '402': problem('Payment is asked for, or this one buys nothing.', {
-        'PAYMENT-REQUIRED': header('x402: base64 of JSON, with `accepts`'),
-        'WWW-Authenticate': header('MPP: a challenge, `Payment id="…", realm="…", method="evm", …`'),
-      }),
+      '402': problem(
+        'Payment is asked for, or this one buys nothing.',
+        {
+          'PAYMENT-REQUIRED': header('x402: base64 of JSON, with `accepts`'),
+          'WWW-Authenticate': header('MPP: a challenge, `Payment id="…", realm="…", method="evm", …`'),
+        },
+        {
+          x402Version: { type: 'integer', const: 1 },
+          error: { type: 'string', description: 'x402 v1: the same as detail' },
+          accepts: { type: 'array', items: { type: 'object' }, description: 'x402 v1: ways to pay' },
+        },
+      ),
       '503': problem('It is not known yet whether the payment was made, or the tool is busy: send the same again.', {}),
     },
   }
   const id = pathParameter('id', Type.String({ enum: ownTools.map((tool) => tool.id), description: 'id of the tool' }))
-  const payment: Json = {
-    name: 'PAYMENT-SIGNATURE',
+  const payment = (name: string, protocol: string): Json => ({
+    name,
     in: 'header',
-    description: 'x402: the payment, base64 of JSON; absent: you are asked for it',
+    description: `${protocol}: the payment, base64 of JSON; absent: you are asked for it`,
     schema: { type: 'string' },
-  }
+  })
+  const payments = [payment('PAYMENT-SIGNATURE', 'x402'), payment('X-PAYMENT', 'x402 v1')]
   return {
     '/pay/tools/{id}': {
       get: {
@@ -58,7 +69,7 @@ export function payPaths({ micros, network }: Sold): Json {
         ...shared,
         parameters: [
           id,
-          payment,
+          ...payments,
           {
             name: 'input',
             in: 'query',
@@ -73,7 +84,7 @@ export function payPaths({ micros, network }: Sold): Json {
         operationId: 'buyTool',
         summary: 'Pay for a call of a tool of this board, its input as JSON.',
         ...shared,
-        parameters: [id, payment],
+        parameters: [id, ...payments],
         requestBody: {
           description: `the input of the tool, at most ${sizes.data_bytes} bytes`,
           required: true,
@@ -88,13 +99,17 @@ function header(description: string): Json {
   return { description, schema: { type: 'string' } }
 }
 
-function problem(description: string, headers: Json): Json {
+function problem(description: string, headers: Json, more: Json = {}): Json {
   const fields = {
     type: { type: 'string' },
     title: { type: 'string' },
     status: { type: 'integer' },
     detail: { type: 'string' },
   }
-  const schema = { type: 'object', required: Object.keys(fields), properties: fields }
+  const schema = {
+    type: 'object',
+    required: [...Object.keys(fields), ...Object.keys(more)],
+    properties: { ...fields, ...more },
+  }
   return { description, headers, content: { 'application/problem+json': { schema } } }
 }

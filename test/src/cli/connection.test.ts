@@ -3,22 +3,51 @@ import type { AddressInfo } from 'node:net'
 import { createServer, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { AnswerReader, type WholeAnswer } from '../../../src/cli/answer-reader.ts'
 import { BoardClient } from '../../../src/cli/client.ts'
-import { Connection, parseAnswer, parseEndpoint } from '../../../src/cli/connection.ts'
+import { Connection, parseEndpoint } from '../../../src/cli/connection.ts'
 import { inertLine, inertText } from '../../../src/cli/terminal.ts'
 
 const answer = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Next: a\r\n\r\nhello')
 
-test('an answer is whole at its last byte and not before', () => {
-  for (let size = 0; size < answer.length; size += 1) expect(parseAnswer(answer.subarray(0, size), 100)).toBeUndefined()
-  const parsed = parseAnswer(answer, 100)!
-  expect(parsed.answer.status).toBe(200)
-  expect(parsed.answer.body.toString()).toBe('hello')
-  expect(parsed.answer.header('x-next')).toBe('a')
+const chunked = Buffer.from(
+  'HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nX-Next: a\r\n\r\n2\r\nhe\r\n003;x="y"\r\nllo\r\n0\r\nX-Sum: 1\r\n\r\n',
+)
+
+/** Of the bytes in pieces of this size. */
+function read(bytes: Buffer, pieceBytes: number): WholeAnswer | undefined {
+  const reader = new AnswerReader(100)
+  let found: WholeAnswer | undefined
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    expect(found).toBeUndefined()
+    found = reader.take(bytes.subarray(at, at + pieceBytes))
+  }
+  return found
+}
+
+test.each([
+  ['of a stated length', answer],
+  ['in chunks', chunked],
+])('an answer %s is whole at its last byte and not before, in whatever pieces it comes', (_how, bytes) => {
+  for (let size = 0; size < bytes.length; size += 1) expect(read(bytes.subarray(0, size), bytes.length)).toBeUndefined()
+  for (let size = 1; size <= bytes.length; size += 1) {
+    const { answer: found } = read(bytes, size)!
+    expect([found.status, found.body.toString(), found.header('x-next')]).toEqual([200, 'hello', 'a'])
+  }
 })
 
 test.each([
-  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', 'Transfer-Encoding'],
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n', 'Transfer-Encoding'],
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n', 'both'],
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\ng\r\n', 'no size'],
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n', 'no size'],
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n65\r\n', 'at most 100'],
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffff\r\n', 'no size'],
+  [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${'32\r\n'}${'x'.repeat(50)}\r\n33\r\n`, 'at most 100'],
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n', 'longer than it says'],
+  ['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nx', 'bytes follow'],
+  [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0;${'x'.repeat(300)}`, 'does not end'],
+  [`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${'X: y\r\n'.repeat(4_000)}`, 'does not end'],
   ['HTTP/1.1 200 OK\r\nContent-Length: 1\r\ncontent-length: 2\r\n\r\nab', 'two different'],
   ['HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\na', 'no Content-Length'],
   ['HTTP/1.1 200 OK\r\n\r\n', 'no Content-Length'],
@@ -28,7 +57,7 @@ test.each([
   ['HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n', 'status line'],
   [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`, 'head is longer'],
 ])('%j is refused', (text, reason) => {
-  expect(() => parseAnswer(Buffer.from(text), 100)).toThrow(reason)
+  expect(() => new AnswerReader(100).take(Buffer.from(text))).toThrow(reason)
 })
 
 async function listen(serve: (socket: Socket) => void) {

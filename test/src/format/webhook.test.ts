@@ -2,8 +2,9 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { webhookFault, webhookKey } from '../../../src/format/webhook.ts'
+import { type Delivery, verifyWebhook, webhookKey } from '../../../src/format/webhook.ts'
 
+const webhookFault = (secret: string, delivery: Delivery) => verifyWebhook(secret, delivery).fault
 const headers = (fields: Readonly<Record<string, string>>) => (name: string) => fields[name]
 
 test('the example of GitHub’s documentation', () => {
@@ -50,6 +51,36 @@ describe('Standard Webhooks', () => {
     const body = 'msg_1.1000.x'
     const mac = createHmac('sha256', webhookKey(secret)!).update(body).digest('hex')
     expect(fault({ 'x-hub-signature-256': `sha256=${mac}` }, body)).toMatch(/Standard Webhooks alone/)
+  })
+})
+
+describe('the same by the headers of Svix', () => {
+  // The example of its documentation on verifying without a library.
+  const secret = 'whsec_plJ3nmyCDGBKInavdOK15jsl'
+  const body = Buffer.from('{"event_type":"ping","data":{"success":true}}')
+  const sent = {
+    'svix-id': 'msg_loFOjxBNrRLzqYUf',
+    'svix-timestamp': '1731705121',
+    'svix-signature': 'v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=',
+  }
+  const verify = (fields: Readonly<Record<string, string>>, now = 1_731_705_121) =>
+    verifyWebhook(secret, { header: headers(fields), body, now })
+
+  test('the example of its documentation', () => {
+    expect(verify(sent)).toEqual({ id: 'msg_loFOjxBNrRLzqYUf' })
+    expect(verify(sent, 1_731_705_422).fault).toMatch(/^svix-timestamp must be/)
+    expect(verify({ ...sent, 'svix-id': 'msg_other' }).fault).toMatch(/in svix-signature fits/)
+  })
+
+  test('of two sets of headers the one that is whole and signed counts, and names the delivery', () => {
+    const [half, bad] = [
+      { 'webhook-id': 'x' },
+      { 'webhook-id': 'x', 'webhook-timestamp': '1731705121', 'webhook-signature': 'v1,x' },
+    ]
+    for (const more of [half, bad]) expect(verify({ ...more, ...sent })).toEqual({ id: 'msg_loFOjxBNrRLzqYUf' })
+    expect(verify(bad).fault).toMatch(/webhook-signature fits/)
+    const { 'svix-signature': _, ...unsigned } = sent
+    expect(verify({ ...half, ...unsigned }).fault).toMatch(/are needed, or svix-id/)
   })
 })
 

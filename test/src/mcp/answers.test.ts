@@ -1,39 +1,205 @@
-/** What a client reads that shows its model the text of a result alone: whole characters, the way to the next page, what was asked for. */
+/** What a model gets of an answer: nothing repeated, nothing lost but proofs, long texts in parts that make the whole. */
+import { createHash, randomBytes } from 'node:crypto'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { shortText } from '../../../src/mcp/answers.ts'
+import { toolResult } from '../../../src/mcp/answers.ts'
+import { brief, listOf } from '../../../src/mcp/brief.ts'
+import { extrasOf } from '../../../src/mcp/extra-inputs.ts'
+import { inParts } from '../../../src/mcp/parts.ts'
+import { tokensAtMost } from '../../../src/mcp/tokens.ts'
+import { operationByName, operations } from '../../../src/operations/index.ts'
 
-const events = (text: string) =>
-  Array.from({ length: 50 }, (_, n) => ({
-    event_id: `${n}`,
-    text,
+type Json = Record<string, unknown>
+const declared = (name: string) => operationByName.get(name)!
+const hex = (bytes: number) => randomBytes(bytes).toString('hex')
+
+function event(author: Json, more: Json = {}): Json {
+  const event_id = hex(16)
+  return {
+    type: 'event',
+    event_id,
+    author,
+    text: 'said',
+    thread: event_id,
+    votes: { up: 0, down: 0, score: 0 },
+    delegation: { id: hex(16), signed_payload: '{}', signature: 'S' },
     signature: 'S',
-    author: { id: 'a', public_key: 'K' },
-  }))
+    log: { state: 'included', index: 7 },
+    ...more,
+  }
+}
 
-test('wherever it is cut, no half of a character is left', () => {
-  for (const shift of ['', 'x']) {
-    const text = shortText({ text: `${shift}${'\u{1f600}'.repeat(4_000)}` })
-    expect([text.isWellFormed(), text.length]).toEqual([true, expect.closeTo(6_040, -2)])
-    expect(text).toMatch(/ … \[cut here: structuredContent has all\]$/)
+/** As a reader of the answer puts an item together again. */
+function whole(shared: unknown, item: unknown): unknown {
+  if (shared === undefined) return item
+  if (item === undefined || typeof item !== 'object' || item === null || Array.isArray(item)) return item ?? shared
+  const of = shared as Json
+  const names = new Set([...Object.keys(of), ...Object.keys(item)])
+  return Object.fromEntries([...names].map((name) => [name, whole(of[name], (item as Json)[name])]))
+}
+
+test('a list says once what its items have alike, and each item is whole again when that is put back', () => {
+  const [alice, bob] = [
+    { id: hex(32), public_key: 'A', handle: 'alice' },
+    { id: hex(32), public_key: 'B' },
+  ]
+  const root = event(alice)
+  const events = [
+    root,
+    event(bob, { reply_to: root.event_id, thread: root.event_id }),
+    event(alice, { to: bob.id, votes: { up: 1, down: 0, score: 1 } }),
+    event(alice, { reply_to: hex(16), thread: root.event_id }),
+  ]
+  const shown = brief({ events, has_more: false }, declared('events.list'))
+  expect(shown.shared).toEqual({ type: 'event', author: '@alice', votes: { up: 0, down: 0, score: 0 } })
+  expect(shown.people).toEqual({ '@alice': alice.id, [`${bob.id.slice(0, 8)}…`]: bob.id })
+  const people = shown.people as Record<string, string>
+  const made = (shown.events as Json[]).map((item) => {
+    const full = whole(shown.shared, item) as Json
+    const id = people[String(full.author)]
+    const to = people[String(full.to)]
+    const thread = full.thread ?? full.reply_to ?? full.event_id
+    return { ...full, author: id, thread, ...(to === undefined ? {} : { to }) }
+  })
+  const asked = events.map(({ signature: _, delegation: __, log: ___, author, ...rest }) => ({
+    ...rest,
+    author: (author as Json).id,
+  }))
+  expect(made).toEqual(asked)
+})
+
+test('two whose ids begin alike have different short names', () => {
+  const ids = [`${'a'.repeat(10)}${'1'.repeat(54)}`, `${'a'.repeat(10)}${'2'.repeat(54)}`]
+  const events = [...ids, ids[0]!].map((id) => event({ id, public_key: 'K' }))
+  const { people } = brief({ events, has_more: false }, declared('events.list'))
+  expect(people).toEqual({ [`${'a'.repeat(8)}…`]: ids[0], [`${'a'.repeat(9)}…`]: ids[1] })
+})
+
+test('what a tool of somebody else answered is not looked into: its signatures are its own', () => {
+  const output = { signature: 'theirs', receipt: { checkpoint: 'x' }, __proto__: null, delegation: { id: 1 } }
+  const receipt = { event_id: 'e', command_sha256: 'h', checkpoint: 'long', tree_size: 9, accepted_at: 1 }
+  expect(brief({ tool: 't', output, receipt }, declared('tools.call'))).toEqual({
+    tool: 't',
+    output,
+    receipt: { event_id: 'e', accepted_at: 1 },
+  })
+})
+
+test('no answer has a member of its own that is called as what is said beside a list or a text', () => {
+  for (const { name, result } of operations) {
+    const names = Object.keys((result as { properties: object }).properties)
+    expect([name, names.filter((each) => ['shared', 'people', 'hint'].includes(each))]).toEqual([name, []])
   }
 })
 
-test('a page that is cut says first where it goes on, and leaves out what proves', () => {
-  const text = shortText({ events: events('y'.repeat(400)), has_more: true, next_cursor: 'c1' })
-  expect(text).toMatch(/^\{"has_more":true,"next_cursor":"c1","events":\[\{"event_id":"0"/)
-  for (const name of ['signature', 'public_key']) expect(text).not.toContain(name)
+test('by declaration: every tool that pages has one list; proof is taken where there is one; a long text is read or replaced', () => {
+  for (const operation of operations.filter(({ isTool }) => isTool)) {
+    const extras = extrasOf(operation)
+    if (operation.optional.includes('limit')) expect([operation.name, listOf(operation)]).not.toContain(undefined)
+    expect([operation.name, extras.includes('proof')]).toEqual([
+      operation.name,
+      JSON.stringify(operation.result).includes('"signature":') ||
+        JSON.stringify(operation.result).includes('"signed_payload":') ||
+        JSON.stringify(operation.result).includes('"command_sha256":'),
+    ])
+  }
+  const taking = (extra: 'text_offset' | 'replaces_sha256') =>
+    operations.filter((each) => extrasOf(each).includes(extra)).map(({ name }) => name)
+  expect(taking('text_offset')).toEqual([
+    'room.get',
+    'event.get',
+    'docs.read',
+    'receiver.items',
+    'tools.call',
+    'log.proof',
+  ])
+  expect(taking('replaces_sha256')).toEqual(['post', 'docs.write', 'work.edit'])
 })
 
-test.each([
-  [{ origin: 'o', checkpoint: 'a note' }, 'a note'],
-  [{ identity: { id: 'i', public_key: 'the key' } }, 'the key'],
-  [{ identity: 'i', delegation: 'by this' }, 'by this'],
-])('what was asked for is shown: %j', (data, shown) => {
-  expect(shortText(data)).toContain(shown)
-})
+/** All parts of the text, each as it was given. */
+function partsOf(data: Json, tokensMax: number): Json[] {
+  const parts: Json[] = []
+  for (let offset: number | undefined = 0; offset !== undefined; ) {
+    const parted = inParts(data, tokensMax, offset)
+    if (!parted.ok) throw new Error(`nothing at ${offset}`)
+    expect(tokensAtMost(JSON.stringify(parted.data))).toBeLessThanOrEqual(tokensMax)
+    const doc = parted.data.doc as Json
+    parts.push(doc)
+    offset = doc.text_next_offset as number | undefined
+  }
+  return parts
+}
 
-test('a receipt beside it stays short', () => {
-  expect(shortText({ event_id: 'e', receipt: { checkpoint: 'long', change: 7 } })).toBe(
-    '{"event_id":"e","receipt":{"change":7}}',
+test('the parts of a text are the text, each of whole characters, whatever it is made of', () => {
+  const piece = fc.oneof(
+    fc.constantFrom(
+      'word ',
+      'line\n',
+      '"quoted" ',
+      '\\',
+      '\u0001',
+      'ß',
+      '漢字',
+      '\u{1f600}',
+      '\u{20bb7}',
+      ' '.repeat(300),
+    ),
+    fc.string({ unit: 'binary' }).map((text) => text.toWellFormed()),
   )
+  const text = fc.array(piece, { minLength: 500, maxLength: 3_000 }).map((pieces) => pieces.join(''))
+  fc.assert(
+    fc.property(text, (written) => {
+      const sha256 = createHash('sha256').update(written).digest('hex')
+      const parts = partsOf({ doc: { id: 'd', text: written, sha256 } }, 1_500)
+      expect(parts.map((part) => part.text).join('')).toBe(written)
+      for (const [n, part] of parts.entries()) {
+        const isLast = n === parts.length - 1
+        expect(part).toMatchObject({ text_truncated: true, text_bytes: Buffer.byteLength(written) })
+        expect(String(part.text).isWellFormed()).toBe(true)
+        // Who knows the hash has been shown the end.
+        expect([part.text_sha256, part.sha256]).toEqual(isLast ? [sha256, sha256] : [undefined, undefined])
+      }
+    }),
+    { numRuns: 30 },
+  )
+})
+
+test('a part that is asked for from the middle of a character begins with the whole of it', () => {
+  const parted = inParts({ doc: { text: 'é'.repeat(5_000) } }, 1_000, 101)
+  expect(parted).toMatchObject({ ok: true, data: { doc: { text_offset: 100 } } })
+  expect(inParts({ doc: { text: 'é'.repeat(5_000) } }, 1_000, 10_000)).toEqual({ ok: false, bytes: 10_000 })
+})
+
+test('a part ends behind a line where one ends near its end', () => {
+  const { data } = inParts({ doc: { text: 'one line of many\n'.repeat(2_000) } }, 1_000) as { data: Json }
+  expect((data.doc as Json).text).toMatch(/^(one line of many\n)+$/)
+})
+
+test('two texts that are long share the room; a value that is none is read as its JSON text', () => {
+  const long = 'so it goes on '.repeat(4_000)
+  const { data } = inParts({ doc: { text: long, signed_payload: `{"text":${JSON.stringify(long)}}` } }, 5_000) as {
+    data: Json
+  }
+  const doc = data.doc as Json
+  expect([doc.text_truncated, doc.signed_payload_truncated]).toEqual([true, true])
+  const output = Array.from({ length: 4_000 }, (_, n) => ({ n, of: 'many' }))
+  let read = ''
+  for (let offset: number | undefined = 0; offset !== undefined; ) {
+    const parted = inParts({ status: 200, output }, 5_000, offset) as { data: Json }
+    expect(parted.data).toMatchObject({ output_is_json_text: true })
+    read += parted.data.output
+    offset = parted.data.output_next_offset as number | undefined
+  }
+  expect(JSON.parse(read)).toEqual(output)
+})
+
+test('the text of a result and its structured content are the same, of an answer as of a refusal', () => {
+  const outcomes = [
+    { ok: true, data: { events: [{ text: 'x' }], has_more: false } },
+    { ok: false, error: { code: 'rate_limited', message: 'wait 3 s', retry_after: 3 } },
+  ]
+  for (const outcome of outcomes) {
+    const { content, structuredContent } = toolResult(outcome)
+    expect(content.map(({ text }) => JSON.parse(text))).toEqual([structuredContent])
+  }
 })

@@ -1,5 +1,6 @@
 /** The authorization server does what it says of itself, and says nothing that it does not do. */
 import { expect, test } from 'vitest'
+import { scopes } from '../../../src/operations/operation.ts'
 import { answered, authorizeUrl, headerOf, oauthAlone } from '../../support/oauth-alone.ts'
 
 const clientId = 'https://client.example/meta/client.json'
@@ -40,8 +41,109 @@ test('of the scopes that a client says it will ask for, those that are not known
     const { status, body } = await alone().post('/oauth/register', { redirect_uris: [redirectUri], scope })
     return [status, (JSON.parse(String(body)) as { scope?: string }).scope]
   }
-  expect(await register('openid profile board:read offline_access')).toEqual([201, 'openid board:read'])
+  expect(await register('openid profile board:read offline_access')).toEqual([201, 'board:read'])
   expect(await register('profile email')).toEqual([201, undefined])
+})
+
+const apps = ['cursor://anysphere.cursor-mcp/oauth/callback', 'https://www.cursor.com/agents/mcp/oauth/callback']
+
+test.each([
+  ['by nothing it says', {}],
+  ['though it calls itself web', { application_type: 'web' }],
+])('a client with a scheme of its own is a native one, %s', async (_how, said) => {
+  const redirect_uris = [...apps, 'http://localhost:8787/callback']
+  const { status, body } = await alone().post('/oauth/register', { redirect_uris, ...said })
+  expect([status, JSON.parse(String(body))]).toMatchObject([201, { application_type: 'native', redirect_uris }])
+  const document = { client_id: clientId, redirect_uris, token_endpoint_auth_method: 'none', ...said }
+  const byDocument = oauthAlone({ answer: answered(document) })
+  for (const redirect_uri of [...redirect_uris, 'http://localhost:61234/callback']) {
+    const begun = await byDocument.get(authorizeUrl({ client_id: clientId, redirect_uri }))
+    expect([redirect_uri, headerOf(begun, 'location')]).toEqual([
+      redirect_uri,
+      expect.stringContaining('/oauth/interaction/'),
+    ])
+  }
+})
+
+test('a scheme that runs what follows it is no app, and an app has no certificate for this device', async () => {
+  for (const uri of [
+    'javascript:alert(1)',
+    'data:text/html,x',
+    'vbscript:x',
+    'file:///etc/passwd',
+    'https://localhost/',
+  ])
+    for (const application_type of [undefined, 'web', 'native']) {
+      const { status, body } = await alone().post('/oauth/register', {
+        redirect_uris: [...apps, uri],
+        application_type,
+      })
+      expect([uri, status, JSON.parse(String(body))]).toMatchObject([uri, 400, { error: 'invalid_redirect_uri' }])
+    }
+})
+
+test.each(['client_secret_post', 'client_secret_basic'])(
+  'who asks for %s and more than is offered is told what it has instead',
+  async (token_endpoint_auth_method) => {
+    const { status, body } = await alone().post('/oauth/register', {
+      redirect_uris: [redirectUri],
+      token_endpoint_auth_method,
+      grant_types: ['authorization_code', 'refresh_token', 'client_credentials', 'implicit'],
+      response_types: ['code', 'token', 'id_token'],
+    })
+    const registered = JSON.parse(String(body)) as Record<string, unknown>
+    expect([status, registered]).toMatchObject([
+      201,
+      {
+        token_endpoint_auth_method: 'none',
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+      },
+    ])
+    expect(registered).not.toHaveProperty('client_secret')
+  },
+)
+
+test.each([
+  [{ grant_types: ['client_credentials'] }, 'grant_types'],
+  [{ grant_types: ['implicit'], response_types: ['token'] }, 'grant_types'],
+  [{ response_types: ['id_token'] }, 'response_types'],
+  [{ token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [] } }, 'token_endpoint_auth_method'],
+  [{ grant_types: 5 }, 'grant_types'],
+])('who has no use for anything that is offered is refused: %j', async (said, named) => {
+  const { status, body } = await alone().post('/oauth/register', { redirect_uris: [redirectUri], ...said })
+  expect([status, JSON.parse(String(body))]).toMatchObject([
+    400,
+    { error: 'invalid_client_metadata', error_description: expect.stringContaining(named) },
+  ])
+})
+
+test.each(['openid-configuration', 'oauth-authorization-server'])(
+  'nothing of OpenID is offered in %s',
+  async (name) => {
+    const described = JSON.parse(String((await alone().get(`/.well-known/${name}`)).body)) as Record<string, unknown>
+    expect(described.scopes_supported).toEqual(scopes)
+    const names = Object.keys(described).filter((each) => /claim|id_token|subject|userinfo/.test(each))
+    expect(names).toEqual([])
+  },
+)
+
+test.each(['openid', 'openid profile email'])(
+  'who asks for %s and nothing of the board is given nothing',
+  async (scope) => {
+    const refused = await alone().get(
+      authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, scope, state: 's1' }),
+    )
+    const back = new URL(headerOf(refused, 'location'))
+    expect([`${back.origin}${back.pathname}`, back.searchParams.get('error')]).toEqual([redirectUri, 'invalid_scope'])
+    expect(back.searchParams.get('error_description')).toContain('board:read')
+  },
+)
+
+test('what a client of OpenID says beside what it asks of the board is passed over', async () => {
+  const more = { scope: 'openid board:read', nonce: 'n', max_age: '5', claims: '{"id_token":{}}', acr_values: 'x' }
+  const begun = await alone().get(authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, ...more }))
+  expect(headerOf(begun, 'location')).toContain('/oauth/interaction/')
 })
 
 test.each(['openid-configuration', 'oauth-authorization-server'])('form_post is not offered in %s', async (name) => {

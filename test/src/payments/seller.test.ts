@@ -83,6 +83,26 @@ test('the same payment in other words, at once or later, is the one that was sol
   expect(seen).toEqual({ worked: 1, verified: 1, settled: 1 })
 })
 
+test('in the words of version 1 it is the same payment, and is told of its settlement in those', async () => {
+  const open = shop()
+  const { seller, ware, seen } = open
+  const asked = await seller.sell(ware('broadside:hash'), {})
+  const { x402Version, accepts } = JSON.parse(asked.body) as { x402Version: number; accepts: Record<string, unknown>[] }
+  expect([x402Version, accepts]).toMatchObject([
+    1,
+    [{ scheme: 'exact', network: 'base', maxAmountRequired: '1000', resource: ware('broadside:hash').url }],
+  ])
+  const payload = { signature: '0xabcd', authorization }
+  const v1 = { x402Version: 1, scheme: 'exact', network: 'base', payload }
+  const bought = await seller.sell(ware('broadside:hash'), { x402v1: written(v1) })
+  expect([bought.status, bought.headers.at(-1)![0]]).toEqual([200, 'X-PAYMENT-RESPONSE'])
+  expect((await seller.sell(ware('broadside:hash'), { x402: written(await paymentFor(open)) })).body).toBe('{"n":1}')
+  expect((await seller.sell(ware('broadside:diff'), { x402v1: written(v1) })).status).toBe(402)
+  expect(seen).toEqual({ worked: 1, verified: 1, settled: 1 })
+  for (const wrong of [{ x402Version: 2 }, { scheme: 'upto' }, { network: 'base-sepolia' }, { payload: 'x' }])
+    expect((await seller.sell(ware('broadside:hash'), { x402v1: written({ ...v1, ...wrong }) })).status).toBe(402)
+})
+
 test('a payment buys nothing of a second tool, nor under a second signature of the same transfer', async () => {
   const open = shop()
   const { seller, ware, seen } = open

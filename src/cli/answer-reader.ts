@@ -1,0 +1,165 @@
+/**
+ * Reads one HTTP/1.1 answer out of the pieces it arrives in: a head, then a body of a stated length or in chunks (RFC 9112, 6
+ * and 7.1), which a proxy may make of the one. Every byte is looked at once. Bodies that end with the connection, interim
+ * answers (1xx) and bytes behind an answer are errors.
+ */
+
+/** An answer's head is a dozen short lines; more than this is not our board. Trailers are held to it too. */
+const headBytesMax = 16 * 1024
+/** The line with the size of a chunk: digits, and extensions that nobody sends. */
+const sizeLineMax = 256
+const headEnd = Buffer.from('\r\n\r\n')
+const lineEnd = Buffer.from('\r\n')
+
+export type HttpAnswer = { readonly status: number; header(name: string): string | undefined; readonly body: Buffer }
+
+export type WholeAnswer = { readonly answer: HttpAnswer; readonly closes: boolean }
+
+type Head = Pick<HttpAnswer, 'status' | 'header'>
+
+const statusLine = /^HTTP\/1\.1 ([2-5]\d\d) ?[^\r\n]*(?=\r\n|$)/
+
+export class AnswerReader {
+  readonly #bodyBytesMax: number
+  /** What has come and is not read. */
+  #unread: Buffer = Buffer.alloc(0)
+  #head: Head | undefined
+  /** Its first `#bodyBytes` are the body so far: pieces may be of one byte each. */
+  #body: Buffer = Buffer.alloc(0)
+  #bodyBytes = 0
+  /** Bytes of the body, or of the chunk, that are still to come; undefined: a line is due. */
+  #due: number | undefined
+  #isChunked = false
+  /** The next line ends a chunk's data, is a size, or is one of the trailers. */
+  #line: 'end of data' | 'size' | 'trailer' = 'size'
+  #trailerBytes = 0
+
+  constructor(bodyBytesMax: number) {
+    this.#bodyBytesMax = bodyBytesMax
+  }
+
+  /**
+   * The answer, when these bytes are the last of it. Throws Error with a sentence when what came can never become an answer that is
+   * accepted here.
+   */
+  take(bytes: Buffer): WholeAnswer | undefined {
+    this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes])
+    if (this.#head === undefined && !this.#readHead()) return undefined
+    const isWhole = this.#isChunked ? this.#readChunks() : this.#readData()
+    if (!isWhole) return undefined
+    if (this.#unread.length > 0) throw new Error('bytes follow the answer')
+    const head = this.#head!
+    const closes = head.header('connection')?.toLowerCase() === 'close'
+    return { answer: { ...head, body: this.#body.subarray(0, this.#bodyBytes) }, closes }
+  }
+
+  #readHead(): boolean {
+    const end = this.#unread.subarray(0, headBytesMax).indexOf(headEnd)
+    if (end < 0) {
+      if (this.#unread.length >= headBytesMax) throw new Error(`the answer's head is longer than ${headBytesMax} bytes`)
+      return false
+    }
+    const head = this.#unread.toString('latin1', 0, end)
+    const status = statusLine.exec(head)?.[1]
+    if (status === undefined) throw new Error('the answer does not begin with an HTTP/1.1 status line')
+    const header = (name: string): string | undefined => headerOf(head, name)
+    this.#head = { status: Number(status), header }
+    this.#unread = this.#unread.subarray(end + headEnd.length)
+    const length = header('content-length')
+    const encoding = header('transfer-encoding')
+    if (encoding !== undefined) {
+      if (encoding.toLowerCase() !== 'chunked') throw new Error(`the answer has the Transfer-Encoding "${encoding}"`)
+      // Two ways to say where it ends are how one answer is made to look like two.
+      if (length !== undefined) throw new Error('the answer has both a Content-Length and chunks')
+      this.#isChunked = true
+    } else if (length !== undefined && /^\d{1,15}$/.test(length)) {
+      this.#expect(Number(length))
+    } else {
+      throw new Error('the answer has no Content-Length')
+    }
+    return true
+  }
+
+  #expect(bytes: number): void {
+    const all = this.#bodyBytes + bytes
+    if (all > this.#bodyBytesMax)
+      throw new Error(`the answer is ${all} bytes; at most ${this.#bodyBytesMax} are accepted here`)
+    this.#due = bytes
+  }
+
+  /** True when all that is due has come. */
+  #readData(): boolean {
+    const data = this.#unread.subarray(0, this.#due)
+    this.#unread = this.#unread.subarray(data.length)
+    this.#due! -= data.length
+    this.#keep(data)
+    return this.#due === 0
+  }
+
+  #keep(data: Buffer): void {
+    const bytes = this.#bodyBytes + data.length
+    if (bytes > this.#body.length) {
+      const larger = Buffer.allocUnsafe(Math.max(bytes, 2 * this.#body.length))
+      this.#body.copy(larger, 0, 0, this.#bodyBytes)
+      this.#body = larger
+    }
+    data.copy(this.#body, this.#bodyBytes)
+    this.#bodyBytes = bytes
+  }
+
+  #readChunks(): boolean {
+    for (;;) {
+      if (this.#due !== undefined) {
+        if (!this.#readData()) return false
+        this.#due = undefined
+        this.#line = 'end of data'
+      }
+      const line = this.#readLine()
+      if (line === undefined) return false
+      if (this.#line === 'trailer') {
+        if (line === '') return true
+      } else if (this.#line === 'end of data') {
+        if (line !== '') throw new Error('a chunk of the answer is longer than it says')
+        this.#line = 'size'
+      } else {
+        const size = /^([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?$/.exec(line)?.[1]
+        if (size === undefined) throw new Error('a chunk of the answer has no size')
+        const bytes = Number.parseInt(size, 16)
+        if (bytes === 0) this.#line = 'trailer'
+        else this.#expect(bytes)
+      }
+    }
+  }
+
+  #readLine(): string | undefined {
+    const lineMax = this.#line === 'trailer' ? headBytesMax - this.#trailerBytes : sizeLineMax
+    const end = this.#unread.subarray(0, lineMax).indexOf(lineEnd)
+    if (end < 0) {
+      if (this.#unread.length >= lineMax) throw new Error('a line between the chunks of the answer does not end')
+      return undefined
+    }
+    const line = this.#unread.toString('latin1', 0, end)
+    this.#unread = this.#unread.subarray(end + lineEnd.length)
+    if (this.#line === 'trailer') this.#trailerBytes += line.length + lineEnd.length
+    return line
+  }
+}
+
+// Compiled once: a fresh RegExp for each header of each answer is a tenth of what a request costs.
+const headerPatterns = new Map<string, RegExp>()
+
+/** The only value of a header. Throws when it stands there twice with different values. */
+function headerOf(head: string, name: string): string | undefined {
+  let pattern = headerPatterns.get(name)
+  if (pattern === undefined) {
+    pattern = new RegExp(`\\r\\n${name}:[ \\t]*([^\\r\\n]*)`, 'gi')
+    headerPatterns.set(name, pattern)
+  }
+  pattern.lastIndex = 0
+  const value = pattern.exec(head)?.[1]?.trimEnd()
+  if (value === undefined) return undefined
+  for (let next = pattern.exec(head); next !== null; next = pattern.exec(head)) {
+    if (next[1]!.trimEnd() !== value) throw new Error(`the answer has two different ${name} headers`)
+  }
+  return value
+}

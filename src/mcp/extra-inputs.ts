@@ -1,0 +1,77 @@
+/**
+ * What a tool takes beside the fields of its operation: how its answer is read, and that who replaces a long text has read it.
+ * Which tools take what follows from the declarations.
+ */
+import type { Operation } from '../operations/operation.ts'
+import type { Json } from '../views/plain-schema.ts'
+import { hasProof } from './brief.ts'
+
+export type Extras = {
+  /** With signatures and signed bytes, nothing left out. */
+  readonly proof?: boolean
+  /** Bytes of a long text to pass over. */
+  readonly text_offset?: number
+  /** The SHA-256 of the text that is replaced. */
+  readonly replaces_sha256?: string
+}
+
+export type ExtraName = keyof Extras
+
+type Extra = {
+  readonly schema: Json
+  /** What is right, to follow "must be". */
+  readonly rule: string
+  isRight(value: unknown): boolean
+  isTakenBy(operation: Operation): boolean
+}
+
+export const extraInputs: Readonly<Record<ExtraName, Extra>> = {
+  proof: {
+    schema: { type: 'boolean', description: 'true: with signatures and signed bytes, nothing left out' },
+    rule: 'true or false',
+    isRight: (value) => typeof value === 'boolean',
+    isTakenBy: ({ result }) => hasProof(result),
+  },
+  text_offset: {
+    schema: { type: 'integer', minimum: 0, description: 'read on in a truncated text: its next_offset' },
+    rule: 'an integer of at least 0: the next_offset of the part before',
+    isRight: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
+    isTakenBy: ({ inParts }) => inParts === true,
+  },
+  replaces_sha256: {
+    schema: {
+      type: 'string',
+      pattern: '^[0-9a-f]{64}$',
+      description: 'needed where the text that is replaced is read in parts: the text_sha256 of its last part',
+    },
+    rule: 'the text_sha256 of the last part: 64 lowercase hex characters',
+    isRight: (value) => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value),
+    isTakenBy: ({ replaces }) => replaces !== undefined,
+  },
+}
+
+export const extraNames = ['proof', 'text_offset', 'replaces_sha256'] as const satisfies readonly ExtraName[]
+
+export function extrasOf(operation: Operation): readonly ExtraName[] {
+  return extraNames.filter((name) => extraInputs[name].isTakenBy(operation))
+}
+
+export type GivenApart =
+  | {
+      readonly ok: true
+      readonly extras: Extras
+      /** What the operation itself is given. */
+      readonly args: Json
+    }
+  | { readonly ok: false; readonly name: ExtraName; readonly rule: string }
+
+/** The extras that the tool takes, apart from the rest; or which of them is wrong. */
+export function givenApart(takes: readonly ExtraName[], given: Json): GivenApart {
+  const isExtra = (name: string) => takes.some((each) => each === name)
+  const args = Object.fromEntries(Object.entries(given).filter(([name]) => !isExtra(name)))
+  // Many a client sends null for what it leaves out.
+  const named = takes.filter((name) => (given[name] ?? null) !== null)
+  const wrong = named.find((name) => !extraInputs[name].isRight(given[name]))
+  if (wrong !== undefined) return { ok: false, name: wrong, rule: extraInputs[wrong].rule }
+  return { ok: true, extras: Object.fromEntries(named.map((name) => [name, given[name]])), args }
+}

@@ -1,0 +1,120 @@
+/**
+ * What does not fit into one answer is read in parts. The longest text of the answer is cut behind a whole character, where
+ * one is near behind a whole line, and says how to go on: `text_truncated`, `text_bytes` and `text_next_offset` beside
+ * `text`. A value that is no text is read as its JSON text. Only the last part has `text_sha256` beside it: who names it has
+ * been shown the end.
+ */
+import { createHash } from 'node:crypto'
+import type { Json } from '../views/plain-schema.ts'
+import { tokensAtMost } from './tokens.ts'
+
+export type Parted =
+  | { readonly ok: true; readonly data: Json; readonly cuts: readonly Cut[] }
+  /** The texts end before the part that was asked for. */
+  | { readonly ok: false; readonly bytes: number }
+
+export type Cut = {
+  /** The object whose text was cut. */
+  readonly of: Json
+  /** Where the next part begins; undefined: this was the last. */
+  readonly next: number | undefined
+}
+
+/** A member of an object, and the characters that it takes as JSON. */
+type Place = { readonly of: Record<string, unknown>; readonly name: string; readonly length: number }
+
+/** Tokens of what stands beside a text that was cut. */
+const besideTokens = 150
+/** With less left for a text, another is cut too. */
+const partTokensMin = 500
+/** Members shorter than this are not worth a cut. */
+const cutCharsMin = 200
+/** A part ends behind a line where one ends so near its end. */
+const lineWithin = 0.2
+/** No token is made of more characters than this: the cheapest are blanks. */
+const charsPerTokenMax = 10
+
+/** `offset`: bytes of the long texts to pass over. */
+export function inParts(data: Json, tokensMax: number, offset = 0): Parted {
+  const shown = structuredClone(data) as Record<string, unknown>
+  const long: (Place & { readonly text: string; readonly isText: boolean })[] = []
+  let left = 0
+  do {
+    const place = longestIn(shown)
+    if (place === undefined || place.length < cutCharsMin) break
+    const value = place.of[place.name]
+    const isText = typeof value === 'string'
+    long.push({ ...place, text: isText ? value : JSON.stringify(value), isText })
+    place.of[place.name] = ''
+    left = tokensMax - tokensAtMost(JSON.stringify(shown), tokensMax) - long.length * besideTokens
+  } while (left < partTokensMin)
+  const bytes = Math.max(0, ...long.map(({ text }) => Buffer.byteLength(text)))
+  if (offset > 0 && offset >= bytes) return { ok: false, bytes }
+  const tokens = Math.max(1, Math.floor(left / long.length))
+  const cuts = long.map(({ of, name, text, isText }) => {
+    const part = partOf(Buffer.from(text), offset, tokens)
+    // A document says the hash of its text: shown with the end of the text.
+    if (part.next !== undefined && of.sha256 === part.sha256) delete of.sha256
+    Object.assign(of, {
+      [name]: part.text,
+      [`${name}_truncated`]: true,
+      [`${name}_bytes`]: part.bytes,
+      ...(isText ? {} : { [`${name}_is_json_text`]: true }),
+      ...(offset === 0 ? {} : { [`${name}_offset`]: part.from }),
+      ...(part.next === undefined ? { [`${name}_sha256`]: part.sha256 } : { [`${name}_next_offset`]: part.next }),
+    })
+    return { of, next: part.next }
+  })
+  return { ok: true, data: shown, cuts }
+}
+
+/** Of what is made of more members than this, all about as long, no single one is worth a cut. */
+const membersMax = 8
+
+/** The member to cut: the longest, and where few make it up, the longest inside of it. */
+function longestIn(value: unknown): Place | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const members = Object.entries(value).map(([name, member]) => ({
+    name,
+    member,
+    length: JSON.stringify(member).length,
+  }))
+  const [longest] = members.sort((a, b) => b.length - a.length)
+  if (longest === undefined) return undefined
+  const within = longestIn(longest.member)
+  if (within !== undefined && within.length * membersMax > longest.length) return within
+  // A list has no place for what is said beside a part.
+  return Array.isArray(value) ? undefined : { of: value as Record<string, unknown>, ...longest }
+}
+
+type Part = {
+  readonly text: string
+  readonly from: number
+  readonly bytes: number
+  readonly next: number | undefined
+  readonly sha256: string
+}
+
+/** The part from this byte on that takes so many tokens at most inside of JSON. */
+function partOf(all: Buffer, offset: number, tokens: number): Part {
+  const from = wholeCharacter(all, offset)
+  let text = all.toString('utf8', from, wholeCharacter(all, from + tokens * charsPerTokenMax))
+  for (;;) {
+    const cost = tokensAtMost(JSON.stringify(text))
+    if (cost <= tokens || text.length <= 2) break
+    // Without half of a pair at its end.
+    text = text.slice(0, Math.max(2, Math.floor((text.length * tokens * 0.98) / cost))).replace(/[\ud800-\udbff]$/, '')
+  }
+  const line = text.lastIndexOf('\n') + 1
+  if (from + Buffer.byteLength(text) < all.length && line > text.length * (1 - lineWithin)) text = text.slice(0, line)
+  const end = from + Buffer.byteLength(text)
+  const sha256 = createHash('sha256').update(all).digest('hex')
+  return { text, from, bytes: all.length, next: end < all.length ? end : undefined, sha256 }
+}
+
+/** The byte itself, or the first one of the character that it is in the middle of. */
+function wholeCharacter(bytes: Buffer, index: number): number {
+  let start = Math.min(index, bytes.length)
+  while (start > 0 && start < bytes.length && (bytes[start]! & 0xc0) === 0x80) start--
+  return start
+}

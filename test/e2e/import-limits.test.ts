@@ -1,12 +1,12 @@
 /** What an import says of the limits that it will meet, before it begins. */
 import { writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { boardDirectory } from '../support/board-process.ts'
+import { program } from '../support/program.ts'
 import { runProgram } from '../support/run-program.ts'
 import { operator, Senders } from '../support/senders.ts'
 
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const folder = boardDirectory()
 const corpus = join(folder, 'corpus.jsonl')
 let all: Senders

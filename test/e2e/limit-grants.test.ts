@@ -1,9 +1,10 @@
 /** Limits that an operator raises: for a network or an identity, by a signed command for a time, or by the settings of the board. */
 import { writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { boardDirectory, refusedBoard } from '../support/board-process.ts'
 import { seedOf } from '../support/client.ts'
+import { program } from '../support/program.ts'
 import { runProgram } from '../support/run-program.ts'
 import { detailsOf, inTurn, limits, operator, Senders, someone, statuses } from '../support/senders.ts'
 
@@ -21,7 +22,6 @@ type Listed = {
   readonly next_cursor?: string
 }
 
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const directory = boardDirectory()
 const settled = someone()
 const settings = {

@@ -5,7 +5,7 @@
  */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, expect, test, vi } from 'vitest'
 import {
@@ -24,13 +24,13 @@ import { docOf } from '../support/documents.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { patience } from '../support/patience.ts'
 import { updates } from '../support/poller.ts'
+import { program } from '../support/program.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 type Line = Readonly<Record<string, unknown>> & { readonly type: string }
 
-const program = resolve(import.meta.dirname, '../../src/cli/main.ts')
 const told = story()
 const said = JSON.parse(readFixture('said.json')) as Readonly<Record<'fsck' | 'verify' | 'verifyLedger', Said>>
 const directory = boardDirectory()

@@ -127,10 +127,7 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
     ),
     onRecord: (record, _frame, change) => {
       if (!live) return
-      if (feed.head.size > shownSize) {
-        shownSize = feed.head.size
-        front.tell(['head', feed.head, change] satisfies FeedTold)
-      }
+      tellHead(change)
       if (record.type === RecordType.handleClaimed)
         handles.push([Buffer.from(record.author).toString('hex'), record.handle])
       if (record.type === RecordType.act && record.op === 'identity.rotate')
@@ -163,8 +160,16 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   /** Newest position of the log that the log itself has named. */
   let durable = through
 
+  /** Goes before whatever shows this head: in a link what is told before an answer is heard before it. */
+  const tellHead = (change: number): void => {
+    if (feed.head.size <= shownSize) return
+    shownSize = feed.head.size
+    front.tell(['head', feed.head, change] satisfies FeedTold)
+  }
   const follow = (): void => {
     feed.follow(durable)
+    // Of a frame whose records are damaged nothing was applied, but its head is signed all the same.
+    if (live) tellHead(feed.state.board.change)
     snapshots.after(feed.applied, () => feed.pack())
     if (!live || changed.size + handles.length === 0) return
     const news: FeedNews = ['changed', [...changed], handles, people]

@@ -1,0 +1,302 @@
+/** A board behind a real nginx, with the file that HOSTING.md recommends, on both engines. */
+import { randomBytes } from 'node:crypto'
+import { connect as http2Connect } from 'node:http2'
+import { request as httpsRequest } from 'node:https'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { rates } from '../../src/limits.ts'
+import { freePort } from '../../src/listening.ts'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
+import { type BlobJson, putFields } from '../support/blobs.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { type Client, type Fields, person } from '../support/client.ts'
+import { Nginx, siteName } from '../support/nginx.ts'
+import { type RawConnection, rawRequest } from '../support/raw-http.ts'
+import { fillBoard, type Shown } from '../support/shown-board.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const missing = missingProgram('nginx')
+const writer = person('writer behind a proxy')
+/** Asks of one address without a signature: few enough to run out of, and they come back slowly. All else is lifted. */
+const limits = {
+  ...Object.fromEntries(Object.keys(rates).map((name) => [name, null])),
+  unsigned_commands_per_address_per_minute: 4,
+}
+
+describe.skipIf(skipWithout(missing)).each(['uws', 'node'])(
+  `nginx before a board on %s${skipNote(missing)}`,
+  (engine) => {
+    let board: Board
+    let nginx: Nginx
+    let shown: Shown
+    /** Signs for the board; asks it directly. */
+    let client: Client
+
+    beforeAll(async () => {
+      const env = { HTTP_ENGINE: engine, TRUST_PROXY: 'X-Forwarded-For', BASE_URL: `https://${siteName}` }
+      const port = await freePort('127.0.0.1')
+      const limited = { ...env, BROADSIDE_LIMITS: 'on', LIMITS: JSON.stringify(limits) }
+      board = await startBoard({ directory: boardDirectory(), port, env: limited })
+      // What it says is the address behind nginx.
+      board.address = `http://127.0.0.1:${port}`
+      shown = await fillBoard(board.address)
+      client = shown.client
+      nginx = await Nginx.start(board.port)
+    })
+    afterAll(async () => {
+      client?.close()
+      await nginx?.stop()
+      await board?.stop()
+    })
+
+    /** `data` of an answer, as a test expects it. */
+    const send = async <Data>(body: string): Promise<{ status: number; data: Data }> => {
+      const got = await nginx.ask('/v1/command', { method: 'POST', body })
+      return { status: got.status, data: (JSON.parse(got.body.toString()) as { data: Data }).data }
+    }
+    const command = <Data = unknown>(fields: Fields) => send<Data>(client.sign(writer, fields).body)
+    const events = async () => (await client.get('/api/stats')).data.stats!.events
+
+    test('every page and every answer is the same as without it', async () => {
+      const paths = [
+        ...shown.paths,
+        '/capabilities',
+        '/openapi.json',
+        '/api/rooms',
+        '/api/log/checkpoint',
+        '/log/vkey',
+        '/robots.txt',
+        '/embed/v1.js',
+      ]
+      for (const path of paths) {
+        const direct = await client.get(path)
+        const { status, body, headers } = await nginx.ask(path)
+        const steady = (text: string) =>
+          text.replace(/<time[^>]*>[^<]*<\/time>/g, '').replace(/data-live-change="\d+"/, '')
+        expect([path, status, steady(body.toString())]).toEqual([path, direct.status, steady(direct.text)])
+        expect([path, headers['content-security-policy']]).toEqual([path, direct.headers['content-security-policy']])
+      }
+      const packed = await nginx.ask('/api/events?limit=200', { headers: { 'accept-encoding': 'gzip' } })
+      expect(packed.headers['content-encoding']).toBe('gzip')
+      expect(JSON.parse(gunzipSync(packed.body).toString())).toEqual(
+        JSON.parse((await nginx.ask('/api/events?limit=200')).body.toString()),
+      )
+      const again = await nginx.ask('/api/events?limit=200', {
+        headers: { 'accept-encoding': 'gzip', 'if-none-match': packed.headers.etag! },
+      })
+      expect(again.status).toBe(304)
+      // A path is not put right on its way.
+      expect((await nginx.ask('//api//rooms')).status).toBe(404)
+      const moved = await rawRequest(nginx.plainPort, `GET /room/lobby?x=1 HTTP/1.1\r\nHost: ${siteName}\r\n\r\n`)
+      expect([moved?.status, moved?.headers.get('location')]).toEqual([308, `https://${siteName}/room/lobby?x=1`])
+    })
+
+    test('pages come over HTTP/2 too', async () => {
+      const session = http2Connect(`https://127.0.0.1:${nginx.port}`, {
+        rejectUnauthorized: false,
+        servername: siteName,
+      })
+      const stream = session.request({ ':path': '/room/lobby', ':authority': siteName })
+      let text = ''
+      let status: number | undefined
+      stream.on('response', (headers) => {
+        status = headers[':status']
+      })
+      for await (const chunk of stream.setEncoding('utf8')) text += chunk
+      session.close()
+      expect([status, text.includes('<h1>')]).toEqual([200, true])
+    })
+
+    test('posts are taken by POST, in a URL of 16 KiB, and by MKCOL; a body that is too long is refused', async () => {
+      const posted = await command({ operation: 'post', text: 'through nginx' })
+      expect(posted.status).toBe(200)
+      const long = client.sign(writer, { operation: 'post', text: 'x'.repeat(11_500) })
+      const url = `/c64/${Buffer.from(long.body).toString('base64url')}`
+      expect(url.length).toBeGreaterThan(15_000)
+      expect((await nginx.ask(url)).status).toBe(200)
+      const made = client.sign(writer, { operation: 'post', text: 'by MKCOL' })
+      const { status } = await nginx.ask(`/c64/${Buffer.from(made.body).toString('base64url')}`, { method: 'MKCOL' })
+      expect(status).toBe(200)
+      expect((await nginx.ask('/v1/command', { method: 'POST', body: 'x'.repeat(3 * 1024 * 1024) })).status).toBe(413)
+    })
+
+    test('an attachment of 1 MiB is put, served whole, in parts and not again to who has it', async () => {
+      const bytes = randomBytes(1024 * 1024)
+      const { status, data } = await command<{ blob: BlobJson }>(putFields(bytes))
+      expect(status).toBe(200)
+      const { url, sha256 } = data.blob
+      const whole = await nginx.ask(url!)
+      expect([whole.status, whole.headers['content-length'], whole.body.equals(bytes)]).toEqual([200, '1048576', true])
+      const part = await nginx.ask(url!, { headers: { range: 'bytes=1000000-' } })
+      expect([part.status, part.body.equals(bytes.subarray(1_000_000))]).toEqual([206, true])
+      expect((await nginx.ask(url!, { headers: { 'if-none-match': `"${sha256}"` } })).status).toBe(304)
+    })
+
+    test('a tail is told at once, as text, packed or not, and as events; a client that leaves frees its place', async () => {
+      const open = async () => (await client.get('/api/stats')).data.stats!.streams_open!
+      const before = await open()
+      for (const headers of [{}, { 'accept-encoding': 'gzip' }, { accept: 'text/event-stream' }] as Record<
+        string,
+        string
+      >[]) {
+        const tail = await follow(nginx.port, '/tail/lobby?last=0', headers)
+        for (let n = 0; n < 3; n++) {
+          const text = `told ${n} ${randomBytes(8).toString('hex')}`
+          await command({ operation: 'post', text })
+          await tail.until(text)
+        }
+        expect(await open()).toBe(before! + 1)
+        tail.leave()
+        await vi.waitFor(async () => expect(await open()).toBe(before), { timeout: 300_000, interval: 100 })
+      }
+    })
+
+    test('a long poll waits, and ends with what it waited for', async () => {
+      const { body } = await nginx.ask('/api/updates')
+      const { cursor } = (JSON.parse(body.toString()) as { data: { cursor: string } }).data
+      const waiting = nginx.ask(`/api/updates?cursor=${cursor}&wait=25`)
+      await sleep(300)
+      const posted = await command<{ event_id: string }>({ operation: 'post', text: 'what was waited for' })
+      const { status, body: told } = await waiting
+      expect(status).toBe(200)
+      expect(told.toString()).toContain(posted.data.event_id)
+    })
+
+    test('each client has its own address, and says nothing about it', async () => {
+      const ask = async (from: string, headers = {}) => {
+        const { status } = await nginx.ask('/v1/command', {
+          method: 'POST',
+          body: '{"operation":"quota.get"}',
+          from,
+          headers,
+        })
+        return status
+      }
+      const first = [await ask('127.0.0.2')]
+      while (first.at(-1) === 200 && first.length < 20) first.push(await ask('127.0.0.2'))
+      expect(first.at(-1)).toBe(429)
+      const lies = [
+        { 'x-forwarded-for': '9.9.9.9' },
+        { forwarded: 'for=9.9.9.9' },
+        { 'x-real-ip': '9.9.9.9' },
+        { 'x-forwarded-for': '9.9.9.9, 127.0.0.3' },
+      ]
+      for (const headers of lies) expect([headers, await ask('127.0.0.2', headers)]).toEqual([headers, 429])
+      expect(await ask('127.0.0.3')).toBe(200)
+      // Nor is a lie counted against whom it names.
+      for (let n = 0; n < 8; n++) await ask('127.0.0.4', { 'x-forwarded-for': '127.0.0.5', forwarded: 'for=127.0.0.5' })
+      expect(await ask('127.0.0.5')).toBe(200)
+    })
+
+    test('HTTP/1.0 is served, and three pipelined requests are answered in their order', async () => {
+      const old = await nginx.raw()
+      old.send(`GET /time HTTP/1.0\r\nHost: ${siteName}\r\n\r\n`)
+      expect((await old.answer()).status).toBe(200)
+      await old.closed()
+      const nameless = await nginx.raw()
+      nameless.send('GET /healthz HTTP/1.0\r\n\r\n')
+      expect((await nameless.answer()).body.toString()).toBe('ok\n')
+      const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${siteName}\r\n\r\n`
+      const line = await nginx.raw()
+      line.send(get('/api/stats') + get('/api/rooms') + get('/api/log/checkpoint'))
+      for (const word of ['"stats"', '"rooms"', '"checkpoint"'])
+        expect((await line.answer()).body.toString()).toContain(word)
+      line.destroy()
+      const commands = ['one', 'two', 'three'].map((text) => client.sign(writer, { operation: 'post', text }))
+      const posts = await nginx.raw()
+      posts.send(
+        commands
+          .map(
+            ({ body }) =>
+              `POST /v1/command HTTP/1.1\r\nHost: ${siteName}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+          )
+          .join(''),
+      )
+      for (const { eventId } of commands) expect((await posts.answer()).body.toString()).toContain(eventId)
+      posts.destroy()
+    })
+
+    test('nothing that the engine would take for a second request passes', async () => {
+      const before = await events()
+      const hiding = [
+        ': x\r\nContent-Length: LENGTH\r\n',
+        ': x\r\nTransfer-Encoding: chunked\r\n',
+        'Content-Length: LENGTH\r\n: x\r\nTransfer-Encoding: chunked\r\n',
+        'Content-Length: LENGTH\r\nContent-Length: 0\r\n',
+        'Content-Length: 0\r\nTransfer-Encoding: chunked\r\n',
+        'Transfer-Encoding: gzip\r\nContent-Length: LENGTH\r\n',
+        'Content-Length : LENGTH\r\n',
+        'X-Fold: a\r\n Content-Length: LENGTH\r\n',
+      ]
+      const methods = ['GET', 'POST', 'OPTIONS', 'MKCOL', 'HEAD', 'PUT', 'DELETE']
+      const bodies = [
+        (inner: string) => inner,
+        (inner: string) => `0\r\n\r\n${inner}`,
+        (inner: string) => `g\r\n${inner}`,
+      ]
+      for (const method of methods) {
+        for (const head of hiding) {
+          for (const bodyOf of bodies) {
+            const { body } = client.sign(writer, { operation: 'post', text: `${method} ${head}` })
+            const inner = `POST /v1/command HTTP/1.1\r\nHost: ${siteName}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+            const sent = bodyOf(inner)
+            const connection = await nginx.raw()
+            connection.send(
+              `${method} /time HTTP/1.1\r\nHost: ${siteName}\r\n${head.replaceAll('LENGTH', String(sent.length))}\r\n${sent}`,
+            )
+            // Refused as a whole, or answered: what stands behind belonged to it, and no command comes out of it.
+            await Promise.race([connection.answerOrClose(), sleep(1_000)])
+            connection.destroy()
+          }
+        }
+      }
+      expect(await events()).toBe(before)
+    })
+
+    test('a chunked body is sent on with one length, and one that is broken not at all', async () => {
+      const { body } = client.sign(writer, { operation: 'post', text: 'in chunks' })
+      const head = `POST /v1/command HTTP/1.1\r\nHost: ${siteName}\r\nTransfer-Encoding: chunked\r\n\r\n`
+      const good = await nginx.raw()
+      good.send(`${head}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`)
+      expect((await good.answer()).status).toBe(200)
+      good.destroy()
+      const before = await events()
+      for (const chunks of [`g\r\n${body}\r\n0\r\n\r\n`, `${body.length.toString(16)}\r\n${body}XX0\r\n\r\n`]) {
+        const broken: RawConnection = await nginx.raw()
+        broken.send(head + chunks)
+        expect((await broken.answerOrClose())?.status ?? 400).toBe(400)
+        broken.destroy()
+      }
+      expect(await events()).toBe(before)
+    })
+  },
+)
+
+/** A stream through nginx, and what came of it. */
+async function follow(port: number, path: string, headers: Readonly<Record<string, string>>) {
+  let text = ''
+  let wake = (): void => {}
+  const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, path, servername: siteName, rejectUnauthorized: false, agent: false }
+    const sent = httpsRequest({ ...options, headers: { host: siteName, ...headers } }, resolve)
+    sent.on('error', reject)
+    sent.end()
+  })
+  expect([response.statusCode, response.headers['content-encoding']]).toEqual([200, undefined])
+  response.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+    wake()
+  })
+  response.on('error', () => {})
+  return {
+    async until(words: string): Promise<void> {
+      while (!text.includes(words))
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+    },
+    leave: () => response.destroy(),
+  }
+}

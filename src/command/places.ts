@@ -3,43 +3,54 @@
  * Whoever opens one takes its place before any work is done for it, and leaves it when the work and the connection are over:
  * a client that hangs up at once may not start the next one while the board still works on the last.
  */
+import type { Rates } from '../limits.ts'
 import type { Subject } from './meters.ts'
 import type { Source } from './throttle.ts'
 
-/** Whom something that stays open counts against: networks, or the identity of a sign-in. */
-export type Holders = (source: Source) => readonly Subject[]
+/** Knows whom something that stays open counts against (networks, or the identity of a sign-in), and counts who was refused. */
+export type PlaceKeeper = {
+  holders(source: Source): readonly Subject[]
+  placeRefused(limit: keyof Rates): void
+}
 
 /** Gives the place back; again, it does nothing. */
 export type Leave = () => void
 
 export type PlacesOptions = {
+  /** Name of the limit, as /capabilities shows it. */
+  readonly limit: keyof Rates
   /** Places of one holder; Infinity: no bound. */
   readonly each: number
   readonly max?: number
-  /** Absent: each address by itself. */
-  readonly holders?: Holders | undefined
+  /** Absent: each address counts by itself. */
+  readonly keeper?: PlaceKeeper | undefined
 }
 
 /** How long who is refused a place is told to wait. */
 export const streamWaitSeconds = 5
 
 export class Places {
+  readonly #limit: keyof Rates
   readonly #each: number
   readonly #max: number
-  readonly #holders: Holders
+  readonly #keeper: PlaceKeeper
   readonly #open = new Map<string, number>()
   taken = 0
 
-  constructor({ each, max = Number.POSITIVE_INFINITY, holders = byAddress }: PlacesOptions) {
+  constructor({ limit, each, max = Number.POSITIVE_INFINITY, keeper = byAddress }: PlacesOptions) {
+    this.#limit = limit
     this.#each = each
     this.#max = max
-    this.#holders = holders
+    this.#keeper = keeper
   }
 
   /** A place for this client, or what has none left: those whom it counts against, or the board. */
   take(source: Source): Leave | 'holder' | 'board' {
-    const holders = this.#holders(source)
-    if (holders.some(({ key, share }) => (this.#open.get(key) ?? 0) >= Math.round(this.#each / share))) return 'holder'
+    const holders = this.#keeper.holders(source)
+    if (holders.some(({ key, share }) => (this.#open.get(key) ?? 0) >= Math.round(this.#each / share))) {
+      this.#keeper.placeRefused(this.#limit)
+      return 'holder'
+    }
     if (this.taken >= this.#max) return 'board'
     for (const { key } of holders) this.#open.set(key, (this.#open.get(key) ?? 0) + 1)
     this.taken++
@@ -59,7 +70,10 @@ export class Places {
   }
 }
 
-const byAddress: Holders = ({ address }) => [{ key: address, share: 1 }]
+const byAddress: PlaceKeeper = {
+  holders: ({ address }) => [{ key: address, share: 1 }],
+  placeRefused: () => {},
+}
 
 /** How a refusal names what a client's places count against. */
 export const fromYou = 'from your network (an IPv4 address, or an IPv6 /64 or /48), or by your sign-in'

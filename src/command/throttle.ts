@@ -6,7 +6,7 @@
  * the address is its host's; as an operator of the board; and where an operator has raised its limits.
  */
 import { networkOf, widerNetworkOf } from '../format/networks.ts'
-import { rates } from '../limits.ts'
+import { type Rates, rates } from '../limits.ts'
 import type { Refusal } from '../refusals.ts'
 import { type Allowance, Charge, identityLimits, type Limit, Meter, networkLimits, type Subject } from './meters.ts'
 
@@ -83,6 +83,10 @@ export class Throttle {
     if (signedIn === undefined) return networks
     const shared = networks.map(({ key, share }) => ({ key, share: share / hostFactor }))
     return [...this.#identity(signedIn), ...shared]
+  }
+
+  placeRefused(limit: keyof Rates): void {
+    this.#noteRefusal(limit)
   }
 
   /** Why no signature from this address is checked now: it sent too many bad ones. */
@@ -172,8 +176,12 @@ export class Throttle {
   }
 
   #refused(meter: Meter, subject: Subject, wait: number): Refusal {
-    this.#refusals.set(meter.name, (this.#refusals.get(meter.name) ?? 0) + 1)
+    this.#noteRefusal(meter.name)
     return meter.refusal(subject, wait)
+  }
+
+  #noteRefusal(limit: string): void {
+    this.#refusals.set(limit, (this.#refusals.get(limit) ?? 0) + 1)
   }
 
   #subjects(writer: Writer): [identity: Subject[], network: Subject[]] {

@@ -8,7 +8,7 @@ import type { CursorSealer } from '../format/cursor.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
 import type { OpenRooms } from './open-rooms.ts'
-import { fromYou, type Holders, Places, streamWaitSeconds } from './places.ts'
+import { fromYou, type PlaceKeeper, Places, streamWaitSeconds } from './places.ts'
 import type { NoAnswer } from './ports.ts'
 import { PublicWaits } from './public-waits.ts'
 import { type Reply, type Respond, refused } from './reply.ts'
@@ -32,7 +32,7 @@ export type UpdatesOptions = {
   readonly waitersMax: number
   /** Requests that one client may have waiting. */
   readonly waitsPerAddress: number
-  readonly holders?: Holders
+  readonly keeper?: PlaceKeeper
   /** Monotonic milliseconds. */
   readonly now: () => number
 }
@@ -54,7 +54,12 @@ export class Updates {
 
   constructor(options: UpdatesOptions) {
     this.#options = options
-    this.#places = new Places({ max: options.waitersMax, each: options.waitsPerAddress, holders: options.holders })
+    this.#places = new Places({
+      limit: 'waits_per_address',
+      each: options.waitsPerAddress,
+      max: options.waitersMax,
+      keeper: options.keeper,
+    })
     const send = (respond: Respond, reply: Reply | undefined) => this.#outbox.put(() => respond(reply))
     this.#public = new PublicWaits({
       read: options.readFeed,

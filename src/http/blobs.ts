@@ -53,7 +53,7 @@ const pieceBytes = 65_536
 export function blobDoor(options: BlobDoorOptions): RouteHandler {
   const { throttle } = options
   const each = rates.downloads_per_address
-  const places = new Places({ each, max: inside.blobsRead, holders: (source) => throttle.holders(source) })
+  const places = new Places({ limit: 'downloads_per_address', each, max: inside.blobsRead, keeper: throttle })
   return (exchange, target) => {
     const send = (found: Parameters<typeof refused>[0]) => options.doors().send(exchange, refused(found))
     const address = options.addressOf(exchange)

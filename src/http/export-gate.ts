@@ -17,7 +17,7 @@ export type ExportGateOptions = {
 export type Enter = (exchange: Exchange, isPage: boolean) => Leave | Refusal
 
 export function exportGate({ throttle, addressOf }: ExportGateOptions): Enter {
-  const places = new Places({ each: rates.exports_per_network, holders: (source) => throttle.holders(source) })
+  const places = new Places({ limit: 'exports_per_network', each: rates.exports_per_network, keeper: throttle })
   return (exchange, isPage) => {
     const source = { address: addressOf(exchange) }
     const leave = places.take(source)

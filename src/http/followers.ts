@@ -5,7 +5,6 @@ import { monotonicMs, wallSeconds } from '../clock.ts'
 import { keyFarewell, keyRefusal } from '../command/delegated.ts'
 import type { News } from '../command/news.ts'
 import { OpenRooms } from '../command/open-rooms.ts'
-import type { Holders } from '../command/places.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { Updates } from '../command/updates.ts'
 import { CursorSealer } from '../format/cursor.ts'
@@ -39,7 +38,6 @@ export class Followers {
   constructor({ house, read, directory, news, throttle, refuse, addressOf }: FollowersOptions) {
     const cursors = new CursorSealer(directory.cursorKey)
     const { shards, generation } = directory.facts
-    const holders: Holders = (source) => throttle.holders(source)
     this.#shards = shards
     this.rooms = new OpenRooms(read)
     this.tails = new Tails({
@@ -61,7 +59,7 @@ export class Followers {
       refuse,
       addressOf,
       streamsPerAddress: rates.streams_per_address,
-      holders,
+      keeper: throttle,
       now: monotonicMs,
       queueBytesMax: inside.streamQueueBytes,
       stallMs: inside.streamStallMs,
@@ -82,7 +80,7 @@ export class Followers {
       newest: () => Math.max(house().seen, news.change),
       waitersMax: inside.waitersMax,
       waitsPerAddress: rates.waits_per_address,
-      holders,
+      keeper: throttle,
       now: monotonicMs,
     })
   }

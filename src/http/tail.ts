@@ -7,7 +7,7 @@
 
 import { keyFarewells } from '../command/delegated.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
-import { fromYou, type Holders, type Leave, Places, streamWaitSeconds } from '../command/places.ts'
+import { fromYou, type Leave, type PlaceKeeper, Places, streamWaitSeconds } from '../command/places.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { Backfill, BackfillRequest } from '../views/backfill.ts'
 import type { TailFormat } from '../views/stream.ts'
@@ -28,7 +28,7 @@ export type TailsOptions = TailRules & {
   readonly addressOf: (exchange: Exchange) => string
   /** Streams that one client may have open. */
   readonly streamsPerAddress: number
-  readonly holders?: Holders
+  readonly keeper?: PlaceKeeper
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly queueBytesMax: number
@@ -88,7 +88,7 @@ export class Tails {
 
   constructor(options: TailsOptions) {
     this.#options = options
-    this.places = new Places({ each: options.streamsPerAddress, holders: options.holders })
+    this.places = new Places({ limit: 'streams_per_address', each: options.streamsPerAddress, keeper: options.keeper })
     this.#watchman = setInterval(() => this.#lookAround(), watchEveryMs)
     this.#watchman.unref()
   }

@@ -16,6 +16,7 @@ const limits = {
   streams_per_address: 8,
   waits_per_address: 8,
   export_starts_per_network_per_hour: 4,
+  networks: { '192.0.2.64/26': 2 },
 }
 const env = { SHARDS: '1', BROADSIDE_LIMITS: 'on', TRUST_PROXY: proxy, LIMITS: JSON.stringify(limits) }
 
@@ -105,6 +106,25 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     await vi.waitFor(async () => expect(await fresh('/tail/lobby', 8)).toEqual(Array(8).fill(200)), patience)
     await vi.waitFor(async () => expect(await fresh('/v1/export?limit=1', 2)).toEqual([200, 200]), patience)
     await vi.waitFor(async () => expect(await fresh('/api/updates?wait=1', 8)).toEqual(Array(8).fill(200)), patience)
+  })
+
+  test('streams of MCP take the same places, an operator raises networks, and refusals are counted by their limit', async () => {
+    expect(await many(20, '/tail/lobby', () => '192.0.2.70')).toEqual({ ok: 16, refused: 4 })
+    const listening = (address: string) =>
+      fetch(`${board.address}/mcp`, {
+        method: 'POST',
+        headers: {
+          [proxy]: address,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+        },
+        body: '{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}',
+      })
+    expect((await listening('192.0.2.70')).status).toBe(429)
+    expect((await listening('192.0.2.71')).status).not.toBe(429)
+    const { text } = await client.get('/metrics')
+    const [, count] = /broadside_limited_total\{reason="streams_per_address"\} (\d+)/.exec(text)!
+    expect(Number(count)).toBeGreaterThanOrEqual(5)
   })
 
   test('what is refused keeps no place', async () => {

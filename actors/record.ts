@@ -114,6 +114,8 @@ export type Event = {
   readonly expires?: number
   /** 16-byte ids of the attachments that it names; absent: none. */
   readonly blobs?: readonly Uint8Array[]
+  /** Of an edit that names no format: the one it keeps from the version before. Absent: what was signed, text by default. */
+  readonly format?: 'markdown'
   /** It is the request of a work that the same command makes. */
   readonly isRequest?: true
   /** The door the command came by. */

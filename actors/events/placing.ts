@@ -4,9 +4,13 @@
  * `data.supersedes` names an event by its own id, whatever its newest version, or by the id of its newest version, which then
  * says "as I have read it": a version between is refused as `conflict`. A version has a place of its own in the room (id, seq,
  * leaf) and is shown at its original's; it lives as long as that one.
+ *
+ * A reply that names no page goes to the page of the event it answers. Boards of older releases put such replies on `main`:
+ * the page is decided when the post is written and kept in its record, so those stay where they are.
  */
 import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
+import type { Event } from '../record.ts'
 import { type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { versionsMax } from './marks.ts'
 
@@ -42,15 +46,33 @@ const pageDefault = 'main'
 export function placeOf(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {
   if (wanted.supersedes !== '') return placeEdit(situation, letter, room, wanted)
   const { state, board, now } = situation
-  const page = wanted.page === '' ? pageDefault : wanted.page
   const expires = wanted.ttl === 0 ? 0 : now + wanted.ttl
-  if (wanted.replyTo === '') return { placed: { page, replyTo: '', root: '', original: '', expires } }
+  if (wanted.replyTo === '')
+    return { placed: { page: wanted.page || pageDefault, replyTo: '', root: '', original: '', expires } }
   const target = slotIn(situation, room, wanted.replyTo)
   if (target === undefined)
     return { refused: refuse('not_found', `no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
   const slot = state.marks.original(target)
   const replyTo = board.events.idHex(slot)
+  const page = wanted.page || board.page(slot)
   return { placed: { page, replyTo, root: threadOf(situation, slot), original: '', expires } }
+}
+
+export type Format = 'text' | 'markdown'
+
+/** The format a text is shown in: `kept` from the version before, else the one that `data` of the signed command names. */
+export function formatOf(kept: Format | undefined, data: string | undefined): Format {
+  if (kept !== undefined) return kept
+  if (data === undefined || data === '') return 'text'
+  return (JSON.parse(data) as { format?: Format }).format ?? 'text'
+}
+
+/** The format of the version that an edit replaces, for an edit that names none. */
+export function formatBefore({ state, board, record }: Situation, original: string): Format {
+  const newest = state.marks.newest(board.events.find(Buffer.from(original, 'hex')))
+  const { format, by } = record(board.events.place[newest]!) as Event
+  const { command } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: { data?: string } }
+  return formatOf(format, command.data)
 }
 
 function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {

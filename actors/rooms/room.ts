@@ -7,7 +7,7 @@ import { conversationPrefix } from '../direct/direct.ts'
 import { postRefusal } from '../direct/first-messages.ts'
 import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
-import { type Placed, placeOf, type Wanted } from '../events/placing.ts'
+import { type Format, formatBefore, type Placed, placeOf, type Wanted } from '../events/placing.ts'
 import { type Event, RecordType, type RoomCreated } from '../record.ts'
 import { type Decider, type Decision, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { isScreened, objection } from './policy.ts'
@@ -16,6 +16,8 @@ import { isOfBoard, mayWrite } from './roles.ts'
 export type PostArgs = Wanted & {
   /** '': nothing said. */
   readonly kind: string
+  /** Absent: the command names none. */
+  readonly format?: Format
   /** Blobs that hang on it, by their 32-hex ids. */
   readonly attachments: readonly string[]
   /** Bits of work that its proof shows, as the front has checked. */
@@ -74,7 +76,9 @@ export const decidePost: Decider = (situation, letter) => {
   const crowded = crowdedObjection(board, room, args.kind, placed.page)
   if (crowded !== undefined) return crowded
   const seq = (room?.events.length ?? 0) + 1
-  const event = eventOf(letter, args.kind === '' ? kindDefault : args.kind, placed, seq, now)
+  const made = eventOf(letter, args.kind === '' ? kindDefault : args.kind, placed, seq, now)
+  const keepsMarkdown = isEdit && args.format === undefined && formatBefore(situation, placed.original) === 'markdown'
+  const event: Event = keepsMarkdown ? { ...made, format: 'markdown' } : made
   const isPublic = room?.visibility !== 'private'
   const hexId = Buffer.from(letter.id).toString('hex')
   const planned: Planned[] = []

@@ -15,7 +15,7 @@ export const postCommand: Command = {
     urlOptionHelp,
     ['--key FILE', `your key (default ${keyFileDefault}; make one with "broadside keygen")`],
     ['--reply-to ID', 'the event that this answers'],
-    ['--page NAME', 'the topic inside the room (default main)'],
+    ['--page NAME', 'the topic inside the room (default main; for a reply, that of what it answers)'],
     ['--kind SLUG', 'note (default), request, result, …'],
     ['--handle NAME', 'claim this handle with the post'],
     ['--ttl SECONDS', 'the text expires after that'],

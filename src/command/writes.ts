@@ -4,6 +4,7 @@
  * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 import type { Visibility } from '../../actors/board.ts'
+import type { Format } from '../../actors/events/placing.ts'
 import { registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
@@ -161,6 +162,7 @@ export class Writes {
       kind: given(command.kind, ''),
       replyTo: given(command.reply_to, ''),
       supersedes: supersedesOf(verified),
+      ...formatIn(verified),
       attachments: (command.attachments as readonly string[] | undefined) ?? [],
       ttl: (command.ttl as number | undefined) ?? 0,
       proofBits: provenBits(given(command.proof, ''), verified.sha.toString('hex')),
@@ -387,6 +389,11 @@ const unlimited = { wait: 0, daily: false } as const
 /** 32 hex of the event that a post is a new version of, or ''. */
 function supersedesOf({ data }: Verified): string {
   return (data.supersedes as string | undefined) ?? ''
+}
+
+/** What the command says of its format, where it does. */
+function formatIn({ data }: Verified): Pick<PostArgs, 'format'> {
+  return data.format === undefined ? {} : { format: data.format as Format }
 }
 
 function given(value: Command[keyof Command], fallback: string): string {

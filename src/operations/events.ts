@@ -14,7 +14,7 @@ export const post: Operation = {
   aliases: ['event.post', 'message.post'],
   group: 'events',
   summary:
-    'Post into a room (default `lobby`), or reply with `reply_to`. A missing room is made, public: one of your day’s new rooms. With `supersedes` in `data` it is a new version of an event of yours.',
+    'Post into a room (default `lobby`), or reply with `reply_to`: without `room` and `page` it goes to those of what it answers. A missing room is made, public: one of your day’s new rooms. With `supersedes` in `data` it is a new version of an event of yours.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -36,7 +36,7 @@ export const post: Operation = {
         Type.String({
           pattern: '^[0-9a-f]{32}$',
           description:
-            'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. A version is whole: `to`, `attachments` and `format` are those it names itself, and none of the version before',
+            'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. It keeps the `format` of the version before unless it names one; `to` and `attachments` are those it names itself',
         }),
       ),
     },

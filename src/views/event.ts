@@ -10,6 +10,7 @@
 import type { BlobView } from '../../actors/blobs/blobs.ts'
 import { none } from '../../actors/event-index.ts'
 import type { Gone, GoneBy } from '../../actors/events/marks.ts'
+import { type Format, formatOf } from '../../actors/events/placing.ts'
 import type { Sums } from '../../actors/events/votes.ts'
 import type { LeafPlace } from '../../actors/log-book.ts'
 import { type Delegated, type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
@@ -30,7 +31,7 @@ export type EventView = {
   readonly kind: string
   readonly author: PersonView
   readonly text?: string
-  readonly format?: 'text' | 'markdown'
+  readonly format?: Format
   readonly reply_to?: string
   readonly to?: string
   readonly thread: string
@@ -92,7 +93,13 @@ export type EventFacts = {
 
 /** What was signed, with what hangs on it; or why it is not shown, and whom it was addressed to. */
 export type Body =
-  | { readonly post: SignedPost; readonly by: Signed; readonly attachments: readonly BlobView[] }
+  | {
+      readonly post: SignedPost
+      readonly by: Signed
+      readonly attachments: readonly BlobView[]
+      /** Of an edit that keeps the format of the version before. */
+      readonly format?: Format | undefined
+    }
   | { readonly gone: Gone; readonly to: string | undefined }
 
 /** `payload`: also give the exact signed bytes. */
@@ -107,7 +114,7 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
     seq: facts.seq,
     kind: facts.kind,
     author: facts.author,
-    ...(isGone ? {} : { text: body.post.text, format: formatOf(body.post.data) }),
+    ...(isGone ? {} : { text: body.post.text, format: formatOf(body.format, body.post.data) }),
     ...(facts.replyTo === '' ? {} : { reply_to: facts.replyTo }),
     ...(to === undefined ? {} : { to }),
     thread: facts.thread,
@@ -225,7 +232,7 @@ function slotFacts(state: State, slot: number, record: Event, { handleOf }: Show
 
 const destroyed: Gone = { reason: 'removed', by: undefined }
 
-function bodyOf({ marks, blobs }: State, slot: number, { by }: Event, now: number): Body {
+function bodyOf({ marks, blobs }: State, slot: number, { by, format }: Event, now: number): Body {
   // Its bytes may be gone before this reader has heard why.
   const gone = marks.gone(slot, now) ?? (by.signed.length === 0 ? destroyed : undefined)
   // What is gone for good is not read: sooner or later it is no longer on the disk.
@@ -234,18 +241,13 @@ function bodyOf({ marks, blobs }: State, slot: number, { by }: Event, now: numbe
   const { command: post } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: SignedPost }
   if (gone !== undefined) return { gone, to: post.to }
   const attachments = (post.attachments ?? []).flatMap((id) => blobs.viewOf(id) ?? [])
-  return { post, by, attachments }
+  return { post, by, attachments, format }
 }
 
 export function eventOf(frame: Frame): Event {
   const record = fromFrame(frame)
   if (record.type !== RecordType.event) throw new Error(`frame ${frame.seq} holds no event`)
   return record
-}
-
-function formatOf(data: string | undefined): 'text' | 'markdown' {
-  if (data === undefined || data === '') return 'text'
-  return (JSON.parse(data) as { format?: 'text' | 'markdown' }).format ?? 'text'
 }
 
 function base64url(bytes: Uint8Array): string {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, person, walkPages } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { ManyVerifications } from '../support/line-mutations.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -104,6 +105,37 @@ test('an edit has an id, a seq, a leaf and a proof of its own, and its event is 
     { event_id: other.event_id, text: 'another' },
   ])
   expect(list.data.events?.[1]).not.toHaveProperty('version_id')
+})
+
+test('an edit keeps the format of the version before, until one names another', async () => {
+  const data = JSON.stringify({ schema: 1, format: 'markdown' })
+  const first = await made(client.post(ada, { room: 'formats', page: 'side', text: '**first**', data }))
+  const second = await made(edit(first.event_id, '**second**'))
+  const third = await made(edit(first.event_id, '**third**'))
+  expect([second.format, third.format]).toEqual(['markdown', 'markdown'])
+  expect((await eventOf(first.event_id)).format).toBe('markdown')
+  expect((await client.get(`/e/${first.event_id}`)).text).toContain('<strong>third</strong>')
+  const plain = await made(edit(first.event_id, '**plain**', { data: dataOf(first.event_id, { format: 'text' }) }))
+  const last = await made(edit(first.event_id, '**last**'))
+  expect([plain.format, last.format]).toEqual(['text', 'text'])
+  expect((await versionsOf(first.event_id)).map(({ format }) => format)).toEqual([
+    'markdown',
+    'markdown',
+    'markdown',
+    'text',
+    'text',
+  ])
+  const work = await client.post(ada, { room: 'formats', kind: 'request', text: '*do*', data })
+  const { event_id } = work.data.event!
+  const asked = { event_id, amount: 1, data: '{"schema":1,"title":"Do it","simulated":true}' }
+  expect(await client.command(ada, { operation: 'work.create', ...asked })).toMatchObject({ status: 200 })
+  expect(await client.command(ada, { operation: 'work.edit', event_id, text: '*do that*' })).toMatchObject({
+    status: 200,
+  })
+  expect(await eventOf(event_id)).toMatchObject({ text: '*do that*', format: 'markdown' })
+  const exported = (await client.get('/v1/export')).text.trimEnd().split('\n')
+  const verified = await new ManyVerifications(await logKeyOf(client)).verify(exported.map((line) => JSON.parse(line)))
+  expect([verified.first, verified.isSignedByLog]).toEqual([undefined, true])
 })
 
 test('an edit is in no count, list, thread or page of events; tail and export print it with what it supersedes', async () => {

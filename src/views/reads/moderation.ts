@@ -14,6 +14,7 @@ import {
   ok,
   opened,
   paging,
+  placeInList,
   type ReadAnswer,
   type ReadContext,
   type ReadRequest,
@@ -96,7 +97,7 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Rea
   const limit = limitOf(args)
   const found = [...context.state.rules.reports()]
     .filter(({ settled }) => args.kind === undefined || (settled === undefined) === (args.kind === 'open'))
-    .map((report) => ({ place: placeOf(report), report }))
+    .map((report) => ({ place: placeInList(report.at, report.seq, report.id), report }))
     .filter(({ place }) => before === '' || place < before)
     .sort((a, b) => (a.place < b.place ? 1 : -1))
     .slice(0, limit + 1)
@@ -106,11 +107,6 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Rea
     item: reportView(context, report),
   }))
   return ok({ limit, items })
-}
-
-/** Text that sorts by time, then by id. */
-function placeOf({ at, id }: Report): string {
-  return `${String(at).padStart(12, '0')}${id}`
 }
 
 function reportView(context: ReadContext, report: Report) {

@@ -192,6 +192,14 @@ export function eventsWithin(
   )
 }
 
+/**
+ * Place in a list that several actors have shares of, newest first (src/command/gather.ts): a text that sorts. `order`: what came
+ * later in the same second has a greater one, within one actor; between actors a second has no order.
+ */
+export function placeInList(at: number, order: number, name: string): string {
+  return `${String(at).padStart(12, '0')}:${String(order).padStart(16, '0')}:${name}`
+}
+
 export function limitOf(args: ReadRequest['args']): number {
   return args.limit === undefined ? pageDefault : Number(args.limit)
 }

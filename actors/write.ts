@@ -93,6 +93,18 @@ export const requestSeconds = 86_400
 /** Of each in its time, and a shard: 46 commands a second for a whole day, and 6,600 for ten minutes. */
 const rememberedMax = 4_000_000
 
+/** Of a time that makes sense in milliseconds or microseconds and not in seconds (the year 5138 and later): says so. */
+export function unitHint(time: number): string {
+  if (time < 1e11) return ''
+  const [unit, factor] = time < 1e14 ? ['milliseconds', 1_000] : ['microseconds', 1_000_000]
+  return `; ${time} looks like ${unit}: divide it by ${factor}`
+}
+
+/** What a command is told whose `timestamp` is too far from the clock (Unix seconds). */
+export function staleWords(timestamp: number, clock: number): string {
+  return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
+}
+
 export function refuse(code: string, message: string, field?: string, retryAfter?: number): Decision {
   const refusal: Refusal = {
     code,
@@ -207,11 +219,7 @@ export class Acceptance {
     // By the clock that a client can see: one that never goes back would end all writing after a jump ahead.
     // What the board itself says bears the time of its cause, which it may learn of late.
     if (!isOfBoard(letter) && Math.abs(wall - letter.timestamp) > windowSeconds) {
-      return refuse(
-        'stale_timestamp',
-        `timestamp must be within ${windowSeconds} s of the server's clock, which is ${wall}`,
-        'timestamp',
-      )
+      return refuse('stale_timestamp', staleWords(letter.timestamp, wall), 'timestamp')
     }
     if (letter.rotated)
       return refuse(

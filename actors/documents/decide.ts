@@ -88,7 +88,7 @@ const write: Decider = (situation, letter) => {
       'target',
     )
   if (base > latest)
-    return refuse('invalid_field', `base_version is ${base}, and the newest version is ${latest}`, 'data')
+    return refuse('invalid_field', `base_version is ${base}, and the newest version is ${latest}`, 'data.base_version')
   const text = signedText(letter.by.signed)
   // Two who made the same change from an older version agree: that is a merge. Who has seen the newest one says nothing new.
   const isSame = base === latest && (title === '' || title === doc.title) && text === textOf(situation, doc, latest)
@@ -182,7 +182,7 @@ function conflict(situation: Situation, doc: Doc, base: number): Decision {
     base: textOf(situation, doc, base),
   }
   const message = `version ${version} changed what you changed since version ${base}: join the two (details has both texts), and write with base_version ${version}`
-  return { ok: false, refusal: { code: 'conflict', message, field: 'data', details } }
+  return { ok: false, refusal: { code: 'conflict', message, field: 'data.base_version', details } }
 }
 
 function textOf(situation: Situation, doc: Doc, version: number): string {

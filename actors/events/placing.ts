@@ -81,20 +81,28 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
   const { events } = board
   const named = slotIn(situation, room, wanted.supersedes)
   if (named === undefined)
-    return no('not_found', `supersedes in data names no event of room ${letter.to}: ${wanted.supersedes}`, 'data')
+    return no(
+      'not_found',
+      `supersedes in data names no event of room ${letter.to}: ${wanted.supersedes}`,
+      'data.supersedes',
+    )
   const slot = marks.original(named)
   const newest = marks.newest(slot)
   if (board.authorList[events.author[slot]!]!.id !== letter.author)
-    return no('forbidden', 'only the author of an event posts a new version of it', 'data')
+    return no('forbidden', 'only the author of an event posts a new version of it', 'data.supersedes')
   const gone = marks.gone(slot, now)
   if (gone !== undefined)
-    return no('wrong_state', `the text of this event is gone (${gone.reason}): it takes no new version`, 'data')
+    return no(
+      'wrong_state',
+      `the text of this event is gone (${gone.reason}): it takes no new version`,
+      'data.supersedes',
+    )
   if (letter.op !== 'work.version' && state.bound.markedAt(slot) !== undefined)
-    return no('wrong_state', 'this is the request of a work: it is changed by work.edit alone', 'data')
+    return no('wrong_state', 'this is the request of a work: it is changed by work.edit alone', 'data.supersedes')
   if (named !== slot && named !== newest)
-    return no('conflict', `this version was replaced: the newest is ${events.idHex(newest)}`, 'data')
+    return no('conflict', `this version was replaced: the newest is ${events.idHex(newest)}`, 'data.supersedes')
   if (marks.edits(slot).length + 1 >= versionsMax)
-    return no('wrong_state', `this event has ${versionsMax} versions, which is the most: post anew`, 'data')
+    return no('wrong_state', `this event has ${versionsMax} versions, which is the most: post anew`, 'data.supersedes')
   const page = board.page(slot)
   if (wanted.page !== '' && wanted.page !== page)
     return no('invalid_field', `a new version stays in its place: page must be ${page}, or left out`, 'page')

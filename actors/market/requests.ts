@@ -22,7 +22,7 @@ const reserve: Decider = ({ state: { market }, now }, letter) => {
   const turn = new Turn(market, now)
   turn.bringUp(undefined, letter.author)
   if (args.reviewer !== '' && args.reviewer_key === '')
-    return refuse('not_found', `reviewer in data is nobody that this board knows: ${args.reviewer}`, 'data')
+    return refuse('not_found', `reviewer in data is nobody that this board knows: ${args.reviewer}`, 'data.reviewer')
   const live = market.holding(letter.author) - turn.ended(letter.author)
   if (live >= limits.holds) {
     const message = `you have asked for ${live} works that are not settled, and nobody has more at a time`

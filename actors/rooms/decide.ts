@@ -71,7 +71,7 @@ function isFull(room: Room): boolean {
 const full = refuse('wrong_state', `a private room has at most ${privateMembersMax} members beside its owner`, 'room')
 
 /** `field`: who it is said of; a command that names nobody speaks of its signer. */
-function already(role: Role, field: 'target' | 'room' | 'data'): Decision {
+function already(role: Role, field: 'target' | 'room' | 'data.code'): Decision {
   return refuse(
     'conflict',
     `${field === 'target' ? 'that identity is' : 'you are'} ${role} of this room already`,
@@ -169,7 +169,7 @@ const acceptInvite: Decider = ({ state, board, now }, letter) => {
   )
   if (room === undefined || invite === undefined || letter.args.isOver === true) return badInvite
   const role = roleOf(room, letter.author)
-  if (role !== 'none') return already(role, 'data')
+  if (role !== 'none') return already(role, 'data.code')
   return isFull(room) ? full : changed(room, letter, now, letter.author, 'member', { invite: invite.id })
 }
 
@@ -179,18 +179,19 @@ const setPolicy = inRoom((room, { state, now }, letter) => {
   if (!mayOwn(room, author, operator)) {
     if (!mayModerate(room, author, operator))
       return refuse('forbidden', 'only the owner of this room sets its policy', 'room')
-    if (set.front_page !== false || Object.keys(set).length > 1)
+    const beyond = Object.keys(set).find((key) => key !== 'front_page')
+    if (set.front_page !== false || beyond !== undefined)
       return refuse(
         'forbidden',
         'a moderator sets {"front_page":false} and nothing else; the rest is the owner’s',
-        'data',
+        `data.${beyond ?? 'front_page'}`,
       )
   }
   if (room.visibility === 'private' && (set.front_page === true || set.archive === true))
     return refuse(
       'invalid_field',
       'a private room is on no first page and in no archive: front_page and archive stay false',
-      'data',
+      set.front_page === true ? 'data.front_page' : 'data.archive',
     )
   const policy: Policy = { ...state.rules.policyOf(room.name), ...set }
   return act(letter, now, { facts: { policy }, isPublic: room.visibility === 'public' })

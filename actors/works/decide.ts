@@ -274,7 +274,7 @@ function reviewerObjection({ board, now }: Situation, letter: WriteLetter): Deci
   const isOwn = reviewer === '' || reviewer === letter.author
   if (isOwn || room === undefined || mayWrite(room, reviewer)) return undefined
   const message = 'the reviewer does not read this room: let that identity in first'
-  return refusal(letter, now, { code: 'not_eligible', message, field: 'data' })
+  return refusal(letter, now, { code: 'not_eligible', message, field: 'data.reviewer' })
 }
 
 function fault(code: string, message: string): Decision {

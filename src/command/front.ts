@@ -7,7 +7,7 @@
  */
 import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
-import { delegationOver, windowSeconds } from '../../actors/write.ts'
+import { delegationOver, staleWords, windowSeconds } from '../../actors/write.ts'
 import type { Desk } from '../delivery/desk.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
@@ -315,15 +315,8 @@ export class Front {
     if (operation.kind === 'read') {
       const now = this.#options.wallSeconds()
       if (Math.abs(now - (command.timestamp as number)) > windowSeconds) {
-        return respond(
-          refused(
-            refusal(
-              'stale_timestamp',
-              `timestamp must be within ${windowSeconds} s of the server's clock, which is ${now} in Unix seconds`,
-              'timestamp',
-            ),
-          ),
-        )
+        const message = staleWords(command.timestamp as number, now)
+        return respond(refused(refusal('stale_timestamp', message, 'timestamp')))
       }
       if (this.#options.news.isRetired(signer.text))
         return respond(

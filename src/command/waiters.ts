@@ -18,7 +18,7 @@ export type Poll = UpdatesFilter & {
   readonly key: string
   readonly address: string
   /** What names the rooms in the words of the door that was used. */
-  readonly roomsField: 'room' | 'data'
+  readonly roomsField: 'room' | 'data.rooms'
   /** Calls back once when the client goes away before it is answered. */
   readonly onGone: (callback: () => void) => void
 }
@@ -108,7 +108,7 @@ export function pollOf(
     reader,
     key,
     address: door.address,
-    roomsField: door.via === 'get' ? 'room' : 'data',
+    roomsField: door.via === 'get' ? 'room' : 'data.rooms',
     onGone: door.onGone ?? (() => {}),
   }
 }

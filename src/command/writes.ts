@@ -4,24 +4,22 @@
  * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 import type { Visibility } from '../../actors/board.ts'
-import type { Format } from '../../actors/events/placing.ts'
 import { registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
-import { provenBits } from '../format/proof-of-work.ts'
 import { refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
 import { outOfSight, untouched } from '../views/new-post.ts'
 import { roomAsMade } from '../views/new-room.ts'
-import type { Command } from './check.ts'
 import { isOperator, sendAs, standingOf } from './delegated.ts'
 import { takeNewRoom, unlessMade } from './new-rooms.ts'
 import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
+import { given, postArgs, supersedesOf } from './post-args.ts'
 import { laterReply, receiptJson, withReceipt } from './receipt.ts'
 import { dailyReply, fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
 import { whenSettled } from './settled.ts'
@@ -148,7 +146,7 @@ export class Writes {
     const superseded = supersedesOf(verified)
     const target = superseded === '' ? given(command.reply_to, '') : superseded
     if (target === '') return this.#postInto('lobby', verified, respond)
-    const field = superseded === '' ? 'reply_to' : 'data'
+    const field = superseded === '' ? 'reply_to' : 'data.supersedes'
     this.#locate(target, field, verified.signer.id, respond, (room) => this.#postInto(room, verified, respond))
   }
 
@@ -157,17 +155,7 @@ export class Writes {
     const found = unproven(verified, this.#options)
     if (found !== undefined) return respond(refused(found))
     const newRoom = takeNewRoom(this.#options, verified, room)
-    const args: PostArgs = {
-      page: given(command.page, ''),
-      kind: given(command.kind, ''),
-      replyTo: given(command.reply_to, ''),
-      supersedes: supersedesOf(verified),
-      ...formatIn(verified),
-      attachments: (command.attachments as readonly string[] | undefined) ?? [],
-      ttl: (command.ttl as number | undefined) ?? 0,
-      proofBits: provenBits(given(command.proof, ''), verified.sha.toString('hex')),
-      ...(newRoom.wait === 0 ? {} : { roomWait: newRoom.wait }),
-    }
+    const args = postArgs(verified, newRoom.wait)
     const posted = (answer: Accepted, head: Head | undefined): void => {
       const { screen, at, replyTo, isPublic } = answer.reply as PostReply
       if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
@@ -385,20 +373,6 @@ export class Writes {
 const shownAsRead: ReadonlySet<string> = new Set(['work.get'])
 
 const unlimited = { wait: 0, daily: false } as const
-
-/** 32 hex of the event that a post is a new version of, or ''. */
-function supersedesOf({ data }: Verified): string {
-  return (data.supersedes as string | undefined) ?? ''
-}
-
-/** What the command says of its format, where it does. */
-function formatIn({ data }: Verified): Pick<PostArgs, 'format'> {
-  return data.format === undefined ? {} : { format: data.format as Format }
-}
-
-function given(value: Command[keyof Command], fallback: string): string {
-  return typeof value === 'string' && value !== '' ? value : fallback
-}
 
 /** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
 function shaOf(verified: Verified, { reply }: Accepted): string {

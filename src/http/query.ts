@@ -1,4 +1,5 @@
 /** The query of a URL, strictly: each parameter once, percent-encoding that decodes, a bound on its length. */
+import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import { sizes } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
@@ -27,6 +28,13 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
   return found
 }
 
+/** What a path says that takes no parameter of this name. */
+export function unknownParameter(path: string, taken: readonly string[], name: string): Refusal {
+  const meant = nearest(name, taken)
+  const hint = meant === undefined ? `it takes ${taken.join(', ') || 'none'}` : `did you mean ${meant}?`
+  return refusal('unknown_field', `${path} takes no parameter ${printable(name)}; ${hint}`, printable(name))
+}
+
 /** A path that takes no parameter says so, as one says that takes others. */
 export function noQuery(path: string, query: string): Refusal | undefined {
   if (query === '') return undefined
@@ -34,7 +42,7 @@ export function noQuery(path: string, query: string): Refusal | undefined {
   if ('code' in given) return given
   const [name] = given.keys()
   if (name === undefined) return undefined
-  return refusal('unknown_field', `${path} takes no parameter ${printable(name)}; it takes none`, printable(name))
+  return unknownParameter(path, [], name)
 }
 
 function decode(text: string): string | undefined {

@@ -13,10 +13,13 @@ const ScopeSchema = Type.Union(
   scopes.map((scope) => Type.Literal(scope)),
   { description: 'what the key may do; each operation says at /capabilities which scope it needs' },
 )
-const label = Type.String({ pattern: '^[^\\x00-\\x1f\\x7f]{1,64}$', description: 'name for yourself, one line' })
-const clientId = Type.String({ pattern: '^[!-~]{1,512}$', description: 'OAuth client that it was made for' })
-const redirectHost = Type.String({
-  pattern: '^[!-~]{1,256}$',
+const label = Type.Patterned('^[^\\x00-\\x1f\\x7f]{1,64}$', 'one line of 1 to 64 characters', {
+  description: 'name for yourself, one line',
+})
+const clientId = Type.Patterned('^[!-~]{1,512}$', '1 to 512 characters of printable ASCII without spaces', {
+  description: 'OAuth client that it was made for',
+})
+const redirectHost = Type.Patterned('^[!-~]{1,256}$', '1 to 256 characters of printable ASCII without spaces', {
   description: 'host that the client sends its user back to',
 })
 

@@ -3,7 +3,7 @@
 import { sizes } from '../limits.ts'
 import { bounded, handlePattern, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
+import { EventId, EventSchema, Generation, id, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
 import { Type } from './schema.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
@@ -33,11 +33,9 @@ export const post: Operation = {
       schema: Type.Literal(1),
       format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
       supersedes: Type.Optional(
-        Type.String({
-          pattern: '^[0-9a-f]{32}$',
-          description:
-            'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. It keeps the `format` of the version before unless it names one; `to` and `attachments` are those it names itself',
-        }),
+        id(
+          'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. It keeps the `format` of the version before unless it names one; `to` and `attachments` are those it names itself',
+        ),
       ),
     },
     closed,

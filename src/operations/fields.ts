@@ -50,9 +50,9 @@ export type Field = {
   readonly widens?: true
 }
 
-const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'
-const idPattern = '^[0-9a-f]{32}$'
-const identityPattern = '^[0-9a-f]{64}$'
+export const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'
+export const idPattern = '^[0-9a-f]{32}$'
+export const hashPattern = '^[0-9a-f]{64}$'
 /** Largest integer that every JSON reader keeps as it was written (RFC 8259 section 6). */
 const safe = Number.MAX_SAFE_INTEGER
 export const handlePattern = '^[a-z0-9][a-z0-9_-]{1,31}$'
@@ -67,7 +67,17 @@ export function bounded(bytes: number, meaning: string, rule = `a string of 1 to
 }
 
 export function patterned(pattern: string, meaning: string, rule: string): Field {
-  return { type: 'string', meaning, schema: Type.String({ pattern, description: `${meaning}: ${rule}` }), rule }
+  const schema = Type.Patterned(pattern, rule, { description: `${meaning}: ${rule}` })
+  return { type: 'string', meaning, schema, rule }
+}
+
+/** One of these words. */
+export function choice(words: readonly string[], meaning: string): Field {
+  const schema = Type.Union(
+    words.map((word) => Type.Literal(word)),
+    { description: meaning },
+  )
+  return { type: 'string', meaning, schema, rule: `${words.slice(0, -1).join(', ')} or ${words.at(-1)}` }
 }
 
 export function integer(minimum: number, maximum: number, meaning: string): Field {
@@ -80,18 +90,26 @@ function listOf(pattern: string, maxItems: number, meaning: string, rule: string
   return { type: 'array', meaning, schema, rule: `an array of at most ${maxItems} ${rule}` }
 }
 
-const slug = '1 to 64 of a-z 0-9 _ -, starting with a letter or digit'
+export const slugRule = '1 to 64 of a-z 0-9 _ -, starting with a letter or digit'
 const eventId = 'an event id of 32 lowercase hex characters'
 const identityId = 'an identity id of 64 lowercase hex characters'
 
 export const fields: Readonly<Record<FieldName, Field>> = {
   operation: bounded(64, 'what to do', 'the name of an operation'),
-  room: patterned(slugPattern, 'name of a room', slug),
-  page: patterned(slugPattern, 'named topic inside a room', slug),
-  text: bounded(sizes.text_bytes, 'what is said', `1 to ${sizes.text_bytes} bytes of UTF-8 without NUL`),
-  kind: patterned(slugPattern, 'what a post is: note (default), request, result, promotion or any other slug', slug),
+  room: patterned(slugPattern, 'name of a room', slugRule),
+  page: patterned(slugPattern, 'named topic inside a room', slugRule),
+  text: bounded(
+    sizes.text_bytes,
+    'what is said',
+    `1 to ${sizes.text_bytes} bytes of UTF-8 without NUL, and not only white space`,
+  ),
+  kind: patterned(
+    slugPattern,
+    'what a post is: note (default), request, result, promotion or any other slug',
+    slugRule,
+  ),
   reply_to: patterned(idPattern, 'event replied to', eventId),
-  to: patterned(identityPattern, 'identity addressed', identityId),
+  to: patterned(hashPattern, 'identity addressed', identityId),
   request_id: bounded(
     sizes.request_id_bytes,
     `your own name for a request: sent again within ${sizes.request_id_kept_seconds / 3600} h with the same content, it has no second effect`,
@@ -104,13 +122,8 @@ export const fields: Readonly<Record<FieldName, Field>> = {
     'unique name for your identity',
     '2 to 32 of a-z 0-9 _ -, starting with a letter or digit',
   ),
-  visibility: {
-    type: 'string',
-    meaning: 'who may read: everybody, or members only',
-    schema: Type.Union([Type.Literal('public'), Type.Literal('private')], { description: 'who may read' }),
-    rule: 'public or private',
-  },
-  members: listOf(identityPattern, sizes.members, 'who is let in', 'identity ids of 64 lowercase hex characters'),
+  visibility: choice(['public', 'private'], 'who may read: everybody, or members only'),
+  members: listOf(hashPattern, sizes.members, 'who is let in', 'identity ids of 64 lowercase hex characters'),
   target: bounded(256, 'whom or what it is about'),
   amount: integer(1, safe, 'how much: credits, or the fence of a claim'),
   ttl: integer(1, sizes.ttl_maximum, 'life of the text in seconds; without it, for ever'),

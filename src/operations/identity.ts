@@ -3,7 +3,7 @@
 import { sizes } from '../limits.ts'
 import { base64url32Pattern, base64url64Pattern, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { EventSchema, Generation, IdentitySchema, listOf, Receipt, SuspensionSchema } from './results.ts'
+import { EventSchema, Generation, IdentitySchema, listOf, Receipt, SuspensionSchema, slug } from './results.ts'
 import { Type } from './schema.ts'
 
 const who = patterned(
@@ -48,13 +48,13 @@ export const identityProfileSet: Operation = {
         }),
       ),
       capabilities: Type.Optional(
-        Type.Array(Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'a slug' }), {
+        Type.Array(slug('a slug'), {
           maxItems: sizes.profile_capabilities,
           description: 'what you can do, as slugs',
         }),
       ),
       links: Type.Optional(
-        Type.Array(Type.String({ pattern: '^https?://[!-~]{1,500}$', description: 'an http(s) address in ASCII' }), {
+        Type.Array(Type.Patterned('^https?://[!-~]{1,500}$', 'an http(s) address in ASCII'), {
           maxItems: sizes.profile_links,
           description: 'where else you are: http(s) addresses',
         }),

@@ -204,8 +204,7 @@ export const roomInviteAccept: Operation = {
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      code: Type.String({
-        pattern: inviteCodePattern,
+      code: Type.Patterned(inviteCodePattern, 'the code of an invite: ROOM, a dot, and 43 characters', {
         description: 'the code of an invite: ROOM, a dot, and 43 characters',
       }),
     },

@@ -5,12 +5,11 @@ import { sizes } from '../limits.ts'
 import { updateKinds } from '../views/updates.ts'
 import { patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { EventSchema, Generation, RoomName } from './results.ts'
+import { EventSchema, Generation, id, RoomName } from './results.ts'
 import { Type } from './schema.ts'
 
 const closed = { additionalProperties: false }
 const safe = Number.MAX_SAFE_INTEGER
-const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
 const cursorPattern = '^[A-Za-z0-9_-]{1,1024}$'
 
 const Update = Type.Object(

@@ -1,7 +1,7 @@
 /** Reading works: one, a list, a history. */
 import { workStates } from '../../actors/market/work.ts'
 import { sizes } from '../limits.ts'
-import { patterned } from './fields.ts'
+import { choice, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { hash, id, listOf, slug } from './results.ts'
 import { Type } from './schema.ts'
@@ -44,15 +44,7 @@ export const workList: Operation = {
   required: [],
   optional: ['room', 'kind', 'query', 'target', 'cursor', 'limit', 'data'],
   narrowed: {
-    kind: {
-      type: 'string',
-      meaning: 'only works in this state',
-      rule: `one of ${workStates.join(', ')}`,
-      schema: Type.Union(
-        workStates.map((state) => Type.Literal(state)),
-        { description: 'only works in this state' },
-      ),
-    },
+    kind: choice(workStates, 'only works in this state'),
     target: patterned(
       '^[0-9a-f]{64}$',
       'requester, worker or reviewer',

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { shardOf } from '../../actors/shard.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
@@ -34,8 +33,6 @@ type Conversation = {
   readonly accepted: boolean
   readonly messages_left?: number
   readonly count: number
-  readonly created_at: number
-  readonly updated_at: number
 }
 type Item = {
   readonly type: string
@@ -103,65 +100,6 @@ beforeAll(async () => {
   client = await Client.of(board)
 })
 afterAll(() => client.close())
-
-/** Times in a list go down; where several have one time, `order` says which is newer. */
-function isNewestFirst<Each>(items: readonly Each[], time: (each: Each) => number, order: (each: Each) => number) {
-  return items.every((each, n) => {
-    const next = items[n + 1]
-    if (next === undefined) return true
-    return time(each) > time(next) || (time(each) === time(next) && order(each) > order(next))
-  })
-}
-
-test('an inbox, the list of conversations and of one’s documents are newest first, also within a second', async () => {
-  const [reader, writer] = [person('order reader'), person('order writer')]
-  const told = new Map<string, number>()
-  const root = (await client.post(reader, { room: 'order', text: 'root' })).data.event!
-  for (let n = 0; n < 30; n++) {
-    const posted = await client.post(writer, { room: 'order', text: `${n}`, reply_to: root.event_id })
-    told.set(posted.data.event!.event_id, n)
-  }
-  const items = await inbox(reader)
-  expect(items).toHaveLength(30)
-  // The point of the test is that many share a second.
-  expect(new Set(items.map(({ event }) => event!.created_at)).size).toBeLessThan(30)
-  expect(items.map(({ event }) => told.get(event!.event_id))).toEqual([...told.values()].reverse())
-  expect((await inbox(reader, { limit: 7 })).map(({ event }) => event?.event_id)).toEqual(
-    items.map(({ event }) => event?.event_id),
-  )
-
-  // Of one shard: what several shards did in the same second has no order.
-  const shard = (room: string) => shardOf(room, Number(env.SHARDS))
-  const opened: Conversation[] = []
-  for (let n = 0; n < 24; n++) opened.push(await open(person(`order ${n}`), [reader], `hello ${n}`))
-  const rooms = opened.map(({ room }) => room)
-  const at = ({ item }: { item: Item }) => item.conversation!.created_at
-  const requests = (await inbox(reader, { kind: 'request' })).map((item) => ({ item }))
-  const listed = await list(reader, 'requests')
-  expect([requests.length, listed.length]).toEqual([24, 24])
-  for (let n = 0; n < Number(env.SHARDS); n++) {
-    const asked = requests.filter(({ item }) => shard(item.conversation!.room) === n)
-    expect(isNewestFirst(asked, at, ({ item }) => rooms.indexOf(item.conversation!.room))).toBe(true)
-    const own = listed.filter(({ room }) => shard(room) === n)
-    expect(
-      isNewestFirst(
-        own,
-        (each) => each.updated_at,
-        ({ room }) => rooms.indexOf(room),
-      ),
-    ).toBe(true)
-  }
-
-  const docs: string[] = []
-  for (let n = 0; n < 12; n++) {
-    const data = JSON.stringify({ schema: 1, title: `${n}` })
-    const made = await client.command(reader, { operation: 'docs.create', room: 'order', text: 'x', data })
-    docs.push((made.data as unknown as { doc: { id: string } }).doc.id)
-  }
-  const own = await client.command(reader, { operation: 'docs.list', data: '{"schema":1,"own":true}' })
-  const ownDocs = (own.data as unknown as { docs: { id: string }[] }).docs
-  expect(ownDocs.map(({ id }) => id)).toEqual(docs.reverse())
-})
 
 describe('conversations', () => {
   test('two who open the same one meet in it, and it is theirs alone', async () => {

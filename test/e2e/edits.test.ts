@@ -191,13 +191,17 @@ test('replies and votes on a version go to its event', async () => {
 describe('what an edit may not do', () => {
   const refusals: [string, (id: string) => Promise<Answer>, object][] = [
     ['by another', (id) => edit(id, 'x', {}, ben), { status: 403, code: 'forbidden' }],
-    ['of nothing', () => edit('d'.repeat(32), 'x'), { status: 400, code: 'not_found', field: 'data' }],
-    ['of an event of another room', (id) => edit(id, 'x', { room: 'lobby' }), { code: 'not_found', field: 'data' }],
+    ['of nothing', () => edit('d'.repeat(32), 'x'), { status: 400, code: 'not_found', field: 'data.supersedes' }],
+    [
+      'of an event of another room',
+      (id) => edit(id, 'x', { room: 'lobby' }),
+      { code: 'not_found', field: 'data.supersedes' },
+    ],
     ['onto another page', (id) => edit(id, 'x', { page: 'two' }), { code: 'invalid_field', field: 'page' }],
     ['as a reply', (id) => edit(id, 'x', { reply_to: id }), { code: 'invalid_field', field: 'reply_to' }],
     ['with a life of its own', (id) => edit(id, 'x', { ttl: 60 }), { code: 'invalid_field', field: 'ttl' }],
     ['of another kind', (id) => edit(id, 'x', { kind: 'request' }), { code: 'invalid_field', field: 'kind' }],
-    ['of no id', (id) => edit(id.slice(1), 'x'), { code: 'invalid_field', field: 'data' }],
+    ['of no id', (id) => edit(id.slice(1), 'x'), { code: 'invalid_field', field: 'data.supersedes' }],
   ]
   test.each(refusals)('%s', async (_, send, refusal) => {
     const { event_id } = await made(client.post(ada, { room: 'strict', text: 'kept' }))
@@ -209,7 +213,11 @@ describe('what an edit may not do', () => {
     const first = await made(client.post(ada, { room: 'strict', text: 'kept' }))
     const second = await made(edit(first.event_id, 'second'))
     await made(edit(second.event_id, 'third'))
-    expect(await edit(second.event_id, 'late')).toMatchObject({ status: 400, code: 'conflict', field: 'data' })
+    expect(await edit(second.event_id, 'late')).toMatchObject({
+      status: 400,
+      code: 'conflict',
+      field: 'data.supersedes',
+    })
     expect(await made(edit(first.event_id, 'whatever came'))).toMatchObject({ supersedes: first.event_id })
   })
 
@@ -260,7 +268,10 @@ test('in a private room: its members edit, read and see the versions, and nobody
   expect((await read(ben)).data.events?.map(({ text }) => text)).toEqual(['inside', 'inside again'])
   expect(await read(person('stranger'))).toMatchObject({ status: 403, code: 'private_room' })
   expect(await client.get(`/api/history/${event_id}`)).toMatchObject({ status: 403, code: 'private_room' })
-  expect(await edit(event_id, 'x', {}, person('stranger'))).toMatchObject({ code: 'not_found', field: 'data' })
+  expect(await edit(event_id, 'x', {}, person('stranger'))).toMatchObject({
+    code: 'not_found',
+    field: 'data.supersedes',
+  })
   expect((await client.command(ben, { operation: 'events.list', room })).data.events).toMatchObject([
     { event_id, text: 'inside again', versions: 2 },
   ])

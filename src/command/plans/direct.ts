@@ -33,7 +33,7 @@ const open: Plan = {
     const { kind } = verified.data as { kind?: string }
     if (kind === undefined || kind === kindOf(verified)) return undefined
     const rule = 'a dm has exactly one member beside you, a group more: leave kind out, or change members'
-    return refusal('invalid_field', rule, 'data')
+    return refusal('invalid_field', rule, 'data.kind')
   },
   args: (verified) => ({
     others: others(verified),

@@ -1,4 +1,5 @@
 /** `broadside post`: signs a message and posts it. */
+import { isBlank } from '../format/blank.ts'
 import { BadAnswer, BoardClient } from './client.ts'
 import { type Arguments, type Command, CommandFailed, exitCodes } from './command-line.ts'
 import { textBytesMax } from './corpus.ts'
@@ -71,6 +72,8 @@ function fieldsOf(args: Arguments): CommandFields {
 function checkText(text: string): void {
   const bytes = Buffer.byteLength(text)
   if (bytes === 0) throw new CommandFailed('There is no text to post. Give it after the room, or on standard input.')
+  if (isBlank(text))
+    throw new CommandFailed('The text holds only white space or invisible characters. Write something.')
   if (bytes > textBytesMax)
     throw new CommandFailed(`The text has ${bytes} bytes; a post holds ${textBytesMax}. Shorten or split it.`)
   if (text.includes('\0') || !text.isWellFormed())

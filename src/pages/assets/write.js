@@ -335,7 +335,7 @@ const composer = (slot, key, onPosted = () => {}) => {
     submitted.preventDefault()
     const words = text.value
     // Keys send a form whose button would not.
-    if (words === '' || submit.disabled) return
+    if (words.trim() === '' || submit.disabled) return
     isPosting = true
     count()
     status.textContent = 'Posting'
@@ -384,7 +384,7 @@ const offerTakingBack = (slot, key) => {
           await send(slot, key, {
             operation: 'event.redact',
             event_id: post.dataset.id,
-            reason: reason.value === '' ? 'Taken back by its author.' : reason.value,
+            reason: reason.value.trim() === '' ? 'Taken back by its author.' : reason.value,
           })
           const text = post.querySelector(':scope > .text')
           text.textContent = 'The text is gone: taken back by its author. Its place, author and proof stay.'

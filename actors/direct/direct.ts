@@ -208,12 +208,12 @@ type SpokenTo = { readonly to: string; readonly handles: ReadonlySet<string> }
 const nobody: SpokenTo = { to: '', handles: new Set() }
 
 /** Whom the signed bytes address and mention. Most do neither, and are not even parsed. */
-export function spokenTo({ by }: Pick<Event, 'by'>): SpokenTo {
+export function spokenTo({ by, to }: Pick<Event, 'by' | 'to'>): SpokenTo {
   const bytes = Buffer.from(by.signed.buffer, by.signed.byteOffset, by.signed.byteLength)
   // Inside a string the quotes would be escaped, so this is the field itself or nothing.
   if (!bytes.includes('"to":"') && !bytes.includes(0x40)) return nobody
   const { command } = JSON.parse(bytes.toString('utf8')) as { command: { text?: string; to?: string } }
-  return { to: command.to ?? '', handles: mentionsIn(command.text ?? '') }
+  return { to: to === undefined ? (command.to ?? '') : hex(to), handles: mentionsIn(command.text ?? '') }
 }
 
 /** Handles that a text mentions: the first few. */

@@ -18,6 +18,8 @@ export type PostArgs = Wanted & {
   readonly kind: string
   /** Absent: the command names none. */
   readonly format?: Format
+  /** Identity id (64 hex) that it is addressed to, where the command names a handle. */
+  readonly to?: string
   /** Blobs that hang on it, by their 32-hex ids. */
   readonly attachments: readonly string[]
   /** Bits of work that its proof shows, as the front has checked. */
@@ -199,7 +201,7 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
 
 export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: number, now: number): Event {
   const { page, replyTo, root, original, expires } = placed
-  const { attachments = [] } = letter.args as Partial<PostArgs>
+  const { attachments = [], to } = letter.args as Partial<PostArgs>
   return {
     type: RecordType.event,
     room: letter.to,
@@ -214,6 +216,7 @@ export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: 
     ...(root === '' ? {} : { root: Buffer.from(root, 'hex') }),
     ...(original === '' ? {} : { original: Buffer.from(original, 'hex') }),
     ...(expires === 0 ? {} : { expires }),
+    ...(to === undefined ? {} : { to: Buffer.from(to, 'hex') }),
     ...(attachments.length === 0 ? {} : { blobs: attachments.map((id) => Buffer.from(id, 'hex')) }),
   }
 }

@@ -6,6 +6,7 @@
  * reply that names none, which is that of the event it answers, and the format that an edit keeps by naming none.
  */
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
+import { isHex64 } from '../format/encoding.ts'
 import { operationByName } from '../operations/index.ts'
 import { type Fields, recordOf, textOf } from './signed-line.ts'
 
@@ -59,6 +60,9 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
   const { kind, supersedes, room, page, thread } = made
   if (!isShownAs('text', command.text)) return different('text')
   if (!isShownAs('to', command.to)) return different('to')
+  const isNamed = textOf(command.to).startsWith('@')
+  if (isNamed ? !isHex64(textOf(value.to_id)) : value.to_id !== undefined)
+    return { problem: 'to_id is not the id of a handle that the post is addressed to' }
   if (!isShownAs('kind', kind)) return different('kind')
   if (room !== undefined && !isShownAs('room', room)) return different('room')
   if (page !== undefined && !isShownAs('page', page)) return different('page')

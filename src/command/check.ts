@@ -9,7 +9,7 @@ import { printable } from '../format/printable.ts'
 import type { SignableCommand } from '../format/signing.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { sizes } from '../limits.ts'
-import { choiceMeant, dataFault, dataNeeds, dataShapeOf, kindOf, type Shape } from '../operations/data-fault.ts'
+import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '../operations/data-fault.ts'
 import { checkOf, envelope, type Field, type FieldName, fields } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
@@ -150,8 +150,10 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
   const { check } = checkOf(field)
   if (!check(value)) {
     // Which one it is, where it is one of a list.
-    const at = Array.isArray(value) ? value.findIndex((item) => !check([item])) : -1
-    const instead = at < 0 ? choiceMeant(field.schema as Shape, value) : `; ${name}[${at}] is none`
+    const shape = field.schema as Shape
+    const items: readonly unknown[] = Array.isArray(value) ? value : []
+    const at = items.findIndex((item) => !check([item]))
+    const instead = at < 0 ? meantBy(shape, value) : `; ${name}[${at}] is none${meantBy(shape.items ?? {}, items[at])}`
     return refusal('invalid_field', `${name} must be ${field.rule}${instead}`, name)
   }
   if (typeof value === 'string' && value.includes('\0'))

@@ -30,6 +30,7 @@ import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
+import { resolveRequest, withResolved } from './resolved.ts'
 import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
 import type { ToolDesk } from './tool-desk.ts'
@@ -148,6 +149,14 @@ export class Front {
 
   /** Asks the feed, then whoever may hold it in private. */
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    const named = resolveRequest(this.#options.news.handles, request)
+    if ('code' in named) return answer({ ok: false, refusal: named })
+    const { resolved } = named
+    if (resolved === undefined) return this.#read(request, answer)
+    this.#read(named.request, (found) => answer(found && withResolved(found, resolved)))
+  }
+
+  #read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     if (request.op === 'log.witnesses') return answer(this.#options.witnesses())
     if (request.op === 'webhook.list' || request.op === 'webhook.deliveries')

@@ -19,7 +19,7 @@ import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
-import { given, postArgs, supersedesOf } from './post-args.ts'
+import { addresseeOf, given, postArgs, supersedesOf } from './post-args.ts'
 import { laterReply, receiptJson, withReceipt } from './receipt.ts'
 import { dailyReply, fromActor, type Respond, refused, signedBy, type Verified } from './reply.ts'
 import { whenSettled } from './settled.ts'
@@ -154,8 +154,10 @@ export class Writes {
     const { command } = verified
     const found = unproven(verified, this.#options)
     if (found !== undefined) return respond(refused(found))
+    const to = addresseeOf(verified, this.#options.news.handles)
+    if (typeof to === 'object') return respond(refused(to))
     const newRoom = takeNewRoom(this.#options, verified, room)
-    const args = postArgs(verified, newRoom.wait)
+    const args = postArgs(verified, { roomWait: newRoom.wait, to })
     const posted = (answer: Accepted, head: Head | undefined): void => {
       const { screen, at, replyTo, isPublic } = answer.reply as PostReply
       if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
@@ -232,6 +234,7 @@ export class Writes {
       post: verified.command as unknown as SignedPost,
       by: signedBy(verified),
       attachments: [],
+      toId: args.to,
     })
   }
 

@@ -45,6 +45,15 @@ export function noQuery(path: string, query: string): Refusal | undefined {
   return unknownParameter(path, [], name)
 }
 
+/** A segment of a path, whose encoding may be left out: `%40ada` is `@ada`. What does not decode is itself. */
+export function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}
+
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))

@@ -10,7 +10,7 @@ import { type Door, type Reply, readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { printable } from '../format/printable.ts'
 import { inside, sizes } from '../limits.ts'
-import { choiceMeant, ruleOf, type Shape } from '../operations/data-fault.ts'
+import { meantBy, ruleOf, type Shape } from '../operations/data-fault.ts'
 import { fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, pathField } from '../operations/operation.ts'
@@ -19,7 +19,7 @@ import { type Refusal, refusal } from '../refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { etagOf, isHeld, type Ready, ReadyAnswers } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
-import { noQuery, parseQuery, unknownParameter } from './query.ts'
+import { decoded, noQuery, parseQuery, unknownParameter } from './query.ts'
 import { dataHeaders } from './security.ts'
 
 export type RouteHandler = (exchange: Exchange, parameter: string) => void
@@ -250,9 +250,10 @@ export function queryRequest(operation: Operation, query: string, parameter: str
   const args: Record<string, string | number> = {}
   const inPath = pathField(operation)
   if (inPath !== undefined) {
-    const fault = faultOf(inPath.name, inPath.rule, parameter)
+    const value = decoded(parameter)
+    const fault = faultOf(inPath.name, inPath.rule, value)
     if (fault !== undefined) return fault
-    args[inPath.name] = parameter
+    args[inPath.name] = value
   }
   for (const [name, value] of parsed) {
     const declared = get.query.find((each) => each.name === name)
@@ -323,5 +324,5 @@ function readData(operation: Operation, name: string, key: string, value: string
   }
   const given = shape.type === 'integer' && integerText.test(value) ? Number(value) : value
   if (check(given)) return given
-  return refusal('invalid_field', `${name} must be ${ruleOf(shape)}${choiceMeant(shape, value)}`, name)
+  return refusal('invalid_field', `${name} must be ${ruleOf(shape)}${meantBy(shape, value)}`, name)
 }

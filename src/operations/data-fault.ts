@@ -6,7 +6,7 @@
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import type { Operation } from './operation.ts'
-import { ruleOf as patternRuleOf, type Schema } from './schema.ts'
+import { namingOf, ruleOf as patternRuleOf, type Schema } from './schema.ts'
 
 /** The parts of a JSON Schema that the sentences are made of. */
 export type Shape = Schema & {
@@ -101,15 +101,20 @@ export function ruleOf(shape: Shape): string {
     : `${/^[aeiou]/.test(shape.type) ? 'an' : 'a'} ${shape.type}`
 }
 
-/** To end the sentence: the choice that was probably meant. */
-export function choiceMeant(shape: Shape, value: unknown): string {
-  const meant = typeof value === 'string' ? nearest(value, choicesOf(shape).map(String)) : undefined
+/** To end the sentence: the choice that was probably meant, or that a handle is not taken here. */
+export function meantBy(shape: Shape, value: unknown): string {
+  if (typeof value !== 'string') return ''
+  if (namingOf(shape) === 'id' && handle.test(value))
+    return `; "${value}" is a handle, and a signature over a name proves nothing: identity.get gives its id and key`
+  const meant = nearest(value, choicesOf(shape).map(String))
   return meant === undefined ? '' : `; did you mean ${JSON.stringify(meant)}?`
 }
 
+const handle = /^@?[a-z0-9][a-z0-9_-]{1,31}$/i
+
 /** The same, or what came in its place where that is of another type. */
 function sentInstead(shape: Shape, value: unknown): string {
-  const meant = choiceMeant(shape, value)
+  const meant = meantBy(shape, value)
   if (meant !== '') return meant
   const kind = kindOf(value)
   const type = shape.type ?? typeof choicesOf(shape)[0]

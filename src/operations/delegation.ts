@@ -1,6 +1,6 @@
 /** Delegations: other keys that act for an identity, in what it says and as long as it says. Its own key alone makes and ends them. */
 import { sizes } from '../limits.ts'
-import { base64url32Pattern, base64url64Pattern, integer, patterned } from './fields.ts'
+import { base64url32Pattern, base64url64Pattern, identityId, integer, patterned } from './fields.ts'
 import { type Operation, type Scope, scopes } from './operation.ts'
 import { id, listOf, publicKey, Receipt, seconds } from './results.ts'
 import { Type } from './schema.ts'
@@ -55,7 +55,10 @@ export const delegationCreate: Operation = {
   required: ['target', 'ttl', 'proof', 'data'],
   optional: [],
   narrowed: {
-    target: patterned(base64url32Pattern, 'public key of the delegate, never used here', '43 characters of base64url'),
+    target: identityId('public key of the delegate, never used here', {
+      pattern: base64url32Pattern,
+      rule: '43 characters of base64url',
+    }),
     ttl: integer(60, sizes.delegation_seconds, 'life of the delegation in seconds, from timestamp on'),
     proof: patterned(
       base64url64Pattern,
@@ -98,11 +101,10 @@ export const delegationRevoke: Operation = {
   required: ['target'],
   optional: ['reason'],
   narrowed: {
-    target: patterned(
-      '^([0-9a-f]{32}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
-      'which of your delegations',
-      'its id (32 hex) or the public key of the delegate (43 characters)',
-    ),
+    target: identityId('which of your delegations', {
+      pattern: '^([0-9a-f]{32}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
+      rule: 'its id (32 hex) or the public key of the delegate (43 characters)',
+    }),
   },
   refusals: ['forbidden', 'not_found', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ delegation: DelegationSchema, receipt: Receipt }),

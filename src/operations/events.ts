@@ -1,9 +1,20 @@
 /** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
 
 import { sizes } from '../limits.ts'
-import { bounded, handlePattern, patterned } from './fields.ts'
+import { bounded, handlePattern, identityName, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { EventId, EventSchema, Generation, id, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
+import {
+  EventId,
+  EventSchema,
+  Generation,
+  id,
+  listOf,
+  Receipt,
+  Resolved,
+  ThreadPlace,
+  Versions,
+  VotesSchema,
+} from './results.ts'
 import { Type } from './schema.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
@@ -105,14 +116,14 @@ export const eventsList: Operation = {
     closed,
   ),
   narrowed: {
-    target: patterned('^[0-9a-f]{64}$', 'author of the events', 'an identity id of 64 lowercase hex characters'),
+    target: identityName('author of the events'),
     query: bounded(
       sizes.query_bytes,
       'words that must all be there, "phrases", -words that must not, word* for beginnings; a word is a run of letters and digits, so that Chinese or Japanese without spaces is one word',
     ),
   },
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, { generation: Generation }),
+  result: listOf('events', EventSchema, { generation: Generation, resolved: Resolved }),
   example: { operation: 'events.list', room: 'lobby', limit: 20 },
   get: {
     path: '/api/events',

@@ -104,7 +104,13 @@ export const EventSchema = Type.Object(
     ),
     format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
     reply_to: Type.Optional(id('event replied to')),
-    to: Type.Optional(hash('identity addressed')),
+    to: Type.Optional(
+      Type.String({
+        pattern: '^([0-9a-f]{64}|@[a-z0-9][a-z0-9_-]{1,31})$',
+        description: 'identity addressed, as its author signed it: an id, or a handle behind an @',
+      }),
+    ),
+    to_id: Type.Optional(hash('of a handle in `to`: the id it stands for')),
     thread: id('root of the thread'),
     attachments: Type.Optional(Type.Array(Blob, { maxItems: sizes.attachments })),
     created_at: seconds('when the board accepted it'),
@@ -220,6 +226,12 @@ const paging = {
 export const listOf = (name: string, item: Schema, more: Readonly<Record<string, Schema>> = {}) =>
   Type.Object({ ...more, [name]: Type.Array(item, { maxItems: sizes.page_maximum }), ...paging })
 
+/** Of a read that named somebody by a handle. */
+export const Resolved = Type.Optional(
+  Type.Record(Type.String({ pattern: `^@${handlePattern.slice(1)}` }), hash('identity id'), {
+    description: 'the id of each handle that was asked for; absent where none was',
+  }),
+)
 /** What a list of events says beside them. */
 export const Generation = id('recovery epoch: changes only when a backup is restored')
 export const ThreadPlace = {

@@ -35,6 +35,10 @@ function optional(schema: Schema): Schema {
   return { ...schema, [mayBeAbsent]: true }
 }
 
+/** Says of a text that names an identity whether a handle does, or its id alone. */
+const naming = Symbol('naming')
+type Naming = 'handle' | 'id'
+
 /** A text of this pattern; `rule` says in words what the pattern asks for, to follow "must be". */
 function patterned(pattern: string, rule: string, options: Schema = {}): Schema {
   return { type: 'string', pattern, ...options, [inWords]: rule }
@@ -45,6 +49,11 @@ export function ruleOf(schema: Schema): string | undefined {
   return (schema as { readonly [inWords]?: string })[inWords]
 }
 
+/** How this text names an identity; undefined: it names none. */
+export function namingOf(schema: Schema): Naming | undefined {
+  return (schema as { readonly [naming]?: Naming })[naming]
+}
+
 /** Names of the properties of this shape that must hold more than white space. */
 export function visibleTexts({ properties = {} }: Schema): readonly string[] {
   return Object.entries(properties as Properties).flatMap(([name, schema]) => (visible in schema ? [name] : []))
@@ -53,6 +62,7 @@ export function visibleTexts({ properties = {} }: Schema): readonly string[] {
 export const Type = {
   String: (options: Schema = {}): Schema => ({ type: 'string', ...options }),
   Patterned: patterned,
+  Naming: (kind: Naming, schema: Schema): Schema => ({ ...schema, [naming]: kind }),
   Visible: (schema: Schema): Schema => ({ ...schema, [visible]: true }),
   Integer: (options: Schema = {}): Schema => ({ type: 'integer', ...options }),
   Number: (options: Schema = {}): Schema => ({ type: 'number', ...options }),

@@ -7,6 +7,7 @@ import { type Conversation, requestMessagesMax } from '../../../actors/direct/di
 import { none, type SlotList } from '../../../actors/event-index.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from '../blocks.ts'
+import { addressee } from '../event.ts'
 import { names } from '../updates.ts'
 import {
   badCursor,
@@ -202,7 +203,7 @@ function eventItem(context: ReadContext, request: ReadRequest, blocked: Readonly
   if (event.hidden || event.type === 'tombstone') return undefined
   const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
   const isReply = target !== none && board.authorList[board.events.author[target]!]!.id === reader
-  const type = isReply ? 'reply' : event.to === reader ? 'addressed' : 'mention'
+  const type = isReply ? 'reply' : addressee(event) === reader ? 'addressed' : 'mention'
   if (args.kind !== undefined && args.kind !== type) return undefined
   // What was edited is here for what its newest version says.
   if (type === 'mention' && event.version_id !== undefined && !names(event, reader, handle)) return undefined

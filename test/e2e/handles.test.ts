@@ -1,9 +1,10 @@
 /** A handle in the place of an id: taken where it is read or addressed, and not where a signature gives something away. */
+import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, type Data, type EventJson, type Fields, person } from '../support/client.ts'
+import { Client, type Data, type EventJson, type Fields, person, seedOf } from '../support/client.ts'
 import { logKeyOf } from '../support/judge.ts'
 import { ManyVerifications } from '../support/line-mutations.ts'
 
@@ -180,8 +181,6 @@ test('credits, roles, delegations, suspensions, members and reviewers take ids a
 test('the command line asks who bears a handle, and signs the id', async () => {
   const terminal = capturedTerminal()
   const key = `${directory}/bob.json`
-  const { writeFileSync } = await import('node:fs')
-  const { seedOf } = await import('../support/client.ts')
   writeFileSync(
     key,
     JSON.stringify({

@@ -1,4 +1,4 @@
-/** The board's own tools, as they are listed, shown and checked. All share one subject: the board answers for all of them. */
+/** The board's own tools, as they are listed, shown and checked. */
 import { sizes } from '../limits.ts'
 import { slug } from '../operations/results.ts'
 import { type Schema, Type } from '../operations/schema.ts'

@@ -1,7 +1,7 @@
 /** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
 
 import { sizes } from '../limits.ts'
-import { bounded, handlePattern, identityName, patterned } from './fields.ts'
+import { bounded, handlePattern, identityName, patterned, slugPattern, slugRule } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import {
   EventId,
@@ -25,7 +25,7 @@ export const post: Operation = {
   aliases: ['event.post', 'message.post'],
   group: 'events',
   summary:
-    'Post into a room (default `lobby`), or reply with `reply_to`: without `room` and `page` it goes to those of what it answers. A missing room is made, public: one of your day’s new rooms. With `supersedes` in `data` it is a new version of an event of yours.',
+    'Post into a room (default `lobby`), or reply with `reply_to`. A missing room is made, public: one of your day’s new rooms. With `supersedes` in `data` it is a new version of an event of yours.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,
@@ -33,6 +33,7 @@ export const post: Operation = {
   required: ['text'],
   optional: ['room', 'page', 'kind', 'reply_to', 'to', 'handle', 'ttl', 'attachments', 'data'],
   narrowed: {
+    page: patterned(slugPattern, 'topic inside the room; without it main, or that of the event replied to', slugRule),
     handle: patterned(
       handlePattern,
       'claims this handle for you if it can; the post stands either way, and handle_not_applied in the answer says why not',

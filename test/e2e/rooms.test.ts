@@ -175,7 +175,7 @@ describe('a private room', () => {
       await accept(stranger, String(first.code).replace(room, 'club')),
       await accept(stranger, boundCode),
     ]
-    expect(told(await accept(member, first.code))).toBe('400 conflict data')
+    expect(told(await accept(member, first.code))).toBe('400 conflict data.code')
     expect(dataOf(await accept(stranger, first.code))).toMatchObject({
       room,
       member: { id: stranger.id, role: 'member' },
@@ -185,7 +185,7 @@ describe('a private room', () => {
     expect(new Set(bad.map(({ text }) => text)).size).toBe(1)
     expect(told(await client.post(stranger, { room, text: 'let in' }))).toBe('200 ok')
     expect(told(await accept(guest, boundCode))).toBe('200 ok')
-    expect(told(await accept(guest, 'no code'))).toBe('400 invalid_field data')
+    expect(told(await accept(guest, 'no code'))).toBe('400 invalid_field data.code')
     expect(told(await client.command(member, { operation: 'room.invite.create', room }))).toBe('403 forbidden room')
     for (const ttl of [59, 604_801])
       expect(told(await client.command(owner, { operation: 'room.invite.create', room, ttl }))).toBe(

@@ -4,6 +4,8 @@
  */
 import { createMcpHandler, ProtocolError, Server, type ServerContext } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import { nearest } from '../format/nearest.ts'
+import { printable } from '../format/printable.ts'
 import { operationByName } from '../operations/index.ts'
 import { shortText, type ToolResult, toolResult } from './answers.ts'
 import type { Caller } from './caller.ts'
@@ -168,7 +170,11 @@ function callingOf(ctx: ServerContext): Calling {
 
 async function callTool(calls: Calls, name: string, given: Arguments, calling: Calling): Promise<ToolResult> {
   const found = toolByName.get(name)
-  if (found === undefined) throw new ProtocolError(invalidParams, `there is no tool ${name}: tools/list has all`)
+  if (found === undefined) {
+    const meant = nearest(name, toolByName.keys())
+    const hint = meant === undefined ? 'tools/list has all' : `did you mean ${meant}?`
+    throw new ProtocolError(invalidParams, `there is no tool ${printable(name)}: ${hint}`)
+  }
   if (found.operation !== undefined) return toolResult(await calls.run(found.operation, given, calling))
   if (name === 'command') return toolResult(await sendCommand(calls, given, calling))
   return whoami(calls, calling)

@@ -46,7 +46,7 @@ export function dataShapeOf({ name, data, example }: Pick<Operation, 'name' | 'd
 /** `faults`: what the validator says, first things first. */
 export function dataFault({ name, shape, example }: DataShape, value: unknown, faults: readonly Fault[]): DataFault {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return { message: `${name} must hold a JSON object such as ${example}`, field: 'data' }
+    return { message: `${name} must hold a JSON object such as ${example}; ${kindOf(value)} was sent`, field: 'data' }
   const keys = shape.properties ?? {}
   const unknown = Object.keys(value).find((key) => !Object.hasOwn(keys, key))
   if (unknown !== undefined) return { message: unknownKey(name, shape, unknown), field: fieldOf(unknown) }

@@ -106,7 +106,10 @@ describe('what is said of a mistake', () => {
       post({ text: 5 }),
       'invalid_field text: text must be 1 to 32768 bytes of UTF-8 without NUL, and not only white space; a number was sent',
     ],
-    [post({ to: null }), 'invalid_field to: to must be an identity id of 64 lowercase hex characters; null was sent'],
+    [
+      post({ to: null }),
+      'invalid_field to: to must be an identity id of 64 lowercase hex characters, or a handle such as @ada; null was sent',
+    ],
     [
       post({ data: { schema: 1 } }),
       'invalid_field data: data must be a string that holds JSON text, at most 65536 bytes; an object was sent',
@@ -125,7 +128,7 @@ describe('what is said of a mistake', () => {
     ],
     [
       { operation: 'vote', event_id: id, data: '1' },
-      'invalid_field data: data of vote must hold a JSON object such as {"value":1}',
+      'invalid_field data: data of vote must hold a JSON object such as {"value":1}; a number was sent',
     ],
     [
       { operation: 'room.invite.accept', data: '{"schema":1,"code":"xyz"}' },
@@ -138,7 +141,10 @@ describe('what is said of a mistake', () => {
     [post({ text: 'ä'.repeat(16_385) }), 'too_large text: text has 32770 bytes, 32768 are allowed'],
     [post({ text: 'a\0b' }), 'invalid_field text: text must not hold a NUL character'],
     [post({ data: 'hello' }), 'invalid_field data: data must hold JSON text: a value should be here at byte 0'],
-    [post({ data: '[1]' }), 'invalid_field data: data of post must hold a JSON object such as {"schema":1}'],
+    [
+      post({ data: '[1]' }),
+      'invalid_field data: data of post must hold a JSON object such as {"schema":1}; an array was sent',
+    ],
     [post({ data: '{}' }), 'invalid_field data.schema: data of post needs the key "schema": 1'],
     [
       post({ data: '{"schema":"1"}' }),
@@ -157,8 +163,8 @@ describe('what is said of a mistake', () => {
       'invalid_field data.tree_size: "tree_size" in data of log.proof must be an integer of at least 1',
     ],
     [
-      { operation: 'identity.get', target: '@ada' },
-      'invalid_field target: target must be an identity id (64 hex), a handle without @, or a public key (43 characters)',
+      { operation: 'identity.get', target: '@@ada' },
+      'invalid_field target: target must be an identity id (64 hex), a handle such as @ada, or a public key (43 characters)',
     ],
   ])('%j', (command, message) => {
     expect(told(command)).toEqual(message)

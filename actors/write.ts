@@ -83,7 +83,7 @@ export type Situation = {
 export type Decider = (situation: Situation, letter: WriteLetter) => Decision
 
 export const delegationOver =
-  'this key acted by a delegation that has ended, and is refused for ever: sign with the key of the identity, or make a fresh delegation'
+  'the delegation of this key has ended, and the key is refused for good: sign with the key of the identity, or make a new delegation with delegation.create'
 /** To the front alone: the delegation has to be in the public log before what was decided. */
 export const unpublishedDelegation = 'delegation_unpublished'
 

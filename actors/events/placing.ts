@@ -51,7 +51,7 @@ export function placeOf(situation: Situation, letter: WriteLetter, room: Room | 
     return { placed: { page: wanted.page || pageDefault, replyTo: '', root: '', original: '', expires } }
   const target = slotIn(situation, room, wanted.replyTo)
   if (target === undefined)
-    return { refused: refuse('not_found', `no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
+    return { refused: refuse('not_found', `there is no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
   const slot = state.marks.original(target)
   const replyTo = board.events.idHex(slot)
   const page = wanted.page || board.page(slot)
@@ -83,38 +83,46 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
   if (named === undefined)
     return no(
       'not_found',
-      `supersedes in data names no event of room ${letter.to}: ${wanted.supersedes}`,
+      `"supersedes" in data names no event of room ${letter.to}: ${wanted.supersedes}`,
       'data.supersedes',
     )
   const slot = marks.original(named)
   const newest = marks.newest(slot)
   if (board.authorList[events.author[slot]!]!.id !== letter.author)
-    return no('forbidden', 'only the author of an event posts a new version of it', 'data.supersedes')
+    return no('forbidden', 'only the author of an event can post a new version of it', 'data.supersedes')
   const gone = marks.gone(slot, now)
   if (gone !== undefined)
     return no(
       'wrong_state',
-      `the text of this event is gone (${gone.reason}): it takes no new version`,
+      `the text of this event is gone (${gone.reason}): it cannot have a new version`,
       'data.supersedes',
     )
   if (letter.op !== 'work.version' && state.bound.markedAt(slot) !== undefined)
-    return no('wrong_state', 'this is the request of a work: it is changed by work.edit alone', 'data.supersedes')
+    return no('wrong_state', 'this is the request of a work: change it with work.edit', 'data.supersedes')
   if (named !== slot && named !== newest)
-    return no('conflict', `this version was replaced: the newest is ${events.idHex(newest)}`, 'data.supersedes')
+    return no(
+      'conflict',
+      `this version was replaced: read the newest, ${events.idHex(newest)}, with event.get and name that`,
+      'data.supersedes',
+    )
   if (marks.edits(slot).length + 1 >= versionsMax)
-    return no('wrong_state', `this event has ${versionsMax} versions, which is the most: post anew`, 'data.supersedes')
+    return no(
+      'wrong_state',
+      `this event has ${versionsMax} versions, which is the limit: post a new event`,
+      'data.supersedes',
+    )
   const page = board.page(slot)
   if (wanted.page !== '' && wanted.page !== page)
     return no('invalid_field', `a new version stays in its place: page must be ${page}, or left out`, 'page')
   const replyTo = parentOf(situation, slot)
   if (wanted.replyTo !== '' && wanted.replyTo !== replyTo) {
-    const right = replyTo === '' ? 'left out, as the event is no reply' : `${replyTo}, or left out`
+    const right = replyTo === '' ? 'left out, as the event is not a reply' : `${replyTo}, or left out`
     return no('invalid_field', `a new version stays in its place: reply_to must be ${right}`, 'reply_to')
   }
   const kind = board.kind(slot)
   if (wanted.kind !== '' && wanted.kind !== kind)
-    return no('invalid_field', `a new version stays of its kind: kind must be ${kind}, or left out`, 'kind')
-  if (wanted.ttl !== 0) return no('invalid_field', 'a new version lives as long as its original: leave ttl out', 'ttl')
+    return no('invalid_field', `a new version keeps its kind: kind must be ${kind}, or left out`, 'kind')
+  if (wanted.ttl !== 0) return no('invalid_field', 'a new version expires with its original: leave ttl out', 'ttl')
   const original = events.idHex(slot)
   return { placed: { page, replyTo, root: threadOf(situation, slot), original, expires: events.expires[slot]! } }
 }

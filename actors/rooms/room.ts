@@ -51,7 +51,7 @@ export const decidePost: Decider = (situation, letter) => {
   const args = letter.args as unknown as PostArgs
   const room = board.rooms.get(letter.to)
   if (room !== undefined && !mayWrite(room, letter.author) && !isOfBoard(letter)) {
-    return refuse('private_room', 'this room is private: only its members read and write', 'room')
+    return refuse('private_room', 'this room is private: only its members can read and post', 'room')
   }
   if (room === undefined && isReserved(letter.to)) return reserved
   const { roomWait = 0 } = args
@@ -134,14 +134,14 @@ const meaningful: ReadonlySet<string> = new Set([
 
 function crowdedObjection(board: Board, room: Room | undefined, kind: string, page: string): Decision | undefined {
   if (board.kinds.count >= kindsMax && board.kinds.find(kind) === undefined && !meaningful.has(kind))
-    return refuse('invalid_field', 'this board knows as many kinds as it can keep: use one that is there', 'kind')
+    return refuse('invalid_field', 'this board has as many different kinds as it can keep: use an existing one', 'kind')
   if (room !== undefined && room.pages.size >= pagesMax && !room.pages.has(page) && page !== 'main')
-    return refuse('invalid_field', `this room has ${pagesMax} pages, and no room has more: use one of them`, 'page')
+    return refuse('invalid_field', `this room has ${pagesMax} pages, which is the limit: use an existing one`, 'page')
   return undefined
 }
 
 export const decideRoomCreate: Decider = ({ board, now }, letter) => {
-  if (board.rooms.has(letter.to)) return refuse('name_taken', `there is a room ${letter.to} already`, 'room')
+  if (board.rooms.has(letter.to)) return refuse('name_taken', `there is already a room ${letter.to}`, 'room')
   if (isReserved(letter.to)) return reserved
   const { roomWait = 0 } = letter.args as { readonly roomWait?: number }
   if (roomWait > 0) return noRoomLeft(roomWait)
@@ -165,7 +165,7 @@ export const decideRoomCreate: Decider = ({ board, now }, letter) => {
   }
 }
 
-export const noRoomLeftWords = 'this identity has made its rooms for today: wait retry_after seconds'
+export const noRoomLeftWords = 'this identity has made as many rooms as it may today: wait retry_after seconds'
 
 function noRoomLeft(wait: number): Decision {
   return refuse('quota_exhausted', noRoomLeftWords, undefined, wait)
@@ -178,7 +178,7 @@ function isReserved(room: string): boolean {
 
 const reserved = refuse(
   'invalid_field',
-  `names that begin with ${conversationPrefix} are those of conversations: take another, or see conversation.open`,
+  `names that begin with ${conversationPrefix} are reserved for conversations: choose another, or use conversation.open`,
   'room',
 )
 

@@ -52,9 +52,9 @@ export type CallsOptions = {
  */
 const underWayMax: SlotsMax = { board: 64, network: 16, identity: 8 }
 const fullBecause: Readonly<Record<Share, string>> = {
-  board: `${underWayMax.board} calls of tools are under way, as many as this board makes at a time`,
-  network: `${underWayMax.network} calls of tools are under way from your network, as many as one has at a time`,
-  identity: `${underWayMax.identity} calls of tools are under way for you, as many as one identity has at a time`,
+  board: `${underWayMax.board} calls of tools are in progress, as many as this board makes at a time`,
+  network: `${underWayMax.network} calls of tools are in progress from your network, as many as one may have at a time`,
+  identity: `${underWayMax.identity} calls of tools are in progress for you, as many as one identity may have at a time`,
 }
 const failuresMax = 5
 const restMs = 600_000
@@ -218,7 +218,9 @@ export class Calls {
     const result = await this.#options.own.run(tool, inputOf(data as CallData), { now: at, from: network })
     if ('fault' in result) return give(refused(refusal('invalid_field', `${tool}: ${result.fault}`, 'data.body')))
     if ('failure' in result && result.failure === 'overloaded')
-      return give(refused(refusal('overloaded', 'the bench of the tools is full: send the same again', undefined, 1)))
+      return give(
+        refused(refusal('overloaded', 'the tools of this board are busy: send the same command again', undefined, 1)),
+      )
     const output =
       'json' in result
         ? {

@@ -98,7 +98,10 @@ export class Deliveries {
     const wait = this.#options.limitsOn ? this.#rate(receiver) : 0
     if (wait > 0) return slower('deliveries to this receive URL', wait)
     if (allow.length > 0 && !isWithin(address, allow))
-      return refusal('forbidden', `this receive URL takes nothing from ${address}: its maker named who may deliver`)
+      return refusal(
+        'forbidden',
+        `this receive URL does not accept deliveries from ${address}: its owner named who may deliver`,
+      )
     if (secret === '') return undefined
     const fault = webhookFault(secret, { header, body, now: this.#options.wallSeconds() })
     return fault === undefined ? undefined : refusal('bad_delivery_signature', fault)

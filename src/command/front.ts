@@ -332,7 +332,7 @@ export class Front {
           refused(
             refusal(
               'key_rotated',
-              'this identity has moved to a new key: the old one reads nothing more',
+              'this identity has moved to a new key, and the old one is refused: sign with the new one',
               'public_key',
             ),
           ),
@@ -357,21 +357,21 @@ export class Front {
   }
 }
 
-const keysUnsure = refusal('overloaded', 'this board is finding out which keys act for whom: try again', undefined, 1)
+const keysUnsure = refusal('overloaded', 'this board is still loading its delegations: try again', undefined, 1)
 
 function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, bytes: Buffer): Refusal {
   if (verdict === 'bad_key')
-    return refusal('bad_key', 'public_key is no canonical, torsion-free Ed25519 key', 'public_key')
+    return refusal('bad_key', 'public_key is not a canonical, torsion-free Ed25519 key', 'public_key')
   if (verdict === 'bad_signature') {
     // Length and hash of what should have been signed: whoever signs other bytes sees at once that they differ.
     return refusal(
       'bad_signature',
-      `the signature does not fit this command and key. The bytes to sign here have service "${serviceId}", ` +
+      `the signature does not match this command and key. The bytes to sign here have service "${serviceId}", ` +
         `length ${bytes.length} and SHA-256 ${hash('sha256', bytes, 'hex')}: compare yours, and the examples at /capabilities`,
       'signature',
     )
   }
-  return refusal('overloaded', 'more signatures wait than can be checked: try again', undefined, 1)
+  return refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1)
 }
 
 /** A read's arguments: the command's fields and what `data` holds, by one name each. */

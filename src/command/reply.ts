@@ -57,7 +57,7 @@ export function dailyReply(wait: number): Reply {
   return refused(
     refusal(
       'quota_exhausted',
-      'this identity has written its bytes for today: wait retry_after seconds',
+      'this identity has written as many bytes as it may today: wait retry_after seconds',
       undefined,
       wait,
     ),

@@ -23,7 +23,9 @@ const named: ReadonlyMap<string, readonly (readonly [arg: string, field: string]
 
 /** The id that `@handle` stands for, or why there is none. */
 export function resolveHandle(handles: Bearers, text: string, field: string): string | Refusal {
-  return handles.identityOf(text.slice(1)) ?? refusal('not_found', `nobody on this board has the handle ${text}`, field)
+  return (
+    handles.identityOf(text.slice(1)) ?? refusal('not_found', `no identity on this board has the handle ${text}`, field)
+  )
 }
 
 /** The request with ids for handles, and which id each stands for; or a refusal. */

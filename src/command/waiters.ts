@@ -69,12 +69,12 @@ export class Seats {
     if (here >= this.#perAddressMax)
       return refusal(
         'rate_limited',
-        `${this.#perAddressMax} requests from this address wait for news already: let one end first, or name several rooms in one`,
+        `${this.#perAddressMax} requests from this address are already waiting for updates: let one end first, or name several rooms in one`,
         undefined,
         5,
       )
     if (this.taken >= this.#max)
-      return refusal('overloaded', 'as many requests wait for news as this board can hold: try again', undefined, 5)
+      return refusal('overloaded', 'too many requests are waiting for updates: try again', undefined, 5)
     this.taken++
     this.#perAddress.set(address, here + 1)
     return undefined

@@ -39,7 +39,7 @@ type Ask = { readonly body: unknown; readonly answer: (answer: unknown) => void 
 export type Unanswered = { readonly ok: false; readonly refusal: Refusal }
 export const overloaded: Unanswered = {
   ok: false,
-  refusal: refusal('overloaded', 'this board is busier than it can answer: try again', undefined, 1),
+  refusal: refusal('overloaded', 'this board is too busy: try again', undefined, 1),
 }
 
 export class LateThread {

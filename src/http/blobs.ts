@@ -32,12 +32,7 @@ export type BlobDoorOptions = {
   readonly doors: () => Doors
 }
 
-const busy = refusal(
-  'overloaded',
-  'as many attachments as this board reads at once are being read: try again',
-  undefined,
-  1,
-)
+const busy = refusal('overloaded', 'too many attachments are being read at once: try again', undefined, 1)
 
 /** Bytes read ahead of a reader. */
 const pieceBytes = 65_536

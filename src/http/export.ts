@@ -183,10 +183,14 @@ function readRequest(text: string): ExportRequest | Refusal {
   }
   const stream = query.get('stream')
   if (stream !== undefined && stream !== 'ledger')
-    return refusal('invalid_field', 'stream is ledger, or left out: then it is messages', 'stream')
+    return refusal('invalid_field', 'stream must be ledger, or left out for messages', 'stream')
   const filtered = ['room', 'since', 'until'].find((name) => query.has(name))
   if (stream === 'ledger' && filtered !== undefined)
-    return refusal('invalid_field', 'the ledger is given whole or by cursor and limit: leave the others out', filtered)
+    return refusal(
+      'invalid_field',
+      'the ledger is exported whole, or by cursor and limit: leave the other parameters out',
+      filtered,
+    )
   const room = query.get('room')
   const roomFault = room === undefined ? undefined : faultOf('room', fields.room, room)
   if (roomFault !== undefined) return roomFault

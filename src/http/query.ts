@@ -18,11 +18,12 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
       const shown = name === undefined ? undefined : printable(name)
       return refusal(
         'invalid_field',
-        `${shown ?? 'a name'} in the query is no percent-encoded UTF-8: each byte is a percent sign and two hex digits`,
+        `${shown ?? 'a name'} in the query is not percent-encoded UTF-8: write each byte as a percent sign and two hex digits`,
         shown,
       )
     }
-    if (found.has(name)) return refusal('invalid_field', `the parameter ${printable(name)} came twice`, printable(name))
+    if (found.has(name))
+      return refusal('invalid_field', `the parameter ${printable(name)} was given twice`, printable(name))
     found.set(name, value)
   }
   return found

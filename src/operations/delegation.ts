@@ -62,7 +62,7 @@ export const delegationCreate: Operation = {
     ttl: integer(60, sizes.delegation_seconds, 'life of the delegation in seconds, from timestamp on'),
     proof: patterned(
       base64url64Pattern,
-      'signature of the delegate over the signing bytes of this command: nobody delegates to a key that is not his',
+      'signature of the delegate over the signing bytes of this command, which shows that the key is theirs',
       '86 characters of base64url without padding',
     ),
   },

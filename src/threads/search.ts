@@ -162,5 +162,5 @@ runThread((data: SearchThread) => {
 
 const beingMade: SearchAnswer = {
   ok: false,
-  refusal: refusal('overloaded', 'the search index of this board is being made: try again', undefined, 5),
+  refusal: refusal('overloaded', 'the search index of this board is being built: try again', undefined, 5),
 }

@@ -104,7 +104,7 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
   return { ok: true, updates, end: now, more: false, blocked }
 }
 
-const ahead = refusal('expired', 'this cursor is of a later state of the board than the one that answers', 'cursor')
+const ahead = refusal('expired', 'this cursor is newer than the state of the board that answers', 'cursor')
 
 /** Every type that a row may be told as, whether it is or not: places inside a position are counted by these. */
 function typesOf(kind: ChangeKind, reader: string): readonly UpdateKind[] {

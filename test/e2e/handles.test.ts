@@ -196,6 +196,6 @@ test('the command line asks who bears a handle, and signs the id', async () => {
   const { event } = JSON.parse(terminal.said.out) as { event: Addressed }
   expect([event.to, event.to_id]).toEqual([alice.id, undefined])
   expect(await main([...post, '@nobody'], terminal)).toBe(1)
-  expect(terminal.said.err).toContain('nobody on this board has the handle @nobody')
+  expect(terminal.said.err).toContain('no identity on this board has the handle @nobody')
   expect(await main([...post, 'no one'], terminal)).toBe(2)
 })

@@ -113,7 +113,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByLabel('Write to lobby').fill('For you alone, in public')
     await page.getByLabel('Addressed to').fill('@nobody-here')
     await button(page, 'Post').click()
-    await page.getByText('nobody on this board has the handle @nobody-here').waitFor()
+    await page.getByText('no identity on this board has the handle @nobody-here').waitFor()
     await page.getByLabel('Addressed to').fill('@addressed-ben')
     await button(page, 'Post').click()
     await page.getByText('Posted:').waitFor()

@@ -24,7 +24,7 @@ function profileFault(profile: { capabilities?: string[]; links?: string[] }): R
     ? undefined
     : refusal(
         'invalid_field',
-        `links must be http(s) addresses without user or password, and one is "${bad}"`,
+        `links must be http(s) addresses without user or password, but one is "${bad}"`,
         'data.links',
       )
 }

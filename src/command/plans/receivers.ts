@@ -108,12 +108,12 @@ function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
   if (secret !== '' && webhookKey(secret) === undefined)
     return refusal(
       'invalid_field',
-      '"hmac_secret" must hold base64 of 16 to 128 bytes behind whsec_',
+      '"hmac_secret" must be whsec_ followed by base64 of 16 to 128 bytes',
       'data.hmac_secret',
     )
   const bad = allowed.find((each) => !isAddressOrNetwork(each))
   if (bad === undefined) return undefined
-  const message = `"allow_from" must hold IP addresses and networks such as 192.0.2.0/24, and one is ${JSON.stringify(bad)}`
+  const message = `"allow_from" must hold IP addresses and networks such as 192.0.2.0/24, but one is ${JSON.stringify(bad)}`
   return refusal('invalid_field', message, 'data.allow_from')
 }
 

@@ -56,7 +56,7 @@ const policy: Plan = {
     if (Object.keys(data).length === 0)
       return refusal(
         'missing_field',
-        'room.policy.set needs a key in data: see room.policy.get for all of them',
+        'room.policy.set needs at least one key in data: room.policy.get shows all of them',
         'data',
       )
     const { rules = '', closes_at = 0 } = data as { rules?: string; closes_at?: number }

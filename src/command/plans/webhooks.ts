@@ -86,13 +86,14 @@ function isPublicOnly({ delegate }: Verified['signer']): boolean {
 }
 
 function faultOf({ kinds, room }: CreateData, publicOnly: boolean): Refusal | undefined {
-  if (new Set(kinds).size !== kinds.length) return refusal('invalid_field', '"kinds" names a kind twice', 'data.kinds')
+  if (new Set(kinds).size !== kinds.length)
+    return refusal('invalid_field', '"kinds" names a kind twice: leave the repeated one out', 'data.kinds')
   if (kinds.includes('room.post') && room === undefined)
-    return refusal('invalid_field', 'room.post is told of one room: name it as "room" in data', 'data.room')
+    return refusal('invalid_field', 'room.post is about one room: name it as "room" in data', 'data.room')
   if (room !== undefined && !kinds.includes('room.post') && !kinds.includes('document.written'))
     return refusal(
       'invalid_field',
-      '"room" chooses of room.post and document.written: leave it out for other kinds',
+      '"room" applies to room.post and document.written: leave it out for other kinds',
       'data.room',
     )
   const closed = publicOnly ? kinds.find(isPrivateKind) : undefined
@@ -171,7 +172,7 @@ function verdict(answer: VerifyAnswer): Barred | 'none' {
   if ('wait' in answer)
     return [
       'rate_limited',
-      'too many addresses were challenged for you: wait retry_after seconds',
+      'too many addresses were verified for you: wait retry_after seconds',
       'data.url',
       answer.wait,
     ]

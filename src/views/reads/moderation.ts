@@ -90,7 +90,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
 
 /** One shard's share of the list: newest first, each with the cursor behind it, as gather.ts puts them together. */
 function listReports(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
-  if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board reads reports'))
+  if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = `reports:${args.kind ?? ''}`
   const before = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
   if (typeof before !== 'string') return badCursor

@@ -112,8 +112,12 @@ export type Event = {
   readonly original?: Uint8Array
   /** Unix seconds after which the text is gone. */
   readonly expires?: number
+  /** 32-byte identity id that it is addressed to, where the command names a handle; else the command says it. */
+  readonly to?: Uint8Array
   /** 16-byte ids of the attachments that it names; absent: none. */
   readonly blobs?: readonly Uint8Array[]
+  /** Of an edit that names no format: the one it keeps from the version before. Absent: what was signed, text by default. */
+  readonly format?: 'markdown'
   /** It is the request of a work that the same command makes. */
   readonly isRequest?: true
   /** The door the command came by. */

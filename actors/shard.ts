@@ -176,7 +176,7 @@ export class Shard {
 
   post(write: WriteLetter, answer: Answer): void {
     if (this.#unconfirmed.length >= this.#options.unconfirmedMax || !this.#mailbox.offer({ write, answer })) {
-      return answer(refusal(refuse('overloaded', 'this board is busier than it can sync: try again', undefined, 1)))
+      return answer(refusal(refuse('overloaded', 'this board is too busy: try again', undefined, 1)))
     }
     if (write.nonce === '') this.#hurries = true
     this.#schedule()
@@ -306,7 +306,7 @@ export class Shard {
     if (!room)
       return refuse(
         'storage_full',
-        'the disk of this board is full: reads go on, writes wait for the operator',
+        'the disk of this board is full: reads go on, and writes wait for the operator',
         undefined,
         60,
       )

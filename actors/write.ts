@@ -85,7 +85,7 @@ export type Situation = {
 export type Decider = (situation: Situation, letter: WriteLetter) => Decision
 
 export const delegationOver =
-  'this key acted by a delegation that has ended, and is refused for ever: sign with the key of the identity, or make a fresh delegation'
+  'the delegation of this key has ended, and the key is refused for good: sign with the key of the identity, or make a new delegation with delegation.create'
 /** To the front alone: the delegation has to be in the public log before what was decided. */
 export const unpublishedDelegation = 'delegation_unpublished'
 
@@ -105,6 +105,18 @@ export const scarceShare = 100
 
 /** What one identity may have remembered: request ids in 24 h, nonces in 600 s. Absent: no bound. */
 export type Shares = { readonly requestIds?: Share; readonly nonces?: Share }
+
+/** Of a time that makes sense in milliseconds or microseconds and not in seconds (the year 5138 and later): says so. */
+export function unitHint(time: number): string {
+  if (time < 1e11) return ''
+  const [unit, factor] = time < 1e14 ? ['milliseconds', 1_000] : ['microseconds', 1_000_000]
+  return `; ${time} looks like ${unit}: divide it by ${factor}`
+}
+
+/** What a command is told whose `timestamp` is too far from the clock (Unix seconds). */
+export function staleWords(timestamp: number, clock: number): string {
+  return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
+}
 
 export function refuse(code: string, message: string, field?: string, retryAfter?: number): Decision {
   const refusal: Refusal = {
@@ -222,11 +234,7 @@ export class Acceptance {
     // By the clock that a client can see: one that never goes back would end all writing after a jump ahead.
     // What the board itself says bears the time of its cause, which it may learn of late.
     if (!isOfBoard(letter) && Math.abs(wall - letter.timestamp) > windowSeconds) {
-      return refuse(
-        'stale_timestamp',
-        `timestamp must be within ${windowSeconds} s of the server's clock, which is ${wall}`,
-        'timestamp',
-      )
+      return refuse('stale_timestamp', staleWords(letter.timestamp, wall), 'timestamp')
     }
     if (letter.rotated)
       return refuse(

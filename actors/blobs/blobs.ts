@@ -119,11 +119,14 @@ export class Blobs implements Part {
     for (const id of ids) {
       const blob = this.#byId.get(id)
       if (blob?.room !== room || this.goneReason(blob, now) !== undefined)
-        return { code: 'not_found', message: `there is no blob ${id} in room ${room}: put the file there first` }
+        return {
+          code: 'not_found',
+          message: `there is no blob ${id} in room ${room}: first upload the file there with blob.put`,
+        }
       if (blob.author !== author)
         return {
           code: 'forbidden',
-          message: `blob ${id} was put by somebody else: put the file yourself, or name its post`,
+          message: `blob ${id} was uploaded by someone else: upload the file yourself with blob.put, or name its post`,
         }
     }
     return undefined
@@ -150,7 +153,7 @@ export class Blobs implements Part {
   goneReason({ deleted, events }: Blob, now: number): string | undefined {
     if (deleted !== undefined) return deleted === '' ? 'it was deleted' : `it was deleted: ${deleted}`
     const isServed = events.length === 0 || events.some((slot) => this.#fates.gone(slot, now) === undefined)
-    return isServed ? undefined : 'no post that names it is shown any more'
+    return isServed ? undefined : 'no post that it is attached to is shown any more'
   }
 
   roomOf(blob: Blob): Room {

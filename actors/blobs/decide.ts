@@ -32,7 +32,7 @@ const put: Decider = ({ state, board, now }, letter) => {
   if (over_quota)
     return refuse(
       'quota_exhausted',
-      'the files of this identity take all the bytes that it may keep here: delete some with blob.delete',
+      'the files of this identity use all the bytes that it may keep here: delete some with blob.delete',
       undefined,
       3_600,
     )
@@ -45,15 +45,19 @@ const remove: Decider = ({ state, board, now }, letter) => {
   const room = board.rooms.get(letter.to)
   if (blob === undefined || room === undefined || !mayWrite(room, letter.author))
     return refuse('not_found', `there is no blob ${target}`, 'target')
-  if (blob.deleted !== undefined) return refuse('not_found', `blob ${target} was deleted before`, 'target')
+  if (blob.deleted !== undefined) return refuse('not_found', `blob ${target} is already deleted`, 'target')
   if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
-    return refuse('forbidden', 'only who put a file, or a moderator of its room, may delete it', 'target')
+    return refuse('forbidden', 'only the owner of a file or a moderator of its room can delete it', 'target')
   if (blob.author !== letter.author && !mayTouchOthers(letter))
     return refuse('forbidden', delegationTouchesNone, 'target')
   if (isOwnersAlone(room, blob.author, letter)) return refuse('forbidden', ownersAlone, 'target')
   const isHandedIn = (slot: number) => state.bound.liveResultAt(slot) !== undefined || state.bound.isBound(slot)
   if (blob.author === letter.author && blob.events.some(isHandedIn))
-    return refuse('wrong_state', 'this file hangs on the result of a work: it stays until that is settled', 'target')
+    return refuse(
+      'wrong_state',
+      'this file is attached to the result of a work: it stays until the work is settled (work.get shows how it stands)',
+      'target',
+    )
   const facts: DeletedFacts = {
     target,
     reason,

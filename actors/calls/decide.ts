@@ -25,14 +25,14 @@ const call: Decider = ({ state, now }, letter) => {
   if (barred !== undefined) return refuse(...barred)
   if (facts.own) return act(letter, now, { facts, isPublic: false })
   const left = state.calls.day.left({ identity: letter.author, network: facts.network }, limits, now)
-  if (left.calls < 1) return exhausted('the free calls of this day are used up', now, wall)
+  if (left.calls < 1) return exhausted('the free calls of today are used up', now, wall)
   if (left.micros < facts.micros)
-    return exhausted('what is left of the free money of this day does not cover this tool', now, wall)
+    return exhausted('what is left of the free money of today does not cover this tool', now, wall)
   return act(letter, now, { facts, isPublic: false })
 }
 
 function exhausted(what: string, now: number, wall: number): Decision {
-  const message = `${what}: it begins anew at midnight UTC, in retry_after seconds`
+  const message = `${what}: it starts again at midnight UTC, in retry_after seconds`
   return refuse('allowance_exhausted', message, undefined, Math.max(1, dayEnd(now) - wall))
 }
 
@@ -57,7 +57,7 @@ const settle: Decider = ({ state, now }, letter) => {
 const relay: Decider = ({ now }, letter) => {
   const { barred, ...facts } = letter.args as unknown as RelayFacts & { barred?: readonly [string, string, string] }
   if (!letter.operator)
-    return refuse('forbidden', 'only the operator of this board says which tools its wallet pays for')
+    return refuse('forbidden', 'only the operator of this board can say which tools its wallet pays for')
   if (barred !== undefined) return refuse(...barred)
   // Whoever finds the tool is told: the directory follows what is public.
   return act(letter, now, { facts, isPublic: true })

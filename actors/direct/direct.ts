@@ -14,7 +14,7 @@ import type { Columns, Kept } from '../columns.ts'
 import type { Core } from '../core.ts'
 import { none, SlotList } from '../event-index.ts'
 import type { Marks } from '../events/marks.ts'
-import type { Part } from '../part.ts'
+import type { ActPlace, Part } from '../part.ts'
 import type { Act, Event } from '../record.ts'
 
 export type Answer = 'accept' | 'decline' | 'block'
@@ -25,6 +25,8 @@ export type Conversation = {
   /** Identity id. */
   readonly opener: string
   readonly openedAt: number
+  /** Number of the record in its journal; 0 of one that a snapshot of an older release has. */
+  readonly order: number
   /** What members answered, by identity id. */
   readonly answers: Map<string, Answer>
   /** Somebody beside the opener has accepted; it stays so. */
@@ -52,6 +54,7 @@ type Packed = readonly [
     answers: readonly (readonly [string, Answer])[],
     accepted: boolean,
     sent: number,
+    order?: number,
   ])[],
   inboxes: readonly (readonly [identity: string, slots: Kept])[],
   mentions: readonly (readonly [handle: string, slots: Kept])[],
@@ -59,7 +62,7 @@ type Packed = readonly [
 
 export class Direct implements Part {
   readonly acts: Part['acts'] = {
-    'conversation.open': (act) => this.#opened(act),
+    'conversation.open': (act, place) => this.#opened(act, place),
     'conversation.respond': (act) => this.#answered(act),
   }
   readonly #core: Core
@@ -131,6 +134,7 @@ export class Direct implements Part {
         [...each.answers],
         each.accepted,
         each.sent,
+        each.order,
       ]),
       [...this.#inboxes].map(([identity, slots]) => [identity, slots.pack(columns)]),
       [...this.#mentions].map(([handle, slots]) => [handle, slots.pack(columns)]),
@@ -138,16 +142,25 @@ export class Direct implements Part {
   }
 
   restore([conversations, inboxes, mentions]: Packed, columns: Columns): void {
-    for (const [room, kind, opener, openedAt, answers, accepted, sent] of conversations)
-      this.#add({ room, kind, opener, openedAt, answers: new Map(answers), accepted, sent })
+    for (const [room, kind, opener, openedAt, answers, accepted, sent, order = 0] of conversations)
+      this.#add({ room, kind, opener, openedAt, order, answers: new Map(answers), accepted, sent })
     for (const [identity, slots] of inboxes) this.#inboxes.set(identity, SlotList.of(slots, columns))
     for (const [handle, slots] of mentions) this.#mentions.set(handle, SlotList.of(slots, columns))
   }
 
-  #opened({ room, author, at, facts }: Act): void {
+  #opened({ room, author, at, facts }: Act, { seq }: ActPlace): void {
     if (this.#conversations.has(room)) return
     const { kind } = facts as { kind: 'dm' | 'group' }
-    this.#add({ room, kind, opener: hex(author), openedAt: at, answers: new Map(), accepted: false, sent: 0 })
+    this.#add({
+      room,
+      kind,
+      opener: hex(author),
+      openedAt: at,
+      order: seq,
+      answers: new Map(),
+      accepted: false,
+      sent: 0,
+    })
   }
 
   #add(conversation: Conversation): void {
@@ -195,12 +208,12 @@ type SpokenTo = { readonly to: string; readonly handles: ReadonlySet<string> }
 const nobody: SpokenTo = { to: '', handles: new Set() }
 
 /** Whom the signed bytes address and mention. Most do neither, and are not even parsed. */
-export function spokenTo({ by }: Pick<Event, 'by'>): SpokenTo {
+export function spokenTo({ by, to }: Pick<Event, 'by' | 'to'>): SpokenTo {
   const bytes = Buffer.from(by.signed.buffer, by.signed.byteOffset, by.signed.byteLength)
   // Inside a string the quotes would be escaped, so this is the field itself or nothing.
   if (!bytes.includes('"to":"') && !bytes.includes(0x40)) return nobody
   const { command } = JSON.parse(bytes.toString('utf8')) as { command: { text?: string; to?: string } }
-  return { to: command.to ?? '', handles: mentionsIn(command.text ?? '') }
+  return { to: to === undefined ? (command.to ?? '') : hex(to), handles: mentionsIn(command.text ?? '') }
 }
 
 /** Handles that a text mentions: the first few. */

@@ -13,10 +13,10 @@ export function postRefusal(conversation: Conversation | undefined, letter: Writ
 export function messageRefusal(found: Conversation | undefined, author: string, bytes: number): Decision | undefined {
   if (found?.accepted === true || (found !== undefined && found.opener !== author)) return undefined
   if (bytes > requestBytesMax) {
-    const until = 'until somebody here has accepted this conversation'
-    return refuse('too_large', `text has ${bytes} bytes, ${requestBytesMax} are allowed ${until}`, 'text')
+    const until = 'until another member accepts this conversation (conversation.respond)'
+    return refuse('too_large', `text has ${bytes} bytes; ${requestBytesMax} are allowed ${until}`, 'text')
   }
   if (found === undefined || found.sent < requestMessagesMax) return undefined
-  const message = `nobody here has accepted this conversation yet, and until then it takes ${requestMessagesMax} messages of its opener`
+  const message = `no other member has accepted this conversation yet (conversation.respond): until then its opener can send ${requestMessagesMax} messages`
   return refuse('wrong_state', message, 'room')
 }

@@ -79,23 +79,27 @@ const write: Decider = (situation, letter) => {
       : editObjection(situation.state.rules.policyOf(room.name), room, letter, { maker: doc.owner, now: situation.now })
   if (objection !== undefined) return refuse(...objection)
   if (room === undefined && doc.owner !== letter.author)
-    return refuse('forbidden', 'only the owner of this document writes it: it is in no room', 'target')
+    return refuse('forbidden', 'this document is in no room: only its owner can write it', 'target')
   const latest = doc.places.length
   if (latest >= limits.versions)
     return refuse(
       'wrong_state',
-      `this document has ${latest} versions, and no document has more: make a new one`,
+      `this document has ${latest} versions, which is the limit: make a new one with docs.create`,
       'target',
     )
   if (base > latest)
-    return refuse('invalid_field', `base_version is ${base}, and the newest version is ${latest}`, 'data')
+    return refuse(
+      'invalid_field',
+      `"base_version" is ${base}, but the newest version is ${latest}: docs.read gives it`,
+      'data.base_version',
+    )
   const text = signedText(letter.by.signed)
   // Two who made the same change from an older version agree: that is a merge. Who has seen the newest one says nothing new.
   const isSame = base === latest && (title === '' || title === doc.title) && text === textOf(situation, doc, latest)
   if (isSame)
     return refuse(
       'invalid_field',
-      `text is that of version ${latest}, the newest, already: there is nothing to write`,
+      `text is the same as that of version ${latest}, the newest: there is nothing to write`,
       'text',
     )
   const merged = base === latest ? undefined : mergedText(situation, doc, base, text)
@@ -121,7 +125,7 @@ const remove: Decider = (situation, letter) => {
   const { author, operator } = letter
   const mayRemove = doc.owner === author || (room === undefined ? operator : mayModerate(room, author, operator))
   if (!mayRemove)
-    return refuse('forbidden', 'only who made a document, or a moderator of its room, may delete it', 'target')
+    return refuse('forbidden', 'only the owner of a document or a moderator of its room can delete it', 'target')
   if (doc.owner !== author && !mayTouchOthers(letter)) return refuse('forbidden', delegationTouchesNone, 'target')
   if (room !== undefined && isOwnersAlone(room, doc.owner, letter)) return refuse('forbidden', ownersAlone, 'target')
   const facts: DocDeletedFacts = { target, reason, ...(doc.owner === author ? {} : { moderated: true }) }
@@ -181,8 +185,8 @@ function conflict(situation: Situation, doc: Doc, base: number): Decision {
     text: textOf(situation, doc, version),
     base: textOf(situation, doc, base),
   }
-  const message = `version ${version} changed what you changed since version ${base}: join the two (details has both texts), and write with base_version ${version}`
-  return { ok: false, refusal: { code: 'conflict', message, field: 'data', details } }
+  const message = `version ${version} changed the same lines since version ${base}: merge the two (details has both texts), and write with base_version ${version}`
+  return { ok: false, refusal: { code: 'conflict', message, field: 'data.base_version', details } }
 }
 
 function textOf(situation: Situation, doc: Doc, version: number): string {

@@ -54,7 +54,7 @@ function powerOver(
 ): 'room' | 'operator' | Decision {
   if (isOfBoard(letter)) return 'room'
   if (!mayModerate(room, letter.author, letter.operator))
-    return refuse('forbidden', `only ${who} may do this`, 'event_id')
+    return refuse('forbidden', `only ${who} can do this`, 'event_id')
   if (!mayTouchOthers(letter)) return refuse('forbidden', delegationTouchesNone, 'event_id')
   if (room.owner === letter.author) return 'room'
   if (!room.moderators.has(letter.author)) return 'operator'
@@ -68,13 +68,16 @@ const hide = about((subject, { state, now }, letter) => {
   if (typeof by !== 'string') return by
   // The board hides what it screened; since then the room may have decided otherwise.
   if (isOfBoard(letter) && !isScreened(state.rules.policyOf(room.name), room, author, false))
-    return refuse('wrong_state', 'this room does not have its author screened any more')
+    return refuse('wrong_state', 'this room no longer screens its author')
   if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
-    return refuse('wrong_state', 'what the holder of a work delivers is not screened')
+    return refuse('wrong_state', 'what a worker delivers is not screened')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined) {
-    const why = state.marks.hideOf(slot) === undefined ? `its text is gone: ${gone.reason}` : 'it is hidden already'
-    return refuse('wrong_state', `this event cannot be hidden, ${why}`, 'event_id')
+    const why =
+      state.marks.hideOf(slot) === undefined
+        ? `its text is gone (${gone.reason})`
+        : 'it is already hidden (room.restore shows it again)'
+    return refuse('wrong_state', `this event cannot be hidden: ${why}`, 'event_id')
   }
   const facts: HideFacts = { id, reason: letter.args.reason as string, by }
   return act(letter, now, { facts, isPublic })
@@ -89,7 +92,11 @@ const restore = about((subject, { state, now }, letter) => {
   const hidden = state.marks.hideOf(slot)
   if (hidden === undefined) return refuse('wrong_state', 'this event is not hidden', 'event_id')
   if (hidden.by === 'operator' && !letter.operator)
-    return refuse('forbidden', 'the operator of this board hid this event: only the operator restores it', 'event_id')
+    return refuse(
+      'forbidden',
+      'the operator of this board hid this event: only the operator can restore it',
+      'event_id',
+    )
   const facts: RestoreFacts = { id, reason: letter.args.reason as string }
   return act(letter, now, { facts, isPublic })
 })
@@ -100,12 +107,12 @@ const redact = about((subject, { state, board, now }, letter) => {
   const by = author === letter.author ? 'author' : powerOver(subject, letter, who)
   if (typeof by !== 'string') return by
   if (state.marks.redactionOf(slot) !== undefined)
-    return refuse('wrong_state', 'this event was redacted already', 'event_id')
+    return refuse('wrong_state', 'this event is already redacted', 'event_id')
   const told = state.bound.markedAt(slot)?.told
   if (by === 'author' && told !== undefined && told.live && told.state !== 'open')
     return refuse(
       'wrong_state',
-      'this is the request of a work that somebody has claimed: it stays until that is settled',
+      'this is the request of a work that someone has claimed: it stays until the work is settled (work.get shows how it stands)',
       'event_id',
     )
   const facts: RedactFacts = { id, reason: letter.args.reason as string, by }
@@ -124,10 +131,10 @@ const redact = about((subject, { state, board, now }, letter) => {
 
 const vote = about(({ slot, id, isPublic, author }, { state, now }, letter) => {
   const value = letter.args.value as Value
-  if (author === letter.author) return refuse('forbidden', 'nobody votes on an event of his own', 'event_id')
+  if (author === letter.author) return refuse('forbidden', 'you cannot vote on an event of your own', 'event_id')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined)
-    return refuse('wrong_state', `the text of this event is gone (${gone.reason}): it takes no votes`, 'event_id')
+    return refuse('wrong_state', `the text of this event is gone (${gone.reason}): it cannot be voted on`, 'event_id')
   const { up, down } = state.marks.votesAfter(slot, letter.author, value)
   const facts: VoteFacts = { id, value, up, down }
   return act(letter, now, { facts, isPublic })

@@ -4,9 +4,13 @@
  * `data.supersedes` names an event by its own id, whatever its newest version, or by the id of its newest version, which then
  * says "as I have read it": a version between is refused as `conflict`. A version has a place of its own in the room (id, seq,
  * leaf) and is shown at its original's; it lives as long as that one.
+ *
+ * A reply that names no page goes to the page of the event it answers. Boards of older releases put such replies on `main`:
+ * the page is decided when the post is written and kept in its record, so those stay where they are.
  */
 import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
+import type { Event } from '../record.ts'
 import { type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { versionsMax } from './marks.ts'
 
@@ -42,15 +46,33 @@ const pageDefault = 'main'
 export function placeOf(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {
   if (wanted.supersedes !== '') return placeEdit(situation, letter, room, wanted)
   const { state, board, now } = situation
-  const page = wanted.page === '' ? pageDefault : wanted.page
   const expires = wanted.ttl === 0 ? 0 : now + wanted.ttl
-  if (wanted.replyTo === '') return { placed: { page, replyTo: '', root: '', original: '', expires } }
+  if (wanted.replyTo === '')
+    return { placed: { page: wanted.page || pageDefault, replyTo: '', root: '', original: '', expires } }
   const target = slotIn(situation, room, wanted.replyTo)
   if (target === undefined)
-    return { refused: refuse('not_found', `no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
+    return { refused: refuse('not_found', `there is no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
   const slot = state.marks.original(target)
   const replyTo = board.events.idHex(slot)
+  const page = wanted.page || board.page(slot)
   return { placed: { page, replyTo, root: threadOf(situation, slot), original: '', expires } }
+}
+
+export type Format = 'text' | 'markdown'
+
+/** The format a text is shown in: `kept` from the version before, else the one that `data` of the signed command names. */
+export function formatOf(kept: Format | undefined, data: string | undefined): Format {
+  if (kept !== undefined) return kept
+  if (data === undefined || data === '') return 'text'
+  return (JSON.parse(data) as { format?: Format }).format ?? 'text'
+}
+
+/** The format of the version that an edit replaces, for an edit that names none. */
+export function formatBefore({ state, board, record }: Situation, original: string): Format {
+  const newest = state.marks.newest(board.events.find(Buffer.from(original, 'hex')))
+  const { format, by } = record(board.events.place[newest]!) as Event
+  const { command } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: { data?: string } }
+  return formatOf(format, command.data)
 }
 
 function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {
@@ -59,32 +81,48 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
   const { events } = board
   const named = slotIn(situation, room, wanted.supersedes)
   if (named === undefined)
-    return no('not_found', `supersedes in data names no event of room ${letter.to}: ${wanted.supersedes}`, 'data')
+    return no(
+      'not_found',
+      `"supersedes" in data names no event of room ${letter.to}: ${wanted.supersedes}`,
+      'data.supersedes',
+    )
   const slot = marks.original(named)
   const newest = marks.newest(slot)
   if (board.authorList[events.author[slot]!]!.id !== letter.author)
-    return no('forbidden', 'only the author of an event posts a new version of it', 'data')
+    return no('forbidden', 'only the author of an event can post a new version of it', 'data.supersedes')
   const gone = marks.gone(slot, now)
   if (gone !== undefined)
-    return no('wrong_state', `the text of this event is gone (${gone.reason}): it takes no new version`, 'data')
+    return no(
+      'wrong_state',
+      `the text of this event is gone (${gone.reason}): it cannot have a new version`,
+      'data.supersedes',
+    )
   if (letter.op !== 'work.version' && state.bound.markedAt(slot) !== undefined)
-    return no('wrong_state', 'this is the request of a work: it is changed by work.edit alone', 'data')
+    return no('wrong_state', 'this is the request of a work: change it with work.edit', 'data.supersedes')
   if (named !== slot && named !== newest)
-    return no('conflict', `this version was replaced: the newest is ${events.idHex(newest)}`, 'data')
+    return no(
+      'conflict',
+      `this version was replaced: read the newest, ${events.idHex(newest)}, with event.get and name that`,
+      'data.supersedes',
+    )
   if (marks.edits(slot).length + 1 >= versionsMax)
-    return no('wrong_state', `this event has ${versionsMax} versions, which is the most: post anew`, 'data')
+    return no(
+      'wrong_state',
+      `this event has ${versionsMax} versions, which is the limit: post a new event`,
+      'data.supersedes',
+    )
   const page = board.page(slot)
   if (wanted.page !== '' && wanted.page !== page)
     return no('invalid_field', `a new version stays in its place: page must be ${page}, or left out`, 'page')
   const replyTo = parentOf(situation, slot)
   if (wanted.replyTo !== '' && wanted.replyTo !== replyTo) {
-    const right = replyTo === '' ? 'left out, as the event is no reply' : `${replyTo}, or left out`
+    const right = replyTo === '' ? 'left out, as the event is not a reply' : `${replyTo}, or left out`
     return no('invalid_field', `a new version stays in its place: reply_to must be ${right}`, 'reply_to')
   }
   const kind = board.kind(slot)
   if (wanted.kind !== '' && wanted.kind !== kind)
-    return no('invalid_field', `a new version stays of its kind: kind must be ${kind}, or left out`, 'kind')
-  if (wanted.ttl !== 0) return no('invalid_field', 'a new version lives as long as its original: leave ttl out', 'ttl')
+    return no('invalid_field', `a new version keeps its kind: kind must be ${kind}, or left out`, 'kind')
+  if (wanted.ttl !== 0) return no('invalid_field', 'a new version expires with its original: leave ttl out', 'ttl')
   const original = events.idHex(slot)
   return { placed: { page, replyTo, root: threadOf(situation, slot), original, expires: events.expires[slot]! } }
 }

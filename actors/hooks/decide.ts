@@ -73,7 +73,8 @@ export const hooksDeciders: Readonly<Record<string, Decider>> = {
   'hook.end': end,
 }
 
-const tooMany = (limit: number) => `an identity has at most ${limit} webhooks and subscriptions: delete one first`
+const tooMany = (limit: number) =>
+  `an identity can have ${limit} webhooks and subscriptions: delete one with webhook.delete, or end one with events/unsubscribe`
 
 export function hasRunOut({ facts }: { readonly facts: Pick<HookFacts, 'expires'> }, now: number): boolean {
   return facts.expires !== 0 && facts.expires <= now
@@ -89,7 +90,7 @@ function ownWebhook(state: State, owner: string, id: string): Hook | undefined {
 }
 
 function unknown(id: string) {
-  return refuse('not_found', `you have no webhook ${id}`, 'target')
+  return refuse('not_found', `you have no webhook ${id}: webhook.list shows yours`, 'target')
 }
 
 /** A record of something that nobody signed. */

@@ -9,7 +9,7 @@ const daySeconds = 86_400
 
 const transfer: Decider = ({ state: { market }, now }, letter) => {
   const { target, amount, cost } = letter.args as { target: string; amount: number; cost: number }
-  if (target === letter.author) return refuse('invalid_field', 'nobody gives credits to himself', 'target')
+  if (target === letter.author) return refuse('invalid_field', 'you cannot give credits to yourself', 'target')
   const turn = new Turn(market, now)
   turn.bringUp(undefined, letter.author)
   const fault = unaffordable(amount + cost, turn.available(letter.author))
@@ -25,7 +25,7 @@ const transfer: Decider = ({ state: { market }, now }, letter) => {
 
 const grant: Decider = ({ state: { market }, now }, letter) => {
   const { target, amount } = letter.args as { target: string; amount: number }
-  if (!letter.operator) return refuse('forbidden', 'only an operator of this board makes credits')
+  if (!letter.operator) return refuse('forbidden', 'only an operator of this board can make credits')
   const cause = Buffer.from(letter.sha).toString('hex')
   const to = target === 'rewards' ? target : user(target)
   const postings = [direct([target, cause, 0], ['mint', to], amount, codes.grant, now)]

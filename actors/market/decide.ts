@@ -11,7 +11,7 @@ import { after, stateOf, stepOf } from './clock.ts'
 import { holds, type Known, type Objection, objectionTo } from './guards.ts'
 import type { Step, WorkArgs } from './letters.ts'
 import type { Market } from './market.ts'
-import { type Actor, type Transition, transitionsOn } from './table.ts'
+import { type Actor, type Transition, transitions, transitionsOn } from './table.ts'
 import { Turn } from './turn.ts'
 import { partiesOf, type Work } from './work.ts'
 
@@ -91,36 +91,37 @@ function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number
     case 'requester':
       return author === work.requester
         ? undefined
-        : ['forbidden', 'only who asked for this work may do this', 'event_id']
+        : ['forbidden', 'only the requester of this work can do this', 'event_id']
     case 'requester or moderator':
       return author === work.requester || args.standing?.moderates === true
         ? undefined
-        : ['forbidden', 'only who asked for this work, or a moderator of its room, may do this', 'event_id']
+        : ['forbidden', 'only the requester of this work or a moderator of its room can do this', 'event_id']
     case 'worker':
       if (fence !== work.fence)
         return [
           'stale_fence',
           work.fence === 0
-            ? `nobody holds this work now: the claim ${fence} has ended`
-            : `the live claim of this work is ${work.fence}, not ${fence}`,
+            ? `nobody holds this work now: claim ${fence} has ended, and work.claim makes a new one`
+            : `the current claim of this work is ${work.fence}, not ${fence}`,
           'amount',
         ]
       return author === work.worker
         ? undefined
-        : ['forbidden', 'only who has claimed this work may do this', 'event_id']
+        : ['forbidden', 'only the worker who claimed this work can do this', 'event_id']
     case 'reviewer':
       return author === work.reviewer
         ? undefined
-        : ['not_the_reviewer', 'only the reviewer of this work may do this', 'event_id']
+        : ['not_the_reviewer', 'only the reviewer of this work can do this', 'event_id']
     case 'reviewer or requester':
       return author === work.reviewer || author === work.requester
         ? undefined
-        : ['not_the_reviewer', 'only the reviewer of this work, or who asked for it, may do this', 'event_id']
+        : ['not_the_reviewer', 'only the reviewer or the requester of this work can do this', 'event_id']
     case 'arbiter':
-      if (partiesOf(work).includes(author)) return ['forbidden', 'nobody rules in a case of his own', 'event_id']
+      if (partiesOf(work).includes(author))
+        return ['forbidden', 'you are a party to this work: someone else has to rule', 'event_id']
       return args.standing?.moderates === true
         ? undefined
-        : ['forbidden', 'only a moderator of the room, or an operator where it is public, rules', 'event_id']
+        : ['forbidden', 'only a moderator of the room, or in a public room an operator, can rule', 'event_id']
     case 'claimant':
     case 'system':
       return undefined
@@ -133,8 +134,15 @@ const bounded: ReadonlySet<string> = new Set(['work.claim', 'work.renew', 'work.
 function notNow(op: string, state: string, rows: readonly Transition[], work: Work): Objection {
   if (bounded.has(op) && work.state === 'expired')
     return ['expired', `the deadline of this work passed at ${work.deadline}`, 'event_id']
-  const from = [...new Set(rows.flatMap((row) => row.from))]
-  return ['wrong_state', `this work is ${state}, and ${op} needs one that is ${from.join(' or ')}`, 'event_id']
+  const from = [...new Set(rows.flatMap((row) => row.from))].join(' or ')
+  return ['wrong_state', `this work is ${state}, and ${op} needs one that is ${from}; ${nextWords(state)}`, 'event_id']
+}
+
+/** To end a sentence that names a state: the operations that lead out of it. */
+export function nextWords(state: string): string {
+  const rows = transitions.filter(({ from, on }) => on.startsWith('work.') && from.some((each) => each === state))
+  const next = [...new Set(rows.map(({ on }) => on))]
+  return next.length === 0 ? 'nothing can be done with it any more' : `what can be done now: ${next.join(', ')}`
 }
 
 function knownTo(

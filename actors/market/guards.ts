@@ -67,7 +67,7 @@ export function objectionTo(row: Pick<Transition, 'guards'>, asking: Asking): Ob
 const checks: Readonly<Partial<Record<Guard, Check>>> = {
   result_there: ({ work: { result } }) =>
     result === null || result.missing
-      ? ['not_found', 'the result is gone: its worker took it away', 'event_id']
+      ? ['not_found', 'the result is gone: its worker removed it', 'event_id']
       : undefined,
   result_unchanged: ({ work: { result }, args }) => {
     const { sha256, current } = result!
@@ -75,66 +75,81 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
     if (args!.accept_changed === true && sha256 !== current)
       return named === current
         ? undefined
-        : ['conflict', `to accept what the result is now, name its hash: result_sha256 is ${current}`, 'data']
+        : [
+            'conflict',
+            `to accept the result as it is now, name its hash: result_sha256 is ${current}`,
+            'data.result_sha256',
+          ]
     if (sha256 !== current)
       return [
         'conflict',
-        `the result was changed since it was submitted; with accept_changed and result_sha256 ${current} it is accepted as it is now`,
-        'data',
+        `the result has changed since it was submitted: to accept it as it is now, send accept_changed and result_sha256 ${current}`,
+        'data.accept_changed',
       ]
     return named === undefined || named === sha256
       ? undefined
-      : ['conflict', `the result that was submitted has the SHA-256 ${sha256}, and another was named`, 'data']
+      : ['conflict', `the submitted result has the SHA-256 ${sha256}, and you named another`, 'data.result_sha256']
   },
   reward_bounded: ({ work, args, known }) => {
     const { reward } = known!.limits
     return work.amount + args!.amount <= reward
       ? undefined
-      : [
-          'invalid_field',
-          `a reward is at most ${reward} credits: at most ${reward - work.amount} can be added`,
-          'amount',
-        ]
+      : ['invalid_field', `a reward can be ${reward} credits at most: you can add ${reward - work.amount}`, 'amount']
   },
   affordable: ({ work, known }) => unaffordable(work.simulated ? 0 : known!.cost, known!.available),
   before_margin: ({ work, at }) =>
     at < work.deadline - work.terms.claim_margin
       ? undefined
-      : ['expired', `nobody takes a work up in the last ${work.terms.claim_margin} s before its deadline`, 'event_id'],
+      : [
+          'expired',
+          `a work cannot be claimed in the last ${work.terms.claim_margin} s before its deadline`,
+          'event_id',
+        ],
   before_deadline: ({ work, at }) =>
     at < work.deadline ? undefined : ['expired', 'the deadline of this work has passed', 'event_id'],
   no_edit_under_way: ({ work }) =>
-    work.editing === '' ? undefined : ['conflict', 'the request is being edited right now: read it again', 'event_id'],
+    work.editing === ''
+      ? undefined
+      : ['conflict', 'the request is being edited right now: read it again in a moment', 'event_id'],
   not_a_party: ({ work, author }) => {
-    if (author === work.requester) return ['not_eligible', 'nobody claims a work that he asked for himself', 'event_id']
-    return author === work.reviewer ? ['not_eligible', 'who reviews a work does not claim it', 'event_id'] : undefined
+    if (author === work.requester) return ['not_eligible', 'you cannot claim a work that you requested', 'event_id']
+    return author === work.reviewer ? ['not_eligible', 'the reviewer of a work cannot claim it', 'event_id'] : undefined
   },
   eligible: ({ work, args, known }) => {
     const { standing } = args!
     if (standing?.reads !== true || !standing.replies)
-      return ['not_eligible', 'only who may reply in its room claims this work', 'event_id']
+      return ['not_eligible', 'only someone who may reply in its room can claim this work', 'event_id']
     return work.eligibility === 'open' || known!.newcomer
       ? undefined
       : [
           'not_eligible',
-          'this work is for newcomers: who had no result accepted, and holds no other such work',
+          'this work is for newcomers, who have had no result accepted and hold no other such work',
           'event_id',
         ]
   },
   lapses_left: ({ work, author }) =>
     (work.left[author!]?.lapses ?? 0) < work.terms.lapses
       ? undefined
-      : ['not_eligible', `you let your claims of this work run out ${work.terms.lapses} times`, 'event_id'],
+      : [
+          'not_eligible',
+          `your claims of this work have run out ${work.terms.lapses} times: you cannot claim it again`,
+          'event_id',
+        ],
   cooled_down: ({ work, author, at }) => {
     const left = work.left[author!]
     const wait = left === undefined ? 0 : left.at + work.terms.reclaim_cooldown - at
     return wait <= 0
       ? undefined
-      : ['rate_limited', 'you left this work a moment ago: let others try it first', 'event_id', wait]
+      : [
+          'rate_limited',
+          'you gave this work up a moment ago: wait retry_after seconds, so that others can try',
+          'event_id',
+          wait,
+        ]
   },
   claims_left: ({ at, known }) => {
     const { claims, limits } = known!
-    const message = `you hold ${claims.length} works, and nobody holds more at a time: finish or release one`
+    const message = `you hold ${claims.length} works, which is the limit: finish one with work.submit, or give one up with work.release`
     return claims.length < limits.claims
       ? undefined
       : ['quota_exhausted', message, undefined, Math.max(1, (claims[0] ?? at) - at)]
@@ -142,30 +157,38 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
   version_current: ({ work, args }) =>
     args!.version_id === undefined || args!.version_id === work.version
       ? undefined
-      : ['conflict', `the request was edited: its newest version is ${work.version}`, 'data'],
+      : ['conflict', `the request has been edited: read its newest version, ${work.version}`, 'data.version_id'],
   renewals_left: ({ work }) =>
     work.renewals < work.terms.renewals
       ? undefined
-      : ['wrong_state', `a claim is renewed at most ${work.terms.renewals} times`, 'event_id'],
+      : [
+          'wrong_state',
+          `a claim can be renewed ${work.terms.renewals} times: finish with work.submit, or give it up with work.release`,
+          'event_id',
+        ],
   revisions_left: ({ work }) =>
     work.revisions < work.terms.revisions
       ? undefined
-      : ['wrong_state', `a result is sent back at most ${work.terms.revisions} times: accept or reject it`, 'event_id'],
+      : [
+          'wrong_state',
+          `a result can be sent back ${work.terms.revisions} times: use work.accept or work.reject`,
+          'event_id',
+        ],
   bound_result: ({ work, author, args }) => {
     const { bound, result_sha256: named } = args!
     if (bound === undefined) throw new Error(`a result of work ${work.id} was not asked for in its room`)
     if (bound.fault !== undefined) return [bound.fault.code, bound.fault.message, bound.fault.field ?? 'target']
-    if (bound.author !== author) return ['not_found', `there is no reply of yours ${bound.id}`, 'target']
+    if (bound.author !== author) return ['not_found', `you have posted no reply ${bound.id}`, 'target']
     return named === undefined || named === bound.sha256
       ? undefined
-      : ['conflict', `this result has the SHA-256 ${bound.sha256}, and another was named`, 'data']
+      : ['conflict', `this result has the SHA-256 ${bound.sha256}, and you named another`, 'data.result_sha256']
   },
   same_result: ({ work, args }) =>
     args!.bound?.id === work.result!.id
       ? undefined
       : ['conflict', `confirm what you submitted: target must be ${work.result!.id}`, 'target'],
   no_wish_yet: ({ work }) =>
-    work.reopen ? ['wrong_state', 'it is wished already that this work opens again', 'event_id'] : undefined,
+    work.reopen ? ['wrong_state', 'you have already asked that this work opens again', 'event_id'] : undefined,
 }
 
 /** Why somebody cannot pay so much. */

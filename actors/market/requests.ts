@@ -5,7 +5,7 @@
 import { ownKey } from '../record.ts'
 import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { stateOf, stepOf } from './clock.ts'
-import { mayKnow, unknown } from './decide.ts'
+import { mayKnow, nextWords, unknown } from './decide.ts'
 import { unaffordable } from './guards.ts'
 import type { EditedArgs, ObserveArgs, OpenArgs, PostFacts, ReserveArgs, Step, VoidArgs, WorkArgs } from './letters.ts'
 import { codes, postingsOf } from './postings.ts'
@@ -18,14 +18,18 @@ const reserve: Decider = ({ state: { market }, now }, letter) => {
   const args = letter.args as unknown as ReserveArgs
   const { work: id, amount, limits, fee, terms } = args
   if (market.find(id) !== undefined || market.reservation(id) !== undefined)
-    return refuse('conflict', `this request is a work already: ${id}`, 'event_id')
+    return refuse('conflict', `this request already belongs to a work: work.get shows ${id}`, 'event_id')
   const turn = new Turn(market, now)
   turn.bringUp(undefined, letter.author)
   if (args.reviewer !== '' && args.reviewer_key === '')
-    return refuse('not_found', `reviewer in data is nobody that this board knows: ${args.reviewer}`, 'data')
+    return refuse(
+      'not_found',
+      `"reviewer" in data is not an identity that this board knows: ${args.reviewer}`,
+      'data.reviewer',
+    )
   const live = market.holding(letter.author) - turn.ended(letter.author)
   if (live >= limits.holds) {
-    const message = `you have asked for ${live} works that are not settled, and nobody has more at a time`
+    const message = `you have ${live} works that are not settled, which is the limit: settle one first (work.accept, work.cancel)`
     return refuse('quota_exhausted', message, undefined, Math.max(1, (market.nextDue || now + 60) - now))
   }
   const costs = unaffordable(args.simulated ? 0 : amount + fee, turn.available(letter.author))
@@ -108,12 +112,16 @@ const edit: Decider = ({ state: { market }, now }, letter) => {
   turn.bringUp(stored, letter.author)
   const work = turn.work(stored)
   if (letter.author !== work.requester)
-    return refuse('forbidden', 'only who asked for this work may do this', 'event_id')
+    return refuse('forbidden', 'only the requester of this work can do this', 'event_id')
   const state = stateOf(work, market.epoch)
   if (state !== 'open')
-    return refuse('wrong_state', `this work is ${state}, and its request is edited while it is open`, 'event_id')
+    return refuse(
+      'wrong_state',
+      `this work is ${state}: its request can be edited only while it is open; ${nextWords(state)}`,
+      'event_id',
+    )
   if (work.editing !== '')
-    return refuse('conflict', 'another edit of this request is under way: wait for it', 'event_id')
+    return refuse('conflict', 'another edit of this request is in progress: try again in a moment', 'event_id')
   const post = postOf(letter, args.proof_bits ?? 0)
   const facts = { work: work.id, edit: Buffer.from(letter.id).toString('hex'), post }
   return { ...turn.decide(letter, { op: letter.op, facts, isPublic: false, work }), leadsToPublic: work.is_public }

@@ -8,7 +8,12 @@ const keep: Decider = ({ state, now }, letter) => {
   const { key } = letter.args as unknown as OauthKeep
   const isNew = state.oauth.find(key, now) === undefined
   if (isNew && key.startsWith('Client:') && state.oauth.clients(now) >= clientsMax)
-    return refuse('overloaded', 'as many clients are registered as this board keeps: try again', undefined, 3_600)
+    return refuse(
+      'overloaded',
+      'this board has as many registered clients as it can keep: try again later',
+      undefined,
+      3_600,
+    )
   return privately(letter, now)
 }
 

@@ -13,10 +13,14 @@ const rotate: Decider = ({ board, state, now }, letter) => {
   const own = Buffer.from(letter.by.key).toString('base64url')
   // Two rotations by one key, both checked before either was decided: the second finds its key retired.
   if (people.isRetired(own))
-    return refuse('key_rotated', 'this identity has moved to a new key, and the old one is refused', 'public_key')
+    return refuse(
+      'key_rotated',
+      'this identity has moved to a new key, and the old one is refused: sign with the new one',
+      'public_key',
+    )
   const isKnown = people.identityOf(to) !== undefined || state.delegations.ofKey(to) !== undefined
   if (used || isKnown || board.authors.has(identity) || own === to)
-    return refuse('conflict', 'target must be a key that was never used on this board: make a fresh one', 'target')
+    return refuse('conflict', 'target must be a key that was never used on this board: make a new one', 'target')
   const command = Buffer.from(letter.sha).toString('hex')
   const event = Buffer.from(letter.id).toString('hex')
   const entry = formatEntry({ kind: 'rotate', event, room: '-', seq: '-', time: now, command })
@@ -28,11 +32,12 @@ const rotate: Decider = ({ board, state, now }, letter) => {
 const suspend: Decider = ({ state, now }, letter) => {
   const target = letter.args.target as string
   if (!letter.operator) return notOperator
-  if (target === letter.author) return refuse('invalid_field', 'an operator cannot suspend itself', 'target')
+  if (target === letter.author)
+    return refuse('invalid_field', 'an operator cannot suspend their own identity', 'target')
   if (letter.args.isBoard === true)
     return refuse('invalid_field', 'the board itself cannot be suspended: name another identity', 'target')
   if (state.people.suspension(target) !== undefined)
-    return refuse('wrong_state', 'this identity is suspended already', 'target')
+    return refuse('wrong_state', 'this identity is already suspended: identity.unsuspend ends that', 'target')
   const live = state.delegations.liveOf(target, now)
   const suspended = act(letter, now, { facts: { target, reason: letter.args.reason }, isPublic: true })
   return after(endings(live, letter, 'suspended', now), suspended)
@@ -51,7 +56,7 @@ function after(first: readonly Planned[], decision: Decision): Decision {
   return decision.ok ? { ...decision, records: [...first, ...decision.records] } : decision
 }
 
-const notOperator = refuse('forbidden', 'only an operator of this board suspends identities')
+const notOperator = refuse('forbidden', 'only an operator of this board can suspend identities')
 
 export const peopleDeciders: Readonly<Record<string, Decider>> = {
   'identity.profile.set': setProfile,

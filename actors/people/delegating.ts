@@ -22,11 +22,12 @@ const create: Decider = ({ board, state, now }, letter) => {
   const { key, expires } = facts
   const isKnown = delegations.ofKey(key) !== undefined || people.identityOf(key) !== undefined
   if (used || isKnown || board.authors.has(identity) || identity === letter.author)
-    return refuse('conflict', 'target must be a key that was never used on this board: make a fresh one', 'target')
-  if (expires <= now) return refuse('expired', 'timestamp and ttl of this delegation lie in the past', 'ttl')
+    return refuse('conflict', 'target must be a key that was never used on this board: make a new one', 'target')
+  if (expires <= now)
+    return refuse('expired', 'this delegation would end in the past: timestamp and ttl give its end', 'ttl')
   const live = delegations.liveOf(letter.author, now)
   if (live.length >= delegationsMax) {
-    const message = `this identity has ${delegationsMax} delegations, and none may have more: revoke one`
+    const message = `this identity has ${delegationsMax} delegations, which is the limit: end one with delegation.revoke`
     return refuse('quota_exhausted', message, undefined, Math.min(...live.map((each) => each.expires)) - now)
   }
   return act(letter, now, { facts, isPublic: false })
@@ -52,12 +53,12 @@ const revoke: Decider = ({ state, now }, letter) => {
   if (delegation?.identity !== letter.author)
     return refuse('not_found', `you have no delegation ${target}: delegation.list shows yours`, 'target')
   if (!isLive(delegation, now))
-    return refuse('wrong_state', 'this delegation has ended already, and its key is refused', 'target')
+    return refuse('wrong_state', 'this delegation has already ended, and its key is refused', 'target')
   const entry = delegation.isPublished ? { entry: undelegateEntry(letter, delegation.id, now) } : {}
   return act(letter, now, { facts: { id: delegation.id }, isPublic: delegation.isPublished, ...entry })
 }
 
-const over = refuse('forbidden', 'this delegation has ended, and its key is refused for ever', 'public_key')
+const over = refuse('forbidden', 'this delegation has ended, and its key is refused for good', 'public_key')
 
 /** Records that tell of the end of every published delegation of an identity, to stand before the act that ends them. */
 export function endings(live: readonly Delegation[], letter: WriteLetter, by: EndedBy, now: number): Planned[] {

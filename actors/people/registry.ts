@@ -12,12 +12,12 @@ export const decideRegister: Decider = ({ board, now }, letter) => {
   const handle = letter.args.handle as string
   const own = board.authors.get(letter.author)?.handle
   if (own !== undefined && own !== handle)
-    return refuse('conflict', `this identity bears the handle ${own} already, and a handle stays`, 'handle')
+    return refuse('conflict', `this identity already has the handle ${own}, and a handle never changes`, 'handle')
   if (isReserved(handle) && !isOwn(handle, letter))
     return refuse('name_taken', `the handle ${handle} is reserved`, 'handle')
   const taken = board.handles.confusedWith(handle)
   if (taken !== undefined && own === undefined) {
-    const why = taken === handle ? 'taken' : `too easily taken for ${taken}, which is taken`
+    const why = taken === handle ? 'taken' : `too similar to ${taken}, which is taken`
     return refuse('name_taken', `the handle ${handle} is ${why}: choose another`, 'handle')
   }
   const record: HandleClaimed = { ...claimed(letter, handle, now), by: letter.by }

@@ -26,7 +26,7 @@ const create: Decider = ({ state, now }, letter) => {
   const { hash, barred, label, room, dedupe, sealed, allow, post } = letter.args as unknown as CreateArgs
   if (barred !== undefined) return refuse(...barred, 'room')
   if (state.receivers.of(letter.author).filter(isActive).length >= activeMax)
-    return refuse('wrong_state', `an identity has at most ${activeMax} receive URLs: delete one with receiver.delete`)
+    return refuse('wrong_state', `an identity can have ${activeMax} receive URLs: delete one with receiver.delete`)
   const receiver = Buffer.from(letter.id).toString('hex')
   return act(letter, now, { facts: { receiver, label, room, dedupe, sealed, allow, post, hash }, isPublic: false })
 }
@@ -78,7 +78,7 @@ export const receiversDeciders: Readonly<Record<string, Decider>> = {
 }
 
 /** What a URL answers that opens nothing: unknown, deleted, or with another secret. */
-export const closedDoor = 'there is no receive URL here: ask its maker for the address that is good now'
+export const closedDoor = 'there is no receive URL at this address: ask its owner for the current one'
 
 /** A record of something that nobody signed. */
 function planned(room: string, owner: string, op: string, facts: Act['facts'], at: number) {
@@ -99,7 +99,7 @@ function ownReceiver(state: State, owner: string, id: string): Receiver | undefi
 }
 
 function unknown(id: string) {
-  return refuse('not_found', `you have no receive URL ${id}`, 'target')
+  return refuse('not_found', `you have no receive URL ${id}: receiver.list shows yours`, 'target')
 }
 
 const nobody = Buffer.alloc(32)

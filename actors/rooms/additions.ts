@@ -33,18 +33,23 @@ export function fileObjection(policy: Policy, room: Room, adding: Adding, now: n
   return beforeAll(policy, room, adding, now) ?? (mayCarry ? undefined : restricted)
 }
 
-const restricted: Objection = ['room_write_restricted', 'the policy of this room does not let you add to it', 'room']
+const restricted: Objection = [
+  'room_write_restricted',
+  'the policy of this room does not let you add to it: room.policy.get shows it',
+  'room',
+]
 
 const notEditor: Objection = [
   'room_write_restricted',
-  'only who made this document and members of its room write it: see room.join',
+  'only its owner and the members of its room can write this document: join with room.join',
   'target',
 ]
 
 function beforeAll(policy: Policy, room: Room, { author }: Adding, now: number): Objection | undefined {
-  if (!mayWrite(room, author)) return ['private_room', 'this room is private: only its members read and write', 'room']
+  if (!mayWrite(room, author))
+    return ['private_room', 'this room is private: only its members can read and post', 'room']
   return isClosed(policy, now)
-    ? ['wrong_state', 'this room is closed: it is read, and takes nothing new', 'room']
+    ? ['wrong_state', 'this room is closed to anything new: its owner can open it with room.policy.set', 'room']
     : undefined
 }
 

@@ -18,7 +18,11 @@ function inRoom(decide: RoomDecider): Decider {
     const room = situation.board.rooms.get(letter.to)
     if (room === undefined) return refuse('not_found', `there is no room ${letter.to}`, 'room')
     if (!mayWrite(room, letter.author))
-      return refuse('private_room', 'this room is private: only an invite or its owner lets you in', 'room')
+      return refuse(
+        'private_room',
+        'this room is private: you need an invite (room.invite.accept), or its owner adds you (room.member.add)',
+        'room',
+      )
     if (ofMembers.has(letter.op) && situation.state.direct.conversation(letter.to) !== undefined)
       return conversationStays
     return decide(room, situation, letter)
@@ -38,7 +42,7 @@ const ofMembers: ReadonlySet<string> = new Set([
 
 const conversationStays = refuse(
   'wrong_state',
-  'a conversation is of exactly its members: open another with those you want, or decline this one',
+  'the members of a conversation never change: open another with conversation.open, or decline this one with conversation.respond',
   'room',
 )
 
@@ -48,7 +52,7 @@ function owned(decide: RoomDecider): Decider {
     if (mayOwn(room, letter.author, letter.operator)) return decide(room, situation, letter)
     const owner =
       room.owner === undefined ? 'the operator of this board, who owns this room,' : 'the owner of this room'
-    return refuse('forbidden', `only ${owner} may do this`, 'room')
+    return refuse('forbidden', `only ${owner} can do this`, 'room')
   })
 }
 
@@ -68,15 +72,16 @@ function isFull(room: Room): boolean {
   return room.visibility === 'private' && room.members.size >= privateMembersMax
 }
 
-const full = refuse('wrong_state', `a private room has at most ${privateMembersMax} members beside its owner`, 'room')
+const full = refuse(
+  'wrong_state',
+  `a private room can have ${privateMembersMax} members besides its owner: remove one with room.member.remove`,
+  'room',
+)
 
 /** `field`: who it is said of; a command that names nobody speaks of its signer. */
-function already(role: Role, field: 'target' | 'room' | 'data'): Decision {
-  return refuse(
-    'conflict',
-    `${field === 'target' ? 'that identity is' : 'you are'} ${role} of this room already`,
-    field,
-  )
+function already(role: Role, field: 'target' | 'room' | 'data.code'): Decision {
+  const who = field === 'target' ? 'that identity is' : 'you are'
+  return refuse('conflict', `${who} already ${role === 'owner' ? 'the' : 'a'} ${role} of this room`, field)
 }
 
 /** Of what this command makes; the answer to a repetition shows the first one's. */
@@ -90,7 +95,7 @@ const join = inRoom((room, { state, now }, letter) => {
   if (state.rules.isBarred(room.name, letter.author))
     return refuse(
       'forbidden',
-      'the owner took you out of this room: only an invite or the owner lets you in again',
+      'the owner removed you from this room: only an invite or the owner can let you back in',
       'room',
     )
   return changed(room, letter, now, letter.author, 'member')
@@ -98,8 +103,13 @@ const join = inRoom((room, { state, now }, letter) => {
 
 const leave = inRoom((room, { now }, letter) => {
   const role = roleOf(room, letter.author)
-  if (role === 'owner') return refuse('wrong_state', 'an owner does not leave: give the room to another first', 'room')
-  if (role === 'none') return refuse('wrong_state', 'you are no member of this room', 'room')
+  if (role === 'owner')
+    return refuse(
+      'wrong_state',
+      'the owner cannot leave: first give the room to someone else with room.owner.transfer',
+      'room',
+    )
+  if (role === 'none') return refuse('wrong_state', 'you are not a member of this room', 'room')
   return changed(room, letter, now, letter.author, 'none')
 })
 
@@ -113,11 +123,21 @@ const addMember = owned((room, { now }, letter) => {
 const removeMember = owned((room, { state, now }, letter) => {
   const target = letter.args.target as string
   const role = roleOf(room, target)
-  if (role === 'none') return refuse('not_found', 'that identity is no member of this room', 'target')
-  if (role === 'owner') return refuse('wrong_state', 'an owner stays: give the room to another first', 'target')
+  if (role === 'none')
+    return refuse('not_found', 'that identity is not a member of this room: room.members lists them', 'target')
+  if (role === 'owner')
+    return refuse(
+      'wrong_state',
+      'the owner cannot be removed: first give the room to someone else with room.owner.transfer',
+      'target',
+    )
   const work = room.visibility === 'private' ? state.bound.liveWorkOf(room.number, target) : undefined
   if (work !== undefined)
-    return refuse('wrong_state', `that identity is a party of work ${work}, and stays until it is settled`, 'target')
+    return refuse(
+      'wrong_state',
+      `that identity is a party to work ${work} and stays until it is settled: work.get shows how it stands`,
+      'target',
+    )
   return changed(room, letter, now, target, 'none')
 })
 
@@ -126,13 +146,18 @@ const addModerator = owned((room, { now }, letter) => {
   const role = roleOf(room, target)
   if (role === 'owner' || role === 'moderator') return already(role, 'target')
   if (room.moderators.size >= moderatorsMax)
-    return refuse('wrong_state', `a room has at most ${moderatorsMax} moderators: remove one first`, 'room')
+    return refuse(
+      'wrong_state',
+      `a room can have ${moderatorsMax} moderators: remove one with room.moderator.remove`,
+      'room',
+    )
   return role === 'none' && isFull(room) ? full : changed(room, letter, now, target, 'moderator')
 })
 
 const removeModerator = owned((room, { now }, letter) => {
   const target = letter.args.target as string
-  if (!room.moderators.has(target)) return refuse('not_found', 'that identity is no moderator of this room', 'target')
+  if (!room.moderators.has(target))
+    return refuse('not_found', 'that identity is not a moderator of this room: room.members lists them', 'target')
   return changed(room, letter, now, target, 'member')
 })
 
@@ -148,7 +173,7 @@ const createInvite = owned((room, { state, now }, letter) => {
   if (state.rules.openInvites(room.name, now).length >= invitesMax)
     return refuse(
       'wrong_state',
-      `a room has at most ${invitesMax} open invites: wait until one is used or expires`,
+      `a room can have ${invitesMax} open invites: wait until one is used or expires`,
       'room',
     )
   const { hash, ttl, target } = letter.args as { hash: string; ttl: number; target: string }
@@ -158,7 +183,7 @@ const createInvite = owned((room, { state, now }, letter) => {
 /** One answer to every bad invite: whoever guesses learns nothing of rooms, invites or time. */
 const badInvite = refuse(
   'forbidden',
-  'this invite is not good: it was used, it or who made it has ended, it is for another, or it never was',
+  'this invite is not valid: it was used, has expired or been ended, is for someone else, or never existed',
 )
 
 const acceptInvite: Decider = ({ state, board, now }, letter) => {
@@ -169,7 +194,7 @@ const acceptInvite: Decider = ({ state, board, now }, letter) => {
   )
   if (room === undefined || invite === undefined || letter.args.isOver === true) return badInvite
   const role = roleOf(room, letter.author)
-  if (role !== 'none') return already(role, 'data')
+  if (role !== 'none') return already(role, 'data.code')
   return isFull(room) ? full : changed(room, letter, now, letter.author, 'member', { invite: invite.id })
 }
 
@@ -178,19 +203,20 @@ const setPolicy = inRoom((room, { state, now }, letter) => {
   const set = letter.args.set as Partial<Policy>
   if (!mayOwn(room, author, operator)) {
     if (!mayModerate(room, author, operator))
-      return refuse('forbidden', 'only the owner of this room sets its policy', 'room')
-    if (set.front_page !== false || Object.keys(set).length > 1)
+      return refuse('forbidden', 'only the owner of this room can set its policy', 'room')
+    const beyond = Object.keys(set).find((key) => key !== 'front_page')
+    if (set.front_page !== false || beyond !== undefined)
       return refuse(
         'forbidden',
-        'a moderator sets {"front_page":false} and nothing else; the rest is the owner’s',
-        'data',
+        'a moderator can set {"front_page":false} and nothing else; the owner sets the rest',
+        `data.${beyond ?? 'front_page'}`,
       )
   }
   if (room.visibility === 'private' && (set.front_page === true || set.archive === true))
     return refuse(
       'invalid_field',
-      'a private room is on no first page and in no archive: front_page and archive stay false',
-      'data',
+      'a private room is never on the front page or in the archive: front_page and archive stay false',
+      set.front_page === true ? 'data.front_page' : 'data.archive',
     )
   const policy: Policy = { ...state.rules.policyOf(room.name), ...set }
   return act(letter, now, { facts: { policy }, isPublic: room.visibility === 'public' })
@@ -202,15 +228,16 @@ const report = inRoom((room, { state, board, now }, letter) => {
   if (slot === none || board.events.room[slot] !== room.number)
     return refuse('not_found', `there is no event ${event}`, 'event_id')
   if (state.rules.hasReported(event, letter.author))
-    return refuse('conflict', 'you have reported this event already', 'event_id')
+    return refuse('conflict', 'you have already reported this event', 'event_id')
   return act(letter, now, { facts: { id: idOf(letter), event }, isPublic: false })
 })
 
 const resolveReport: Decider = ({ state, now }, letter) => {
-  if (!letter.operator) return refuse('forbidden', 'only the operator of this board resolves reports')
+  if (!letter.operator) return refuse('forbidden', 'only the operator of this board can resolve reports')
   const found = state.rules.report(letter.args.report as string)
-  if (found === undefined) return refuse('not_found', `there is no report ${letter.args.report}`, 'target')
-  if (found.settled !== undefined) return refuse('wrong_state', 'this report was resolved before', 'target')
+  if (found === undefined)
+    return refuse('not_found', `there is no report ${letter.args.report}: reports.list lists them`, 'target')
+  if (found.settled !== undefined) return refuse('wrong_state', 'this report is already resolved', 'target')
   return act(letter, now, { facts: { report: found.id }, isPublic: false })
 }
 

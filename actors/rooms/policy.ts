@@ -97,11 +97,12 @@ export function proofWanted(asker: string, bits: number): string {
 /** Why the policy refuses a post, or undefined. */
 export function objection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
   const { now } = standing
-  if (isClosed(policy, now)) return ['wrong_state', 'this room is closed: it is read, and takes no posts', 'room']
+  if (isClosed(policy, now))
+    return ['wrong_state', 'this room is closed to new posts: its owner can open it with room.policy.set', 'room']
   if (policy.ttl_max > 0 && (candidate.ttl === 0 || candidate.ttl > policy.ttl_max))
     return [
       'invalid_field',
-      `posts of this room live ${policy.ttl_max} s at most: set ttl to 1 to ${policy.ttl_max}`,
+      `posts in this room expire after ${policy.ttl_max} s at most: set ttl to 1 to ${policy.ttl_max}`,
       'ttl',
     ]
   // Nobody is to work for a post that he may not write.
@@ -119,16 +120,16 @@ function rightObjection(policy: Policy, candidate: Candidate, room: Room): Objec
 function threadObjection(policy: Policy, { author, operator }: Candidate, room: Room): Objection | undefined {
   const isOwner = mayOwn(room, author, operator)
   if (policy.write === 'owner' && !isOwner)
-    return ['room_write_restricted', 'only the owner of this room begins threads in it', 'room']
+    return ['room_write_restricted', 'only the owner of this room can start threads in it', 'room']
   if (policy.write === 'members' && !isOwner && !room.members.has(author))
-    return ['room_write_restricted', 'only members begin threads in this room: see room.join', 'room']
+    return ['room_write_restricted', 'only members can start threads in this room: join it with room.join', 'room']
   return undefined
 }
 
 function replyObjection(policy: Policy, { author, operator }: Candidate, room: Room): Objection | undefined {
-  if (policy.reply === 'none') return ['room_reply_restricted', 'this room takes no replies', 'reply_to']
+  if (policy.reply === 'none') return ['room_reply_restricted', 'this room does not accept replies', 'reply_to']
   if (policy.reply === 'members' && !mayOwn(room, author, operator) && !room.members.has(author))
-    return ['room_reply_restricted', 'only members reply in this room: see room.join', 'reply_to']
+    return ['room_reply_restricted', 'only members can reply in this room: join it with room.join', 'reply_to']
   return undefined
 }
 
@@ -136,7 +137,7 @@ function countObjection(policy: Policy, candidate: Candidate, standing: Standing
   const { room, now, board } = standing
   const { author: id, operator, isReply } = candidate
   if (policy.max_events > 0 && originals(room) >= policy.max_events)
-    return ['wrong_state', `this room takes ${policy.max_events} posts, and it has them`, 'room']
+    return ['wrong_state', `this room is full: its policy allows ${policy.max_events} posts`, 'room']
   const author = board.authors.get(id)
   if (author === undefined || mayModerate(room, id, operator)) return undefined
   if (policy.posts_per_minute > 0) {
@@ -145,7 +146,7 @@ function countObjection(policy: Policy, candidate: Candidate, standing: Standing
       const wait = oldest + minuteSeconds - now
       return [
         'rate_limited',
-        `this room takes ${policy.posts_per_minute} posts a minute from one identity: wait ${wait} s`,
+        `this room accepts ${policy.posts_per_minute} posts a minute from one identity: wait ${wait} s`,
         undefined,
         wait,
       ]
@@ -157,7 +158,7 @@ function countObjection(policy: Policy, candidate: Candidate, standing: Standing
       const wait = day + daySeconds - now
       return [
         'quota_exhausted',
-        `this room takes ${policy.top_level_per_day} new threads a UTC day from one identity: reply, or wait ${wait} s`,
+        `this room accepts ${policy.top_level_per_day} new threads a UTC day from one identity: reply to one, or wait ${wait} s`,
         undefined,
         wait,
       ]

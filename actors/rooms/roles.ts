@@ -32,14 +32,14 @@ export function mayTouchOthers({ delegated }: { readonly delegated?: { readonly 
 }
 
 export const delegationTouchesNone =
-  'this key acts by a delegation without the scope board:moderate: it leaves alone what others made'
+  'this key acts under a delegation without the scope board:moderate: it cannot change what others made'
 
 /** May hide, restore and redact what others wrote in the room. */
 export function mayModerate(room: Room, author: string, operator: boolean): boolean {
   return room.owner === author || room.moderators.has(author) || (operator && room.visibility === 'public')
 }
 
-export const ownersAlone = 'a moderator does not touch what the owner of the room made'
+export const ownersAlone = 'a moderator cannot change what the owner of the room made'
 
 /** What a moderator who is no operator leaves alone: what the owner of the room made. */
 export function isOwnersAlone(

@@ -7,7 +7,7 @@ import { conversationPrefix } from '../direct/direct.ts'
 import { postRefusal } from '../direct/first-messages.ts'
 import { formatEntry } from '../entry.ts'
 import { none } from '../event-index.ts'
-import { type Placed, placeOf, type Wanted } from '../events/placing.ts'
+import { type Format, formatBefore, type Placed, placeOf, type Wanted } from '../events/placing.ts'
 import { type Event, RecordType, type RoomCreated } from '../record.ts'
 import { type Decider, type Decision, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { isScreened, objection } from './policy.ts'
@@ -16,6 +16,10 @@ import { isOfBoard, mayWrite } from './roles.ts'
 export type PostArgs = Wanted & {
   /** '': nothing said. */
   readonly kind: string
+  /** Absent: the command names none. */
+  readonly format?: Format
+  /** Identity id (64 hex) that it is addressed to, where the command names a handle. */
+  readonly to?: string
   /** Blobs that hang on it, by their 32-hex ids. */
   readonly attachments: readonly string[]
   /** Bits of work that its proof shows, as the front has checked. */
@@ -47,7 +51,7 @@ export const decidePost: Decider = (situation, letter) => {
   const args = letter.args as unknown as PostArgs
   const room = board.rooms.get(letter.to)
   if (room !== undefined && !mayWrite(room, letter.author) && !isOfBoard(letter)) {
-    return refuse('private_room', 'this room is private: only its members read and write', 'room')
+    return refuse('private_room', 'this room is private: only its members can read and post', 'room')
   }
   if (room === undefined && isReserved(letter.to)) return reserved
   const { roomWait = 0 } = args
@@ -74,7 +78,9 @@ export const decidePost: Decider = (situation, letter) => {
   const crowded = crowdedObjection(board, room, args.kind, placed.page)
   if (crowded !== undefined) return crowded
   const seq = (room?.events.length ?? 0) + 1
-  const event = eventOf(letter, args.kind === '' ? kindDefault : args.kind, placed, seq, now)
+  const made = eventOf(letter, args.kind === '' ? kindDefault : args.kind, placed, seq, now)
+  const keepsMarkdown = isEdit && args.format === undefined && formatBefore(situation, placed.original) === 'markdown'
+  const event: Event = keepsMarkdown ? { ...made, format: 'markdown' } : made
   const isPublic = room?.visibility !== 'private'
   const hexId = Buffer.from(letter.id).toString('hex')
   const planned: Planned[] = []
@@ -128,14 +134,14 @@ const meaningful: ReadonlySet<string> = new Set([
 
 function crowdedObjection(board: Board, room: Room | undefined, kind: string, page: string): Decision | undefined {
   if (board.kinds.count >= kindsMax && board.kinds.find(kind) === undefined && !meaningful.has(kind))
-    return refuse('invalid_field', 'this board knows as many kinds as it can keep: use one that is there', 'kind')
+    return refuse('invalid_field', 'this board has as many different kinds as it can keep: use an existing one', 'kind')
   if (room !== undefined && room.pages.size >= pagesMax && !room.pages.has(page) && page !== 'main')
-    return refuse('invalid_field', `this room has ${pagesMax} pages, and no room has more: use one of them`, 'page')
+    return refuse('invalid_field', `this room has ${pagesMax} pages, which is the limit: use an existing one`, 'page')
   return undefined
 }
 
 export const decideRoomCreate: Decider = ({ board, now }, letter) => {
-  if (board.rooms.has(letter.to)) return refuse('name_taken', `there is a room ${letter.to} already`, 'room')
+  if (board.rooms.has(letter.to)) return refuse('name_taken', `there is already a room ${letter.to}`, 'room')
   if (isReserved(letter.to)) return reserved
   const { roomWait = 0 } = letter.args as { readonly roomWait?: number }
   if (roomWait > 0) return noRoomLeft(roomWait)
@@ -159,7 +165,7 @@ export const decideRoomCreate: Decider = ({ board, now }, letter) => {
   }
 }
 
-export const noRoomLeftWords = 'this identity has made its rooms for today: wait retry_after seconds'
+export const noRoomLeftWords = 'this identity has made as many rooms as it may today: wait retry_after seconds'
 
 function noRoomLeft(wait: number): Decision {
   return refuse('quota_exhausted', noRoomLeftWords, undefined, wait)
@@ -172,7 +178,7 @@ function isReserved(room: string): boolean {
 
 const reserved = refuse(
   'invalid_field',
-  `names that begin with ${conversationPrefix} are those of conversations: take another, or see conversation.open`,
+  `names that begin with ${conversationPrefix} are reserved for conversations: choose another, or use conversation.open`,
   'room',
 )
 
@@ -195,7 +201,7 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
 
 export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: number, now: number): Event {
   const { page, replyTo, root, original, expires } = placed
-  const { attachments = [] } = letter.args as Partial<PostArgs>
+  const { attachments = [], to } = letter.args as Partial<PostArgs>
   return {
     type: RecordType.event,
     room: letter.to,
@@ -210,6 +216,7 @@ export function eventOf(letter: WriteLetter, kind: string, placed: Placed, seq: 
     ...(root === '' ? {} : { root: Buffer.from(root, 'hex') }),
     ...(original === '' ? {} : { original: Buffer.from(original, 'hex') }),
     ...(expires === 0 ? {} : { expires }),
+    ...(to === undefined ? {} : { to: Buffer.from(to, 'hex') }),
     ...(attachments.length === 0 ? {} : { blobs: attachments.map((id) => Buffer.from(id, 'hex')) }),
   }
 }

@@ -28,10 +28,10 @@ export type RoundReply = { readonly id: string; readonly at: number }
 const publish: Decider = ({ state, now }, letter) => {
   const { name, host, listingsMax } = letter.args as PublishArgs
   if (state.tools.countOf(letter.author) >= listingsMax)
-    return refuse('wrong_state', `an identity has at most ${listingsMax} listings: withdraw one with tools.withdraw`)
+    return refuse('wrong_state', `an identity can have ${listingsMax} listings: withdraw one with tools.withdraw`)
   const id = publishedId(name, Buffer.from(letter.id).toString('hex'))
   if (state.tools.find(id) !== undefined)
-    return refuse('conflict', `there is a listing ${id} already: sign again with a fresh nonce`)
+    return refuse('conflict', `there is already a listing ${id}: sign again with a fresh nonce`)
   return act(letter, now, {
     facts: { id, verified: state.tools.isOwnerOf(host, letter.author) } satisfies PublishFacts,
     isPublic: true,
@@ -48,7 +48,7 @@ const update: Decider = ({ state, now }, letter) => {
   if (isMoving)
     return refuse(
       'invalid_field',
-      `this listing is on ${entry.host}, which is why you may change it: url must stay there`,
+      `you may change this listing because ${entry.host} is yours: url must stay on that host`,
       'data',
     )
   const facts: PublishFacts = { id: target, verified: state.tools.isOwnerOf(host, letter.author) }
@@ -59,7 +59,8 @@ const withdraw: Decider = ({ state, now }, letter) => {
   const { target } = letter.args as { target: string }
   const entry = state.tools.find(target)
   if (entry === undefined) return unknown(target)
-  if (entry.withdrawn !== '') return refuse('wrong_state', `listing ${target} was withdrawn before`, 'target')
+  if (entry.withdrawn !== '')
+    return refuse('wrong_state', `listing ${target} is already withdrawn: tools.publish makes a new one`, 'target')
   const objection = ownerObjection(state, entry, letter, true)
   if (objection !== undefined) return objection
   const isOwners = entry.owner === letter.author || state.tools.isOwnerOf(entry.host, letter.author)
@@ -69,14 +70,14 @@ const withdraw: Decider = ({ state, now }, letter) => {
 
 /** One batch of a list. Rows that say nothing new, and those that an owner has spoken for, change nothing. */
 const importRows: Decider = ({ state, now }, letter) => {
-  if (!letter.operator) return refuse('forbidden', 'only the operator of this board imports lists of tools')
+  if (!letter.operator) return refuse('forbidden', 'only the operator of this board can import lists of tools')
   const { rows } = letter.args as ImportArgs
   const applied: number[] = []
   const kept: [row: number, why: string][] = []
   const seen = new Set<string>()
   for (const [row, fields] of rows.entries()) {
     const id = fields.id!
-    const why = seen.has(id) ? 'the id stands twice in this batch' : reasonToKeep(state.tools.find(id), fields)
+    const why = seen.has(id) ? 'the id is in this batch twice' : reasonToKeep(state.tools.find(id), fields)
     seen.add(id)
     if (why === '') applied.push(row)
     else if (why !== unchanged) kept.push([row, why])
@@ -89,7 +90,7 @@ const unchanged = 'unchanged'
 
 function reasonToKeep(entry: Entry | undefined, fields: ListingFields): string {
   if (entry === undefined) return ''
-  if (entry.owner !== '') return 'its owner speaks for it here'
+  if (entry.owner !== '') return 'its owner maintains it here'
   if (entry.withdrawn !== '') return `the ${entry.withdrawn} withdrew it`
   return entry.digest === digestOf(fields) ? unchanged : ''
 }
@@ -100,7 +101,7 @@ const probe: Decider = ({ state, now }, letter) => {
   const entry = state.tools.find(target)
   if (entry === undefined) return unknown(target)
   if (entry.host === '')
-    return refuse('wrong_state', 'this listing names no address: there is nothing to look at', 'target')
+    return refuse('wrong_state', 'this listing names no address to probe: tools.update adds one', 'target')
   const wait = state.tools.lastAsked(entry.host) + gapSeconds - now
   if (wait > 0)
     return refuse(
@@ -158,7 +159,7 @@ export const toolsDeciders: Readonly<Record<string, Decider>> = {
 }
 
 function unknown(target: string): Decision {
-  return refuse('not_found', `there is no listing ${target}`, 'target')
+  return refuse('not_found', `there is no listing ${target}: tools.search finds them`, 'target')
 }
 
 function ownerObjection(
@@ -170,10 +171,10 @@ function ownerObjection(
   if (entry.owner === author || state.tools.isOwnerOf(entry.host, author) || (orOperator && operator)) return undefined
   const how =
     entry.host === ''
-      ? 'it names no host whose owner you could be'
+      ? 'it names no host that could be yours'
       : `name your identity id under "owners" in https://${entry.host}/.well-known/broadside.json, then call tools.probe`
   const who = entry.owner === '' ? 'it was imported' : 'another published it'
-  return refuse('forbidden', `${who}, and you are no verified owner of its host: ${how}`, 'target')
+  return refuse('forbidden', `${who}, and you are not a verified owner of its host: ${how}`, 'target')
 }
 
 /** The machine that a listing would be on. */

@@ -58,14 +58,15 @@ const markRequest: Decider = (situation, letter) => {
   if (room === undefined || slot === none || board.events.room[slot] !== room.number || !mayWrite(room, letter.author))
     return no('not_found', `there is no event ${work}`)
   if (board.authorList[board.events.author[slot]!]!.id !== letter.author)
-    return no('forbidden', 'a work is made of a request of your own: post one of kind request')
+    return no('forbidden', 'a work needs a request of your own: post one of kind request')
   if (state.marks.isEdit(slot)) return no('wrong_state', 'name the request itself, not a version of it')
   if (board.events.root[slot] !== none || board.kind(slot) !== 'request')
-    return no('wrong_state', 'a work is made of a post of kind request that begins a thread')
-  if (board.events.expires[slot] !== 0) return no('wrong_state', 'the request of a work has no ttl: post it without')
+    return no('wrong_state', 'a work needs a post of kind request that starts a thread')
+  if (board.events.expires[slot] !== 0)
+    return no('wrong_state', 'the request of a work cannot expire: post it without ttl')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined) return no('wrong_state', `the text of this request is gone: ${gone.reason}`)
-  if (marked !== undefined) return no('conflict', 'this request is that of a work already: see work.get')
+  if (marked !== undefined) return no('conflict', 'this request already belongs to a work: work.get shows it')
   const objection = reviewerObjection(situation, letter)
   if (objection !== undefined) return objection
   const verdict = verdictOf(situation, slot)
@@ -98,18 +99,18 @@ const bind: Decider = (situation, letter) => {
   const reply = (sha256: string): BoundReply => ({ id, author, reply_to: work, sha256 })
   const before = marked.bindings.get(command)
   if (before !== undefined) return { ok: true, records: [], reply: reply(before.sha256) }
-  if (author !== letter.author) return fault('forbidden', 'a result is a reply of your own')
+  if (author !== letter.author) return fault('forbidden', 'a result must be a reply of your own')
   if (board.events.parent[slot] !== board.events.find(Buffer.from(work, 'hex')))
-    return fault('wrong_state', 'a result is a reply to the request of its work: post it with reply_to')
-  if (board.events.expires[slot] !== 0) return fault('wrong_state', 'a result has no ttl: post it without')
+    return fault('wrong_state', 'a result must be a reply to the request of its work: post it with reply_to')
+  if (board.events.expires[slot] !== 0) return fault('wrong_state', 'a result cannot expire: post it without ttl')
   const isGone = state.marks.gone(slot, now) !== undefined
   const kept = state.bound.deliveredHash(slot) ?? ''
   // What others took away of the holder of the fence still counts: nobody gets a result for nothing by hiding it.
   if (isGone && (kept === '' || state.bound.isGoneByAuthor(slot)))
-    return fault('not_found', 'this reply is not shown any more: a result has to be there when it is submitted')
+    return fault('not_found', 'this reply is no longer shown: a result must be visible when it is submitted')
   const sha256 = kept === '' ? hashAt(situation, state.marks.newest(slot))! : kept
   if (isCopied(situation, slot, sha256))
-    return fault('conflict', 'an earlier reply of somebody else says exactly the same')
+    return fault('conflict', 'an earlier reply by someone else says exactly the same')
   const versions = state.marks.edits(slot).length + 1
   return noted(letter, now, 'work.bind', { work, command, result: id, sha256, versions }, reply(sha256))
 }
@@ -273,8 +274,8 @@ function reviewerObjection({ board, now }: Situation, letter: WriteLetter): Deci
   const room: Room | undefined = board.rooms.get(letter.to)
   const isOwn = reviewer === '' || reviewer === letter.author
   if (isOwn || room === undefined || mayWrite(room, reviewer)) return undefined
-  const message = 'the reviewer does not read this room: let that identity in first'
-  return refusal(letter, now, { code: 'not_eligible', message, field: 'data' })
+  const message = 'the reviewer cannot read this room: first add that identity with room.member.add'
+  return refusal(letter, now, { code: 'not_eligible', message, field: 'data.reviewer' })
 }
 
 function fault(code: string, message: string): Decision {

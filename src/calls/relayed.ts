@@ -24,22 +24,29 @@ export type Output = {
 type Address = { readonly url: string; readonly method: string }
 type Request = Required<Pick<OutgoingRequest, 'url' | 'method' | 'headers'>> & Pick<OutgoingRequest, 'body'>
 
-/** What is wrong with what a caller says to the tool at this address, in a sentence. */
-export function dataFault(address: Address & { readonly mcp: boolean }, data: CallData): string | undefined {
+/** What is wrong with what a caller says to the tool at this address, in a sentence, and the key it is said of. */
+export function dataFault(
+  address: Address & { readonly mcp: boolean },
+  data: CallData,
+): { readonly message: string; readonly key: keyof CallData } | undefined {
   const { method, query = {}, body } = data
   const isHttp = !address.mcp
   const isMethod = method === undefined || (httpMethods as readonly string[]).includes(method)
-  if (isHttp && !isMethod) return `"method" in data must be one of ${httpMethods.join(', ')}`
+  const no = (key: keyof CallData, message: string) => ({ key, message })
+  if (isHttp && !isMethod) return no('method', `"method" in data must be one of ${httpMethods.join(', ')}`)
   if (!Object.values(query).every((each) => ['string', 'number', 'boolean'].includes(typeof each)))
-    return '"query" in data must hold texts, integers, true or false'
-  if (isHttp && method === 'GET' && body !== undefined) return 'a GET takes no "body": put it into "query"'
+    return no('query', '"query" in data must hold texts, integers, true or false')
+  if (isHttp && method === 'GET' && body !== undefined) return no('body', 'a GET takes no "body": put it into "query"')
   if (!isHttp && body !== undefined && (typeof body !== 'object' || body === null || Array.isArray(body)))
-    return '"body" in data must be an object: the arguments of the MCP tool'
+    return no('body', '"body" in data must be an object: the arguments of the MCP tool')
   // A tool whose own address is too long is at fault itself.
   const hasQuery = isHttp && Object.keys(query).length > 0 && URL.canParse(address.url)
   const urlBytes = hasQuery ? Buffer.byteLength(requestOf(address, data).url) : 0
   if (urlBytes > urlBytesMax)
-    return `"query" in data makes the address of the tool ${urlBytes} bytes long, ${urlBytesMax} are allowed: send less, or a "body"`
+    return no(
+      'query',
+      `"query" in data makes the address of the tool ${urlBytes} bytes long, ${urlBytesMax} are allowed: send less, or a "body"`,
+    )
   return undefined
 }
 

@@ -9,6 +9,7 @@
  * Its other lines (tombstones, rotations, leaves, the end) hold nothing to post.
  */
 import { hash } from 'node:crypto'
+import { isBlank } from '../format/blank.ts'
 import { inertLine, shortened } from './terminal.ts'
 
 /** Bytes of UTF-8 in a post (spec 3). */
@@ -100,8 +101,10 @@ function composed(fields: Record<string, unknown>): CorpusLine {
   if (title !== null && typeof title !== 'string') return bad('"title" must be a string or null')
   if (typeof text !== 'string') return bad('"text" must be a string')
   const whole = title === null || title === '' ? text : `${title}\n\n${text}`
-  if (whole === '' || whole.includes('\0') || !whole.isWellFormed() || !author.isWellFormed() || !id.isWellFormed()) {
-    return bad('the text must not be empty, hold a NUL or a lone surrogate')
+  if (isBlank(whole))
+    return bad('the text must show something: it is empty, or holds only white space or invisible characters')
+  if (whole.includes('\0') || !whole.isWellFormed() || !author.isWellFormed() || !id.isWellFormed()) {
+    return bad('the text must not hold a NUL or a lone surrogate')
   }
   const none = { isEdit: false, page: undefined, kind: undefined, format: undefined }
   const textBytes = Buffer.byteLength(whole)

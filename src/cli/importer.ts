@@ -215,7 +215,8 @@ export class Importer {
     if (replyTo !== undefined && !isEdit) fields.reply_to = replyTo
     if (message.page !== undefined && !isEdit) fields.page = message.page
     if (message.kind !== undefined) fields.kind = message.kind
-    const { format } = message
+    // An edit that names no format keeps the one before, which may not be what this version had.
+    const format = message.format ?? (isEdit ? 'text' : undefined)
     if (isEdit || format !== undefined)
       fields.data = JSON.stringify({ schema: 1, format, ...(isEdit ? { supersedes: replyTo } : {}) })
     const handle = this.#asksHandle.has(message.id) ? handleFor(message) : undefined

@@ -6,6 +6,7 @@
  */
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import { isComplete } from '../failure.ts'
+import { nearest } from '../format/nearest.ts'
 import { sourceStack } from '../source-stack.ts'
 import {
   type Command,
@@ -50,7 +51,12 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
   }
   const found = commands.find(([known]) => known === name)
   if (found === undefined) {
-    terminal.err(`There is no command "${inertLine(name)}". See: broadside --help\n`)
+    const meant = nearest(
+      name,
+      commands.map(([known]) => known),
+    )
+    const hint = meant === undefined ? '' : ` Did you mean "${meant}"?`
+    terminal.err(`There is no command "${inertLine(name)}".${hint} See: broadside --help\n`)
     return exitCodes.usage
   }
   try {

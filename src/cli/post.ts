@@ -1,6 +1,8 @@
 /** `broadside post`: signs a message and posts it. */
+import { isBlank } from '../format/blank.ts'
+import { isHex64 } from '../format/encoding.ts'
 import { BadAnswer, BoardClient } from './client.ts'
-import { type Arguments, type Command, CommandFailed, exitCodes } from './command-line.ts'
+import { type Arguments, type Command, CommandFailed, exitCodes, UsageError } from './command-line.ts'
 import { textBytesMax } from './corpus.ts'
 import { readKeyFile } from './key-file.ts'
 import { eventIdOption, keyFileDefault, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
@@ -15,8 +17,9 @@ export const postCommand: Command = {
     urlOptionHelp,
     ['--key FILE', `your key (default ${keyFileDefault}; make one with "broadside keygen")`],
     ['--reply-to ID', 'the event that this answers'],
-    ['--page NAME', 'the topic inside the room (default main)'],
+    ['--page NAME', 'the topic inside the room (default main; for a reply, that of what it answers)'],
     ['--kind SLUG', 'note (default), request, result, …'],
+    ['--to WHO', 'whom it is addressed to: @handle or identity id; what is signed is the id'],
     ['--handle NAME', 'claim this handle with the post'],
     ['--ttl SECONDS', 'the text expires after that'],
     ['--json', 'print the whole answer'],
@@ -28,6 +31,7 @@ export const postCommand: Command = {
     'reply-to': { type: 'string' },
     page: { type: 'string' },
     kind: { type: 'string' },
+    to: { type: 'string' },
     handle: { type: 'string' },
     ttl: { type: 'string' },
     json: { type: 'boolean' },
@@ -43,7 +47,9 @@ export const postCommand: Command = {
     try {
       const { serviceId } = await client.capabilities()
       const nowSeconds = terminal.clock.wallSeconds()
-      const signed = signCommand({ ...fields, text }, { signer, serviceId, nowSeconds })
+      const addressed = args.text('to')
+      const to = addressed === undefined ? {} : { to: await identityOf(client, addressed) }
+      const signed = signCommand({ ...fields, ...to, text }, { signer, serviceId, nowSeconds })
       const answer = await client.command(signed.body)
       if (answer.event_id !== signed.eventId)
         throw new BadAnswer(client.url, 'the event id is not the one that was signed')
@@ -54,6 +60,23 @@ export const postCommand: Command = {
     }
   },
 }
+
+/**
+ * The id of an identity that is named by it or by its handle. A client asks before it signs: bytes with a handle in them would
+ * not say whom their author meant.
+ */
+async function identityOf(client: BoardClient, named: string): Promise<string> {
+  if (isHex64(named)) return named
+  const handle = named.replace(/^@/, '')
+  if (!handlePattern.test(handle)) throw new UsageError(`--to takes @handle or an identity id, not "${named}".`)
+  const { identity } = await client.read(`/api/identities/@${handle}`)
+  const { id, handle: borne } = Object(identity) as { readonly id?: unknown; readonly handle?: unknown }
+  if (typeof id !== 'string' || !isHex64(id) || borne !== handle)
+    throw new BadAnswer(client.url, `it does not say who @${handle} is`)
+  return id
+}
+
+const handlePattern = /^[a-z0-9][a-z0-9_-]{1,31}$/
 
 function fieldsOf(args: Arguments): CommandFields {
   const fields: Record<string, string | number> = { room: roomOf(args.positionals[0]!) }
@@ -71,6 +94,8 @@ function fieldsOf(args: Arguments): CommandFields {
 function checkText(text: string): void {
   const bytes = Buffer.byteLength(text)
   if (bytes === 0) throw new CommandFailed('There is no text to post. Give it after the room, or on standard input.')
+  if (isBlank(text))
+    throw new CommandFailed('The text holds only white space or invisible characters. Write something.')
   if (bytes > textBytesMax)
     throw new CommandFailed(`The text has ${bytes} bytes; a post holds ${textBytesMax}. Shorten or split it.`)
   if (text.includes('\0') || !text.isWellFormed())

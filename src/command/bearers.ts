@@ -6,6 +6,8 @@
 export class Bearers {
   /** identity id -> handle. */
   readonly #handles = new Map<string, string>()
+  /** handle -> identity id. */
+  readonly #identities = new Map<string, string>()
   #onNew: (identity: string, handle: string) => void = () => {}
 
   /** Hears of each that was not known before. */
@@ -17,10 +19,16 @@ export class Bearers {
     return this.#handles.get(identity)
   }
 
+  /** The identity (64 hex) that bears a handle. */
+  identityOf(handle: string): string | undefined {
+    return this.#identities.get(handle)
+  }
+
   /** A handle stays with its identity: what is said again changes nothing. */
   set(identity: string, handle: string): void {
     if (this.#handles.get(identity) === handle) return
     this.#handles.set(identity, handle)
+    this.#identities.set(handle, identity)
     this.#onNew(identity, handle)
   }
 

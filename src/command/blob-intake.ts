@@ -20,15 +20,10 @@ export type Incoming = {
 /** A file that is on disk; `settle` takes what the actor answered to the command that names it. */
 export type Stored = { readonly settle: (answer: ShardAnswer | NoAnswer) => void }
 
-const overloaded = refusal(
-  'overloaded',
-  'as many files as this board takes at once are on their way: try again',
-  undefined,
-  1,
-)
+const overloaded = refusal('overloaded', 'too many files are being uploaded at once: try again', undefined, 1)
 const full = refusal(
   'storage_full',
-  'the disk of this board is full: reads go on, writes wait for the operator',
+  'the disk of this board is full: reads go on, and writes wait for the operator',
   undefined,
   60,
 )

@@ -17,10 +17,10 @@ import { type Share, Slots, type SlotsMax } from '../calls/slots.ts'
 import { networkOf } from '../format/networks.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
 import { readJson } from '../own-tools/json-text.ts'
-import { BadInput, type Input } from '../own-tools/own-tool.ts'
+import { BadInput, type Input, type OwnTool } from '../own-tools/own-tool.ts'
 import { inputFault, type OwnTools } from '../own-tools/run.ts'
 import { microsOf } from '../payments/price.ts'
-import { refusal } from '../refusals.ts'
+import { type Refusal, refusal } from '../refusals.ts'
 import { type AllowanceLeft, dayLimits, type FoundCall } from '../views/reads/calls.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { FoundListing } from '../views/reads/tools.ts'
@@ -53,9 +53,9 @@ export type CallsOptions = {
  */
 const underWayMax: SlotsMax = { board: 64, network: 16, identity: 8 }
 const fullBecause: Readonly<Record<Share, string>> = {
-  board: `${underWayMax.board} calls of tools are under way, as many as this board makes at a time`,
-  network: `${underWayMax.network} calls of tools are under way from your network, as many as one has at a time`,
-  identity: `${underWayMax.identity} calls of tools are under way for you, as many as one identity has at a time`,
+  board: `${underWayMax.board} calls of tools are in progress, as many as this board makes at a time`,
+  network: `${underWayMax.network} calls of tools are in progress from your network, as many as one may have at a time`,
+  identity: `${underWayMax.identity} calls of tools are in progress for you, as many as one identity may have at a time`,
 }
 const failuresMax = 5
 const restMs = 600_000
@@ -92,8 +92,8 @@ export class Calls {
     const own = ownToolById.get(target)
     const common = { limits: dayLimits, wall: this.#options.wallSeconds(), network: this.#network(door.address) }
     if (own !== undefined) {
-      const fault = faultOf(() => inputFault(own, inputOf(data as CallData)))
-      if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault, 'data') })
+      const fault = ownFault(own, data as CallData)
+      if (fault !== undefined) return pass({ refusal: fault })
       const args: CallArgs = { ...common, tool: target, subject: '', own: true, micros: 0, address: nowhere }
       return pass({ args })
     }
@@ -143,7 +143,7 @@ export class Calls {
     const mcp = listing.kind === 'mcp' && mcp_url !== ''
     const address = { url: mcp ? mcp_url : url, method, mcp, name }
     const fault = dataFault(address, data as CallData)
-    if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault, 'data') })
+    if (fault !== undefined) return pass({ refusal: refusal('invalid_field', fault.message, `data.${fault.key}`) })
     const listed = microsOf(price)
     const most = microsOf((data as CallData).max_price ?? '')
     const args = (micros: number): CallArgs => ({ ...common, subject, micros, address })
@@ -217,9 +217,11 @@ export class Calls {
   async #callOwn({ data, signer }: Verified, { tool, network }: CallFacts, at: number, give: Give): Promise<void> {
     const started = this.#options.now()
     const result = await this.#options.own.run(tool, inputOf(data as CallData), { now: at, from: network })
-    if ('fault' in result) return give(refused(refusal('invalid_field', `${tool}: ${result.fault}`, 'data')))
+    if ('fault' in result) return give(refused(refusal('invalid_field', `${tool}: ${result.fault}`, 'data.body')))
     if ('failure' in result && result.failure === 'overloaded')
-      return give(refused(refusal('overloaded', 'the bench of the tools is full: send the same again', undefined, 1)))
+      return give(
+        refused(refusal('overloaded', 'the tools of this board are busy: send the same command again', undefined, 1)),
+      )
     const output =
       'json' in result
         ? {
@@ -288,11 +290,15 @@ function inputOf({ query = {}, body = {} }: CallData): Input {
   return { ...query, ...given }
 }
 
-function faultOf(check: () => string | undefined): string | undefined {
+/** Why a tool of the board does not take what it was sent. */
+function ownFault(own: OwnTool, data: CallData): Refusal | undefined {
   try {
-    return check()
+    const fault = inputFault(own, inputOf(data))
+    if (fault === undefined) return undefined
+    const isInQuery = Object.hasOwn(data.query ?? {}, fault.key)
+    return refusal('invalid_field', fault.message, isInQuery ? 'data.query' : 'data.body')
   } catch (error) {
-    if (error instanceof BadInput) return error.message
+    if (error instanceof BadInput) return refusal('invalid_field', error.message, 'data.body')
     throw error
   }
 }

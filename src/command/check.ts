@@ -3,17 +3,18 @@
  * whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
  */
 
+import { isBlank } from '../format/blank.ts'
+import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import type { SignableCommand } from '../format/signing.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { sizes } from '../limits.ts'
+import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '../operations/data-fault.ts'
 import { checkOf, envelope, type Field, type FieldName, fields } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
-import { type Check, compile } from '../operations/schema.ts'
+import { type Check, compile, visibleTexts } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
-import { dataFault, dataNeeds } from './data-fault.ts'
-import { nearest } from './nearest.ts'
 
 /** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
 export type Command = SignableCommand & { readonly signature?: string; readonly proof?: string }
@@ -62,7 +63,9 @@ export function checkOperation(
     const rule = rules.get(name)
     if (rule === undefined) {
       const taken = [...operation.required, ...operation.optional]
-      const message = `${operation.name} does not take the field ${name}; its own fields are: ${taken.join(', ') || 'none'}`
+      const isInData = Object.hasOwn(Object(operation.data?.properties), name)
+      const hint = isInData ? 'it belongs inside data' : `its own fields are: ${taken.join(', ') || 'none'}`
+      const message = `${operation.name} does not take the field ${name}; ${hint}`
       return bad(refusal('unknown_field', message, name))
     }
     const fault = faultOf(name, rule, value)
@@ -71,7 +74,7 @@ export function checkOperation(
   for (const name of operation.required) {
     if (isGiven((command as Record<string, unknown>)[name])) continue
     const { meaning, rule } = rules.get(name)!
-    const keys = name === 'data' ? dataNeeds(operation) : ''
+    const keys = name === 'data' ? dataNeeds(dataShapeOf(operation)) : ''
     return bad(refusal('missing_field', `${operation.name} needs ${name}, ${meaning}: ${rule}${keys}`, name))
   }
   const data = checkData(operation, command.data as string | undefined)
@@ -85,11 +88,14 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
   const parsed = parseStrictText(text)
   if (!parsed.ok) return bad(refusal('invalid_field', `data must hold JSON text: ${parsed.message}`, 'data'))
   // Inside of JSON it can only stand as an escape: most data need no look.
-  if (text.includes('\\u0000') && holdsNul(parsed.value))
-    return bad(refusal('invalid_field', 'no string in data may hold a NUL character', 'data'))
+  const holder = text.includes('\\u0000') ? Object.entries(Object(parsed.value)).find(holdsNul) : undefined
+  if (holder !== undefined) {
+    const field = `data.${printable(holder[0])}`
+    return bad(refusal('invalid_field', 'no string in data may hold a NUL character', field))
+  }
   for (const [key, most] of Object.entries(operation.dataBytes ?? {})) {
     const sent = bytesOf(parsed.value, key)
-    if (sent > most) return bad(refusal('too_large', `"${key}" has ${sent} bytes, ${most} are allowed`, 'data'))
+    if (sent > most) return bad(refusal('too_large', `"${key}" has ${sent} bytes, ${most} are allowed`, `data.${key}`))
   }
   let check = dataChecks.get(operation)
   if (check === undefined) {
@@ -97,10 +103,14 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
     dataChecks.set(operation, check)
   }
   if (!check(parsed.value)) {
-    const message = dataFault(operation, parsed.value, check.errors ?? [])
-    return bad(refusal('invalid_field', message, 'data'))
+    const { message, field } = dataFault(dataShapeOf(operation), parsed.value, check.errors ?? [])
+    return bad(refusal('invalid_field', message, field))
   }
-  return { ok: true, value: parsed.value as Record<string, unknown> }
+  const data = parsed.value as Record<string, unknown>
+  const blank = visibleTexts(operation.data).find((key) => typeof data[key] === 'string' && isBlank(data[key]))
+  if (blank !== undefined)
+    return bad(refusal('invalid_field', `"${blank}" in data of ${operation.name} ${showsNothing}`, `data.${blank}`))
+  return { ok: true, value: data }
 }
 
 function holdsNul(value: unknown): boolean {
@@ -127,6 +137,9 @@ function rulesOf(operation: Operation): ReadonlyMap<FieldName, Field> {
   return rules
 }
 
+const showsNothing = 'must show something: it holds only white space or invisible characters'
+const textsForPeople: ReadonlySet<string> = new Set<FieldName>(['text', 'reason'])
+
 /** What is wrong with one given field, or undefined. */
 export function faultOf(name: string, field: Field, value: unknown): Refusal | undefined {
   if (field.bytesMax !== undefined && typeof value === 'string' && value.length * 3 > field.bytesMax) {
@@ -137,11 +150,16 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
   const { check } = checkOf(field)
   if (!check(value)) {
     // Which one it is, where it is one of a list.
-    const at = Array.isArray(value) ? value.findIndex((item) => !check([item])) : -1
-    return refusal('invalid_field', `${name} must be ${field.rule}${at < 0 ? '' : `; ${name}[${at}] is none`}`, name)
+    const shape = field.schema as Shape
+    const items: readonly unknown[] = Array.isArray(value) ? value : []
+    const at = items.findIndex((item) => !check([item]))
+    const instead = at < 0 ? meantBy(shape, value) : `; ${name}[${at}] is none${meantBy(shape.items ?? {}, items[at])}`
+    return refusal('invalid_field', `${name} must be ${field.rule}${instead}`, name)
   }
   if (typeof value === 'string' && value.includes('\0'))
     return refusal('invalid_field', `${name} must not hold a NUL character`, name)
+  if (textsForPeople.has(name) && isBlank(String(value)))
+    return refusal('invalid_field', `${name} ${showsNothing}`, name)
   return undefined
 }
 
@@ -179,11 +197,4 @@ function unknownOperation(name: string): Refusal {
 function sentOf(value: unknown): string {
   const at = Array.isArray(value) ? value.findIndex((item) => typeof item !== 'string') : -1
   return at < 0 ? `${kindOf(value)} was sent` : `item ${at} is ${kindOf((value as readonly unknown[])[at])}`
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return 'an array'
-  if (typeof value === 'object') return 'an object'
-  return `a ${typeof value}`
 }

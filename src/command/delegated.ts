@@ -33,13 +33,17 @@ export function isOperator({ id, delegate }: Signer, operators: ReadonlySet<stri
 export function keyRefusal(news: News, key: string): Refusal | undefined {
   if (news.delegates.isKeyOver(key)) return refusal('forbidden', delegationOver, 'public_key')
   if (!news.isRetired(key)) return undefined
-  return refusal('key_rotated', 'this identity has moved to a new key: the old one reads nothing more', 'public_key')
+  return refusal(
+    'key_rotated',
+    'this identity has moved to a new key, and the old one is refused: sign with the new one',
+    'public_key',
+  )
 }
 
 /** Last words to who follows by a key that is refused since. */
 export const keyFarewells = {
-  moved: 'your identity moved to another key: closed. Ask for a token with the new one',
-  ended: 'the delegation that you read by has ended: closed',
+  moved: 'your identity moved to another key: closed. Get a token with the new key',
+  ended: 'your delegation has ended: closed',
 } as const
 
 export function keyFarewell(news: News, key: string): string | undefined {

@@ -106,7 +106,10 @@ export class Deliveries {
     const slower = 'too many deliveries to this receive URL: wait retry_after seconds'
     if (wait > 0) return refusal('rate_limited', slower, undefined, wait)
     if (allow.length > 0 && !isWithin(address, allow))
-      return refusal('forbidden', `this receive URL takes nothing from ${address}: its maker named who may deliver`)
+      return refusal(
+        'forbidden',
+        `this receive URL does not accept deliveries from ${address}: its owner named who may deliver`,
+      )
     return undefined
   }
 

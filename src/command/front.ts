@@ -7,7 +7,7 @@
  */
 import { hash } from 'node:crypto'
 import { shardOf } from '../../actors/shard.ts'
-import { delegationOver, windowSeconds } from '../../actors/write.ts'
+import { delegationOver, staleWords, windowSeconds } from '../../actors/write.ts'
 import { monotonicMs } from '../clock.ts'
 import type { Desk } from '../delivery/desk.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
@@ -32,6 +32,7 @@ import type { Actors, NoAnswer } from './ports.ts'
 import { quotaOf } from './quota.ts'
 import { readCommand } from './read-command.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
+import { resolveRequest, withResolved } from './resolved.ts'
 import { Searches } from './searches.ts'
 import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
@@ -139,6 +140,14 @@ export class Front {
 
   /** Asks the feed, then whoever may hold it in private. `client`: who waits for it; by default the board itself does. */
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client = ownClient): void {
+    const named = resolveRequest(this.#options.news.handles, request)
+    if ('code' in named) return answer({ ok: false, refusal: named })
+    const { resolved } = named
+    if (resolved === undefined) return this.#read(request, answer, client)
+    this.#read(named.request, (found) => answer(found && withResolved(found, resolved)), client)
+  }
+
+  #read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client): void {
     if (request.op === 'log.checkpoint') return answer(this.#options.checkpoint())
     if (request.op === 'log.witnesses') return answer(this.#options.witnesses())
     if (request.op === 'webhook.list' || request.op === 'webhook.deliveries')
@@ -257,22 +266,15 @@ export class Front {
     if (operation.kind === 'read') {
       const now = this.#options.wallSeconds()
       if (Math.abs(now - (command.timestamp as number)) > windowSeconds) {
-        return respond(
-          refused(
-            refusal(
-              'stale_timestamp',
-              `timestamp must be within ${windowSeconds} s of the server's clock, which is ${now} in Unix seconds`,
-              'timestamp',
-            ),
-          ),
-        )
+        const message = staleWords(command.timestamp as number, now)
+        return respond(refused(refusal('stale_timestamp', message, 'timestamp')))
       }
       if (this.#options.news.isRetired(signer.text))
         return respond(
           refused(
             refusal(
               'key_rotated',
-              'this identity has moved to a new key: the old one reads nothing more',
+              'this identity has moved to a new key, and the old one is refused: sign with the new one',
               'public_key',
             ),
           ),
@@ -292,21 +294,21 @@ export class Front {
   }
 }
 
-const keysUnsure = refusal('overloaded', 'this board is finding out which keys act for whom: try again', undefined, 1)
+const keysUnsure = refusal('overloaded', 'this board is still loading its delegations: try again', undefined, 1)
 
 function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, bytes: Buffer): Refusal {
   if (verdict === 'bad_key')
-    return refusal('bad_key', 'public_key is no canonical, torsion-free Ed25519 key', 'public_key')
+    return refusal('bad_key', 'public_key is not a canonical, torsion-free Ed25519 key', 'public_key')
   if (verdict === 'bad_signature') {
     // Length and hash of what should have been signed: whoever signs other bytes sees at once that they differ.
     return refusal(
       'bad_signature',
-      `the signature does not fit this command and key. The bytes to sign here have service "${serviceId}", ` +
+      `the signature does not match this command and key. The bytes to sign here have service "${serviceId}", ` +
         `length ${bytes.length} and SHA-256 ${hash('sha256', bytes, 'hex')}: compare yours, and the examples at /capabilities`,
       'signature',
     )
   }
-  return refusal('overloaded', 'more signatures wait than can be checked: try again', undefined, 1)
+  return refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1)
 }
 
 /** A door that spares its clients the signing takes what is unsigned as a GET does. */

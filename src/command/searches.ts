@@ -3,7 +3,7 @@
  * the read, and of each network one search is under way at a time.
  */
 import { shardOf } from '../../actors/shard.ts'
-import { fields, handlePattern, identityPattern } from '../operations/fields.ts'
+import { fields, handlePattern, hashPattern } from '../operations/fields.ts'
 import { refusal } from '../refusals.ts'
 import { type Restrictions, readQuery } from '../search/query.ts'
 import type { SearchAsk } from '../search/search.ts'
@@ -121,7 +121,7 @@ function restricted(
 }
 
 function withIdentity(actors: Actors, author: string, refuse: Answer, then: (id: string) => void): void {
-  if (new RegExp(identityPattern).test(author)) return then(author)
+  if (new RegExp(hashPattern).test(author)) return then(author)
   if (!new RegExp(handlePattern).test(author))
     return refuse(unreadable('from: in query must be followed by a handle or by an identity id of 64 hex characters'))
   actors.read({ op: 'identity.get', args: { target: author }, reader: '' }, (found) => {

@@ -218,7 +218,7 @@ export class Updates {
     if (place === undefined)
       return refusal(
         'invalid_field',
-        'this cursor was not given by updates.get to this reader: start again without one',
+        'this cursor was not given to this reader by updates.get: start again without one',
         'cursor',
       )
     const count = reader === '' ? 1 : shards + 1
@@ -230,7 +230,7 @@ export class Updates {
     )
     return refusal(
       'expired',
-      `this cursor is of another life of this board; the oldest good one is ${oldest}`,
+      `this cursor is from before a restore of this board; the oldest good one is ${oldest}`,
       'cursor',
     )
   }

@@ -19,7 +19,7 @@ export type Poll = UpdatesFilter & {
   /** Identity id of a sign-in at /mcp. */
   readonly signedIn?: string
   /** What names the rooms in the words of the door that was used. */
-  readonly roomsField: 'room' | 'data'
+  readonly roomsField: 'room' | 'data.rooms'
   /** Calls back once when the client goes away before it is answered. */
   readonly onGone: (callback: () => void) => void
 }
@@ -73,7 +73,7 @@ export function pollOf(
     key,
     address: door.address,
     ...(door.signedIn === undefined ? {} : { signedIn: door.signedIn }),
-    roomsField: door.via === 'get' ? 'room' : 'data',
+    roomsField: door.via === 'get' ? 'room' : 'data.rooms',
     onGone: door.onGone ?? (() => {}),
   }
 }

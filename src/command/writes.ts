@@ -8,13 +8,13 @@ import { registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import { provenBits } from '../format/proof-of-work.ts'
+import type { WriteLetter } from '../../actors/write.ts'
 import { refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
 import { outOfSight, untouched } from '../views/new-post.ts'
 import { roomAsMade } from '../views/new-room.ts'
 import { limitReply, settleWrite, whetherNew, writerOf } from './charging.ts'
-import type { Command } from './check.ts'
 import { sendAs } from './delegated.ts'
 import { Charge } from './meters.ts'
 import { takeNewRoom, unlessMade } from './new-rooms.ts'
@@ -22,6 +22,7 @@ import type { News } from './news.ts'
 import type { Asked, Decided, Doors, Plan } from './plan.ts'
 import { plans } from './plans/index.ts'
 import type { Actors } from './ports.ts'
+import { addresseeOf, given, postArgs, supersedesOf } from './post-args.ts'
 import { laterReply, receiptJson, withReceipt } from './receipt.ts'
 import { type Respond, refused, signedBy, type Verified } from './reply.ts'
 import { whenSettled } from './settled.ts'
@@ -153,7 +154,7 @@ export class Writes {
     const superseded = supersedesOf(verified)
     const target = superseded === '' ? given(command.reply_to, '') : superseded
     if (target === '') return this.#postInto('lobby', verified, respond)
-    const field = superseded === '' ? 'reply_to' : 'data'
+    const field = superseded === '' ? 'reply_to' : 'data.supersedes'
     this.#locate(target, field, verified.signer.id, respond, (room) => this.#postInto(room, verified, respond))
   }
 
@@ -161,17 +162,10 @@ export class Writes {
     const { command } = verified
     const found = unproven(verified, this.#options)
     if (found !== undefined) return respond(refused(found))
+    const to = addresseeOf(verified, this.#options.news.handles)
+    if (typeof to === 'object') return respond(refused(to))
     const newRoom = takeNewRoom(this.#options, verified, room)
-    const args: PostArgs = {
-      page: given(command.page, ''),
-      kind: given(command.kind, ''),
-      replyTo: given(command.reply_to, ''),
-      supersedes: supersedesOf(verified),
-      attachments: (command.attachments as readonly string[] | undefined) ?? [],
-      ttl: (command.ttl as number | undefined) ?? 0,
-      proofBits: provenBits(given(command.proof, ''), verified.sha.toString('hex')),
-      ...(newRoom.wait === 0 ? {} : { roomWait: newRoom.wait }),
-    }
+    const args = postArgs(verified, { roomWait: newRoom.wait, to })
     const posted = (answer: Accepted, head: Head | undefined): void => {
       const { screen, at, replyTo, isPublic } = answer.reply as PostReply
       if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
@@ -249,6 +243,7 @@ export class Writes {
       post: verified.command as unknown as SignedPost,
       by: signedBy(verified),
       attachments: [],
+      toId: args.to,
     })
   }
 
@@ -367,14 +362,6 @@ export class Writes {
 /** Reads that hold no event, and neither leaf nor head of their own: shown as they were read. */
 const shownAsRead: ReadonlySet<string> = new Set(['work.get'])
 
-/** 32 hex of the event that a post is a new version of, or ''. */
-function supersedesOf({ data }: Verified): string {
-  return (data.supersedes as string | undefined) ?? ''
-}
-
-function given(value: Command[keyof Command], fallback: string): string {
-  return typeof value === 'string' && value !== '' ? value : fallback
-}
 
 /** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
 function shaOf(verified: Verified, { reply }: Accepted): string {

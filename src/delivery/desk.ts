@@ -217,11 +217,14 @@ export class Desk {
     const own = await this.of(reader)
     if (own === undefined) return undefined
     if (!own.some((each) => each.hook === hook && each.form === 'webhook'))
-      return { ok: false, refusal: refusal('not_found', `you have no webhook ${hook}`, 'target') }
+      return {
+        ok: false,
+        refusal: refusal('not_found', `you have no webhook ${hook}: webhook.list shows yours`, 'target'),
+      }
     const list = `webhook.deliveries:${hook}`
     const below = args.cursor === undefined ? Number.MAX_SAFE_INTEGER : this.cursors.open(list, String(args.cursor))
     if (typeof below !== 'number') {
-      const message = 'this cursor was not given by this list: start again without one'
+      const message = 'this cursor does not belong to this list: start again without one'
       return { ok: false, refusal: refusal('invalid_field', message, 'cursor') }
     }
     const limit = Number(args.limit ?? 50)

@@ -33,7 +33,7 @@ const restMs = 60_000
 export type Unanswered = { readonly ok: false; readonly refusal: Refusal }
 export const overloaded: Unanswered = {
   ok: false,
-  refusal: refusal('overloaded', 'this board is busier than it can answer: try again', undefined, 1),
+  refusal: refusal('overloaded', 'this board is too busy: try again', undefined, 1),
 }
 
 export class LateThread {

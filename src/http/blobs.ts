@@ -33,12 +33,7 @@ export type BlobDoorOptions = {
   readonly doors: () => Doors
 }
 
-const busy = refusal(
-  'overloaded',
-  'as many attachments as this board reads at once are being read: try again',
-  undefined,
-  1,
-)
+const busy = refusal('overloaded', 'too many attachments are being read at once: try again', undefined, 1)
 
 const tooMany = refusal(
   'rate_limited',

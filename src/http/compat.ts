@@ -44,7 +44,7 @@ export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteH
       return refuse(
         refusal(
           'invalid_field',
-          'behind /c64/ stands the JSON of one command as canonical base64url (A-Z a-z 0-9 - _), without padding and nothing else',
+          'after /c64/ put the JSON of one command as canonical base64url (A-Z a-z 0-9 - _), without padding and nothing else',
           'command',
         ),
       )

@@ -1,16 +1,16 @@
 /** GET /v1/export: the archive as JSONL, pulled from the feed chunk by chunk as the reader's socket takes it. */
 
 import { createGzip } from 'node:zlib'
+import { unitHint } from '../../actors/write.ts'
 import { faultOf } from '../command/check.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
-import { printable } from '../format/printable.ts'
 import { sizes } from '../limits.ts'
 import { fields } from '../operations/fields.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { ExportChunk, ExportRequest } from '../views/export-pages.ts'
 import type { Enter } from './export-gate.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'
-import { parseQuery } from './query.ts'
+import { parseQuery, unknownParameter } from './query.ts'
 import { openHeaders } from './security.ts'
 import { takesGzip } from './wire.ts'
 
@@ -185,23 +185,24 @@ function pumpGzip(next: Next, request: ExportRequest, first: Chunk, stream: Byte
   step()
 }
 
+const parameters = ['stream', 'room', 'since', 'until', 'cursor', 'limit']
+
 function readRequest(text: string): ExportRequest | Refusal {
   const query = parseQuery(text, sizes.url_query_bytes)
   if ('code' in query) return query
   for (const name of query.keys()) {
-    if (!['room', 'since', 'until', 'cursor', 'limit', 'stream'].includes(name))
-      return refusal(
-        'unknown_field',
-        'an export takes stream, room, since, until, cursor and limit',
-        printable(name, 32),
-      )
+    if (!parameters.includes(name)) return unknownParameter('/v1/export', parameters, name)
   }
   const stream = query.get('stream')
   if (stream !== undefined && stream !== 'ledger')
-    return refusal('invalid_field', 'stream is ledger, or left out: then it is messages', 'stream')
+    return refusal('invalid_field', 'stream must be ledger, or left out for messages', 'stream')
   const filtered = ['room', 'since', 'until'].find((name) => query.has(name))
   if (stream === 'ledger' && filtered !== undefined)
-    return refusal('invalid_field', 'the ledger is given whole or by cursor and limit: leave the others out', filtered)
+    return refusal(
+      'invalid_field',
+      'the ledger is exported whole, or by cursor and limit: leave the other parameters out',
+      filtered,
+    )
   const room = query.get('room')
   const roomFault = room === undefined ? undefined : faultOf('room', fields.room, room)
   if (roomFault !== undefined) return roomFault
@@ -219,6 +220,8 @@ function readRequest(text: string): ExportRequest | Refusal {
     const min = name === 'limit' ? 1 : 0
     if (!/^(0|[1-9][0-9]{0,15})$/.test(value) || Number(value) > max || Number(value) < min)
       return refusal('invalid_field', `${name} must be an integer from ${min} to ${max}`, name)
+    const hint = name === 'limit' ? '' : unitHint(Number(value))
+    if (hint !== '') return refusal('invalid_field', `${name} must be in Unix seconds${hint}`, name)
     numbers[name] = Number(value)
   }
   return {

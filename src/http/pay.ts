@@ -51,7 +51,7 @@ function payDoor({ seller, own, address, throttle, addressOf, doors }: PayOption
       try {
         const input = inputOf(query, body)
         const fault = inputFault(tool, input)
-        if (fault !== undefined) return { status: 400, problem: fault }
+        if (fault !== undefined) return { status: 400, problem: fault.message }
         const result = await own.run(id, input, { now: wallSeconds(), from: networkOf(from) })
         if ('json' in result) return result
         return 'fault' in result ? { status: 400, problem: result.fault } : { status: 503, problem: result.failure }

@@ -1,4 +1,5 @@
 /** The query of a URL, strictly: each parameter once, percent-encoding that decodes, a bound on its length. */
+import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import { sizes } from '../limits.ts'
 import { type Refusal, refusal } from '../refusals.ts'
@@ -17,14 +18,22 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
       const shown = name === undefined ? undefined : printable(name)
       return refusal(
         'invalid_field',
-        `${shown ?? 'a name'} in the query is no percent-encoded UTF-8: each byte is a percent sign and two hex digits`,
+        `${shown ?? 'a name'} in the query is not percent-encoded UTF-8: write each byte as a percent sign and two hex digits`,
         shown,
       )
     }
-    if (found.has(name)) return refusal('invalid_field', `the parameter ${printable(name)} came twice`, printable(name))
+    if (found.has(name))
+      return refusal('invalid_field', `the parameter ${printable(name)} was given twice`, printable(name))
     found.set(name, value)
   }
   return found
+}
+
+/** What a path says that takes no parameter of this name. */
+export function unknownParameter(path: string, taken: readonly string[], name: string): Refusal {
+  const meant = nearest(name, taken)
+  const hint = meant === undefined ? `it takes ${taken.join(', ') || 'none'}` : `did you mean ${meant}?`
+  return refusal('unknown_field', `${path} takes no parameter ${printable(name)}; ${hint}`, printable(name))
 }
 
 /** A path that takes no parameter says so, as one says that takes others. */
@@ -34,7 +43,16 @@ export function noQuery(path: string, query: string): Refusal | undefined {
   if ('code' in given) return given
   const [name] = given.keys()
   if (name === undefined) return undefined
-  return refusal('unknown_field', `${path} takes no parameter ${printable(name)}; it takes none`, printable(name))
+  return unknownParameter(path, [], name)
+}
+
+/** A segment of a path, whose encoding may be left out: `%40ada` is `@ada`. What does not decode is itself. */
+export function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
 }
 
 function decode(text: string): string | undefined {

@@ -4,21 +4,22 @@
  */
 
 import { faultOf } from '../command/check.ts'
-import { ruleOf, type Shape } from '../command/data-fault.ts'
 import type { Front } from '../command/front.ts'
 import type { News } from '../command/news.ts'
 import { type Door, type Reply, readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { printable } from '../format/printable.ts'
 import { inside, sizes } from '../limits.ts'
+import { meantBy, ruleOf, type Shape } from '../operations/data-fault.ts'
 import { fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, pathField } from '../operations/operation.ts'
+import { type Check, compile } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { etagOf, isHeld, type Ready, ReadyAnswers } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
-import { noQuery, parseQuery } from './query.ts'
+import { decoded, noQuery, parseQuery, unknownParameter } from './query.ts'
 import { dataHeaders } from './security.ts'
 
 export type RouteHandler = (exchange: Exchange, parameter: string) => void
@@ -218,7 +219,7 @@ export class Routes implements Doors {
       request,
       (answer) => {
         if (answer === undefined || !answer.ok)
-          return this.send(exchange, readReply(answer && inWordsOf(operation, request, answer)))
+          return this.send(exchange, readReply(answer && inWordsOf(operation, answer)))
         this.#sendReady(exchange, this.#keep(url, answer, change))
       },
       { address: this.#options.addressOf(exchange), onGone: (callback) => exchange.onAbort(callback) },
@@ -257,18 +258,17 @@ export function queryRequest(operation: Operation, query: string, parameter: str
   const args: Record<string, string | number> = {}
   const inPath = pathField(operation)
   if (inPath !== undefined) {
-    const fault = faultOf(inPath.name, inPath.rule, parameter)
+    const value = decoded(parameter)
+    const fault = faultOf(inPath.name, inPath.rule, value)
     if (fault !== undefined) return fault
-    args[inPath.name] = parameter
+    args[inPath.name] = value
   }
   for (const [name, value] of parsed) {
     const declared = get.query.find((each) => each.name === name)
-    if (declared === undefined)
-      return refusal(
-        'unknown_field',
-        `${get.path} takes no parameter ${printable(name)}; it takes ${get.query.map((each) => each.name).join(', ') || 'none'}`,
-        printable(name),
-      )
+    if (declared === undefined) {
+      const taken = get.query.map((each) => each.name)
+      return unknownParameter(get.path, taken, name)
+    }
     const read = declared.field.startsWith('data.')
       ? readData(operation, name, declared.field.slice(5), value)
       : readField(operation, name, declared.field as keyof typeof fields, value)
@@ -289,19 +289,11 @@ export function queryRequest(operation: Operation, query: string, parameter: str
 }
 
 /** A refusal of the command, told to who sent a GET: its field is the parameter as that request has it. */
-function inWordsOf(
-  { get }: Operation,
-  { args }: ReadRequest,
-  answer: Exclude<ReadAnswer, { ok: true }>,
-): Exclude<ReadAnswer, { ok: true }> {
+function inWordsOf({ get }: Operation, answer: Exclude<ReadAnswer, { ok: true }>): Exclude<ReadAnswer, { ok: true }> {
   const found = 'refusal' in answer ? answer.refusal : answer.absent
   const { field } = found
   if (field === undefined) return answer
-  const named = get!.query.find((each) =>
-    field === 'data'
-      ? each.field.startsWith('data.') && args[each.field.slice('data.'.length)] !== undefined
-      : each.field === field,
-  )
+  const named = get!.query.find((each) => each.field === field)
   return named === undefined ? answer : { ok: false, refusal: { ...found, field: named.name } }
 }
 
@@ -315,6 +307,10 @@ function requiredKeys({ data }: Operation): readonly string[] {
   return required.filter((key) => key !== 'schema')
 }
 
+const integerText = /^(0|-?[1-9][0-9]{0,15})$/
+/** Compiled when they are first asked for; there are as many as declared parameters. */
+const dataChecks = new Map<Shape, Check>()
+
 function readField(
   operation: Operation,
   name: string,
@@ -322,30 +318,19 @@ function readField(
   value: string,
 ): string | number | Refusal {
   const rule = operation.narrowed?.[field] ?? fields[field]
-  const given = rule.type === 'integer' && /^(0|-?[1-9][0-9]{0,15})$/.test(value) ? Number(value) : value
+  const given = rule.type === 'integer' && integerText.test(value) ? Number(value) : value
   return faultOf(name, rule, given) ?? given
 }
 
 /** Parameters that live inside `data` of the command: the schema of that operation's `data` has their rules. */
 function readData(operation: Operation, name: string, key: string, value: string): string | number | Refusal {
-  const schema = dataShapes(operation)[key]!
-  if (schema.type === 'integer') {
-    const number = /^(0|-?[1-9][0-9]{0,15})$/.test(value) ? Number(value) : Number.NaN
-    if (Number.isSafeInteger(number) && number >= (schema.minimum ?? 0)) return number
-    return refusal('invalid_field', `${name} must be an integer of at least ${schema.minimum ?? 0}`, name)
+  const shape = dataShapes(operation)[key]!
+  let check = dataChecks.get(shape)
+  if (check === undefined) {
+    check = compile(shape)
+    dataChecks.set(shape, check)
   }
-  if (schema.type === 'string' && schema.const === undefined) {
-    const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema
-    const fits = value.length >= minLength && value.length <= maxLength
-    if (fits && (pattern === undefined || new RegExp(pattern, 'u').test(value))) return value
-    return refusal('invalid_field', `${name} must be ${ruleOf(schema)}`, name)
-  }
-  if (schema.pattern !== undefined)
-    return new RegExp(schema.pattern).test(value)
-      ? value
-      : refusal('invalid_field', `${name} must be ${ruleOf(schema)}`, name)
-  const choices = schema.const === undefined ? (schema.anyOf?.map((each) => each.const) ?? []) : [schema.const]
-  return choices.includes(value)
-    ? value
-    : refusal('invalid_field', `${name} must be one of ${choices.join(', ')}`, name)
+  const given = shape.type === 'integer' && integerText.test(value) ? Number(value) : value
+  if (check(given)) return given
+  return refusal('invalid_field', `${name} must be ${ruleOf(shape)}${meantBy(shape, value)}`, name)
 }

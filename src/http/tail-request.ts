@@ -1,11 +1,10 @@
 /** What somebody asks who opens a tail: its query, and what a read token lets him into. */
 import { faultOf } from '../command/check.ts'
-import { printable } from '../format/printable.ts'
 import { fields } from '../operations/fields.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import type { BackfillRequest } from '../views/backfill.ts'
 import type { Exchange } from './port.ts'
-import { parseQuery } from './query.ts'
+import { parseQuery, unknownParameter } from './query.ts'
 
 export type TailRules = {
   /** Whom a read token lets in where, or why nobody. */
@@ -20,6 +19,7 @@ type Opened = { readonly room: string; readonly reader: string; readonly key: st
 export type Asked = BackfillRequest & { readonly key: string; readonly shut: string | undefined }
 
 const lastDefault = 5
+const parameters = ['last', 'since', 'format', 'token']
 
 export function askedOf(exchange: Exchange, room: string, { lastMax, openToken }: TailRules): Asked | Refusal {
   const fault = faultOf('room', fields.room, room)
@@ -27,8 +27,7 @@ export function askedOf(exchange: Exchange, room: string, { lastMax, openToken }
   const query = parseQuery(exchange.query, 1_024)
   if ('code' in query) return query
   for (const name of query.keys()) {
-    if (!['last', 'since', 'format', 'token'].includes(name))
-      return refusal('unknown_field', 'a tail takes last, since, format and token', printable(name, 32))
+    if (!parameters.includes(name)) return unknownParameter('/tail/{room}', parameters, name)
   }
   const last = query.get('last') ?? String(lastDefault)
   if (!/^(0|[1-9][0-9]{0,2})$/.test(last) || Number(last) > lastMax)

@@ -127,7 +127,7 @@ export class Tails {
       if (verdict === undefined) return exchange.drop()
       if (verdict === 'yes') return refuse(exchange, found)
       if (verdict.code !== 'private_room') return refuse(exchange, verdict)
-      const why = reader === '' ? shut : 'whoever asked for this token is no member of the room any more'
+      const why = reader === '' ? shut : 'the identity that asked for this token is no longer a member of the room'
       const message = `this room is private: its tail takes ?token=, which a signed room.read_token gives its members${why === undefined ? '' : `; ${why}`}`
       refuse(exchange, refusal('private_room', message, why === undefined ? 'room' : 'token'))
     })

@@ -4,7 +4,7 @@ import type { Respond } from '../command/reply.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { type Poll, pollOf } from '../command/waiters.ts'
-import { printable } from '../format/printable.ts'
+import { nearest } from '../format/nearest.ts'
 import { sizes } from '../limits.ts'
 import { fields } from '../operations/fields.ts'
 import { updatesGet } from '../operations/updates.ts'
@@ -12,7 +12,7 @@ import { type Refusal, refusal } from '../refusals.ts'
 import { ok } from '../views/reads/read.ts'
 import { updateKinds } from '../views/updates.ts'
 import type { Exchange } from './port.ts'
-import { parseQuery } from './query.ts'
+import { parseQuery, unknownParameter } from './query.ts'
 import type { Doors, RouteHandler } from './routes.ts'
 
 export type UpdatesDoorOptions = {
@@ -73,8 +73,7 @@ function readQuery(text: string): Asked | Refusal {
   if ('code' in query) return query
   const taken = updatesGet.get!.query.map(({ name }) => name)
   for (const name of query.keys()) {
-    if (!taken.includes(name))
-      return refusal('unknown_field', `/api/updates takes ${taken.join(', ')}`, printable(name, 32))
+    if (!taken.includes(name)) return unknownParameter('/api/updates', taken, name)
   }
   if ((query.get('schema') ?? '1') !== '1') return refusal('invalid_field', 'schema must be 1', 'schema')
   const cursor = query.get('cursor')
@@ -95,8 +94,13 @@ function readQuery(text: string): Asked | Refusal {
     if (fault !== undefined) return fault
   }
   const kinds = listed(query.get('kinds'))
-  if (kinds.some((kind) => !updateKinds.some((each) => each === kind)))
-    return refusal('invalid_field', `kinds must be some of ${updateKinds.join(', ')}, with commas between`, 'kinds')
+  const strange = kinds.find((kind) => !updateKinds.some((each) => each === kind))
+  if (strange !== undefined) {
+    const meant = nearest(strange, updateKinds)
+    const hint = meant === undefined ? '' : `; did you mean ${meant}?`
+    const message = `kinds must be some of ${updateKinds.join(', ')}, with commas between them${hint}`
+    return refusal('invalid_field', message, 'kinds')
+  }
   return {
     ...(cursor === undefined ? {} : { cursor }),
     ...(wait === undefined ? {} : { wait: Number(wait) }),

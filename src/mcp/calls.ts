@@ -6,10 +6,10 @@ import { randomBytes } from 'node:crypto'
 import type { Front } from '../command/front.ts'
 import type { Reply } from '../command/reply.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
-import type { FieldName } from '../operations/fields.ts'
 import type { Operation } from '../operations/operation.ts'
+import { refusalBody } from '../refusals.ts'
 import type { Caller } from './caller.ts'
-import { hasDataVersion } from './tool-list.ts'
+import { inputOf } from './tool-input.ts'
 
 export type Arguments = Readonly<Record<string, unknown>>
 
@@ -53,7 +53,9 @@ export class Calls {
       const message = `${strange} is the board's to fill in: leave it out, or send a whole signed command with the tool command`
       return Promise.resolve({ ok: false, error: { code: 'unknown_field', message, field: strange } })
     }
-    const command = commandOf(operation, given)
+    const input = inputOf(operation, given)
+    if ('code' in input) return Promise.resolve(JSON.parse(refusalBody(input)) as Outcome)
+    const command = commandOf(operation, { ...given, ...(input.data === undefined ? {} : { data: input.data }) })
     const { caller } = calling
     // A token that may not read in private reads what everybody reads.
     const signs = caller !== undefined && operation.scope !== undefined && caller.scopes.includes(operation.scope)
@@ -93,20 +95,11 @@ function commandOf(operation: Operation, given: Arguments): Readonly<Record<stri
   const { data, ...rest } = given
   // Many a client sends null for what it leaves out.
   const fields = Object.entries(rest).filter(([, value]) => value !== null)
-  const { required, name } = operation
-  const isVersioned = hasDataVersion(operation)
-  const hasData = data !== undefined && data !== null
-  const filled =
-    typeof data === 'object' && data !== null && !Array.isArray(data) && isVersioned
-      ? { schema: 1, ...data }
-      : hasData
-        ? data
-        : { schema: 1 }
-  const takesData = hasData || (required.includes('data' satisfies FieldName) && isVersioned)
+  const isLeftOut = data === undefined || data === null
   return {
-    operation: name,
+    operation: operation.name,
     ...Object.fromEntries(fields),
-    ...(takesData ? { data: typeof filled === 'string' ? filled : JSON.stringify(filled) } : {}),
+    ...(isLeftOut ? {} : { data: typeof data === 'string' ? data : JSON.stringify(data) }),
   }
 }
 

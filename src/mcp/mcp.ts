@@ -4,6 +4,8 @@
  */
 import { createMcpHandler, ProtocolError, Server, type ServerContext } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import { nearest } from '../format/nearest.ts'
+import { printable } from '../format/printable.ts'
 import { operationByName } from '../operations/index.ts'
 import { Answers, type ToolResult, toolResult } from './answers.ts'
 import { isObject } from './brief.ts'
@@ -170,7 +172,11 @@ function callingOf(ctx: ServerContext): Calling {
 
 async function callTool(calls: Calls, name: string, given: Arguments, calling: Calling): Promise<ToolResult> {
   const found = toolByName.get(name)
-  if (found === undefined) throw new ProtocolError(invalidParams, `there is no tool ${name}: tools/list has all`)
+  if (found === undefined) {
+    const meant = nearest(name, toolByName.keys())
+    const hint = meant === undefined ? 'tools/list has all' : `did you mean ${meant}?`
+    throw new ProtocolError(invalidParams, `there is no tool ${printable(name)}: ${hint}`)
+  }
   const apart = givenApart(found.extras, given)
   if (!apart.ok) return toolResult(invalidField(apart.name, `${apart.name} must be ${apart.rule}`))
   const { args, extras } = apart

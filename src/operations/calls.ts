@@ -3,11 +3,10 @@ import { sizes } from '../limits.ts'
 import type { Operation } from './operation.ts'
 import { count, Receipt, seconds } from './results.ts'
 import { type Schema, Type } from './schema.ts'
-import { pricePattern, toolIdRule, toolTarget } from './tool-shapes.ts'
+import { price, toolIdRule, toolTarget } from './tool-shapes.ts'
 
 const closed = { additionalProperties: false }
 const group = 'tools'
-const price = (description: string) => Type.String({ pattern: pricePattern, maxLength: 16, description })
 
 /** Why a tool was not reached. */
 export const callFailures = [
@@ -87,8 +86,7 @@ export const toolsCall: Operation = {
     {
       schema: Type.Literal(1),
       method: Type.Optional(
-        Type.String({
-          pattern: '^[A-Za-z][A-Za-z0-9_./:-]{0,127}$',
+        Type.Patterned('^[A-Za-z][A-Za-z0-9_./:-]{0,127}$', 'an HTTP method, or the name of an MCP tool', {
           maxLength: 128,
           description:
             'GET, POST, PUT, PATCH or DELETE; of an MCP server the name of its tool. The listing’s when absent',
@@ -154,7 +152,7 @@ export const toolsRelay: Operation = {
       relay: Type.Boolean({ description: 'false: the wallet pays for it no longer' }),
       max_price: Type.Optional(price('dollars that its payee may ask for one call; needed to relay')),
       payees: Type.Optional(
-        Type.Array(Type.String({ pattern: '^[A-Za-z0-9:_-]{1,128}$', maxLength: 128 }), {
+        Type.Array(Type.Patterned('^[A-Za-z0-9:_-]{1,128}$', 'an address of 1 to 128 of A-Z a-z 0-9 : _ -'), {
           maxItems: 8,
           description: 'addresses that may be paid; needed to relay',
         }),

@@ -1,19 +1,18 @@
 /** Credits: whole numbers that works are paid with, moved by double entry. */
 import { sizes } from '../limits.ts'
-import { type Field, integer, patterned } from './fields.ts'
+import { identityId, identityName, integer } from './fields.ts'
 import type { Operation } from './operation.ts'
-import { count, listOf, Receipt } from './results.ts'
+import { count, listOf, Receipt, Resolved } from './results.ts'
 import { Type } from './schema.ts'
 import { CreditEntry } from './work-results.ts'
 
 const identity = '0123456789abcdef'.repeat(4)
 const group = 'credits'
 const credits = integer(1, sizes.work_reward_maximum, 'credits')
-const account: Field = patterned(
-  '^([0-9a-f]{64}|mint|rewards|fees|escrow)$',
-  'whose account',
-  'an identity id of 64 lowercase hex characters, or mint, rewards, fees or escrow',
-)
+const account = identityName('whose account', {
+  pattern: '^([0-9a-f]{64}|@[a-z0-9][a-z0-9_-]{1,31}|mint|rewards|fees|escrow)$',
+  rule: 'an identity id of 64 lowercase hex characters, a handle such as @ada, or mint, rewards, fees or escrow',
+})
 const held = count('in escrow for works that are not settled, and bonds')
 
 const Balance = Type.Object(
@@ -21,6 +20,7 @@ const Balance = Type.Object(
     available: count('credits that can be spent'),
     held,
     simulated: Type.Object({ held }, { description: 'of works that are practice' }),
+    resolved: Resolved,
   },
   { title: 'Balance' },
 )
@@ -37,7 +37,7 @@ export const creditBalance: Operation = {
   required: [],
   optional: ['target'],
   narrowed: { target: account },
-  refusals: ['unsigned', 'key_rotated', 'forbidden'],
+  refusals: ['unsigned', 'key_rotated', 'forbidden', 'not_found'],
   result: Balance,
   example: { operation: 'credit.balance' },
 }
@@ -52,8 +52,8 @@ export const creditHistory: Operation = {
   required: [],
   optional: ['target', 'cursor', 'limit'],
   narrowed: { target: account },
-  refusals: ['unsigned', 'forbidden'],
-  result: listOf('entries', CreditEntry),
+  refusals: ['unsigned', 'forbidden', 'not_found'],
+  result: listOf('entries', CreditEntry, { resolved: Resolved }),
   example: { operation: 'credit.history', target: 'mint' },
   get: {
     path: '/api/credits',
@@ -76,11 +76,7 @@ export const creditTransfer: Operation = {
   required: ['target', 'amount'],
   optional: ['reason'],
   narrowed: {
-    target: patterned(
-      '^[0-9a-f]{64}$',
-      'who gets them: also a key that has done nothing here yet, so look twice at what you write',
-      'an identity id of 64 lowercase hex characters',
-    ),
+    target: identityId('who gets them: also a key that has done nothing here yet, so look twice at what you write'),
     amount: credits,
   },
   refusals: ['insufficient_credits'],
@@ -97,11 +93,10 @@ export const creditGrant: Operation = {
   required: ['target', 'amount'],
   optional: ['reason'],
   narrowed: {
-    target: patterned(
-      '^([0-9a-f]{64}|rewards)$',
-      'who gets them',
-      'an identity id of 64 lowercase hex characters, or rewards',
-    ),
+    target: identityId('who gets them', {
+      pattern: '^([0-9a-f]{64}|rewards)$',
+      rule: 'an identity id of 64 lowercase hex characters, or rewards',
+    }),
     amount: credits,
   },
   refusals: ['forbidden'],

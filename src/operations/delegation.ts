@@ -1,6 +1,6 @@
 /** Delegations: other keys that act for an identity, in what it says and as long as it says. Its own key alone makes and ends them. */
 import { sizes } from '../limits.ts'
-import { base64url32Pattern, base64url64Pattern, integer, patterned } from './fields.ts'
+import { base64url32Pattern, base64url64Pattern, identityId, integer, patterned } from './fields.ts'
 import { type Operation, type Scope, scopes } from './operation.ts'
 import { id, listOf, publicKey, Receipt, seconds } from './results.ts'
 import { Type } from './schema.ts'
@@ -13,10 +13,13 @@ const ScopeSchema = Type.Union(
   scopes.map((scope) => Type.Literal(scope)),
   { description: 'what the key may do; each operation says at /capabilities which scope it needs' },
 )
-const label = Type.String({ pattern: '^[^\\x00-\\x1f\\x7f]{1,64}$', description: 'name for yourself, one line' })
-const clientId = Type.String({ pattern: '^[!-~]{1,512}$', description: 'OAuth client that it was made for' })
-const redirectHost = Type.String({
-  pattern: '^[!-~]{1,256}$',
+const label = Type.Patterned('^[^\\x00-\\x1f\\x7f]{1,64}$', 'one line of 1 to 64 characters', {
+  description: 'name for yourself, one line',
+})
+const clientId = Type.Patterned('^[!-~]{1,512}$', '1 to 512 characters of printable ASCII without spaces', {
+  description: 'OAuth client that it was made for',
+})
+const redirectHost = Type.Patterned('^[!-~]{1,256}$', '1 to 256 characters of printable ASCII without spaces', {
   description: 'host that the client sends its user back to',
 })
 
@@ -52,11 +55,14 @@ export const delegationCreate: Operation = {
   required: ['target', 'ttl', 'proof', 'data'],
   optional: [],
   narrowed: {
-    target: patterned(base64url32Pattern, 'public key of the delegate, never used here', '43 characters of base64url'),
+    target: identityId('public key of the delegate, never used here', {
+      pattern: base64url32Pattern,
+      rule: '43 characters of base64url',
+    }),
     ttl: integer(60, sizes.delegation_seconds, 'life of the delegation in seconds, from timestamp on'),
     proof: patterned(
       base64url64Pattern,
-      'signature of the delegate over the signing bytes of this command: nobody delegates to a key that is not his',
+      'signature of the delegate over the signing bytes of this command, which shows that the key is theirs',
       '86 characters of base64url without padding',
     ),
   },
@@ -95,11 +101,10 @@ export const delegationRevoke: Operation = {
   required: ['target'],
   optional: ['reason'],
   narrowed: {
-    target: patterned(
-      '^([0-9a-f]{32}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
-      'which of your delegations',
-      'its id (32 hex) or the public key of the delegate (43 characters)',
-    ),
+    target: identityId('which of your delegations', {
+      pattern: '^([0-9a-f]{32}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
+      rule: 'its id (32 hex) or the public key of the delegate (43 characters)',
+    }),
   },
   refusals: ['forbidden', 'not_found', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ delegation: DelegationSchema, receipt: Receipt }),

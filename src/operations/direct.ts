@@ -1,7 +1,7 @@
 /** Direct: conversations of two or more, and what speaks to you. All of it signed: it is yours alone. */
 
 import { sizes } from '../limits.ts'
-import { patterned } from './fields.ts'
+import { choice } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { ConversationSchema, InboxItemSchema, listOf, Receipt } from './results.ts'
 import { Type } from './schema.ts'
@@ -70,10 +70,9 @@ export const conversationsList: Operation = {
   required: [],
   optional: ['kind', 'cursor', 'limit'],
   narrowed: {
-    kind: patterned(
-      '^(active|requests|left|all)$',
-      'which: active (default: opened or accepted by you), requests (not answered by you), left (declined or blocked by you), all',
-      'active, requests, left or all',
+    kind: choice(
+      ['active', 'requests', 'left', 'all'],
+      'which: active (opened or accepted by you), requests (not answered by you), left (declined or blocked by you), all; without it active and requests',
     ),
   },
   refusals: ['unsigned', 'key_rotated'],
@@ -94,11 +93,7 @@ export const inboxGet: Operation = {
   required: [],
   optional: ['kind', 'cursor', 'limit'],
   narrowed: {
-    kind: patterned(
-      '^(reply|mention|addressed|request)$',
-      'only items of this type',
-      'reply, mention, addressed or request',
-    ),
+    kind: choice(['reply', 'mention', 'addressed', 'request'], 'only items of this type'),
   },
   refusals: ['unsigned', 'key_rotated'],
   result: listOf('items', InboxItemSchema),

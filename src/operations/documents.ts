@@ -68,6 +68,9 @@ const about = {
   title: Type.String({ maxLength: 2 * sizes.doc_title_characters }),
   visibility: Visibility,
   room: Type.Optional(RoomName),
+  editors: Type.Union([Type.Literal('owner'), Type.Literal('members')], {
+    description: 'who may write it: owner, who made it alone; members, who made it and the members of its room',
+  }),
 }
 const aboutVersion = {
   version_id: id('event_id of the write'),
@@ -115,7 +118,8 @@ const Written = Type.Object(
 export const docsCreate: Operation = {
   name: 'docs.create',
   group: 'documents',
-  summary: 'Make a document: in a room, where all who may write there edit it, or your own.',
+  summary:
+    'Make a document. In a `room` you and its members edit it (who is none joins with room.join); without one, you alone.',
   kind: 'write',
   scope: 'board:post',
   isTool: true,

@@ -1,9 +1,20 @@
 /** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
 
 import { sizes } from '../limits.ts'
-import { bounded, handlePattern, patterned } from './fields.ts'
+import { bounded, handlePattern, identityName, patterned, slugPattern, slugRule } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
+import {
+  EventId,
+  EventSchema,
+  Generation,
+  id,
+  listOf,
+  Receipt,
+  Resolved,
+  ThreadPlace,
+  Versions,
+  VotesSchema,
+} from './results.ts'
 import { Type } from './schema.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
@@ -23,6 +34,7 @@ export const post: Operation = {
   required: ['text'],
   optional: ['room', 'page', 'kind', 'reply_to', 'to', 'handle', 'ttl', 'attachments', 'data'],
   narrowed: {
+    page: patterned(slugPattern, 'topic inside the room; without it main, or that of the event replied to', slugRule),
     handle: patterned(
       handlePattern,
       'claims this handle for you if it can; the post stands either way, and handle_not_applied in the answer says why not',
@@ -34,11 +46,9 @@ export const post: Operation = {
       schema: Type.Literal(1),
       format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
       supersedes: Type.Optional(
-        Type.String({
-          pattern: '^[0-9a-f]{32}$',
-          description:
-            'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. A version is whole: `to`, `attachments` and `format` are those it names itself, and none of the version before',
-        }),
+        id(
+          'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. It keeps the `format` of the version before unless it names one; `to` and `attachments` are those it names itself',
+        ),
       ),
     },
     closed,
@@ -109,14 +119,14 @@ export const eventsList: Operation = {
     closed,
   ),
   narrowed: {
-    target: patterned('^[0-9a-f]{64}$', 'author of the events', 'an identity id of 64 lowercase hex characters'),
+    target: identityName('author of the events'),
     query: bounded(
       sizes.query_bytes,
       `words that must all be there, in any English form (fox finds foxes), "phrases" exactly, -words that must not, word* for beginnings (at most ${sizes.query_prefixes}, of ${sizes.query_prefix_characters} letters or digits at least), from:handle, room:name, kind:name; a word is a run of letters and digits without case and marks, so that Chinese or Japanese without spaces is one word. A page may hold fewer events than asked for, and none, while next_cursor says that more follow`,
     ),
   },
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, { generation: Generation }),
+  result: listOf('events', EventSchema, { generation: Generation, resolved: Resolved }),
   example: { operation: 'events.list', room: 'lobby', limit: 20 },
   get: {
     path: '/api/events',

@@ -50,12 +50,15 @@ export type Field = {
   readonly widens?: true
 }
 
-const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'
-const idPattern = '^[0-9a-f]{32}$'
-export const identityPattern = '^[0-9a-f]{64}$'
+export const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'
+export const idPattern = '^[0-9a-f]{32}$'
+export const hashPattern = '^[0-9a-f]{64}$'
 /** Largest integer that every JSON reader keeps as it was written (RFC 8259 section 6). */
 const safe = Number.MAX_SAFE_INTEGER
-export const handlePattern = '^[a-z0-9][a-z0-9_-]{1,31}$'
+const handleText = '[a-z0-9][a-z0-9_-]{1,31}'
+export const handlePattern = `^${handleText}$`
+/** An identity by its id, or by its handle. */
+const namePattern = `^([0-9a-f]{64}|@${handleText})$`
 /** Canonical base64url of 32 and 64 bytes: the bits that the last character has too many are zero. */
 export const base64url32Pattern = '^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
 export const base64url64Pattern = '^[A-Za-z0-9_-]{85}[AQgw]$'
@@ -67,7 +70,35 @@ export function bounded(bytes: number, meaning: string, rule = `a string of 1 to
 }
 
 export function patterned(pattern: string, meaning: string, rule: string): Field {
-  return { type: 'string', meaning, schema: Type.String({ pattern, description: `${meaning}: ${rule}` }), rule }
+  const schema = Type.Patterned(pattern, rule, { description: `${meaning}: ${rule}` })
+  return { type: 'string', meaning, schema, rule }
+}
+
+/**
+ * An identity by its id alone: what is signed here gives something away, or takes it, and a name in signed bytes would not say
+ * to whom.
+ */
+export function identityId(meaning: string, { pattern = hashPattern, rule = idRule } = {}): Field {
+  const { schema, ...field } = patterned(pattern, meaning, rule)
+  return { ...field, schema: Type.Naming('id', schema) }
+}
+
+/** An identity by its id or, behind an @, its handle. */
+export function identityName(
+  meaning: string,
+  { pattern = namePattern, rule = `${idRule}, or a handle such as @ada` } = {},
+): Field {
+  const { schema, ...field } = patterned(pattern, meaning, rule)
+  return { ...field, schema: Type.Naming('handle', schema) }
+}
+
+/** One of these words. */
+export function choice(words: readonly string[], meaning: string): Field {
+  const schema = Type.Union(
+    words.map((word) => Type.Literal(word)),
+    { description: meaning },
+  )
+  return { type: 'string', meaning, schema, rule: `${words.slice(0, -1).join(', ')} or ${words.at(-1)}` }
 }
 
 export function integer(minimum: number, maximum: number, meaning: string): Field {
@@ -75,23 +106,32 @@ export function integer(minimum: number, maximum: number, meaning: string): Fiel
   return { type: 'integer', meaning, schema: Type.Integer({ minimum, maximum, description: meaning }), rule }
 }
 
-function listOf(pattern: string, maxItems: number, meaning: string, rule: string): Field {
-  const schema = Type.Array(Type.String({ pattern }), { maxItems, description: meaning })
+const idRule = 'an identity id of 64 lowercase hex characters'
+
+function listOf(item: Schema, maxItems: number, meaning: string, rule: string): Field {
+  const schema = Type.Array(item, { maxItems, description: meaning })
   return { type: 'array', meaning, schema, rule: `an array of at most ${maxItems} ${rule}` }
 }
 
-const slug = '1 to 64 of a-z 0-9 _ -, starting with a letter or digit'
+export const slugRule = '1 to 64 of a-z 0-9 _ -, starting with a letter or digit'
 const eventId = 'an event id of 32 lowercase hex characters'
-const identityId = 'an identity id of 64 lowercase hex characters'
 
 export const fields: Readonly<Record<FieldName, Field>> = {
   operation: bounded(64, 'what to do', 'the name of an operation'),
-  room: patterned(slugPattern, 'name of a room', slug),
-  page: patterned(slugPattern, 'named topic inside a room', slug),
-  text: bounded(sizes.text_bytes, 'what is said', `1 to ${sizes.text_bytes} bytes of UTF-8 without NUL`),
-  kind: patterned(slugPattern, 'what a post is: note (default), request, result, promotion or any other slug', slug),
+  room: patterned(slugPattern, 'name of a room', slugRule),
+  page: patterned(slugPattern, 'named topic inside a room', slugRule),
+  text: bounded(
+    sizes.text_bytes,
+    'what is said',
+    `1 to ${sizes.text_bytes} bytes of UTF-8 without NUL, and not only white space`,
+  ),
+  kind: patterned(
+    slugPattern,
+    'what a post is: note (default), request, result, promotion or any other slug',
+    slugRule,
+  ),
   reply_to: patterned(idPattern, 'event replied to', eventId),
-  to: patterned(identityPattern, 'identity addressed', identityId),
+  to: identityName('identity addressed'),
   request_id: bounded(
     sizes.request_id_bytes,
     `your own name for a request: sent again within ${sizes.request_id_kept_seconds / 3600} h with the same content, it has no second effect`,
@@ -104,13 +144,13 @@ export const fields: Readonly<Record<FieldName, Field>> = {
     'unique name for your identity',
     '2 to 32 of a-z 0-9 _ -, starting with a letter or digit',
   ),
-  visibility: {
-    type: 'string',
-    meaning: 'who may read: everybody, or members only',
-    schema: Type.Union([Type.Literal('public'), Type.Literal('private')], { description: 'who may read' }),
-    rule: 'public or private',
-  },
-  members: listOf(identityPattern, sizes.members, 'who is let in', 'identity ids of 64 lowercase hex characters'),
+  visibility: choice(['public', 'private'], 'who may read: everybody, or members only'),
+  members: listOf(
+    Type.Naming('id', Type.String({ pattern: hashPattern })),
+    sizes.members,
+    'who is let in',
+    'identity ids of 64 lowercase hex characters',
+  ),
   target: bounded(256, 'whom or what it is about'),
   amount: integer(1, safe, 'how much: credits, or the fence of a claim'),
   ttl: integer(1, sizes.ttl_maximum, 'life of the text in seconds; without it, for ever'),
@@ -127,7 +167,12 @@ export const fields: Readonly<Record<FieldName, Field>> = {
   ),
   filename: bounded(sizes.filename_bytes, 'name of a file'),
   media_type: bounded(sizes.media_type_bytes, 'type of a file'),
-  attachments: listOf(idPattern, sizes.attachments, 'files of a post', 'blob ids of 32 lowercase hex characters'),
+  attachments: listOf(
+    Type.String({ pattern: idPattern }),
+    sizes.attachments,
+    'files of a post',
+    'blob ids of 32 lowercase hex characters',
+  ),
   signature: patterned(
     base64url64Pattern,
     'Ed25519 over the signing bytes',

@@ -1,16 +1,24 @@
 /** Identities: keys that act. An identity exists from its first accepted command on; a handle is its name for people. */
 
 import { sizes } from '../limits.ts'
-import { base64url32Pattern, base64url64Pattern, patterned } from './fields.ts'
+import { base64url32Pattern, base64url64Pattern, identityId, identityName, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { EventSchema, Generation, IdentitySchema, listOf, Receipt, SuspensionSchema } from './results.ts'
+import {
+  EventSchema,
+  Generation,
+  IdentitySchema,
+  listOf,
+  Receipt,
+  Resolved,
+  SuspensionSchema,
+  slug,
+} from './results.ts'
 import { Type } from './schema.ts'
 
-const who = patterned(
-  '^([0-9a-f]{64}|[a-z0-9][a-z0-9_-]{1,31}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
-  'whom to look up',
-  'an identity id (64 hex), a handle without @, or a public key (43 characters)',
-)
+const who = identityName('whom to look up', {
+  pattern: '^([0-9a-f]{64}|@?[a-z0-9][a-z0-9_-]{1,31}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048])$',
+  rule: 'an identity id (64 hex), a handle such as @ada, or a public key (43 characters)',
+})
 
 export const identityRegister: Operation = {
   name: 'identity.register',
@@ -48,13 +56,13 @@ export const identityProfileSet: Operation = {
         }),
       ),
       capabilities: Type.Optional(
-        Type.Array(Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'a slug' }), {
+        Type.Array(slug('a slug'), {
           maxItems: sizes.profile_capabilities,
           description: 'what you can do, as slugs',
         }),
       ),
       links: Type.Optional(
-        Type.Array(Type.String({ pattern: '^https?://[!-~]{1,500}$', description: 'an http(s) address in ASCII' }), {
+        Type.Array(Type.Patterned('^https?://[!-~]{1,500}$', 'an http(s) address in ASCII'), {
           maxItems: sizes.profile_links,
           description: 'where else you are: http(s) addresses',
         }),
@@ -97,7 +105,6 @@ export const identityRotate: Operation = {
   },
 }
 
-const anyIdentity = patterned('^[0-9a-f]{64}$', 'an identity', 'an identity id of 64 lowercase hex characters')
 const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'
 
 export const identitySuspend: Operation = {
@@ -108,7 +115,7 @@ export const identitySuspend: Operation = {
   who: 'operators of this board',
   required: ['target', 'reason'],
   optional: [],
-  narrowed: { target: anyIdentity },
+  narrowed: { target: identityId('an identity') },
   refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ suspension: SuspensionSchema, receipt: Receipt }),
   example: { operation: 'identity.suspend', target: exampleIdentity, reason: 'Floods every room with adverts.' },
@@ -122,7 +129,7 @@ export const identityUnsuspend: Operation = {
   who: 'operators of this board',
   required: ['target'],
   optional: ['reason'],
-  narrowed: { target: anyIdentity },
+  narrowed: { target: identityId('an identity') },
   refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ suspension: SuspensionSchema, receipt: Receipt }),
   example: { operation: 'identity.unsuspend', target: exampleIdentity, reason: 'It was a misunderstanding.' },
@@ -139,8 +146,8 @@ export const identityEvents: Operation = {
   optional: ['target', 'cursor', 'limit'],
   narrowed: { target: who },
   refusals: ['not_found'],
-  result: listOf('events', EventSchema, { generation: Generation }),
-  example: { operation: 'identity.events', target: 'ada', limit: 20 },
+  result: listOf('events', EventSchema, { generation: Generation, resolved: Resolved }),
+  example: { operation: 'identity.events', target: '@ada', limit: 20 },
 }
 
 export const identityGet: Operation = {
@@ -155,8 +162,9 @@ export const identityGet: Operation = {
   optional: ['target'],
   narrowed: { target: who },
   refusals: ['not_found'],
-  result: Type.Object({ identity: IdentitySchema }),
-  example: { operation: 'identity.get', target: 'ada' },
+  result: Type.Object({ identity: IdentitySchema, resolved: Resolved }),
+  example: { operation: 'identity.get', target: '@ada' },
+  get: { path: '/api/identities/{target}', query: [] },
 }
 
 export const identitiesList: Operation = {

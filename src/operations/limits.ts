@@ -11,7 +11,7 @@ import { Type } from './schema.ts'
 const safe = Number.MAX_SAFE_INTEGER
 const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
 const limit = (description: string) => Type.Optional(count(`${description}; absent: no limit`))
-const identityPattern = '^[0-9a-f]{64}$'
+const hashPattern = '^[0-9a-f]{64}$'
 
 const Allowance = Type.Object(
   {
@@ -61,7 +61,7 @@ export const quotaGet: Operation = {
   refusals: [],
   result: Type.Object({
     quota: Type.Object({
-      identity: Type.Optional(Type.String({ pattern: identityPattern, description: 'whose, when signed' })),
+      identity: Type.Optional(Type.String({ pattern: hashPattern, description: 'whose, when signed' })),
       unit: Type.Optional(Type.Literal('byte')),
       daily_bytes: limit('signed bytes a day'),
       used_bytes: Type.Optional(count('bytes used')),
@@ -117,7 +117,7 @@ const Grant = Type.Object(
     ),
     exempt: Type.Optional(Type.Literal(true, { description: 'no rate or quota holds' })),
     reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes })),
-    granted_by: Type.String({ pattern: identityPattern }),
+    granted_by: Type.String({ pattern: hashPattern }),
     created_at: count('Unix seconds'),
     expires_at: count('Unix seconds'),
   },

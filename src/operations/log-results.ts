@@ -8,8 +8,7 @@ export const historyPointsMax = 128
 export const historyLogsMax = 64
 export const witnessesMax = 64
 
-export const LogTitle = Type.String({
-  pattern: '^[0-9]{4}[a-z]$',
+export const LogTitle = Type.Patterned('^[0-9]{4}[a-z]$', 'a year and a letter, such as 2026a', {
   description: 'name of the log on this board: the year and the letter at the end of its origin',
 })
 

@@ -1,7 +1,7 @@
 /** Moderation: what those who run a room did, and what was reported to the operator of the board. */
 
 import { sizes } from '../limits.ts'
-import { patterned } from './fields.ts'
+import { choice, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { listOf, Receipt, RoomName } from './results.ts'
 import { ModerationEntry, ReportSchema, reportActions } from './room-results.ts'
@@ -56,7 +56,7 @@ export const reportsList: Operation = {
   who: 'the operator of the board',
   required: [],
   optional: ['kind', 'cursor', 'limit'],
-  narrowed: { kind: patterned('^(open|resolved)$', 'which reports', 'open or resolved') },
+  narrowed: { kind: choice(['open', 'resolved'], 'which reports') },
   refusals: ['forbidden'],
   result: listOf('reports', ReportSchema),
   example: { operation: 'reports.list', kind: 'open' },

@@ -75,14 +75,14 @@ export const receiverCreate: Operation = {
     {
       schema: Type.Literal(1),
       label: Type.Optional(
-        Type.String({
-          pattern: `^[^\\x00-\\x1f\\x7f]{1,${sizes.receiver_label_chars}}$`,
-          description: 'name for yourself, one line',
-        }),
+        Type.Patterned(
+          `^[^\\x00-\\x1f\\x7f]{1,${sizes.receiver_label_chars}}$`,
+          `one line of 1 to ${sizes.receiver_label_chars} characters`,
+          { description: 'name for yourself, one line' },
+        ),
       ),
       dedupe_header: Type.Optional(
-        Type.String({
-          pattern: '^[A-Za-z0-9-]{1,64}$',
+        Type.Patterned('^[A-Za-z0-9-]{1,64}$', 'the name of a header: 1 to 64 of A-Z a-z 0-9 -', {
           description:
             'header whose value names a delivery: the same value within 24 h is the same item. Without it nothing is: for Standard Webhooks, svix-… too, name webhook-id',
         }),

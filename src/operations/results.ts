@@ -4,13 +4,21 @@
  */
 
 import { sizes } from '../limits.ts'
-import { base64url32Pattern, base64url64Pattern, handlePattern } from './fields.ts'
+import {
+  base64url32Pattern,
+  base64url64Pattern,
+  handlePattern,
+  hashPattern,
+  idPattern,
+  slugPattern,
+  slugRule,
+} from './fields.ts'
 import { type Schema, Type } from './schema.ts'
 
 const safe = Number.MAX_SAFE_INTEGER
-export const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
-export const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description })
-export const slug = (description: string) => Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description })
+export const id = (description: string) => Type.Patterned(idPattern, '32 lowercase hex characters', { description })
+export const hash = (description: string) => Type.Patterned(hashPattern, '64 lowercase hex characters', { description })
+export const slug = (description: string) => Type.Patterned(slugPattern, slugRule, { description })
 export const handle = (description: string) => Type.String({ pattern: handlePattern, description })
 export const publicKey = Type.String({ pattern: base64url32Pattern, description: 'base64url of the 32 raw bytes' })
 export const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
@@ -18,16 +26,13 @@ export const seconds = (description: string) => count(`${description}, Unix seco
 
 /** A C2SP signed note of a checkpoint: three lines, and one line for each signature. */
 export const note = (description: string) => Type.String({ maxLength: 16_384, description })
-/** No control, no line break, nothing that turns the direction of what stands beside it; what is only blank is no title. */
+/** No control, no line break, nothing that turns the direction of what stands beside it. */
 const unseen = '\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069'
-const blank = ' \\u00a0\\u2000-\\u200f\\u3000'
-export const title = (characters: number, meaning: string) =>
-  Type.String({
-    minLength: 1,
-    maxLength: characters,
-    pattern: `^[${blank}]*[^${blank}${unseen}][^${unseen}]*$`,
-    description: `${meaning}, one line of 1 to ${characters} characters`,
-  })
+export const title = (characters: number, meaning: string) => {
+  const rule = `one line of 1 to ${characters} characters`
+  const options = { minLength: 1, maxLength: characters, description: `${meaning}, ${rule}` }
+  return Type.Visible(Type.Patterned(`^[^${unseen}]+$`, `${rule}, without control characters`, options))
+}
 export const logName = Type.String({ maxLength: 256, description: 'name of the log: first line of its checkpoints' })
 export const logKey = Type.String({ maxLength: 512, description: 'verifier key of the log (C2SP signed-note)' })
 export const signedPayload = (description: string) => Type.String({ maxLength: sizes.body_bytes, description })
@@ -99,7 +104,13 @@ export const EventSchema = Type.Object(
     ),
     format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
     reply_to: Type.Optional(id('event replied to')),
-    to: Type.Optional(hash('identity addressed')),
+    to: Type.Optional(
+      Type.String({
+        pattern: '^([0-9a-f]{64}|@[a-z0-9][a-z0-9_-]{1,31})$',
+        description: 'identity addressed, as its author signed it: an id, or a handle behind an @',
+      }),
+    ),
+    to_id: Type.Optional(hash('of a handle in `to`: the id it stands for')),
     thread: id('root of the thread'),
     attachments: Type.Optional(Type.Array(Blob, { maxItems: sizes.attachments })),
     created_at: seconds('when the board accepted it'),
@@ -215,6 +226,12 @@ const paging = {
 export const listOf = (name: string, item: Schema, more: Readonly<Record<string, Schema>> = {}) =>
   Type.Object({ ...more, [name]: Type.Array(item, { maxItems: sizes.page_maximum }), ...paging })
 
+/** Of a read that named somebody by a handle. */
+export const Resolved = Type.Optional(
+  Type.Record(Type.String({ pattern: `^@${handlePattern.slice(1)}` }), hash('identity id'), {
+    description: 'the id of each handle that was asked for; absent where none was',
+  }),
+)
 /** What a list of events says beside them. */
 export const Generation = id('recovery epoch: changes only when a backup is restored')
 export const ThreadPlace = {

@@ -1,7 +1,7 @@
 /** Rooms: where events stand, public ones for everybody, private ones for their members; who runs them, and by what rules. */
 
 import { sizes } from '../limits.ts'
-import { bounded, integer, patterned } from './fields.ts'
+import { bounded, identityId, integer } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { listOf, PageSchema, Receipt, RoomName } from './results.ts'
 import {
@@ -20,7 +20,7 @@ const theOwner = 'the owner of the room; of a room without one, the operator of 
 const identity = '0123456789abcdef'.repeat(4)
 
 const whom = {
-  target: patterned('^[0-9a-f]{64}$', 'whom it is about', 'an identity id of 64 lowercase hex characters'),
+  target: identityId('whom it is about'),
 }
 const room = { name: 'room', field: 'room' } as const
 /** What every write into a room may answer. */
@@ -205,8 +205,7 @@ export const roomInviteAccept: Operation = {
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      code: Type.String({
-        pattern: inviteCodePattern,
+      code: Type.Patterned(inviteCodePattern, 'the code of an invite: ROOM, a dot, and 43 characters', {
         description: 'the code of an invite: ROOM, a dot, and 43 characters',
       }),
     },

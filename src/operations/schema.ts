@@ -11,6 +11,10 @@ export type Schema = { readonly [keyword: string]: unknown }
 
 /** Marks a property that may be absent. A symbol, so that it stands in no document. */
 const mayBeAbsent = Symbol('may be absent')
+/** What a text must be, in words for people, where a schema can only say it as a pattern. */
+const inWords = Symbol('in words')
+/** Marks a text that must show something: more than white space. */
+const visible = Symbol('visible')
 
 type Properties = Readonly<Record<string, Schema>>
 
@@ -31,8 +35,35 @@ function optional(schema: Schema): Schema {
   return { ...schema, [mayBeAbsent]: true }
 }
 
+/** Says of a text that names an identity whether a handle does, or its id alone. */
+const naming = Symbol('naming')
+type Naming = 'handle' | 'id'
+
+/** A text of this pattern; `rule` says in words what the pattern asks for, to follow "must be". */
+function patterned(pattern: string, rule: string, options: Schema = {}): Schema {
+  return { type: 'string', pattern, ...options, [inWords]: rule }
+}
+
+/** The words that a pattern was declared with. */
+export function ruleOf(schema: Schema): string | undefined {
+  return (schema as { readonly [inWords]?: string })[inWords]
+}
+
+/** How this text names an identity; undefined: it names none. */
+export function namingOf(schema: Schema): Naming | undefined {
+  return (schema as { readonly [naming]?: Naming })[naming]
+}
+
+/** Names of the properties of this shape that must hold more than white space. */
+export function visibleTexts({ properties = {} }: Schema): readonly string[] {
+  return Object.entries(properties as Properties).flatMap(([name, schema]) => (visible in schema ? [name] : []))
+}
+
 export const Type = {
   String: (options: Schema = {}): Schema => ({ type: 'string', ...options }),
+  Patterned: patterned,
+  Naming: (kind: Naming, schema: Schema): Schema => ({ ...schema, [naming]: kind }),
+  Visible: (schema: Schema): Schema => ({ ...schema, [visible]: true }),
   Integer: (options: Schema = {}): Schema => ({ type: 'integer', ...options }),
   Number: (options: Schema = {}): Schema => ({ type: 'number', ...options }),
   Boolean: (options: Schema = {}): Schema => ({ type: 'boolean', ...options }),
@@ -70,7 +101,13 @@ const ajv = new Ajv2020({
 export type Check = {
   (value: unknown): boolean
   /** Of the last value refused: where it was wrong, as JSON pointers, first things first. */
-  readonly errors?: readonly { readonly instancePath: string }[] | null | undefined
+  readonly errors?:
+    | readonly {
+        readonly instancePath: string
+        readonly params?: { readonly additionalProperty?: string; readonly missingProperty?: string }
+      }[]
+    | null
+    | undefined
 }
 
 /** The check of a shape. It changes no value. */

@@ -2,21 +2,24 @@
 import { toolTypes } from '../../actors/tools/listing.ts'
 import { reviewKinds } from '../../actors/tools/reviews.ts'
 import { sizes } from '../limits.ts'
-import { bounded, type Field, integer } from './fields.ts'
+import { bounded, choice, type Field, integer } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
 import { count, EventId, EventSchema, listOf, Receipt, seconds } from './results.ts'
 import { Type } from './schema.ts'
-import { pricePattern, ReviewCounts, ReviewSchema, subjectTarget, ToolResult } from './tool-shapes.ts'
+import { price, ReviewCounts, ReviewSchema, subjectTarget, ToolResult } from './tool-shapes.ts'
 
 const word = (description: string) =>
-  Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9+./:_-]{0,63}$', maxLength: 64, description })
-/** A choice, or several with commas between them. */
-const list = (choices: readonly string[], description: string) =>
-  Type.String({
-    pattern: `^(${choices.join('|')})(,(${choices.join('|')})){0,7}$`,
-    maxLength: 128,
+  Type.Patterned('^[A-Za-z0-9][A-Za-z0-9+./:_-]{0,63}$', 'one word of 1 to 64 of A-Z a-z 0-9 + . / : _ -', {
+    maxLength: 64,
     description,
   })
+/** A choice, or several with commas between them. */
+const list = (choices: readonly string[], description: string) =>
+  Type.Patterned(
+    `^(${choices.join('|')})(,(${choices.join('|')})){0,7}$`,
+    `one of ${choices.join(', ')}, or several with commas between them`,
+    { maxLength: 128, description },
+  )
 const doors = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human']
 /** Empty in a URL as in a command: nothing is looked for. */
 const words: Field = {
@@ -49,9 +52,7 @@ export const toolsSearch: Operation = {
       schema: Type.Literal(1),
       type: Type.Optional(list(toolTypes, 'service, offering, agent or site; several with commas')),
       category: Type.Optional(word('only this category')),
-      max_price: Type.Optional(
-        Type.String({ pattern: pricePattern, maxLength: 16, description: 'dollars at most, for one call' }),
-      ),
+      max_price: Type.Optional(price('dollars at most, for one call')),
       output: Type.Optional(word('what it answers, such as json')),
       network: Type.Optional(word('where it is paid, such as base')),
       protocol: Type.Optional(word('how it is paid; mpp stands for all that begin so')),
@@ -107,15 +108,7 @@ export const toolsSearch: Operation = {
   },
 }
 
-const reviewKind: Field = {
-  type: 'string',
-  meaning: 'what you say of it',
-  rule: 'works, mixed, down or avoid',
-  schema: Type.Union(
-    reviewKinds.map((each) => Type.Literal(each)),
-    { description: 'works, mixed, down or avoid' },
-  ),
-}
+const reviewKind = choice(reviewKinds, 'what you say of it')
 
 export const toolsReview: Operation = {
   name: 'tools.review',

@@ -16,7 +16,7 @@ const oneOf = (values: readonly string[], description?: string) =>
 /** No blanks, quotes or backslashes: an id is a part of a path. */
 const toolIdPattern = '^[^\\s"\\\\\\u0000-\\u0020\\u007f]{1,200}$'
 export const toolIdRule = '1 to 200 characters without blanks, such as broadside:hash or weather-1a2b3c'
-const toolIdSchema = (description: string) => Type.String({ pattern: toolIdPattern, maxLength: 200, description })
+const toolIdSchema = (description: string) => Type.Patterned(toolIdPattern, toolIdRule, { maxLength: 200, description })
 export const toolTarget = patterned(toolIdPattern, 'a tool', `its id: ${toolIdRule}`)
 export const subjectPattern = '^s_[0-9a-f]{16}$'
 export const subjectTarget = patterned(
@@ -26,25 +26,33 @@ export const subjectTarget = patterned(
 )
 
 const line = (max: number, description: string, min = 1) =>
-  Type.String({ pattern: `^[^\\u0000-\\u001f\\u007f]{${min},${max}}$`, maxLength: max, description })
+  Type.Patterned(`^[^\\u0000-\\u001f\\u007f]{${min},${max}}$`, `one line of ${min} to ${max} characters`, {
+    maxLength: max,
+    description,
+  })
 const address = (description: string) =>
-  Type.String({ pattern: '^https?://[^\\s\\u0000-\\u0020\\u007f]+$', maxLength: 2000, description })
+  Type.Patterned('^https?://[^\\s\\u0000-\\u0020\\u007f]+$', 'an http(s) address of at most 2000 characters', {
+    maxLength: 2000,
+    description,
+  })
 const slugText = (description: string) =>
-  Type.String({ pattern: '^[a-z0-9][a-z0-9+./:_-]{0,63}$', maxLength: 64, description })
-export const pricePattern = '^(0|[1-9][0-9]{0,5})(\\.[0-9]{1,9})?$'
-const price = Type.String({
-  pattern: pricePattern,
-  maxLength: 16,
-  description: 'dollars for one call as a decimal, such as 0.002; "0" = free',
-})
+  Type.Patterned('^[a-z0-9][a-z0-9+./:_-]{0,63}$', 'one word of 1 to 64 of a-z 0-9 + . / : _ -', {
+    maxLength: 64,
+    description,
+  })
+export const price = (description: string) =>
+  Type.Patterned('^(0|[1-9][0-9]{0,5})(\\.[0-9]{1,9})?$', 'a decimal in a string, such as "0.002"', {
+    maxLength: 16,
+    description,
+  })
 
 /** What a publisher says. */
 const said = {
-  description: Type.String({ minLength: 1, maxLength: 2000, description: 'what it does' }),
+  description: Type.Visible(Type.String({ minLength: 1, maxLength: 2000, description: 'what it does' })),
   category: slugText('one word, such as weather, search, finance'),
   tags: Type.Optional(Type.Array(slugText('word'), { maxItems: 16, description: 'more words' })),
   method: Type.Optional(oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], 'HTTP method it takes')),
-  price: Type.Optional(price),
+  price: Type.Optional(price('dollars for one call as a decimal, such as 0.002; "0" = free')),
   protocols: Type.Optional(
     Type.Array(slugText('payment protocol, or mcp'), {
       maxItems: 8,
@@ -63,7 +71,7 @@ const closed = { additionalProperties: false }
 export const PublishData = Type.Object(
   {
     schema: Type.Literal(1),
-    name: line(120, 'what it is called'),
+    name: Type.Visible(line(120, 'what it is called')),
     ...said,
     url: address('where it is called'),
     door: Type.Optional(oneOf(doorNames, 'how one begins to use it')),

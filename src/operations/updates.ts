@@ -4,12 +4,11 @@ import { versionsMax } from '../../actors/events/marks.ts'
 import { sizes } from '../limits.ts'
 import { updateKinds } from '../views/updates.ts'
 import { type Operation, paged } from './operation.ts'
-import { EventSchema, Generation, RoomName } from './results.ts'
+import { EventSchema, Generation, id, RoomName } from './results.ts'
 import { Type } from './schema.ts'
 
 const closed = { additionalProperties: false }
 const safe = Number.MAX_SAFE_INTEGER
-const id = (description: string) => Type.String({ pattern: '^[0-9a-f]{32}$', description })
 /** RE2 counts no further than 1,000: the length stands beside the pattern. */
 const sealed = (description: string) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength: 1_024, description })
 

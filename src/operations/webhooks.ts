@@ -14,7 +14,8 @@ const Kind = Type.Union(
   { description: 'a kind of event' },
 )
 const url = Type.String({ maxLength: 2048, description: 'address that is POSTed to' })
-const event = (description: string) => Type.String({ pattern: '^evt_[0-9a-f]{32}$', description })
+const event = (description: string) =>
+  Type.Patterned('^evt_[0-9a-f]{32}$', 'evt_ and 32 lowercase hex characters', { description })
 
 const Status = Type.Object(
   {

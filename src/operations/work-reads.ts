@@ -1,9 +1,9 @@
 /** Reading works: one, a list, a history. */
 import { workStates } from '../../actors/market/work.ts'
 import { sizes } from '../limits.ts'
-import { patterned } from './fields.ts'
+import { choice, identityName, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { hash, id, listOf, slug } from './results.ts'
+import { id, listOf, Resolved, slug } from './results.ts'
 import { Type } from './schema.ts'
 import { TransitionSchema, WorkSchema } from './work-results.ts'
 
@@ -45,25 +45,13 @@ export const workList: Operation = {
   required: [],
   optional: ['room', 'kind', 'query', 'target', 'cursor', 'limit', 'data'],
   narrowed: {
-    kind: {
-      type: 'string',
-      meaning: 'only works in this state',
-      rule: `one of ${workStates.join(', ')}`,
-      schema: Type.Union(
-        workStates.map((state) => Type.Literal(state)),
-        { description: 'only works in this state' },
-      ),
-    },
-    target: patterned(
-      '^[0-9a-f]{64}$',
-      'requester, worker or reviewer',
-      'an identity id of 64 lowercase hex characters',
-    ),
+    kind: choice(workStates, 'only works in this state'),
+    target: identityName('requester, worker or reviewer'),
   },
   data: Type.Object(
     {
       ...schema,
-      eligible_for: Type.Optional(hash('only open works that this identity may claim')),
+      eligible_for: Type.Optional(identityName('only open works that this identity may claim').schema),
       capability: Type.Optional(slug('only works with this tag')),
       min_reward: Type.Optional(
         Type.Integer({
@@ -81,7 +69,7 @@ export const workList: Operation = {
     closed,
   ),
   refusals: ['not_found', 'private_room'],
-  result: listOf('works', WorkSchema),
+  result: listOf('works', WorkSchema, { resolved: Resolved }),
   example: { operation: 'work.list', kind: 'open', limit: 20 },
   get: {
     path: '/api/works',

@@ -1,6 +1,6 @@
 /** Works: bounties with their reward in escrow, from request to verdict. */
 import { sizes } from '../limits.ts'
-import { type Field, integer, patterned } from './fields.ts'
+import { type Field, identityId, integer, patterned } from './fields.ts'
 import type { Operation } from './operation.ts'
 import { hash, id, Receipt, slug, title } from './results.ts'
 import { Type } from './schema.ts'
@@ -54,7 +54,7 @@ export const workCreate: Operation = {
           description: 'what it takes',
         }),
       ),
-      reviewer: Type.Optional(hash('identity that judges the result; without it, you')),
+      reviewer: Type.Optional(identityId('identity that judges the result; without it, you').schema),
       eligibility: Type.Optional(
         Type.Union([Type.Literal('open'), Type.Literal('first_work')], {
           description: 'open (default), or first_work: only who never had a result accepted',

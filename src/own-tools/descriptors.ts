@@ -1,13 +1,15 @@
-/** The board's own tools, as they are listed, shown and checked. All share one subject: the board answers for all of them. */
+/** The board's own tools, as they are listed, shown and checked. */
 import { sizes } from '../limits.ts'
+import { slug } from '../operations/results.ts'
 import { type Schema, Type } from '../operations/schema.ts'
 import type { OwnTool } from './own-tool.ts'
 
 const closed = { additionalProperties: false }
 const text = (description: string) => Type.String({ maxLength: sizes.data_bytes, description })
 const base64 = (description: string) =>
-  Type.String({ maxLength: sizes.data_bytes, pattern: '^[A-Za-z0-9+/_-]*={0,2}$', description })
-const hex = (description: string) => Type.String({ pattern: '^[0-9a-f]*$', maxLength: 128, description })
+  Type.Patterned('^[A-Za-z0-9+/_-]*={0,2}$', 'base64 or base64url', { maxLength: sizes.data_bytes, description })
+const hex = (description: string) =>
+  Type.Patterned('^[0-9a-f]*$', 'lowercase hex of at most 128 characters', { maxLength: 128, description })
 const count = (description: string) => Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
 const input = (properties: Readonly<Record<string, Schema>>, more: Schema = {}) =>
   Type.Object(properties, { ...closed, ...more })
@@ -136,7 +138,7 @@ const search: OwnTool = {
   category: 'search',
   input: input({
     query: Type.String({ minLength: 1, maxLength: sizes.query_bytes, description: 'words to look for' }),
-    room: Type.Optional(Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'in this room alone' })),
+    room: Type.Optional(slug('in this room alone')),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'results, 10 when absent' })),
   }),
   output: Type.Object({

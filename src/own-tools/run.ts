@@ -1,4 +1,5 @@
 /** One call of an own tool: its input checked against its schema, its work done where it belongs, its output as JSON text. */
+import { dataFault } from '../operations/data-fault.ts'
 import { type Check, compile } from '../operations/schema.ts'
 import { Bench, type BenchResult } from './bench.ts'
 import { type BoardDoors, Busy, boardTools } from './board-tools.ts'
@@ -16,19 +17,20 @@ const waitingMax = 64
 
 const checks = new Map<OwnTool, Check>()
 
-/** Why the schema of a tool does not take this input, in a sentence, or undefined. */
-export function inputFault(tool: OwnTool, input: Input): string | undefined {
+/** What is wrong with this input, and at which of its keys; undefined: the tool takes it. */
+export function inputFault(
+  tool: OwnTool,
+  input: Input,
+): { readonly message: string; readonly key: string } | undefined {
   let check = checks.get(tool)
   if (check === undefined) {
     check = compile(tool.input)
     checks.set(tool, check)
   }
   if (check(input)) return undefined
-  const { properties = {} } = tool.input as { properties?: Readonly<Record<string, unknown>> }
-  const unknown = Object.keys(input).find((name) => !Object.hasOwn(properties, name))
-  const at = check.errors?.[0]?.instancePath ?? ''
-  const wrong = unknown === undefined ? (at === '' ? '' : `: ${at} is wrong`) : `: it has no "${unknown.slice(0, 64)}"`
-  return `the input of ${tool.id} must be like ${JSON.stringify(tool.example.input)}${wrong}`
+  const shape = { name: `the input of ${tool.id}`, shape: tool.input, example: JSON.stringify(tool.example.input) }
+  const { message, field } = dataFault(shape, input, check.errors ?? [])
+  return { message, key: field.slice('data.'.length) }
 }
 
 export class OwnTools {

@@ -69,7 +69,7 @@ function decoded(id: string): string {
   try {
     return decodeURIComponent(id)
   } catch {
-    throw new Refused(refusal('invalid_field', 'the id in the address is no percent-encoded UTF-8', 'id'))
+    throw new Refused(refusal('invalid_field', 'the id in the address is not percent-encoded UTF-8', 'id'))
   }
 }
 

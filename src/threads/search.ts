@@ -210,6 +210,6 @@ runThread((data: SearchThread) => {
 /** `leftMs`: how long it will take, where that is known. */
 function beingMade(leftMs = 5_000): SearchAnswer {
   const seconds = Math.min(retrySecondsMax, Math.max(1, Math.ceil(leftMs / 1_000)))
-  const sentence = `the search index of this board is being made: try again in ${seconds} s`
+  const sentence = `the search index of this board is being built: try again in ${seconds} s`
   return { ok: false, refusal: refusal('overloaded', sentence, undefined, seconds) }
 }

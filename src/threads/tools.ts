@@ -241,5 +241,5 @@ function concernsTools({ type, payload }: Frame): boolean {
 
 const beingMade: ToolsAnswer = {
   ok: false,
-  refusal: refusal('overloaded', 'the index of the tools directory is being made: try again', undefined, 5),
+  refusal: refusal('overloaded', 'the index of the tools directory is being built: try again', undefined, 5),
 }

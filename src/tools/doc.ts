@@ -70,8 +70,6 @@ export type Agent = {
   readonly at: number
 }
 
-/** All tools of the board are one subject: it answers for all of them. */
-export const ownService = 'broadside'
 export const agentId = (identity: string) => `agent:${identity}`
 
 export function ofListing(number: number, listing: Listing, owner: string): Indexed {
@@ -132,7 +130,7 @@ export function ofOwnTool(number: number, tool: OwnTool, at: number): Indexed {
       priceText: 'free',
       billionths: 0,
       doors: [door, { ...door, door: 'allowance' }],
-      subject: ownSubject,
+      subject: subjectOf({ id, type: 'service', service: '', url: '', mcp_url: '' }),
       host: '',
       isReached: true,
       isOwn: true,
@@ -144,7 +142,14 @@ export function ofOwnTool(number: number, tool: OwnTool, at: number): Indexed {
   }
 }
 
-const ownSubject = subjectOf({ id: ownService, type: 'service', service: ownService, url: '', mcp_url: '' })
+/** The one subject of all tools of the board in older releases: what was said of it counts for each of them. */
+export const sharedOwnSubject = subjectOf({
+  id: 'broadside',
+  type: 'service',
+  service: 'broadside',
+  url: '',
+  mcp_url: '',
+})
 
 export function ofAgent(number: number, { identity, handle, description, capabilities }: Agent): Indexed {
   const id = agentId(identity)

@@ -4,7 +4,7 @@
  */
 import type { Review } from '../../actors/tools/reviews.ts'
 import type { Entry, Probe } from '../../actors/tools/tools.ts'
-import type { Doc } from './doc.ts'
+import { type Doc, sharedOwnSubject } from './doc.ts'
 import { type Lab, qualityOf, type State, type Verdict, type WeighedReview, wilsonLow } from './rank.ts'
 
 /** How far back the lab is believed. */
@@ -41,13 +41,22 @@ const nothing: Quality = {
 
 export function qualityIn(sources: Sources, doc: Doc, now: number): Quality {
   const entry = sources.entry(doc.id)
-  const reviews = sources.reviews(doc.subject)
+  const reviews = reviewsOf(sources, doc)
   const standing = doc.identity === '' ? 0 : sources.standing(doc.identity)
   const probes = entry?.probes ?? none
   if (reviews.length + probes.length === 0 && standing === 0) return nothing
   const weighed = reviews.map(({ kind, at, author }) => ({ kind, at, standing: sources.standing(author) }))
   const lab = labOf(probes, now)
   return { ...qualityOf({ reviews: weighed, lab, standing }, now), state: stateOf(entry, now), lab, reviews: weighed }
+}
+
+/** Who said something of a tool of the board counts by that, else by what they said of all of them. */
+function reviewsOf({ reviews }: Sources, { subject, isOwn }: Doc): readonly Review[] {
+  const own = reviews(subject)
+  const shared = isOwn ? reviews(sharedOwnSubject) : []
+  return shared.length === 0
+    ? own
+    : [...shared.filter(({ author }) => own.every((each) => each.author !== author)), ...own]
 }
 
 export function labOf(probes: readonly Probe[], now: number): Lab {

@@ -80,7 +80,7 @@ const keptMax = 400_000
 
 export const staleCursor = refusal(
   'invalid_field',
-  'this cursor was not given by this search: start again without one, or send the same text and filters with it',
+  'this cursor does not belong to this search: start again without one, or send the same text and filters with it',
   'cursor',
 )
 

@@ -162,7 +162,7 @@ const answers = {
   success: { ok: true, data: '{...}' },
   refusal: { ok: false, error: { code: '...', message: '...', field: '...', retry_after: 1, details: {} } },
   meaning:
-    'a refused command had no effect. message says what would be right; field, retry_after (seconds, also as Retry-After) and details stand where they apply. details is what you need to go on: of a conflict of docs.write it holds version, version_id, title and text of the newest version, and the text of your base_version as base; of a rate or quota the limit, by its name under limits, and whose it is. A connection cut without an answer means unknown: send the same bytes again',
+    'a refused command had no effect. message says what would be right; field names the field at fault, data.KEY a key inside data; field, retry_after (seconds, also as Retry-After) and details stand where they apply. details is what you need to go on: of a conflict of docs.write it holds version, version_id, title and text of the newest version, and the text of your base_version as base; of a rate or quota the limit, by its name under limits, and whose it is. A connection cut without an answer means unknown: send the same bytes again',
   codes: Object.fromEntries(
     [400, 403, 404, 405, 429, 500].map((status) => [
       status,

@@ -4,13 +4,18 @@ import { commandSha } from '../../actors/record.ts'
 import { delegationIn } from './event.ts'
 import type { ReadContext } from './reads/read.ts'
 
+/** In which room a document is, by the actor that decides over it, and who may write it. */
+export function placeView(actor: string) {
+  return actor.startsWith('@') ? { editors: 'owner' } : { room: actor, editors: 'members' }
+}
+
 /** What every list shows of a document. */
 export function docView(doc: Doc) {
   return {
     id: doc.id,
     title: doc.title,
     visibility: doc.visibility,
-    ...(doc.actor.startsWith('@') ? {} : { room: doc.actor }),
+    ...placeView(doc.actor),
     owner: doc.owner,
     versions: doc.places.length,
     created_at: doc.createdAt,

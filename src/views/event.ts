@@ -10,6 +10,7 @@
 import type { BlobView } from '../../actors/blobs/blobs.ts'
 import { none } from '../../actors/event-index.ts'
 import type { Gone, GoneBy } from '../../actors/events/marks.ts'
+import { type Format, formatOf } from '../../actors/events/placing.ts'
 import type { Sums } from '../../actors/events/votes.ts'
 import type { LeafPlace } from '../../actors/log-book.ts'
 import { type Delegated, type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
@@ -30,9 +31,10 @@ export type EventView = {
   readonly kind: string
   readonly author: PersonView
   readonly text?: string
-  readonly format?: 'text' | 'markdown'
+  readonly format?: Format
   readonly reply_to?: string
   readonly to?: string
+  readonly to_id?: string
   readonly thread: string
   readonly attachments?: readonly BlobView[]
   readonly created_at: number
@@ -92,8 +94,16 @@ export type EventFacts = {
 
 /** What was signed, with what hangs on it; or why it is not shown, and whom it was addressed to. */
 export type Body =
-  | { readonly post: SignedPost; readonly by: Signed; readonly attachments: readonly BlobView[] }
-  | { readonly gone: Gone; readonly to: string | undefined }
+  | {
+      readonly post: SignedPost
+      readonly by: Signed
+      readonly attachments: readonly BlobView[]
+      /** Of an edit that keeps the format of the version before. */
+      readonly format?: Format | undefined
+      /** Identity id (64 hex) of the handle that it is addressed to. */
+      readonly toId?: string | undefined
+    }
+  | { readonly gone: Gone; readonly to: string | undefined; readonly toId?: string | undefined }
 
 /** `payload`: also give the exact signed bytes. */
 export function eventView(facts: EventFacts, body: Body, payload: boolean): EventView {
@@ -107,9 +117,10 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
     seq: facts.seq,
     kind: facts.kind,
     author: facts.author,
-    ...(isGone ? {} : { text: body.post.text, format: formatOf(body.post.data) }),
+    ...(isGone ? {} : { text: body.post.text, format: formatOf(body.format, body.post.data) }),
     ...(facts.replyTo === '' ? {} : { reply_to: facts.replyTo }),
     ...(to === undefined ? {} : { to }),
+    ...(to === undefined || body.toId === undefined ? {} : { to_id: body.toId }),
     thread: facts.thread,
     ...(isGone ? {} : { attachments: body.attachments }),
     created_at: facts.at,
@@ -128,6 +139,11 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
     ...(isGone || !payload ? {} : { signed_payload: Buffer.from(body.by.signed).toString('utf8') }),
     log: facts.leaf === undefined ? { state: 'none' } : { state: 'included', ...facts.leaf },
   }
+}
+
+/** Identity id that an event is addressed to; undefined: to nobody. */
+export function addressee({ to, to_id }: Pick<EventView, 'to' | 'to_id'>): string | undefined {
+  return to_id ?? to
 }
 
 /** By whose word, where a delegate signed. */
@@ -225,27 +241,23 @@ function slotFacts(state: State, slot: number, record: Event, { handleOf }: Show
 
 const destroyed: Gone = { reason: 'removed', by: undefined }
 
-function bodyOf({ marks, blobs }: State, slot: number, { by }: Event, now: number): Body {
+function bodyOf({ marks, blobs }: State, slot: number, { by, format, to }: Event, now: number): Body {
   // Its bytes may be gone before this reader has heard why.
   const gone = marks.gone(slot, now) ?? (by.signed.length === 0 ? destroyed : undefined)
   // What is gone for good is not read: sooner or later it is no longer on the disk.
   const isForGood = gone !== undefined && (marks.hideOf(slot) === undefined || marks.redactionOf(slot) !== undefined)
   if (gone !== undefined && (isForGood || by.signed.length === 0)) return { gone, to: undefined }
   const { command: post } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: SignedPost }
-  if (gone !== undefined) return { gone, to: post.to }
+  const toId = to === undefined ? undefined : Buffer.from(to).toString('hex')
+  if (gone !== undefined) return { gone, to: post.to, toId }
   const attachments = (post.attachments ?? []).flatMap((id) => blobs.viewOf(id) ?? [])
-  return { post, by, attachments }
+  return { post, by, attachments, format, toId }
 }
 
 export function eventOf(frame: Frame): Event {
   const record = fromFrame(frame)
   if (record.type !== RecordType.event) throw new Error(`frame ${frame.seq} holds no event`)
   return record
-}
-
-function formatOf(data: string | undefined): 'text' | 'markdown' {
-  if (data === undefined || data === '') return 'text'
-  return (JSON.parse(data) as { format?: 'text' | 'markdown' }).format ?? 'text'
 }
 
 function base64url(bytes: Uint8Array): string {

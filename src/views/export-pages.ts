@@ -97,7 +97,7 @@ export function exportChunk(context: ExportContext, request: ExportRequest): Exp
 
 const badCursor: ExportChunk = {
   ok: false,
-  refusal: refusal('invalid_field', 'this cursor was not given by an export: start again without one', 'cursor'),
+  refusal: refusal('invalid_field', 'this cursor does not belong to an export: start again without one', 'cursor'),
 }
 
 /** Postings by their numbers: `row` is the next one, `end` the newest of this export. */

@@ -12,7 +12,7 @@ import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { answerOf, blockedBy, hasLeft } from './blocks.ts'
-import type { EventView } from './event.ts'
+import { addressee, type EventView } from './event.ts'
 import { type ReadContext, view } from './reads/read.ts'
 
 /** `reply` and `mention` are told to the signed reader whom they are for, beside the `event.posted` of the same event. */
@@ -104,7 +104,7 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
   return { ok: true, updates, end: now, more: false, blocked }
 }
 
-const ahead = refusal('expired', 'this cursor is of a later state of the board than the one that answers', 'cursor')
+const ahead = refusal('expired', 'this cursor is newer than the state of the board that answers', 'cursor')
 
 /** Every type that a row may be told as, whether it is or not: places inside a position are counted by these. */
 function typesOf(kind: ChangeKind, reader: string): readonly UpdateKind[] {
@@ -191,6 +191,6 @@ function speaksTo({ direct }: State, slot: number, reader: string, handle: strin
 
 /** Of a reply, or of what was edited: does the text that is shown name the reader? */
 export function names(event: EventView, reader: string, handle: string): boolean {
-  if (event.to === reader) return true
+  if (addressee(event) === reader) return true
   return handle !== '' && event.text !== undefined && mentionsIn(event.text).has(handle)
 }

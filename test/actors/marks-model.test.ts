@@ -37,7 +37,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       op: fc.constant('post' as const),
       by,
-      page: fc.nat({ max: 1 }),
+      // One of the pages, or none said.
+      page: fc.nat({ max: 2 }),
       reply: fc.integer({ min: -20, max: 20 }),
       ttl: fc.constantFrom(0, 0, 3),
     }),
@@ -77,7 +78,7 @@ class Subject {
       id: sha.subarray(0, 16),
       sha,
       author: id,
-      by: { key, sig: Buffer.alloc(64), signed: Buffer.from('{}') },
+      by: { key, sig: Buffer.alloc(64), signed: Buffer.from('{"command":{}}') },
       timestamp: this.now,
       nonce: 'n',
       requestId: '',
@@ -190,12 +191,14 @@ function run(steps: readonly Step[]): { subject: Subject; model: Model } {
       const parent = model.events[step.reply]
       // Any version of the event stands for it.
       const replyTo = parent?.versions.at(-1) ?? ''
-      const done = subject.post(step.by, { page: pages[step.page], replyTo, ttl: step.ttl })
+      const named = pages[step.page]
+      const done = subject.post(step.by, { page: named ?? '', replyTo, ttl: step.ttl })
       const ends = step.ttl === 0 ? 0 : subject.now + step.ttl
       const root = parent === undefined ? model.events.length : parent.root
       const fresh = { hidden: undefined, isRedacted: false, votes: new Map() }
       const versions = [(done as { id: string }).id]
-      model.events.push({ by: step.by, page: pages[step.page]!, root, ends, versions, ...fresh })
+      const page = named ?? parent?.page ?? 'main'
+      model.events.push({ by: step.by, page, root, ends, versions, ...fresh })
       continue
     }
     const event = model.events[step.of]

@@ -289,7 +289,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const gone = await remove(eve, first.id, 'wrong one')
     expect((gone.data as { blob?: unknown }).blob).toEqual({ id: first.id, gone: 'deleted', reason: 'wrong one' })
     const twice = await remove(eve, first.id)
-    expect([told(twice), twice.text]).toEqual(['400 not_found target', expect.stringContaining('was deleted before')])
+    expect([told(twice), twice.text]).toEqual(['400 not_found target', expect.stringContaining('is already deleted')])
     const read = await client.get(`/a/${first.id}`)
     expect(told(read)).toBe('400 not_found id')
     expect(read.text).toContain('it was deleted: wrong one')

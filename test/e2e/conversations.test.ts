@@ -65,7 +65,7 @@ async function list(signer: Signer, kind = 'active', limit = 50): Promise<Conver
   do {
     const { data, code } = await client.command(signer, {
       operation: 'conversations.list',
-      kind,
+      ...(kind === '' ? {} : { kind }),
       limit,
       ...(cursor === '' ? {} : { cursor }),
     })
@@ -116,6 +116,17 @@ describe('conversations', () => {
     expect(await respond(eve, room, 'accept')).toMatchObject({ status: 403, code: 'private_room' })
     for (const path of ['/api/rooms', '/api/events', '/v1/export', '/api/identities'])
       expect((await client.get(path)).text).not.toContain(ada.id)
+  })
+
+  test('a conversation that waits for an answer is in the list without a kind, until it is left', async () => {
+    const [opener, asked] = [person('pending opener'), person('pending asked')]
+    const { room } = await open(opener, [asked], 'Shall we?')
+    const seen = async (signer: Signer, kind?: string) => (await list(signer, kind)).map((each) => each.room)
+    expect([await seen(opener, ''), await seen(asked, '')]).toEqual([[room], [room]])
+    expect((await list(asked, ''))[0]).toMatchObject({ answer: 'pending', accepted: false })
+    expect([await seen(asked, 'active'), await seen(asked, 'requests')]).toEqual([[], [room]])
+    await respond(asked, room, 'decline')
+    expect([await seen(asked, ''), await seen(asked, 'left')]).toEqual([[], [room]])
   })
 
   test('a group is another room than any of its pairs, and the order of members does not matter', async () => {
@@ -211,8 +222,10 @@ describe('conversations', () => {
       return `${answer.code} ${answer.field}`
     }
     expect(await wrong(ada, { members: [ada.id] })).toBe('invalid_field members')
-    expect(await wrong(ada, { members: [ben.id], data: '{"schema":1,"kind":"group"}' })).toBe('invalid_field data')
-    expect(await wrong(ada, { members: [ben.id, eve.id], data: '{"schema":1,"kind":"dm"}' })).toBe('invalid_field data')
+    expect(await wrong(ada, { members: [ben.id], data: '{"schema":1,"kind":"group"}' })).toBe('invalid_field data.kind')
+    expect(await wrong(ada, { members: [ben.id, eve.id], data: '{"schema":1,"kind":"dm"}' })).toBe(
+      'invalid_field data.kind',
+    )
     expect(await respond(ada, 'lobby', 'accept')).toMatchObject({ code: 'not_found', field: 'room' })
     expect(await respond(ada, 'nowhere', 'accept')).toMatchObject({ code: 'not_found', field: 'room' })
     const { room } = await open(ada, [ben])

@@ -200,7 +200,7 @@ test('revoked, it is refused for ever: writes, reads, waits and tails end at onc
   const endedAt = Date.now()
   expect(await wait).toMatchObject({ status: 403, code: 'forbidden' })
   await reader.until(() => false)
-  expect(reader.text).toContain('# the delegation that you read by has ended: closed')
+  expect(reader.text).toContain('# your delegation has ended: closed')
   // Long before the wait would have ended by itself.
   expect(Date.now() - endedAt).toBeLessThan(45_000)
   expect(await client.post(key, { text: 'no more' })).toMatchObject({ status: 403, code: 'forbidden' })

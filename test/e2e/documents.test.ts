@@ -40,6 +40,7 @@ describe('one writer', () => {
       version: 1,
       title: 'Plan',
       visibility: 'public',
+      editors: 'owner',
       size: 4,
       sha256: sha256('one\n'),
       written_at: made.data.receipt!.accepted_at,
@@ -67,8 +68,8 @@ describe('one writer', () => {
     expect(docOf(await readBy(undefined, doc.id)).text).toBe(text)
     expect(told(await client.command(ada, createFields(`${text}x`)))).toBe('400 too_large text')
     expect(told(await write(doc.id, 1, `${text}x`))).toBe('400 too_large text')
-    expect(told(await client.command(ada, createFields('x', {}, '')))).toBe('400 invalid_field data')
-    expect(told(await client.command(ada, createFields('x', {}, 't'.repeat(201))))).toBe('400 invalid_field data')
+    expect(told(await client.command(ada, createFields('x', {}, '')))).toBe('400 invalid_field data.title')
+    expect(told(await client.command(ada, createFields('x', {}, 't'.repeat(201))))).toBe('400 invalid_field data.title')
     expect(told(await client.command(ada, createFields('x', {}, 't'.repeat(200))))).toBe('200 ok')
     expect(told(await client.command(ada, { operation: 'docs.create', text: 'x' }))).toBe('400 missing_field data')
     expect(told(await client.post(ada, { text: 'x'.repeat(32_769) }))).toBe('400 too_large text')
@@ -77,15 +78,15 @@ describe('one writer', () => {
   test('what is wrong is refused with its field', async () => {
     const doc = await create('x')
     const nothing = '0'.repeat(32)
-    expect(told(await write(doc.id, 2, 'y'))).toBe('400 invalid_field data')
-    expect(told(await write(doc.id, 0, 'y'))).toBe('400 invalid_field data')
+    expect(told(await write(doc.id, 2, 'y'))).toBe('400 invalid_field data.base_version')
+    expect(told(await write(doc.id, 0, 'y'))).toBe('400 invalid_field data.base_version')
     expect(told(await write(nothing, 1, 'y'))).toBe('400 not_found target')
     expect(told(await write(doc.id, 1, 'x'))).toBe('400 invalid_field text')
     expect(told(await write(doc.id, 1, 'x', ada, { title: 'Another' }))).toBe('200 ok')
     expect(told(await write(doc.id, 2, 'x', ada, { title: 'Another' }))).toBe('400 invalid_field text')
     expect(told(await write(doc.id, 1, 'y', eve))).toBe('403 forbidden target')
     expect(told(await readBy(undefined, nothing))).toBe('400 not_found target')
-    expect(told(await readBy(undefined, doc.id, 3))).toBe('400 not_found data')
+    expect(told(await readBy(undefined, doc.id, 3))).toBe('400 not_found data.version')
     expect(told(await readBy(undefined, 'lobby'))).toBe('400 invalid_field target')
     expect(told(await client.command(ada, createFields('x', { room: 'nowhere' })))).toBe('400 not_found room')
     expect(told(await client.command(ada, createFields('x', { visibility: 'private' })))).toBe(
@@ -189,6 +190,10 @@ describe('who may', () => {
 
   test('in a public room its people and who made it write on, and the policy of the room decides who makes one', async () => {
     const doc = await create('ours', { room: 'hall' })
+    expect([doc, docOf(await readBy(undefined, doc.id))]).toMatchObject([
+      { editors: 'members' },
+      { editors: 'members' },
+    ])
     expect(told(await write(doc.id, 1, 'x', eve))).toBe('403 room_write_restricted target')
     expect(docOf(await write(doc.id, 1, 'ours and mine', mod)).version).toBe(2)
     const strange = await create('theirs', { room: 'hall' }, eve)

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, person, walkPages } from '../support/client.ts'
 import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { ManyVerifications } from '../support/line-mutations.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -106,6 +107,37 @@ test('an edit has an id, a seq, a leaf and a proof of its own, and its event is 
   expect(list.data.events?.[1]).not.toHaveProperty('version_id')
 })
 
+test('an edit keeps the format of the version before, until one names another', async () => {
+  const data = JSON.stringify({ schema: 1, format: 'markdown' })
+  const first = await made(client.post(ada, { room: 'formats', page: 'side', text: '**first**', data }))
+  const second = await made(edit(first.event_id, '**second**'))
+  const third = await made(edit(first.event_id, '**third**'))
+  expect([second.format, third.format]).toEqual(['markdown', 'markdown'])
+  expect((await eventOf(first.event_id)).format).toBe('markdown')
+  expect((await client.get(`/e/${first.event_id}`)).text).toContain('<strong>third</strong>')
+  const plain = await made(edit(first.event_id, '**plain**', { data: dataOf(first.event_id, { format: 'text' }) }))
+  const last = await made(edit(first.event_id, '**last**'))
+  expect([plain.format, last.format]).toEqual(['text', 'text'])
+  expect((await versionsOf(first.event_id)).map(({ format }) => format)).toEqual([
+    'markdown',
+    'markdown',
+    'markdown',
+    'text',
+    'text',
+  ])
+  const work = await client.post(ada, { room: 'formats', kind: 'request', text: '*do*', data })
+  const { event_id } = work.data.event!
+  const asked = { event_id, amount: 1, data: '{"schema":1,"title":"Do it","simulated":true}' }
+  expect(await client.command(ada, { operation: 'work.create', ...asked })).toMatchObject({ status: 200 })
+  expect(await client.command(ada, { operation: 'work.edit', event_id, text: '*do that*' })).toMatchObject({
+    status: 200,
+  })
+  expect(await eventOf(event_id)).toMatchObject({ text: '*do that*', format: 'markdown' })
+  const exported = (await client.get('/v1/export')).text.trimEnd().split('\n')
+  const verified = await new ManyVerifications(await logKeyOf(client)).verify(exported.map((line) => JSON.parse(line)))
+  expect([verified.first, verified.isSignedByLog]).toEqual([undefined, true])
+})
+
 test('an edit is in no count, list, thread or page of events; tail and export print it with what it supersedes', async () => {
   const root = await made(client.post(ada, { room: 'counted', text: 'root' }))
   const reply = await made(client.post(ben, { text: 'reply', reply_to: root.event_id }))
@@ -159,13 +191,17 @@ test('replies and votes on a version go to its event', async () => {
 describe('what an edit may not do', () => {
   const refusals: [string, (id: string) => Promise<Answer>, object][] = [
     ['by another', (id) => edit(id, 'x', {}, ben), { status: 403, code: 'forbidden' }],
-    ['of nothing', () => edit('d'.repeat(32), 'x'), { status: 400, code: 'not_found', field: 'data' }],
-    ['of an event of another room', (id) => edit(id, 'x', { room: 'lobby' }), { code: 'not_found', field: 'data' }],
+    ['of nothing', () => edit('d'.repeat(32), 'x'), { status: 400, code: 'not_found', field: 'data.supersedes' }],
+    [
+      'of an event of another room',
+      (id) => edit(id, 'x', { room: 'lobby' }),
+      { code: 'not_found', field: 'data.supersedes' },
+    ],
     ['onto another page', (id) => edit(id, 'x', { page: 'two' }), { code: 'invalid_field', field: 'page' }],
     ['as a reply', (id) => edit(id, 'x', { reply_to: id }), { code: 'invalid_field', field: 'reply_to' }],
     ['with a life of its own', (id) => edit(id, 'x', { ttl: 60 }), { code: 'invalid_field', field: 'ttl' }],
     ['of another kind', (id) => edit(id, 'x', { kind: 'request' }), { code: 'invalid_field', field: 'kind' }],
-    ['of no id', (id) => edit(id.slice(1), 'x'), { code: 'invalid_field', field: 'data' }],
+    ['of no id', (id) => edit(id.slice(1), 'x'), { code: 'invalid_field', field: 'data.supersedes' }],
   ]
   test.each(refusals)('%s', async (_, send, refusal) => {
     const { event_id } = await made(client.post(ada, { room: 'strict', text: 'kept' }))
@@ -177,7 +213,11 @@ describe('what an edit may not do', () => {
     const first = await made(client.post(ada, { room: 'strict', text: 'kept' }))
     const second = await made(edit(first.event_id, 'second'))
     await made(edit(second.event_id, 'third'))
-    expect(await edit(second.event_id, 'late')).toMatchObject({ status: 400, code: 'conflict', field: 'data' })
+    expect(await edit(second.event_id, 'late')).toMatchObject({
+      status: 400,
+      code: 'conflict',
+      field: 'data.supersedes',
+    })
     expect(await made(edit(first.event_id, 'whatever came'))).toMatchObject({ supersedes: first.event_id })
   })
 
@@ -228,7 +268,10 @@ test('in a private room: its members edit, read and see the versions, and nobody
   expect((await read(ben)).data.events?.map(({ text }) => text)).toEqual(['inside', 'inside again'])
   expect(await read(person('stranger'))).toMatchObject({ status: 403, code: 'private_room' })
   expect(await client.get(`/api/history/${event_id}`)).toMatchObject({ status: 403, code: 'private_room' })
-  expect(await edit(event_id, 'x', {}, person('stranger'))).toMatchObject({ code: 'not_found', field: 'data' })
+  expect(await edit(event_id, 'x', {}, person('stranger'))).toMatchObject({
+    code: 'not_found',
+    field: 'data.supersedes',
+  })
   expect((await client.command(ben, { operation: 'events.list', room })).data.events).toMatchObject([
     { event_id, text: 'inside again', versions: 2 },
   ])

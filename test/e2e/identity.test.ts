@@ -89,7 +89,8 @@ describe('profiles', () => {
     ['invalid_field', { bio: 'x' }],
   ])('%s: %j', async (code, part) => {
     const fields = { operation: 'identity.profile.set', data: JSON.stringify({ schema: 1, ...part }) }
-    expect(await client.command(eve, fields)).toMatchObject({ status: 400, code, field: 'data' })
+    const field = `data.${Object.keys(part)[0]}`
+    expect(await client.command(eve, fields)).toMatchObject({ status: 400, code, field })
   })
 
   test.each([
@@ -98,7 +99,7 @@ describe('profiles', () => {
   ])('a description of too many bytes is too_large, whatever its letters: %s', async (letter, count) => {
     const data = JSON.stringify({ schema: 1, description: letter.repeat(count) })
     const answer = await client.command(eve, { operation: 'identity.profile.set', data })
-    expect(answer).toMatchObject({ status: 400, code: 'too_large', field: 'data' })
+    expect(answer).toMatchObject({ status: 400, code: 'too_large', field: 'data.description' })
     expect(answer.text).toContain(`${Buffer.byteLength(letter) * count} bytes, 2048 are allowed`)
   })
 })

@@ -56,6 +56,11 @@ describe.each(['uws', 'node'])('a board on the %s engine', (engine) => {
     const deeper = (await client.post(ada, { text: 'deeper', reply_to: reply.event_id })).data.event!
     expect(reply).toMatchObject({ room: 'dock', seq: 2, reply_to: root.event_id, thread: root.event_id })
     expect(deeper).toMatchObject({ room: 'dock', seq: 3, reply_to: reply.event_id, thread: root.event_id })
+    expect([reply.page, deeper.page]).toEqual(['ropes', 'ropes'])
+    const onPage = (await client.get('/api/events?room=dock&page=ropes&order=asc')).data.events
+    expect(onPage?.map(({ text }) => text)).toEqual(['root', 'reply', 'deeper'])
+    const moved = (await client.post(bob, { page: 'knots', text: 'moved', reply_to: root.event_id })).data.event!
+    expect(moved.page, 'a page that is named is kept').toBe('knots')
     const thread = (await client.get(`/api/thread/${deeper.event_id}`)).data
     expect(thread).toMatchObject({
       root_id: root.event_id,
@@ -64,7 +69,7 @@ describe.each(['uws', 'node'])('a board on the %s engine', (engine) => {
       page: 'ropes',
     })
     expect(thread.events?.map(({ event_id }) => event_id)).toEqual(
-      [root, reply, deeper].map(({ event_id }) => event_id),
+      [root, reply, deeper, moved].map(({ event_id }) => event_id),
     )
     expect(await client.post(bob, { room: 'elsewhere', text: 'x', reply_to: root.event_id })).toMatchObject({
       status: 400,

@@ -130,7 +130,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
       [`/tail/${room}?token=${forged}`, 'token', 'this board gave no such token'],
       [`/tail/${room}?token=${cursor}`, 'token', 'this board gave no such token'],
       [`/tail/${room}?token=${late}`, 'token', 'this token is expired'],
-      [`/tail/${room}?token=${never}`, 'token', 'no member of the room any more'],
+      [`/tail/${room}?token=${never}`, 'token', 'no longer a member of the room'],
       [`/tail/${other}?token=${good}`, 'token', 'this token is for another room'],
     ] as const) {
       const answer = await client.get(path)
@@ -214,7 +214,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     expect(await client.get(tail)).toMatchObject({ status: 403, code: 'private_room', field: 'token' })
     for (const each of [reader, other]) {
       await each.until(() => false)
-      expect(each.text).toMatch(/\n# your identity moved to another key: closed\. Ask for a token with the new one\n$/)
+      expect(each.text).toMatch(/\n# your identity moved to another key: closed\. Get a token with the new key\n$/)
     }
     const again = new StreamReader(board.address, (await token(room, {}, next)).tail)
     await again.until((all) => all.includes(first))

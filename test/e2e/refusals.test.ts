@@ -103,7 +103,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     ['/api/log/proof?message=00000000000000000000000000000000', 'message', 'holds no event'],
     ['/api/log/consistency?from=2', 'to', 'an integer of at least 1'],
     ['/api/events?colour=red', 'colour', 'it takes room, page, author'],
-    ['/api/events?room=%FF', 'room', 'room in the query is no percent-encoded UTF-8'],
+    ['/api/events?room=%FF', 'room', 'room in the query is not percent-encoded UTF-8'],
     ['/a/xyz', 'id', 'a blob id of 32 lowercase hex characters'],
     ['/c64/!!', 'command', 'canonical base64url'],
   ])('GET %s is told its own parameter, %s, and what is right', async (path, field, said) => {
@@ -140,8 +140,8 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       [{ operation: 'post', text: 'x', handle: 'x' }, 'invalid_field', 'handle'],
       [{ operation: 'post', text: 'x', ttl: -1 }, 'invalid_field', 'ttl'],
       [{ operation: 'post', text: 'x', target: 'x' }, 'unknown_field', 'target'],
-      [{ operation: 'post', text: 'x', data: '{"schema":2}' }, 'invalid_field', 'data'],
-      [{ operation: 'post', text: 'x', data: '{"schema":1,"more":1}' }, 'invalid_field', 'data'],
+      [{ operation: 'post', text: 'x', data: '{"schema":2}' }, 'invalid_field', 'data.schema'],
+      [{ operation: 'post', text: 'x', data: '{"schema":1,"more":1}' }, 'invalid_field', 'data.more'],
       [{ operation: 'post', text: 'x', request_id: 'é'.repeat(65) }, 'too_large', 'request_id'],
       [{ operation: 'room.create', room: 'x', members: ['a'] }, 'invalid_field', 'members'],
       [{ operation: 'event.get', event_id: 'f'.repeat(32), room: 'lobby' }, 'unknown_field', 'room'],
@@ -210,6 +210,50 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     })
     const signed = client.sign(ada, read)
     for (let round = 0; round < 2; round += 1) expect((await client.send(signed.body)).status).toBe(200)
+  })
+
+  test('a time in milliseconds is said to be one, wherever seconds are asked for', async () => {
+    const hint = (time: number, factor: string) => `${time} looks like ${factor}`
+    const ms = Date.now()
+    for (const fields of [hello, { operation: 'events.list', room: 'lobby' }]) {
+      const { status, code, text } = await client.command(ada, fields, { timestamp: ms })
+      expect([status, code, text]).toEqual([
+        400,
+        'stale_timestamp',
+        expect.stringContaining(hint(ms, 'milliseconds: divide it by 1000')),
+      ])
+      const micro = await client.command(ada, fields, { timestamp: ms * 1000 })
+      expect(micro.text).toContain(hint(ms * 1000, 'microseconds: divide it by 1000000'))
+      // A clock that is merely off is not told of units.
+      expect((await client.command(ada, fields, { timestamp: now() + 4_000 })).text).not.toContain('looks like')
+    }
+    for (const name of ['since', 'until'])
+      expect(await client.get(`/v1/export?${name}=${ms}`)).toMatchObject({
+        status: 400,
+        code: 'invalid_field',
+        field: name,
+        text: expect.stringContaining('looks like milliseconds'),
+      })
+    const data = JSON.stringify({ closes_at: ms })
+    expect(await client.command(ada, { operation: 'room.policy.set', room: 'lobby', data })).toMatchObject({
+      status: 400,
+      code: 'invalid_field',
+      field: 'data.closes_at',
+      text: expect.stringContaining('looks like milliseconds'),
+    })
+  })
+
+  test('parameters that no path takes are answered with the one that was probably meant', async () => {
+    for (const [path, meant] of [
+      ['/api/events?romo=lobby', 'room'],
+      ['/api/updates?cursr=x', 'cursor'],
+      ['/v1/export?sicne=1', 'since'],
+      ['/tail/lobby?lsat=1', 'last'],
+      ['/api/works?kind=oepn', '\\"open\\"'],
+      ['/api/updates?kinds=event.psoted', 'event.posted'],
+      ['/api/events?order=dsec', '\\"desc\\"'],
+    ] as const)
+      expect([path, (await client.get(path)).text]).toEqual([path, expect.stringContaining(`did you mean ${meant}?`)])
   })
 
   test('methods, paths and queries that do not exist say so', async () => {

@@ -56,7 +56,7 @@ describe('policy', () => {
     const unseen = { ...defaults, front_page: false, archive: false }
     expect((await roomOf(owner, 'inner')).policy).toEqual(unseen)
     for (const key of ['front_page', 'archive'])
-      expect(told(await setPolicy('inner', { [key]: true }))).toBe('400 invalid_field data')
+      expect(told(await setPolicy('inner', { [key]: true }))).toBe(`400 invalid_field data.${key}`)
     expect(dataOf(await setPolicy('inner', { rules: 'r', archive: false })).policy).toEqual({ ...unseen, rules: 'r' })
   })
 
@@ -83,8 +83,10 @@ describe('policy', () => {
       { front_page: null },
       { rules: 'a\0b' },
     ])
-      expect(told(await setPolicy('law', wrong)), JSON.stringify(wrong)).toBe('400 invalid_field data')
-    expect(told(await setPolicy('law', { rules: 'ä'.repeat(1025) }))).toBe('400 too_large data')
+      expect(told(await setPolicy('law', wrong)), JSON.stringify(wrong)).toBe(
+        `400 invalid_field data.${Object.keys(wrong)[0]}`,
+      )
+    expect(told(await setPolicy('law', { rules: 'ä'.repeat(1025) }))).toBe('400 too_large data.rules')
     expect(told(await setPolicy('law', { rules: 'ä'.repeat(1024) }))).toBe('200 ok')
     expect(told(await client.command(owner, { operation: 'room.policy.set', room: 'law' }))).toBe(
       '400 missing_field data',
@@ -96,10 +98,10 @@ describe('policy', () => {
     await change('room.moderator.add', 'mild', mod)
     expect(told(await setPolicy('mild', { front_page: false }, mod))).toBe('200 ok')
     for (const more of [{ front_page: true }, { front_page: false, closed: true }, { write: 'owner' }])
-      expect(told(await setPolicy('mild', more, mod))).toBe('403 forbidden data')
+      expect(told(await setPolicy('mild', more, mod))).toMatch(/^403 forbidden data\./)
     expect(told(await setPolicy('mild', { front_page: false }, stranger))).toBe('403 forbidden room')
     expect(told(await setPolicy('mild', { front_page: false }, operator))).toBe('200 ok')
-    expect(told(await setPolicy('mild', { closed: true }, operator))).toBe('403 forbidden data')
+    expect(told(await setPolicy('mild', { closed: true }, operator))).toBe('403 forbidden data.closed')
   })
 
   test('write says who begins threads, reply who replies', async () => {

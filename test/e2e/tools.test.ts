@@ -75,6 +75,17 @@ test('the tools of the board are there from the first moment, to whoever asks fo
   expect((await look('broadside:hash')).tool).toMatchObject({ callable: 'callable', price: '0', kind: 'builtin' })
 })
 
+test('each tool of the board has a subject of its own: what is said of one is not said of the others', async () => {
+  const { results } = await search('')
+  expect(new Set(results.map(({ subject_id }) => subject_id)).size).toBe(10)
+  const { tool } = await look('broadside:diff')
+  const said = { operation: 'tools.review', target: String(tool.subject_id), kind: 'works', text: 'it found the line' }
+  dataOf(await client.command(person('reviewer of one'), said))
+  expect((await look('broadside:diff')).tool.reviews).toMatchObject({ works: 1 })
+  for (const { id } of results.filter((each) => each.id !== 'broadside:diff'))
+    expect([id, (await look(id)).tool.reviews]).toMatchObject([id, { works: 0 }])
+})
+
 test('what is published is found at once, changed, and gone when it is withdrawn', async () => {
   const maker = person('tide maker')
   const { id, verified, verify } = await publish(maker, { price: '0.004', protocols: ['x402'], network: 'base' })

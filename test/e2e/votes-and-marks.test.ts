@@ -131,7 +131,7 @@ describe('votes', () => {
     expect(await vote(author, id, 1)).toMatchObject(forbidden)
     expect(await vote(reader, 'd'.repeat(32), 1)).toMatchObject({ code: 'not_found', field: 'event_id' })
     for (const value of [2, '1', null])
-      expect(await vote(reader, id, value)).toMatchObject({ code: 'invalid_field', field: 'data' })
+      expect(await vote(reader, id, value)).toMatchObject({ code: 'invalid_field', field: 'data.value' })
     expect(await client.command(reader, { operation: 'vote', event_id: id })).toMatchObject({ code: 'missing_field' })
     await act(owner, 'room.hide', id)
     expect(await vote(reader, id, 1)).toMatchObject(wrongState)

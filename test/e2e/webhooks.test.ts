@@ -236,7 +236,7 @@ test('a target that fails is tried again under the same id, with a time and a si
   expect([again!.id, again!.body.data.event_id]).toEqual([deliveries[1]!.event, event])
   const unknown = JSON.stringify({ schema: 1, event: `evt_${'0'.repeat(32)}` })
   const refused = await house.client.command(owner, { operation: 'webhook.redeliver', target: id, data: unknown })
-  expect([refused.code, refused.field]).toEqual(['not_found', 'data'])
+  expect([refused.code, refused.field]).toEqual(['not_found', 'data.event'])
 })
 
 test('410 suspends a webhook until it is woken, 413 gives one event up, a redirect is a failure', async () => {
@@ -303,7 +303,7 @@ test('nothing is told to an address that does not answer its challenge as it mus
     'nothing at all',
   ]) {
     const answer = await house.create(owner, '', { url })
-    expect([url, answer.status, answer.code, answer.field]).toEqual([url, 400, 'invalid_field', 'data'])
+    expect([url, answer.status, answer.code, answer.field]).toEqual([url, 400, 'invalid_field', 'data.url'])
   }
   for (const data of [
     { kinds: ['room.post'], room: undefined },

@@ -52,7 +52,7 @@ describe('many writers', () => {
     const doc = await create(lines.join('\n'), { room: 'hall' })
     const second = await write(doc.id, 1, withLine(3, 'three by ada'), ada, { title: 'Newer' })
     const answer = await write(doc.id, 1, withLine(4, 'four by ben'), ben)
-    expect(told(answer)).toBe('400 conflict data')
+    expect(told(answer)).toBe('400 conflict data.base_version')
     const { error } = JSON.parse(answer.text) as { error: { details: object } }
     expect(error.details).toEqual({
       version_id: second.data.receipt!.event_id,
@@ -83,14 +83,14 @@ describe('many writers', () => {
     const other = await create(numbered.join('\n'), { room: 'hall' })
     await write(other.id, 1, ['first', ...numbered].join('\n'))
     const rewritten = numbered.map((text, n) => (n > 10 && n < 600 ? `new ${text}` : text)).join('\n')
-    expect(told(await write(other.id, 1, rewritten, ben))).toBe('400 conflict data')
+    expect(told(await write(other.id, 1, rewritten, ben))).toBe('400 conflict data.base_version')
   })
 
   test('a merge that would be longer than a document may be is refused', async () => {
     const half = 'x'.repeat(32_000)
     const doc = await create(`a\nb\nc\nd\n${'y'.repeat(1000)}`, { room: 'hall' })
     await write(doc.id, 1, `a\n${half}\nc\nd\n${'y'.repeat(1000)}`)
-    expect(told(await write(doc.id, 1, `a\nb\nc\n${half}${half}\n`, ben))).toBe('400 conflict data')
+    expect(told(await write(doc.id, 1, `a\nb\nc\n${half}${half}\n`, ben))).toBe('400 conflict data.base_version')
   })
 
   test('twenty writers at once: whatever was accepted is in the history as it was signed, and in the text', async () => {

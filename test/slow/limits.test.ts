@@ -66,7 +66,11 @@ describe('a board with limits of its own', () => {
     expect((await client.post(ada, { text: 'x'.repeat(100) })).status).toBe(200)
     const links = ['https://a.example', 'https://b.example']
     const profile = { operation: 'identity.profile.set', data: JSON.stringify({ schema: 1, links }) }
-    expect(await client.command(ada, profile)).toMatchObject({ status: 400, code: 'invalid_field', field: 'data' })
+    expect(await client.command(ada, profile)).toMatchObject({
+      status: 400,
+      code: 'invalid_field',
+      field: 'data.links',
+    })
   })
 
   test('quota.get shows what is left, and every write takes from it', async () => {

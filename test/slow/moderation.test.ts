@@ -189,7 +189,7 @@ describe('reports', () => {
       })
     expect(told(await resolve(reader, open.id))).toBe('403 forbidden')
     expect(told(await resolve(operator, 'f'.repeat(32)))).toBe('400 not_found target')
-    expect(told(await resolve(operator, open.id, { action: 'shrugged' }))).toBe('400 invalid_field data')
+    expect(told(await resolve(operator, open.id, { action: 'shrugged' }))).toBe('400 invalid_field data.action')
     expect(dataOf(await resolve(operator, open.id)).report).toEqual({ id: open.id, state: 'resolved' })
     expect(told(await resolve(operator, open.id))).toBe('400 wrong_state target')
     expect((await list({ kind: 'open' })).map(({ id }) => id)).not.toContain(open.id)

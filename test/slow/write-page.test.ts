@@ -103,6 +103,27 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('addresses a post to a handle: the id that the handle stands for is signed', async () => {
+    const ben = person('addressed ben')
+    await client.command(ben, { operation: 'identity.register', handle: 'addressed-ben' })
+    const page = await openPage()
+    await page.goto(`${board.address}/room/lobby`)
+    await begin(page)
+    await button(page, 'Make a key').click()
+    await page.getByLabel('Write to lobby').fill('For you alone, in public')
+    await page.getByLabel('Addressed to').fill('@nobody-here')
+    await button(page, 'Post').click()
+    await page.getByText('no identity on this board has the handle @nobody-here').waitFor()
+    await page.getByLabel('Addressed to').fill('@addressed-ben')
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    const { items } = (await client.command(ben, { operation: 'inbox.get' })).data as unknown as {
+      items: { type: string; event: { to: string; text: string } }[]
+    }
+    expect(items).toMatchObject([{ type: 'addressed', event: { to: ben.id, text: 'For you alone, in public' } }])
+    await page.context().close()
+  })
+
   test('keys do what the button does: once, and nothing that is too long', async () => {
     const page = await openPage()
     await client.post(ada, { room: 'keys', text: 'begun' })

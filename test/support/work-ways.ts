@@ -240,9 +240,11 @@ export const workWays: Readonly<Record<string, Readonly<Record<string, Way>>>> =
     unsigned: unsigned('credit.balance'),
     key_rotated: byOldKey('credit.balance'),
     forbidden: (world) => send(world, 'credit.balance', world.someone(), { target: world.someone().id }),
+    not_found: (world) => send(world, 'credit.balance', world.operator, { target: '@no-such-handle' }),
   },
   'credit.history': {
     unsigned: (world) => world.client.send(JSON.stringify({ operation: 'credit.history' })),
+    not_found: (world) => send(world, 'credit.history', world.operator, { target: '@no-such-handle' }),
     forbidden: (world) => send(world, 'credit.history', world.someone(), { target: world.someone().id }),
   },
   'credit.transfer': { insufficient_credits: asIs('credit.transfer') },

@@ -89,10 +89,10 @@ function faultOf({ command }: Verified, bytes: Buffer | undefined): Refusal | un
   if (bytes.length > sizes.blob_bytes)
     return refusal('too_large', `the file has ${bytes.length} bytes, ${sizes.blob_bytes} are allowed`, 'data')
   if (/^\.{1,2}$/.test(String(command.filename)))
-    return refusal('invalid_field', 'filename must be the name of a file, and . and .. are directories', 'filename')
+    return refusal('invalid_field', 'filename must name a file, and . and .. are directories', 'filename')
   // The pattern of the field names those of every day; all there are is more than a pattern for every validator can say.
   if (/\p{Cf}/u.test(String(command.filename)))
-    return refusal('invalid_field', 'filename holds a character that is not seen: leave it out', 'filename')
+    return refusal('invalid_field', 'filename holds an invisible character: leave it out', 'filename')
   return undefined
 }
 

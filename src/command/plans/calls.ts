@@ -20,9 +20,10 @@ const relay: Plan = {
   to: () => toCalls,
   check: ({ data }) => {
     const { relay: on, max_price, payees = [] } = data as RelayData
-    const isWhole = max_price !== undefined && payees.length > 0
-    if (!on || isWhole) return undefined
-    return refusal('invalid_field', 'to relay a tool "max_price" and "payees" in data are needed', 'data')
+    const missing = max_price === undefined ? 'max_price' : payees.length === 0 ? 'payees' : ''
+    if (!on || missing === '') return undefined
+    const message = 'to relay a tool "max_price" and "payees" in data are needed'
+    return refusal('invalid_field', message, `data.${missing}`)
   },
   args: ({ command, data }): RelayFacts => {
     const { relay: on, max_price = '0', payees = [] } = data as RelayData

@@ -32,11 +32,11 @@ const open: Plan = {
   to: (verified, { secret }) => ({ actor: conversationRoom(secret, [...others(verified), verified.signer.id]) }),
   check: (verified) => {
     if (others(verified).length === 0)
-      return refusal('invalid_field', 'members must name somebody beside yourself', 'members')
+      return refusal('invalid_field', 'members must name someone besides you', 'members')
     const { kind } = verified.data as { kind?: string }
     if (kind === undefined || kind === kindOf(verified)) return undefined
-    const rule = 'a dm has exactly one member beside you, a group more: leave kind out, or change members'
-    return refusal('invalid_field', rule, 'data')
+    const rule = 'a dm has exactly one member besides you, and a group has more: leave kind out, or change members'
+    return refusal('invalid_field', rule, 'data.kind')
   },
   args: (verified) => ({
     others: others(verified),

@@ -3,7 +3,7 @@
 import type { CreateArgs, DeleteArgs, WriteArgs } from '../../../actors/documents/decide.ts'
 import { type DocDeletedFacts, ownActor, type VersionFacts } from '../../../actors/documents/documents.ts'
 import { sizes } from '../../limits.ts'
-import { mergedView } from '../../views/document.ts'
+import { mergedView, placeView } from '../../views/document.ts'
 import { isGiven } from '../check.ts'
 import { type Decided, idOf, type Plan, type Plans, type Shown } from '../plan.ts'
 import type { Verified } from '../reply.ts'
@@ -59,7 +59,7 @@ function written(verified: Verified, decided: Decided, actor: string): Shown {
         version,
         title,
         visibility,
-        ...(actor.startsWith('@') ? {} : { room: actor }),
+        ...placeView(actor),
         size,
         sha256,
         written_at: decided.at,

@@ -11,10 +11,10 @@ export function proveNewKey({ command, bytes }: Verified, doors: Doors, pass: (f
   doors.verify(decodeBytes64(command.proof as string)!, key, bytes, (verdict) => {
     if (verdict === 'overloaded')
       return pass({
-        refusal: refusal('overloaded', 'more signatures wait than can be checked: try again', undefined, 1),
+        refusal: refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1),
       })
     if (verdict === 'bad_key')
-      return pass({ refusal: refusal('bad_key', 'target is no canonical, torsion-free Ed25519 key', 'target') })
+      return pass({ refusal: refusal('bad_key', 'target is not a canonical, torsion-free Ed25519 key', 'target') })
     if (verdict !== 'good') {
       const message = 'proof must be the signature of the new key (target) over the same bytes that you signed'
       return pass({ refusal: refusal('bad_signature', message, 'proof') })

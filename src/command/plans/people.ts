@@ -18,11 +18,15 @@ const setProfile: Plan = {
 function profileFault(profile: { capabilities?: string[]; links?: string[] }): Refusal | undefined {
   const { capabilities = [], links = [] } = profile
   if (new Set(capabilities).size < capabilities.length)
-    return refusal('invalid_field', 'capabilities must name each capability once', 'data')
+    return refusal('invalid_field', 'capabilities must name each capability once', 'data.capabilities')
   const bad = links.find((link) => !isPlainLink(link))
   return bad === undefined
     ? undefined
-    : refusal('invalid_field', `links must be http(s) addresses without user or password, and one is "${bad}"`, 'data')
+    : refusal(
+        'invalid_field',
+        `links must be http(s) addresses without user or password, but one is "${bad}"`,
+        'data.links',
+      )
 }
 
 function isPlainLink(link: string): boolean {

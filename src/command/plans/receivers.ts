@@ -104,13 +104,17 @@ function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
       'room',
     )
   if (secret !== '' && !/^[\x20-\x7e]*$/.test(secret))
-    return refusal('invalid_field', '"hmac_secret" must be printable ASCII', 'data')
+    return refusal('invalid_field', '"hmac_secret" must be printable ASCII', 'data.hmac_secret')
   if (secret !== '' && webhookKey(secret) === undefined)
-    return refusal('invalid_field', '"hmac_secret" must hold base64 of 16 to 128 bytes behind whsec_', 'data')
+    return refusal(
+      'invalid_field',
+      '"hmac_secret" must be whsec_ followed by base64 of 16 to 128 bytes',
+      'data.hmac_secret',
+    )
   const bad = allowed.find((each) => !isAddressOrNetwork(each))
   if (bad === undefined) return undefined
-  const message = `"allow_from" must hold IP addresses and networks such as 192.0.2.0/24, and one is ${JSON.stringify(bad)}`
-  return refusal('invalid_field', message, 'data')
+  const message = `"allow_from" must hold IP addresses and networks such as 192.0.2.0/24, but one is ${JSON.stringify(bad)}`
+  return refusal('invalid_field', message, 'data.allow_from')
 }
 
 /** Where items are posted its maker must be allowed to post; the actor says no, so that a retry is still a retry. */

@@ -1,5 +1,6 @@
 /** How writes on rooms are carried out: roles, invites, policy, reports. */
 import { createHash, randomBytes } from 'node:crypto'
+import { unitHint } from '../../../actors/write.ts'
 import { refusal } from '../../refusals.ts'
 import type { Decided, Plan, Plans } from '../plan.ts'
 
@@ -55,11 +56,14 @@ const policy: Plan = {
     if (Object.keys(data).length === 0)
       return refusal(
         'missing_field',
-        'room.policy.set needs a key in data: see room.policy.get for all of them',
+        'room.policy.set needs at least one key in data: room.policy.get shows all of them',
         'data',
       )
-    const rules = (data.rules as string | undefined) ?? ''
-    return rules.includes('\0') ? refusal('invalid_field', '"rules" must not hold a NUL character', 'data') : undefined
+    const { rules = '', closes_at = 0 } = data as { rules?: string; closes_at?: number }
+    if (rules.includes('\0')) return refusal('invalid_field', '"rules" must not hold a NUL character', 'data.rules')
+    const hint = unitHint(closes_at)
+    if (hint === '') return undefined
+    return refusal('invalid_field', `"closes_at" in data must be in Unix seconds${hint}`, 'data.closes_at')
   },
   show: (_verified, { facts }, room) => ({ values: { room, policy: facts.policy } }),
 }

@@ -109,10 +109,10 @@ export const toolsPlans: Plans = {
 
 function listingFault({ url = '', input_schema }: ListingFields): Refusal | undefined {
   if (!isPlainAddress(url))
-    return refusal('invalid_field', '"url" in data must be an http(s) address without user or password', 'data')
+    return refusal('invalid_field', '"url" in data must be an http(s) address without user or password', 'data.url')
   const isObject = typeof input_schema === 'object' && input_schema !== null && !Array.isArray(input_schema)
   if (input_schema !== undefined && !isObject)
-    return refusal('invalid_field', '"input_schema" in data must be a JSON Schema: an object', 'data')
+    return refusal('invalid_field', '"input_schema" in data must be a JSON Schema: an object', 'data.input_schema')
   return undefined
 }
 

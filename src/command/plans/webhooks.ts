@@ -57,7 +57,7 @@ const redeliver: Plan = {
     const { hooks } = doors
     const event = data.event as string | undefined
     if (event === undefined) return pass({ args: {}, ...told(verified, doors) })
-    const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data', 0]
+    const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data.event', 0]
     const find = async (): Promise<Found> => {
       // Nobody hears of what was sent to another.
       const own = await hooks.of(signer.id)
@@ -86,19 +86,20 @@ function isPublicOnly({ delegate }: Verified['signer']): boolean {
 }
 
 function faultOf({ kinds, room }: CreateData, publicOnly: boolean): Refusal | undefined {
-  if (new Set(kinds).size !== kinds.length) return refusal('invalid_field', '"kinds" names a kind twice', 'data')
+  if (new Set(kinds).size !== kinds.length)
+    return refusal('invalid_field', '"kinds" names a kind twice: leave the repeated one out', 'data.kinds')
   if (kinds.includes('room.post') && room === undefined)
-    return refusal('invalid_field', 'room.post is told of one room: name it as "room" in data', 'data')
+    return refusal('invalid_field', 'room.post is about one room: name it as "room" in data', 'data.room')
   if (room !== undefined && !kinds.includes('room.post') && !kinds.includes('document.written'))
     return refusal(
       'invalid_field',
-      '"room" chooses of room.post and document.written: leave it out for other kinds',
-      'data',
+      '"room" applies to room.post and document.written: leave it out for other kinds',
+      'data.room',
     )
   const closed = publicOnly ? kinds.find(isPrivateKind) : undefined
   return closed === undefined
     ? undefined
-    : refusal('forbidden', `${closed} needs the scope ${privateScope} too, which this delegation lacks`, 'data')
+    : refusal('forbidden', `${closed} needs the scope ${privateScope} too, which this delegation lacks`, 'data.kinds')
 }
 
 /** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
@@ -144,7 +145,7 @@ async function barredBy(
   read: Doors['read'],
 ): Promise<Barred | 'none' | undefined> {
   const fault = hooks.addressFault(wish.url)
-  if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data', 0]
+  if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data.url', 0]
   if (room !== undefined) {
     const request = { op: 'room.get', args: { room }, reader }
     const found = await new Promise<Parameters<Parameters<Doors['read']>[1]>[0]>((resolve) => read(request, resolve))
@@ -153,7 +154,7 @@ async function barredBy(
       const { code, message } = 'refusal' in found ? found.refusal : found.absent
       const needed =
         code === 'private_room' && reader === '' ? `; following it needs the scope ${privateScope} too` : ''
-      return [code, `${message}${needed}`, 'data', 0]
+      return [code, `${message}${needed}`, 'data.room', 0]
     }
   }
   const live = await hooks.count(wish.owner)
@@ -167,9 +168,14 @@ async function barredBy(
 function verdict(answer: VerifyAnswer): Barred | 'none' {
   if (answer.ok) return 'none'
   if ('full' in answer)
-    return ['overloaded', 'this board has as many webhooks as it can serve: try again later', 'data', 3_600]
+    return ['overloaded', 'this board has as many webhooks as it can serve: try again later', 'data.url', 3_600]
   if ('wait' in answer)
-    return ['rate_limited', 'too many addresses were challenged for you: wait retry_after seconds', 'data', answer.wait]
+    return [
+      'rate_limited',
+      'too many addresses were verified for you: wait retry_after seconds',
+      'data.url',
+      answer.wait,
+    ]
   const message = `the address did not answer its challenge (${answer.trouble}): answer the JSON body {"type":"verification","challenge":"…"} by 200 and {"challenge":"…"} with the same text`
-  return ['wrong_state', message, 'data', 0]
+  return ['wrong_state', message, 'data.url', 0]
 }

@@ -88,11 +88,15 @@ const create: Plan = {
 function requestFault(command: Verified['command']): Refusal | undefined {
   const event = isGiven(command.event_id)
   if (!event && !isGiven(command.text))
-    return refusal('missing_field', 'work.create needs text, the request, or event_id, a request of yours', 'text')
+    return refusal(
+      'missing_field',
+      'work.create needs text (the request itself) or event_id (a request that you posted)',
+      'text',
+    )
   const extra = event ? (['text', 'room', 'page'] as const).find((name) => isGiven(command[name])) : undefined
   return extra === undefined
     ? undefined
-    : refusal('invalid_field', `with event_id the request is posted already: leave ${extra} out`, extra)
+    : refusal('invalid_field', `with event_id the request is already posted: leave ${extra} out`, extra)
 }
 
 /** The room by name; undefined: no answer came. */

@@ -193,6 +193,15 @@ const read = async (slot, key, fields, say) => {
   }
 }
 
+/** The id of an identity named by its handle, asked before anything is signed: bytes with a name in them would not say who was meant. */
+const identityOf = async (named) => {
+  if (named === '' || /^[0-9a-f]{64}$/.test(named)) return named
+  const path = `/api/identities/@${encodeURIComponent(named.replace(/^@/, ''))}`
+  const answer = await (await fetch(path, { credentials: 'omit' })).json()
+  if (!answer.ok) throw new Refused(answer.error)
+  return answer.data.identity.id
+}
+
 /** Characters that could hide or turn text are shown by their numbers. @param {string} text */
 const visible = (text) =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (char) =>
@@ -299,6 +308,12 @@ const composer = (slot, key, onPosted = () => {}) => {
   const draft = `draft ${room} ${page} ${replyTo}`
   const text = make('textarea', { id: `write-${room}-${replyTo}`, rows: '4', required: '' })
   text.value = localStorage.getItem(draft) ?? ''
+  const addressee = make('input', {
+    'aria-label': 'Addressed to',
+    placeholder: '@handle, to address somebody',
+    autocomplete: 'off',
+    maxlength: '64',
+  })
   const status = make('p', { role: 'status' })
   const submit = make('button', { type: 'submit' }, replyTo === '' ? 'Post' : 'Reply')
   let isPosting = false
@@ -326,6 +341,7 @@ const composer = (slot, key, onPosted = () => {}) => {
       'div',
       { class: 'actions' },
       submit,
+      addressee,
       make('span', { class: 'quiet' }, 'signed by your key; public texts can be proved'),
     ),
     status,
@@ -335,15 +351,18 @@ const composer = (slot, key, onPosted = () => {}) => {
     submitted.preventDefault()
     const words = text.value
     // Keys send a form whose button would not.
-    if (words === '' || submit.disabled) return
+    if (words.trim() === '' || submit.disabled) return
     isPosting = true
     count()
     status.textContent = 'Posting'
     try {
-      const data = await send(slot, key, { operation: 'post', room, page, text: words, reply_to: replyTo }, (said) => {
+      const to = await identityOf(addressee.value.trim())
+      const fields = { operation: 'post', room, page, text: words, reply_to: replyTo, to }
+      const data = await send(slot, key, fields, (said) => {
         status.textContent = said
       })
       if (text.value === words) text.value = ''
+      addressee.value = ''
       localStorage.setItem(draft, text.value)
       status.replaceChildren('Posted.')
       // What is public has a page, and a proof.
@@ -384,7 +403,7 @@ const offerTakingBack = (slot, key) => {
           await send(slot, key, {
             operation: 'event.redact',
             event_id: post.dataset.id,
-            reason: reason.value === '' ? 'Taken back by its author.' : reason.value,
+            reason: reason.value.trim() === '' ? 'Taken back by its author.' : reason.value,
           })
           const text = post.querySelector(':scope > .text')
           text.textContent = 'The text is gone: taken back by its author. Its place, author and proof stay.'

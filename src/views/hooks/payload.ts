@@ -10,7 +10,7 @@ import { fromFrame, RecordType } from '../../../actors/record.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { answerOf, hasLeft } from '../blocks.ts'
 import { versionView } from '../document.ts'
-import type { EventView } from '../event.ts'
+import { addressee, type EventView } from '../event.ts'
 import { type ReadContext, view } from '../reads/read.ts'
 import { names } from '../updates.ts'
 import { excerptChars } from './kind-names.ts'
@@ -88,7 +88,7 @@ function whyFor(
   if (kind === 'reply') return isReply ? 'reply' : undefined
   if (kind === 'mention') return isNamed ? 'mention' : undefined
   if (isReply) return 'reply'
-  if (isNamed) return event.to === reader ? 'addressed' : 'mention'
+  if (isNamed) return addressee(event) === reader ? 'addressed' : 'mention'
   const conversation = state.direct.conversation(event.room)
   const isRequest = conversation !== undefined && answerOf(conversation, reader) === 'pending'
   return isRequest && author === conversation.opener ? 'request' : undefined

@@ -41,7 +41,11 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
         properties: {
           code: { type: 'string', enum: Object.keys(statusOf) },
           message: { type: 'string', maxLength: 4096, description: 'what was wrong and what would be right' },
-          field: { type: 'string', maxLength: 64, description: 'the field or parameter at fault' },
+          field: {
+            type: 'string',
+            maxLength: 128,
+            description: 'the field or parameter at fault; data.KEY for a key inside data',
+          },
           details: {
             type: 'object',
             description:
@@ -61,7 +65,7 @@ export function responses(shapes: Shapes): { readonly responses: Json; readonly 
       }),
       Forbidden: response(403, 'A private room, or an operation that this caller may not do.', {
         code: 'private_room',
-        message: 'this room is private: only its members read it, by signed commands',
+        message: 'this room is private: only its members can read it, with signed commands',
       }),
       TooManyRequests: {
         ...response(429, 'An allowance is used up, or the board is busy: wait, then send the same again.', {

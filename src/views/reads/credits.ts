@@ -28,7 +28,7 @@ function balance({ state, now }: ReadContext, { args, reader, operator }: ReadRe
   const target = String(args.target ?? reader)
   if (reader === '') return refused(refusal('unsigned', 'sign the command to see what you have'))
   if (target !== reader && operator !== true)
-    return refused(refusal('forbidden', 'only an operator looks into what another has', 'target'))
+    return refused(refusal('forbidden', 'only an operator can read the balance of another identity', 'target'))
   return ok(balanceOf(state.market, identity.test(target) ? user(target) : target, now()), { until: now() })
 }
 
@@ -40,7 +40,13 @@ function history(context: ReadContext, { args, reader, operator }: ReadRequest):
   if (target === '') return refused(refusal('unsigned', 'sign the command to see your own, or name mint or rewards'))
   const isOwn = target === reader
   if (!isOwn && !everybodys.has(target) && operator !== true)
-    return refused(refusal('forbidden', 'anybody sees mint and rewards, and himself; an operator, anybody', 'target'))
+    return refused(
+      refusal(
+        'forbidden',
+        'you can read your own entries and those of mint and rewards; an operator can read all',
+        'target',
+      ),
+    )
   const name = identity.test(target) ? user(target) : target
   const list = `credit.history:${name}`
   const cursor = opened(context, list, args)

@@ -7,11 +7,13 @@ import { type Conversation, requestMessagesMax } from '../../../actors/direct/di
 import { none, type SlotList } from '../../../actors/event-index.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from '../blocks.ts'
+import { addressee } from '../event.ts'
 import { names } from '../updates.ts'
 import {
   badCursor,
   limitOf,
   ok,
+  placeInList,
   type ReadAnswer,
   type ReadContext,
   type ReadRequest,
@@ -41,10 +43,6 @@ type Found = { readonly items: readonly Item[]; readonly reached?: string }
 /** Times in shards may differ by the length of a turn and by a jump of the clock: so far behind nothing newer can lie. */
 const disorderSeconds = 86_400
 
-function placeOf(at: number, name: string): string {
-  return `${String(at).padStart(12, '0')}:${name}`
-}
-
 /** This actor's share of a list: what lies behind the cursor, newest first, one more than asked for. */
 function share(
   context: ReadContext,
@@ -73,10 +71,10 @@ function conversations(context: ReadContext, request: ReadRequest): ReadAnswer {
     if (context.visibility === 'public') return { items: [] }
     const items = state.direct
       .conversationsOf(reader)
-      .filter((each) => isWanted(String(args.kind ?? 'active'), answerOf(each, reader)))
+      .filter((each) => isWanted(args.kind, answerOf(each, reader)))
       .map((each) => ({ each, room: board.rooms.get(each.room)! }))
       .filter(({ room }) => mayWrite(room, reader))
-      .map(({ each, room }) => ({ each, room, place: placeOf(room.updatedAt, room.name) }))
+      .map(({ each, room }) => ({ each, room, place: placeInList(room.updatedAt, room.version, room.name) }))
       .filter(({ place }) => place < below)
       .sort((a, b) => (a.place < b.place ? 1 : -1))
       .slice(0, count)
@@ -85,10 +83,13 @@ function conversations(context: ReadContext, request: ReadRequest): ReadAnswer {
   })
 }
 
-function isWanted(kind: string, answer: Standing): boolean {
+/** Without a kind: all but those that the reader has left. */
+function isWanted(kind: unknown, answer: Standing): boolean {
+  const hasLeft = answer === 'decline' || answer === 'block'
+  if (kind === 'left') return hasLeft
   if (kind === 'requests') return answer === 'pending'
-  if (kind === 'left') return answer === 'decline' || answer === 'block'
-  return kind === 'all' || answer === 'opened' || answer === 'accept'
+  if (kind === 'active') return answer === 'opened' || answer === 'accept'
+  return kind === 'all' || !hasLeft
 }
 
 function conversationView(conversation: Conversation, room: Room, reader: string) {
@@ -129,7 +130,7 @@ function requestItem({ board }: ReadContext, each: Conversation, reader: string)
   const room = board.rooms.get(each.room)!
   const conversation = conversationView(each, room, reader)
   const item = { type: 'request', at: each.openedAt, from: each.opener, conversation }
-  return [{ place: placeOf(each.openedAt, each.room), item, from: each.opener }]
+  return [{ place: placeInList(each.openedAt, each.order, each.room), item, from: each.opener }]
 }
 
 /** The newest events below a place that speak to the reader. */
@@ -184,7 +185,9 @@ function collect(
     const room = roomList[events.room[slot]!]!
     if (room.visibility !== visibility || !mayWrite(room, reader)) continue
     if (visibility === 'private' && hasLeft(state, room.name, reader)) continue
-    const place = placeOf(at, events.idHex(slot))
+    // In the order of everything public, or of this shard's journal.
+    const order = visibility === 'public' ? events.change[slot]! : events.place[slot]!
+    const place = placeInList(at, order, events.idHex(slot))
     if (place >= below) continue
     batch.set(place, slot)
     if (++taken === batchMax) oldest = at
@@ -200,7 +203,7 @@ function eventItem(context: ReadContext, request: ReadRequest, blocked: Readonly
   if (event.hidden || event.type === 'tombstone') return undefined
   const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
   const isReply = target !== none && board.authorList[board.events.author[target]!]!.id === reader
-  const type = isReply ? 'reply' : event.to === reader ? 'addressed' : 'mention'
+  const type = isReply ? 'reply' : addressee(event) === reader ? 'addressed' : 'mention'
   if (args.kind !== undefined && args.kind !== type) return undefined
   // What was edited is here for what its newest version says.
   if (type === 'mention' && event.version_id !== undefined && !names(event, reader, handle)) return undefined

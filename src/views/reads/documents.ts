@@ -10,6 +10,7 @@ import {
   ok,
   opened,
   paging,
+  placeInList,
   privateRoom,
   type ReadAnswer,
   type ReadContext,
@@ -43,7 +44,7 @@ function readVersion(context: ReadContext, { args }: ReadRequest, doc: Doc): Rea
   const latest = doc.places.length
   const number = args.version === undefined ? latest : Number(args.version)
   if (number > latest)
-    return refused(refusal('not_found', `the newest version of document ${doc.id} is ${latest}`, 'data'))
+    return refused(refusal('not_found', `the newest version of document ${doc.id} is ${latest}`, 'data.version'))
   const version = versionAt(context, doc, number)
   const shown = {
     ...docView(doc),
@@ -129,7 +130,7 @@ function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
       const isHere = (doc.visibility === 'public') === (visibility === 'public')
       return isHere && !doc.isDeleted && (room === undefined || mayWrite(room, reader))
     })
-    .map((doc) => ({ place: `${String(doc.updatedAt).padStart(12, '0')}${doc.id}`, doc }))
+    .map((doc) => ({ place: placeInList(doc.updatedAt, doc.version, doc.id), doc }))
     .filter(({ place }) => typeof from !== 'string' || place < from)
     .sort((a, b) => (a.place < b.place ? 1 : -1))
     .slice(0, limit + 1)

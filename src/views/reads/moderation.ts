@@ -14,6 +14,7 @@ import {
   ok,
   opened,
   paging,
+  placeInList,
   type ReadAnswer,
   type ReadContext,
   type ReadRequest,
@@ -95,14 +96,14 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
 
 /** One shard's share of the list: newest first, each with the cursor behind it, as gather.ts puts them together. */
 function listReports(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
-  if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board reads reports'))
+  if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = `reports:${args.kind ?? ''}`
   const before = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
   if (typeof before !== 'string') return badCursor
   const limit = limitOf(args)
   const found = [...context.state.rules.reports()]
     .filter(({ settled }) => args.kind === undefined || (settled === undefined) === (args.kind === 'open'))
-    .map((report) => ({ place: placeOf(report), report }))
+    .map((report) => ({ place: placeInList(report.at, report.seq, report.id), report }))
     .filter(({ place }) => before === '' || place < before)
     .sort((a, b) => (a.place < b.place ? 1 : -1))
     .slice(0, limit + 1)
@@ -112,11 +113,6 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Rea
     item: reportView(context, report),
   }))
   return ok({ limit, items })
-}
-
-/** Text that sorts by time, then by id. */
-function placeOf({ at, id }: Report): string {
-  return `${String(at).padStart(12, '0')}${id}`
 }
 
 function reportView(context: ReadContext, report: Report) {

@@ -116,7 +116,9 @@ export function refused(refused: Refusal): ReadAnswer {
 
 /** `field` names the room, or the thing inside it. */
 export function privateRoom(field: 'room' | 'event_id' | 'target'): ReadAnswer {
-  return refused(refusal('private_room', 'this room is private: only its members read it, by signed commands', field))
+  return refused(
+    refusal('private_room', 'this room is private: only its members can read it, with signed commands', field),
+  )
 }
 
 export function withRoom(
@@ -192,6 +194,14 @@ export function eventsWithin(
   )
 }
 
+/**
+ * Place in a list that several actors have shares of, newest first (src/command/gather.ts): a text that sorts. `order`: what came
+ * later in the same second has a greater one, within one actor; between actors a second has no order.
+ */
+export function placeInList(at: number, order: number, name: string): string {
+  return `${String(at).padStart(12, '0')}:${String(order).padStart(16, '0')}:${name}`
+}
+
 export function limitOf(args: ReadRequest['args']): number {
   return args.limit === undefined ? pageDefault : Number(args.limit)
 }
@@ -208,7 +218,7 @@ export function opened(
 }
 
 export const badCursor = refused(
-  refusal('invalid_field', 'this cursor was not given by this list: start again without one', 'cursor'),
+  refusal('invalid_field', 'this cursor does not belong to this list: start again without one', 'cursor'),
 )
 
 export function paging(context: ReadContext, list: string, next: number | undefined) {

@@ -75,9 +75,11 @@ function items(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer 
   const { receivers } = context.state
   const target = args.target === undefined ? undefined : receivers.find(String(args.target))
   if (args.target !== undefined && target?.owner !== reader)
-    return refused(refusal('not_found', `you have no receive URL ${args.target}`, 'target'))
+    return refused(refusal('not_found', `you have no receive URL ${args.target}: receiver.list shows yours`, 'target'))
   if (args.after !== undefined && target === undefined)
-    return refused(refusal('invalid_field', 'after counts the items of one receive URL: name it as target', 'data'))
+    return refused(
+      refusal('invalid_field', 'after counts the items of one receive URL: name it as target', 'data.after'),
+    )
   const name = `items:${reader}:${target?.id ?? ''}`
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor

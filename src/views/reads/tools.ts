@@ -40,7 +40,10 @@ export type FoundListing = {
 function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const entry = state.tools.find(String(args.target))
   if (entry === undefined)
-    return { ok: false, absent: refusal('not_found', `there is no listing ${args.target}`, 'target') }
+    return {
+      ok: false,
+      absent: refusal('not_found', `there is no listing ${args.target}: tools.search finds them`, 'target'),
+    }
   const { id, subject, host, owner, shard, seq, row } = entry
   const found: FoundListing = {
     listing: listingIn(fromFrame(frame(shard, seq)), id, row),

@@ -58,7 +58,7 @@ test.each(commands)('%s --help shows its form, every option, one example and the
 
 test.each([
   [[], 'broadside COMMAND'],
-  [['serv'], 'no command "serv"'],
+  [['serv'], 'no command "serv". Did you mean "serve"?'],
   [['read'], 'An argument is missing. Usage: broadside read'],
   [['read', 'a', 'b'], '"b" is one argument too many. Usage: broadside read'],
   [['read', 'lobby', '--limt', '3'], 'broadside read --help'],

@@ -159,15 +159,30 @@ test('bad lines are named by number and reason, the rest is posted, and the exit
     '[]',
     { id: 'good' },
     { id: 'nul', text: 'a\0b' },
+    { id: 'blank', text: ' \u200b\n' },
     { id: 'bad-room', room: 'Bad Room' },
     { id: 'late', parent: 'nowhere' },
     { id: 'narcissus', parent: 'narcissus' },
   ])
   const { code, out } = await runImport(path)
   expect(code).toBe(1)
-  expect(out).toContain('6 lines that are not messages')
-  for (const line of [2, 3, 5, 6, 7, 8]) expect(out).toContain(`  line ${line}: `)
+  expect(out).toContain('7 lines that are not messages')
+  for (const line of [2, 3, 5, 6, 7, 8, 9]) expect(out).toContain(`  line ${line}: `)
   expect(Object.keys(answers()).sort()).toEqual(['text of good', 'text of late', 'text of narcissus'])
+})
+
+test('a version of an export says its format, so that it does not take that of the version before', async () => {
+  const said = (fields: object) =>
+    JSON.stringify({ type: 'event', room: 'lobby', page: 'main', kind: 'note', author: { id: 'ada' }, ...fields })
+  const [first, second] = ['a', 'b'].map((byte) => byte.repeat(32))
+  const path = corpus([
+    said({ event_id: first, text: '*first*', format: 'markdown' }),
+    said({ event_id: second, text: '*second*', format: 'text', supersedes: first }),
+  ])
+  expect(await runImport(path)).toMatchObject({ code: 0 })
+  const [original, version] = board.posts
+  expect(JSON.parse(original!.command.data!)).toEqual({ schema: 1, format: 'markdown' })
+  expect(JSON.parse(version!.command.data!)).toEqual({ schema: 1, format: 'text', supersedes: original!.eventId })
 })
 
 test('a refused message is named with the reason and its children are kept', async () => {

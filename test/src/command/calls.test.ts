@@ -71,9 +71,13 @@ test('an address that a query makes too long is refused as the input of its call
   const address = { url, method: '', mcp: false }
   const room = urlBytesMax - url.length - '?q='.length
   expect(dataFault(address, { query: { q: 'x'.repeat(room) } })).toBeUndefined()
-  expect(dataFault(address, { query: { q: 'x'.repeat(room + 1) } })).toMatch(/^"query" in data .* 2049 bytes .* 2048 /)
+  const long = dataFault(address, { query: { q: 'x'.repeat(room + 1) } })
+  expect([long?.key, long?.message]).toEqual([
+    'query',
+    expect.stringMatching(/^"query" in data .* 2049 bytes .* 2048 /),
+  ])
   // As it is sent, not as it is written.
-  expect(dataFault(address, { query: { q: '🌍'.repeat(room / 12 + 1) } })).toContain('"query"')
+  expect(dataFault(address, { query: { q: '🌍'.repeat(room / 12 + 1) } })).toMatchObject({ key: 'query' })
   expect(dataFault({ ...address, mcp: true }, { query: { q: 'x'.repeat(9_999) } })).toBeUndefined()
   // Nothing that a caller could do about it.
   expect(dataFault({ ...address, url: `${url}/${'x'.repeat(3_000)}` }, {})).toBeUndefined()
@@ -84,7 +88,7 @@ test('whoever sends what cannot be sent, any number of times, keeps nobody from 
   for (let n = 0; n < 20; n++)
     expect(call(command('attacker', '192.0.2.1', { query: { q: 'x'.repeat(2_100) } }))).toMatchObject({
       code: 'invalid_field',
-      field: 'data',
+      field: 'data.query',
     })
   const answer = call(command('somebody', '198.51.100.1'))
   expect(made).toHaveLength(1)

@@ -141,7 +141,7 @@ test('every follower hears everything once and in order', async () => {
             reader,
             key: '',
             address: '',
-            roomsField: 'data',
+            roomsField: 'data.rooms',
             onGone,
           },
           respond,

@@ -112,7 +112,7 @@ test('a delivery that nobody can look up now is not said to be unknown', async (
     })
   expect(await asked(undefined)).toBeUndefined()
   expect(await asked(true)).toMatchObject({ args: {} })
-  expect(await asked(false)).toMatchObject({ args: { barred: ['not_found', expect.any(String), 'data', 0] } })
+  expect(await asked(false)).toMatchObject({ args: { barred: ['not_found', expect.any(String), 'data.event', 0] } })
 })
 
 test('a logout whose subscriptions could not be ended is not said to be done, and is when they have ended', async () => {

@@ -112,7 +112,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
       if (operation.who.startsWith('anyone')) await read({ operation: name, ...fields, ...target })
       await write(ada, { operation: name, ...fields })
       if (get === undefined) continue
-      const path = get.path.replace('{event_id}', about)
+      const path = get.path.replace('{event_id}', about).replace('{target}', ada.id)
       const told = name === 'work.list' ? { ...values, kind: 'open' } : values
       for (const query of queriesOf(operation, told)) dataOf(name, await client.get(`${path}?${query}`))
     }

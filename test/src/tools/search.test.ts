@@ -9,10 +9,10 @@ import { describe, expect, test, vi } from 'vitest'
 import { listingOf } from '../../../actors/tools/listing.ts'
 import type { Review } from '../../../actors/tools/reviews.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
-import { ownTools } from '../../../src/own-tools/descriptors.ts'
-import { ofListing, ofOwnTool, summaryOf } from '../../../src/tools/doc.ts'
+import { ownToolById, ownTools } from '../../../src/own-tools/descriptors.ts'
+import { type Doc, ofListing, ofOwnTool, sharedOwnSubject, summaryOf } from '../../../src/tools/doc.ts'
 import { ToolIndex } from '../../../src/tools/index.ts'
-import type { Sources } from '../../../src/tools/known.ts'
+import { qualityIn, type Sources } from '../../../src/tools/known.ts'
 import { type ListRow, rowsOf } from '../../../src/tools/list-rows.ts'
 import { type Page, ToolSearch } from '../../../src/tools/search.ts'
 import { pageJson } from '../../../src/tools/show.ts'
@@ -169,6 +169,32 @@ describe('verdicts', () => {
     const page = pageOf(searchIn(index, { ...unknown, reviews }), 'weather')
     expect(idsOf(page)).toEqual(['clean', 'downed', 'shunned'])
     expect(page.results.map(({ shownScore }) => shownScore)).toEqual([0.9091, 0.7727, 0.6818])
+  })
+
+  test('what was said of all tools of the board at once counts for each, but for who has said something of it since', () => {
+    const index = new ToolIndex()
+    const [hash, diff] = ['broadside:hash', 'broadside:diff'].map((id) => {
+      index.put((number) => ofOwnTool(number, ownToolById.get(id)!, now))
+      return index.find(id)!
+    }) as [Doc, Doc]
+    const said = (author: string, subject: string, kind: Review['kind']) => ({
+      id: author + subject,
+      author,
+      subject,
+      kind,
+      at: now - 10,
+    })
+    const all = [
+      said('a', sharedOwnSubject, 'down'),
+      said('b', sharedOwnSubject, 'down'),
+      said('a', diff.subject, 'works'),
+    ]
+    const sources = { ...unknown, reviews: (subject: string) => all.filter((each) => each.subject === subject) }
+    const kindsOf = (doc: Doc) => qualityIn(sources, doc, now).reviews.map(({ kind }) => kind)
+    expect([kindsOf(hash), kindsOf(diff)]).toEqual([
+      ['down', 'down'],
+      ['down', 'works'],
+    ])
   })
 
   test('more than fifty of one host with one description are a flood: all of them are lowered, none is hidden', () => {

@@ -80,6 +80,7 @@ test('every documented endpoint is there, each with one method and a name of its
       "get /api/events/{event_id}",
       "get /api/history/{event_id}",
       "get /api/identities",
+      "get /api/identities/{target}",
       "get /api/log/checkpoint",
       "get /api/log/consistency",
       "get /api/log/history",

@@ -28,15 +28,19 @@ function simplified(word: string): string {
   return word.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
-/** Levenshtein's distance. */
+/** Optimal string alignment: an edit inserts, deletes or replaces a letter, or swaps two neighbors, as in `pots` for `post`. */
 function editsBetween(from: string, to: string): number {
+  let before: number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, column) => column)
   for (let line = 1; line <= from.length; line++) {
     const next = [line]
     for (let column = 1; column <= to.length; column++) {
-      const swap = row[column - 1]! + (from[line - 1] === to[column - 1] ? 0 : 1)
-      next.push(Math.min(swap, row[column]! + 1, next[column - 1]! + 1))
+      const replaced = row[column - 1]! + (from[line - 1] === to[column - 1] ? 0 : 1)
+      const isSwap = from[line - 1] === to[column - 2] && from[line - 2] === to[column - 1]
+      const swapped = isSwap ? before[column - 2]! + 1 : Number.POSITIVE_INFINITY
+      next.push(Math.min(replaced, swapped, row[column]! + 1, next[column - 1]! + 1))
     }
+    before = row
     row = next
   }
   return row[to.length]!

@@ -1,0 +1,53 @@
+/**
+ * Handles in reads and in `post.to`, resolved to the ids they stand for before anybody is asked. A handle stays with its
+ * identity for ever, so what it stands for here and now is what it stands for.
+ */
+import { operations } from '../operations/index.ts'
+import { namingOf, type Schema } from '../operations/schema.ts'
+import { type Refusal, refusal } from '../refusals.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { Bearers } from './bearers.ts'
+
+/** Arguments of each read that may name an identity by its handle: the argument, and the field it came in. */
+const named: ReadonlyMap<string, readonly (readonly [arg: string, field: string])[]> = new Map(
+  operations.flatMap(({ name, kind, narrowed = {}, data }) => {
+    const { properties = {} } = (data ?? {}) as { readonly properties?: Readonly<Record<string, Schema>> }
+    const shapes = [
+      ...Object.entries(narrowed).map(([field, { schema }]) => [field, field, schema] as const),
+      ...Object.entries(properties).map(([key, schema]) => [key, `data.${key}`, schema] as const),
+    ]
+    const found = shapes.filter(([, , schema]) => namingOf(schema) === 'handle')
+    return kind === 'read' && found.length > 0 ? [[name, found.map(([arg, field]) => [arg, field] as const)]] : []
+  }),
+)
+
+/** The id that `@handle` stands for, or why there is none. */
+export function resolveHandle(handles: Bearers, text: string, field: string): string | Refusal {
+  return (
+    handles.identityOf(text.slice(1)) ?? refusal('not_found', `no identity on this board has the handle ${text}`, field)
+  )
+}
+
+/** The request with ids for handles, and which id each stands for; or a refusal. */
+export function resolveRequest(
+  handles: Bearers,
+  request: ReadRequest,
+): { readonly request: ReadRequest; readonly resolved: Readonly<Record<string, string>> | undefined } | Refusal {
+  const resolved: Record<string, string> = {}
+  const args = { ...request.args }
+  for (const [arg, field] of named.get(request.op) ?? []) {
+    const text = args[arg]
+    if (typeof text !== 'string' || !text.startsWith('@')) continue
+    const id = resolveHandle(handles, text, field)
+    if (typeof id !== 'string') return id
+    args[arg] = id
+    resolved[text] = id
+  }
+  const isAny = Object.keys(resolved).length > 0
+  return isAny ? { request: { ...request, args }, resolved } : { request, resolved: undefined }
+}
+
+/** The answer with the ids beside it. */
+export function withResolved(answer: ReadAnswer, resolved: Readonly<Record<string, string>>): ReadAnswer {
+  return answer.ok ? { ...answer, json: `${answer.json.slice(0, -1)},"resolved":${JSON.stringify(resolved)}}` } : answer
+}

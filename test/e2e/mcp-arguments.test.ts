@@ -1,0 +1,73 @@
+/** What a tool at /mcp says of arguments that it does not take: in its own words, not in those of a signed command. */
+import { randomBytes } from 'node:crypto'
+import { beforeAll, expect, test, vi } from 'vitest'
+import { opensslSigner } from '../../src/cli/sign.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { call, type Json, OauthClient } from '../support/oauth-client.ts'
+
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+let board: string
+let token: string
+
+beforeAll(async () => {
+  board = (await startBoard({ directory: boardDirectory() })).address
+  token = (await new OauthClient(board).signedIn(opensslSigner(randomBytes(32)))).access_token
+})
+
+test('what is wrong with the arguments of a tool is said in its own words: nothing of schema, keys or signatures', async () => {
+  const write = (given: Json) => ({ target: '0'.repeat(32), text: 'x', ...given })
+  const object = 'data of docs_write must be an object such as {"base_version":1}'
+  const base = '"base_version": an integer from 1 to 1000'
+  const cases: [tool: string, given: Json, field: string, message: string][] = [
+    ['docs_write', write({}), 'data.base_version', `data of docs_write needs the key ${base}`],
+    ['docs_write', write({ data: 'hello' }), 'data', `${object}; a string was sent`],
+    ['docs_write', write({ data: '[1]' }), 'data', `${object}; an array was sent`],
+    ['docs_write', write({ data: 5 }), 'data', `${object}; a number was sent`],
+    ['docs_write', write({ data: '{}' }), 'data.base_version', `data of docs_write needs the key ${base}`],
+    [
+      'docs_write',
+      write({ data: { base_versoin: 1 } }),
+      'data.base_versoin',
+      'data of docs_write has no key "base_versoin"; did you mean "base_version"?',
+    ],
+    [
+      'post',
+      { text: 'x', data: { colour: 'red' } },
+      'data.colour',
+      'data of post has no key "colour": its keys are format, supersedes',
+    ],
+    ['vote', { event_id: '0'.repeat(32) }, 'data.value', 'data of vote needs the key "value": one of 1, -1, 0'],
+    ['post', { txet: 'x' }, 'txet', 'post has no argument "txet"; did you mean text?'],
+    [
+      'event_get',
+      { event_id: '0'.repeat(32), flavor: 1 },
+      'flavor',
+      'event_get has no argument "flavor"; its arguments are event_id',
+    ],
+  ]
+  for (const [tool, given, field, message] of cases) {
+    const { result } = await call(board, tool, given, token)
+    expect([tool, given, result]).toMatchObject([
+      tool,
+      given,
+      { isError: true, structuredContent: { error: { field, message } } },
+    ])
+  }
+  // JSON text of an object is as good as the object, with its version or without.
+  const made = (await call(board, 'docs_create', { text: 'x', data: '{"title":"By text"}' }, token)).result
+  const { doc } = made.structuredContent as { doc: { id: string; title: string } }
+  expect(doc.title).toBe('By text')
+  const next = { target: doc.id, text: 'y', data: '{"schema":1,"base_version":1}' }
+  expect((await call(board, 'docs_write', next, token)).result).toMatchObject({
+    structuredContent: { doc: { version: 2 } },
+  })
+  const nulls = { text: 'nothing but nulls', room: 'nulls', page: null, data: null, flavor: null }
+  expect((await call(board, 'post', nulls, token)).result.isError).toBeUndefined()
+})
+
+test('a tool that there is none of is named with the one that was probably meant', async () => {
+  expect(await call(board, 'evnets_list', {})).toMatchObject({
+    error: { code: -32602, message: 'there is no tool evnets_list: did you mean events_list?' },
+  })
+})

@@ -66,7 +66,8 @@ const linesWithoutText: ReadonlySet<string> = new Set([
 
 /** A line of an export, in the terms of the other form. */
 function exported(fields: Record<string, unknown>): CorpusLine {
-  const { type, event_id: id, room, page, kind, author, reply_to, supersedes, text, format } = fields
+  const { type, event_id: id, room, kind, author, reply_to, supersedes, text } = fields
+  const { page, format } = { ...fields, ...Object(fields.shown) } as Record<string, unknown>
   if (type !== 'event') {
     return linesWithoutText.has(type as string)
       ? { ok: true, message: undefined }

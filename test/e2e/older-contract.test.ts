@@ -31,6 +31,13 @@ test('/capabilities has every key, operation, field, code, limit and path', () =
   expect(lost).toEqual([])
 })
 
+/**
+ * The board's own room has acts that nobody signed, and GET /api/modlog of it answered 500. Their entries say who acted, and have no
+ * signature; entries of signed acts have all they had.
+ */
+const unsignedActs = ['signature', 'signed_payload', 'public_key'].map((field) => `no longer always has ${field}`)
+const isOfUnsignedAct = (lost: string) => /modlog/.test(lost) && unsignedActs.some((words) => lost.endsWith(words))
+
 test('no operation requires more, takes less data or answers with less', () => {
   const lost: string[] = []
   for (const operation of olderCapabilities.operations) {
@@ -44,7 +51,7 @@ test('no operation requires more, takes less data or answers with less', () => {
     const results = [older.at(operation.result as string), newer.at(now.result as string)] as const
     removedFromSchema(compared, results, { path: name, way: 'out' })
   }
-  expect(lost).toEqual([])
+  expect(lost.filter((each) => !isOfUnsignedAct(each))).toEqual([])
 })
 
 test('/openapi.json has every path, parameter, status and field of an answer', () => {
@@ -56,7 +63,7 @@ test('/openapi.json has every path, parameter, status and field of an answer', (
       else lost.push(...removedFromEndpoint(`${method} ${path}`, before, after))
     }
   }
-  expect(lost).toEqual([])
+  expect(lost.filter((each) => !isOfUnsignedAct(each))).toEqual([])
 })
 
 function removedFromEndpoint(path: string, before: Operation, after: Operation): string[] {

@@ -1,6 +1,6 @@
 /** An event as a person reads it in a terminal; everything in it was written by strangers, so all is made inert. */
 import { blockText, lineText } from '../format/text-block.ts'
-import { inertLine, inertText } from './terminal.ts'
+import { inertLine, inertText, wordOf } from './terminal.ts'
 
 export type ShownEvent = Readonly<Record<string, unknown>>
 
@@ -17,9 +17,10 @@ export function eventLine(event: ShownEvent): string {
 
 function headOf(event: ShownEvent): string {
   const author = Object(event.author) as ShownEvent
-  const who = typeof author.handle === 'string' ? `@${author.handle}` : String(author.id)
+  const who = typeof author.handle === 'string' ? `@${author.handle}` : wordOf(author.id)
   const reply = typeof event.reply_to === 'string' ? ` reply_to=${event.reply_to}` : ''
-  return inertLine(`[${event.event_id}] ${event.room}/${event.page} ${who} ${timeText(event.created_at)}${reply}`)
+  const [id, room, page] = [event.event_id, event.room, event.page].map(wordOf)
+  return inertLine(`[${id}] ${room}/${page} ${who} ${timeText(event.created_at)}${reply}`)
 }
 
 function bodyOf(event: ShownEvent): string {

@@ -7,7 +7,7 @@ import { textBytesMax } from './corpus.ts'
 import { readKeyFile } from './key-file.ts'
 import { eventIdOption, keyFileDefault, roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { type CommandFields, signCommand } from './sign.ts'
-import { inertJson, inertLine } from './terminal.ts'
+import { inertJson, inertLine, wordOf } from './terminal.ts'
 
 export const postCommand: Command = {
   name: 'post',
@@ -117,14 +117,16 @@ async function readStandardInput(): Promise<string> {
 
 function answerText(answer: Record<string, unknown>): string {
   const receipt = Object(answer.receipt) as { log_index?: unknown; tree_size?: unknown }
-  const lines = [`event    ${inertLine(String(answer.event_id))}`]
+  const lines = [`event    ${inertLine(wordOf(answer.event_id))}`]
   if (receipt.log_index !== undefined) {
     lines.push(
-      `in log   leaf ${Number(receipt.log_index)}, under the signed head of ${Number(receipt.tree_size)} leaves`,
+      inertLine(
+        `in log   leaf ${wordOf(receipt.log_index)}, under the signed head of ${wordOf(receipt.tree_size)} leaves`,
+      ),
     )
   }
   if (answer.handle_not_applied !== undefined) {
-    lines.push(`handle   not given: ${inertLine(String(answer.handle_not_applied))}`)
+    lines.push(`handle   not given: ${inertLine(wordOf(answer.handle_not_applied))}`)
   }
   return `${lines.join('\n')}\n`
 }

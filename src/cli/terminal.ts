@@ -27,6 +27,11 @@ export function inertJson(value: unknown, indent = 0): string {
   )
 }
 
+/** What stands where a text or a number is meant, whatever it is: of an object a stranger decides how it becomes a text. */
+export function wordOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+}
+
 function escapedUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

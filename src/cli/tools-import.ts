@@ -8,14 +8,14 @@ import { compile } from '../operations/schema.ts'
 import { RowSchema, rowsMax } from '../operations/tool-shapes.ts'
 import { type ListRow, rowsOf } from '../tools/list-rows.ts'
 import { floodMax } from '../tools/rank.ts'
-import { BoardClient, Refused } from './client.ts'
+import { BadAnswer, BoardClient, Refused } from './client.ts'
 import { type Arguments, CommandFailed, type ExitCode, exitCodes, type Terminal } from './command-line.ts'
 import { readKeyFile } from './key-file.ts'
 import { openLines } from './lines.ts'
 import { Progress } from './progress.ts'
 import { keyFileDefault, urlOf } from './shared-options.ts'
 import { signCommand } from './sign.ts'
-import { durationText, grouped, inertLine } from './terminal.ts'
+import { durationText, grouped, inertLine, wordOf } from './terminal.ts'
 
 /** A document that is one JSON value is read whole. */
 const documentBytesMax = 256 * 1024 * 1024
@@ -32,8 +32,9 @@ export async function importTools(path: string, args: Arguments, terminal: Termi
   const progress = new Progress({ terminal, unit: 'rows' })
   try {
     const { serviceId, all } = await client.capabilities()
-    const bytesMax = (all.limits as { tools_import_bytes?: number } | undefined)?.tools_import_bytes
-    if (bytesMax === undefined) throw new CommandFailed(`${client.url} has no tools directory: it is an older board.`)
+    const { tools_import_bytes: bytesMax } = Object(all.limits) as { tools_import_bytes?: unknown }
+    if (typeof bytesMax !== 'number')
+      throw new CommandFailed(`${client.url} has no tools directory: it is an older board.`)
     const read = await readList(path, args.text('source') ?? basename(path))
     const sent: Sent = { applied: 0, unchanged: 0, kept: [] }
     let done = 0
@@ -46,7 +47,8 @@ export async function importTools(path: string, args: Arguments, terminal: Termi
             { operation: 'tools.import', data },
             { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() },
           )
-        add(sent, await send(client, sign))
+        if (!add(sent, await send(client, sign)))
+          throw new BadAnswer(client.url, 'it does not say what it took of the rows')
         done += batch.length
         progress.update(done, read.rows.length)
       }
@@ -76,15 +78,17 @@ async function send(client: BoardClient, sign: () => { body: Buffer }): Promise<
   }
 }
 
-function add(sent: Sent, { imported }: Record<string, unknown>): void {
-  const { applied, unchanged, kept } = imported as {
-    applied: number
-    unchanged: number
-    kept: readonly { id: string; why: string }[]
-  }
+/** False: it is no answer to an import. */
+function add(sent: Sent, { imported }: Record<string, unknown>): boolean {
+  const { applied, unchanged, kept } = Object(imported) as Readonly<Record<string, unknown>>
+  if (typeof applied !== 'number' || typeof unchanged !== 'number' || !Array.isArray(kept)) return false
   sent.applied += applied
   sent.unchanged += unchanged
-  sent.kept.push(...kept.map(({ id, why }) => `${id}: ${why}`))
+  for (const each of kept) {
+    const { id, why } = Object(each) as Readonly<Record<string, unknown>>
+    sent.kept.push(`${wordOf(id)}: ${wordOf(why)}`)
+  }
+  return true
 }
 
 async function readList(path: string, source: string): Promise<Read> {

@@ -6,9 +6,9 @@ import { readConfig } from '../config.ts'
 import { createOutgoing } from '../outgoing/request.ts'
 import { challengesOf, requestIn } from '../payments/mpp.ts'
 import { microsOf } from '../payments/price.ts'
-import { x402DemandOf } from '../payments/x402.ts'
+import { isObject, plainText, x402DemandOf } from '../payments/x402.ts'
 import { release } from '../release.ts'
-import { BoardClient } from './client.ts'
+import { BadAnswer, BoardClient } from './client.ts'
 import { type Arguments, CommandFailed, type ExitCode, exitCodes, type Terminal } from './command-line.ts'
 import { readKeyFile } from './key-file.ts'
 import { keyFileDefault, urlOf } from './shared-options.ts'
@@ -30,8 +30,8 @@ export async function relayTool(target: string, args: Arguments, terminal: Termi
     await client.command(body)
     terminal.out(
       'payees' in terms
-        ? `${inertLine(target)} is paid for, up to ${terms.max_price} dollars a call, to ${terms.payees.join(', ')}.`
-        : `${inertLine(target)} is not paid for any more.`,
+        ? `${inertLine(target)} is paid for, up to ${terms.max_price} dollars a call, to ${terms.payees.join(', ')}.\n`
+        : `${inertLine(target)} is not paid for any more.\n`,
     )
     return exitCodes.ok
   } finally {
@@ -44,27 +44,33 @@ async function termsOf(
   args: Arguments,
   client: BoardClient,
 ): Promise<{ max_price: string; payees: readonly string[] }> {
-  const { tool } = (await client.read(`/api/tool?id=${encodeURIComponent(target)}`)) as {
-    tool: { price?: string; link?: string; method?: string }
-  }
-  const max_price = args.text('max-price') ?? tool.price ?? ''
+  const { tool } = await client.read(`/api/tool?id=${encodeURIComponent(target)}`)
+  if (!isObject(tool)) throw new BadAnswer(client.url, '/api/tool shows no tool')
+  const max_price = args.text('max-price') ?? plainText(tool.price)
   if ((microsOf(max_price) ?? 0) === 0)
     throw new CommandFailed('The listing names no price. Say how much a call may cost: --max-price 0.01')
   const given = args.text('payee')?.split(',') ?? []
-  const payees = given.length > 0 ? given : await payeesOf(tool.link ?? '', tool.method ?? '')
+  const payees = given.length > 0 ? given : await payeesOf(plainText(tool.link), plainText(tool.method))
   const bad = payees.find((each) => !addressPattern.test(each))
   if (bad !== undefined) throw new CommandFailed(`"${inertLine(bad)}" is no address of 0x and 40 hex digits.`)
   return { max_price, payees }
 }
 
+/** As listings name them. */
+const methods: ReadonlySet<string> = new Set(['', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])
+
 /** Whom the tool asks to pay now. */
 async function payeesOf(url: string, method: string): Promise<readonly string[]> {
+  if (!URL.canParse(url) || !methods.has(method))
+    throw new CommandFailed(
+      `The listing names no address to ask whom to pay ("${inertLine(`${method} ${url}`.trim())}"). Name the payee: --payee 0x…`,
+    )
   const outgoing = createOutgoing({ loopback: readConfig().loopback, userAgent: `Broadside/${release} (cli)` })
   const answer = await outgoing.request({ url, method: method === '' ? 'GET' : method })
   outgoing.close()
   const x402 = answer.ok ? (x402DemandOf(answer)?.accepts.map(({ payTo }) => payTo) ?? []) : []
   const mpp = answer.ok ? challengesOf(answer).map((challenge) => requestIn(challenge)?.recipient) : []
-  const found = [...new Set([...x402, ...mpp].map(String))].filter((each) => addressPattern.test(each))
+  const found = [...new Set([...x402, ...mpp].map(plainText))].filter((each) => addressPattern.test(each))
   if (found.length > 0) return found.slice(0, payeesMax)
   const seen = answer.ok ? `it answered ${answer.status}` : answer.reason
   throw new CommandFailed(`The tool does not say whom to pay (${seen}). Name the address: --payee 0x…`)

@@ -21,7 +21,7 @@ import { type LineSource, openLines } from './lines.ts'
 import { LogTiles } from './log-tiles.ts'
 import { MirrorStore } from './mirror-store.ts'
 import { Progress } from './progress.ts'
-import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
+import { bytesText, durationText, grouped, inertLine, wordOf } from './terminal.ts'
 import { checkHere, type ExportReport, verifyExport } from './verify-export.ts'
 import { verifyMirror } from './verify-mirror.ts'
 import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
@@ -155,7 +155,7 @@ function readProof(path: string): FoundProof | undefined {
       const strict = parseStrictJson(bytes)
       if (!strict.ok) throw new Unverified(`The proof is not JSON of one meaning: ${strict.message}.`)
       const named = Object(proof.log) as { vkey?: unknown }
-      return verifyProofJson(proof, key ?? keyOf(String(named.vkey), Unverified))
+      return verifyProofJson(proof, key ?? keyOf(wordOf(named.vkey), Unverified))
     },
   }
 }

@@ -6,7 +6,7 @@
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import type { Operation } from './operation.ts'
-import { namingOf, ruleOf as patternRuleOf, type Schema } from './schema.ts'
+import { namingOf, ruleOf as patternRuleOf, type Schema, wordsOf } from './schema.ts'
 
 /** The parts of a JSON Schema that the sentences are made of. */
 export type Shape = Schema & {
@@ -106,7 +106,9 @@ export function meantBy(shape: Shape, value: unknown): string {
   if (typeof value !== 'string') return ''
   if (namingOf(shape) === 'id' && handle.test(value))
     return `; "${value}" is a handle, and a signature over a name proves nothing: identity.get gives its id and key`
-  const meant = nearest(value, choicesOf(shape).map(String))
+  const words = wordsOf(shape)
+  const wrong = words.length === 0 ? value : value.split(',').find((word) => !words.includes(word))
+  const meant = wrong === undefined ? undefined : nearest(wrong, [...choicesOf(shape).map(String), ...words])
   return meant === undefined ? '' : `; did you mean ${JSON.stringify(meant)}?`
 }
 

@@ -13,6 +13,8 @@ export type Schema = { readonly [keyword: string]: unknown }
 const mayBeAbsent = Symbol('may be absent')
 /** What a text must be, in words for people, where a schema can only say it as a pattern. */
 const inWords = Symbol('in words')
+/** Words of which a text is one, or several with commas between them. */
+const listedWords = Symbol('words')
 /** Marks a text that must show something: more than white space. */
 const visible = Symbol('visible')
 
@@ -44,6 +46,18 @@ function patterned(pattern: string, rule: string, options: Schema = {}): Schema 
   return { type: 'string', pattern, ...options, [inWords]: rule }
 }
 
+/** One of these words, or up to eight with commas between them, as a parameter of a URL can give several. */
+function words(choices: readonly string[], options: Schema = {}): Schema {
+  const one = `(${choices.join('|')})`
+  const rule = `one of ${choices.join(', ')}, or several with commas between them`
+  return { ...patterned(`^${one}(,${one}){0,7}$`, rule, options), [listedWords]: choices }
+}
+
+/** The words that a text is made of; none: any text. */
+export function wordsOf(schema: Schema): readonly string[] {
+  return (schema as { readonly [listedWords]?: readonly string[] })[listedWords] ?? []
+}
+
 /** The words that a pattern was declared with. */
 export function ruleOf(schema: Schema): string | undefined {
   return (schema as { readonly [inWords]?: string })[inWords]
@@ -62,6 +76,7 @@ export function visibleTexts({ properties = {} }: Schema): readonly string[] {
 export const Type = {
   String: (options: Schema = {}): Schema => ({ type: 'string', ...options }),
   Patterned: patterned,
+  Words: words,
   Naming: (kind: Naming, schema: Schema): Schema => ({ ...schema, [naming]: kind }),
   Visible: (schema: Schema): Schema => ({ ...schema, [visible]: true }),
   Integer: (options: Schema = {}): Schema => ({ type: 'integer', ...options }),

@@ -250,6 +250,8 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       ['/v1/export?sicne=1', 'since'],
       ['/tail/lobby?lsat=1', 'last'],
       ['/api/works?kind=oepn', '\\"open\\"'],
+      ['/api/tools?type=servce', '\\"service\\"'],
+      ['/api/tools?door=open,walet', '\\"wallet\\"'],
       ['/api/updates?kinds=event.psoted', 'event.posted'],
       ['/api/events?order=dsec', '\\"desc\\"'],
     ] as const)

@@ -176,7 +176,7 @@ const filesOf = ({ attachments = [] }) => {
 }
 
 /** What it answers: by whom, and how that begins, where it is on this page. */
-const contextOf = ({ reply_to: parent, to }) => {
+const contextOf = ({ reply_to: parent, to, to_id: toId = to }) => {
   const contexts = []
   if (parent !== undefined) {
     const context = make('p', 'context', 'in reply to ')
@@ -191,7 +191,7 @@ const contextOf = ({ reply_to: parent, to }) => {
   }
   if (to !== undefined) {
     const addressed = make('p', 'context', 'for ')
-    addressed.append(link(`/i/${to}`, to.slice(0, 8)))
+    addressed.append(link(`/i/${toId}`, to.startsWith('@') ? to : to.slice(0, 8)))
     contexts.push(addressed)
   }
   return contexts

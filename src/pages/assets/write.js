@@ -310,7 +310,7 @@ const composer = (slot, key, onPosted = () => {}) => {
   text.value = localStorage.getItem(draft) ?? ''
   const addressee = make('input', {
     'aria-label': 'Addressed to',
-    placeholder: '@handle, to address somebody',
+    placeholder: 'To @handle',
     autocomplete: 'off',
     maxlength: '64',
   })

@@ -56,7 +56,7 @@ export async function postsHtml(events: readonly EventView[], options: PostOptio
 }
 
 function contextOf(
-  { reply_to: parent, to }: EventView,
+  { reply_to: parent, to, to_id: toId = to }: EventView,
   { among, isListed, showsParent = isListed }: PostOptions,
 ): Html {
   const answered = parent === undefined ? undefined : among?.get(parent)
@@ -68,7 +68,9 @@ function contextOf(
     parent !== undefined &&
     showsParent === true &&
     html`<p class="context">in reply to <a href="/e/${parent}">${words ?? shortId(parent)}</a></p>`
-  const addressed = to !== undefined && html`<p class="context">for <a href="/i/${to}">${shortId(to)}</a></p>`
+  const addressed =
+    to !== undefined &&
+    html`<p class="context">for <a href="/i/${toId}">${to.startsWith('@') ? to : shortId(to)}</a></p>`
   return html`${reply}${addressed}`
 }
 

@@ -289,7 +289,9 @@ test('with limits on, an identity that writes too fast is told how long to wait,
   }
   const unsigned = await refusedOf('{"operation":"log.checkpoint"}')
   expect(unsigned).toHaveLength(1)
-  expect(unsigned[0]).toContain('too many unsigned or invalid commands from this address: wait retry_after seconds, or sign')
+  expect(unsigned[0]).toContain(
+    'too many unsigned or invalid commands from this address: wait retry_after seconds, or sign',
+  )
   expect((await client.post(person('cleo'), { text: 'signed' })).status).toBe(200)
   const elsewhere = client.sign(ada, hello, { serviceId: 'bs-0000000000000000' })
   const bad = await refusedOf(elsewhere.body)

@@ -9,15 +9,13 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import { Link } from '../../actors/kernel/link.ts'
-import { advanceTo, publicRecords } from '../../actors/public-records.ts'
-import { frameKey, fromFrame } from '../../actors/record.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { logDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
 import { inside } from '../limits.ts'
 import { refusal } from '../refusals.ts'
+import { Follower } from '../search/follower.ts'
 import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
-import { SearchIndex, wipe } from '../search/search-index.ts'
 import { report, runThread } from './entry.ts'
 
 export type SearchThread = {
@@ -33,16 +31,12 @@ export type SearchRequest = readonly [ask: SearchAsk, through: number]
 /** The log is durable up to this frame. */
 export type SearchTell = number
 
-/** Records of one transaction: about 50 ms of work, and asks are answered between them. */
-const recordsPerStep = 1_000
 /** How long news may lie before they are indexed without being asked for. */
 const leisureMs = 500
 /** Timers reach no further than this. */
 const expiryMsMax = 86_400_000
 /** An ask that would have to wait longer for an index that is being made is refused. */
 const patienceMs = 10_000
-/** Time spent on it after which the pace of an index that is being made is known. */
-const paceMs = 1_000
 const retrySecondsMax = 3_600
 /** Rows that a search looks at in one step: about 20 ms where each text has to be read. */
 const rowsPerStep = 4_096
@@ -52,90 +46,81 @@ const answerMs = 400
 type Open = { readonly ask: SearchAsk; readonly through: number; readonly id: number; readonly since: number }
 type Running = { readonly id: number; readonly search: Search; usedMs: number }
 
-runThread((data: SearchThread) => {
-  const directory = searchDirectory(data.dataDirectory)
-  const logId = Buffer.from(data.logId).toString('hex')
-  const readers = () => ({
-    log: JournalReader.open(logDirectory(data.dataDirectory)),
-    shards: Array.from({ length: data.shards }, (_, shard) =>
-      JournalReader.open(shardDirectory(data.dataDirectory, shard)),
-    ),
-  })
-  const { log, shards } = readers()
-  let durable = data.through
-  let index = open()
-  /** Asks that the index has to catch up for. */
-  let waiting: Open[] = []
-  /** Searches under way; the first has the next turn. */
-  let running: Running[] = []
-  /** Since it last was behind the log: frames it has taken in, and how long that took. */
-  let pace = { frames: 0, spentMs: 0 }
-  let soon: NodeJS.Immediate | undefined
-  let later: NodeJS.Timeout | undefined
-  let expiry: NodeJS.Timeout | undefined
+/** The searches that were asked for: those the index has to catch up for, and those under way, which take turns. */
+class Turns {
+  readonly #follower: Follower
+  readonly #answer: (id: number, answer: SearchAnswer) => void
+  #waiting: Open[] = []
+  /** The first has the next turn. */
+  #running: Running[] = []
 
-  function open(): SearchIndex {
-    const opened = SearchIndex.open(directory, logId, durable)
-    if (opened.applied > 0) advanceTo(opened.applied, log, shards)
-    return opened
+  constructor(follower: Follower, answer: (id: number, answer: SearchAnswer) => void) {
+    this.#follower = follower
+    this.#answer = answer
   }
 
-  /** One transaction's worth of the log. */
-  const follow = (): void => {
-    const now = readingSeconds()
-    if (index.applied >= durable && !index.isDue(now)) return
-    const since = monotonicMs()
-    const before = index.applied
-    log.advance(durable)
-    let records = 0
-    let applied = index.applied
-    for (const logFrame of log.scan(applied + 1, durable)) {
-      for (const { frame, change } of publicRecords(logFrame, shards)) {
-        index.add(fromFrame(frame), frameKey(frame), change)
-        records++
-      }
-      applied = logFrame.seq
-      if (records >= recordsPerStep) break
-    }
-    index.settle(applied, now)
-    pace =
-      applied >= durable
-        ? { frames: 0, spentMs: 0 }
-        : { frames: pace.frames + applied - before, spentMs: pace.spentMs + monotonicMs() - since }
+  get waiting(): number {
+    return this.#waiting.length
   }
 
-  /** How long it takes to catch up at this pace; undefined: not known yet. */
-  const leftMs = (): number | undefined =>
-    pace.spentMs < paceMs ? undefined : (pace.spentMs * (durable - index.applied)) / pace.frames
+  get running(): number {
+    return this.#running.length
+  }
 
-  /** Begins the searches that the index has caught up for, and refuses those that would wait too long. */
-  const begin = (): void => {
-    const asked = waiting
-    waiting = []
-    const left = leftMs()
+  add(open: Open): void {
+    this.#waiting.push(open)
+  }
+
+  /** Begins those that the index has caught up for, and refuses those that would wait too long. */
+  begin(): void {
+    const { index, leftMs } = this.#follower
+    const asked = this.#waiting
+    this.#waiting = []
     for (const open of asked) {
-      const isTooLong = monotonicMs() - open.since > patienceMs || (left !== undefined && left > patienceMs)
+      const isTooLong = monotonicMs() - open.since > patienceMs || (leftMs !== undefined && leftMs > patienceMs)
       if (open.through <= index.applied)
-        running.push({ id: open.id, search: index.search(open.ask, readingSeconds()), usedMs: 0 })
-      else if (isTooLong) front.answer(open.id, beingMade(left))
-      else waiting.push(open)
+        this.#running.push({ id: open.id, search: index.search(open.ask, readingSeconds()), usedMs: 0 })
+      else if (isTooLong) this.#answer(open.id, beingMade(leftMs))
+      else this.#waiting.push(open)
     }
   }
 
   /** One step of the search whose turn it is. */
-  const stepOne = (): void => {
-    const [turned, ...others] = running
+  step(): void {
+    const turned = this.#running.shift()
     if (turned === undefined) return
     const { id, search } = turned
     const since = monotonicMs()
     search.step(rowsPerStep)
     turned.usedMs += monotonicMs() - since
     const { hits, isOver, parts, reached } = search
-    const isGivenUp = !isOver && parts > 0 && turned.usedMs > answerMs
-    running = isOver || isGivenUp ? others : [...others, turned]
-    if (isOver) front.answer(id, { ok: true, hits } satisfies SearchAnswer)
-    else if (isGivenUp) front.answer(id, { ok: true, hits, reached: reached! } satisfies SearchAnswer)
+    if (isOver) this.#answer(id, { ok: true, hits })
+    else if (parts > 0 && turned.usedMs > answerMs) this.#answer(id, { ok: true, hits, reached: reached! })
+    else this.#running.push(turned)
   }
+
+  /** The index is made again, and none of them can go on. */
+  giveUp(): void {
+    for (const { id } of [...this.#waiting, ...this.#running]) this.#answer(id, beingMade())
+    this.#waiting = []
+    this.#running = []
+  }
+}
+
+runThread((data: SearchThread) => {
+  const shards = Array.from({ length: data.shards }, (_, shard) =>
+    JournalReader.open(shardDirectory(data.dataDirectory, shard)),
+  )
+  const follower = new Follower({
+    directory: searchDirectory(data.dataDirectory),
+    logId: Buffer.from(data.logId).toString('hex'),
+    log: JournalReader.open(logDirectory(data.dataDirectory)),
+    shards,
+    durable: data.through,
+  })
+  let soon: NodeJS.Immediate | undefined
+  let later: NodeJS.Timeout | undefined
+  let expiry: NodeJS.Timeout | undefined
 
   const turn = (): void => {
     clearImmediate(soon)
@@ -143,22 +128,26 @@ runThread((data: SearchThread) => {
     clearTimeout(expiry)
     soon = undefined
     later = undefined
+    const now = readingSeconds()
     try {
-      if (waiting.length > 0 || running.length === 0 || index.isDue(readingSeconds())) follow()
-      begin()
-      stepOne()
+      if (turns.waiting > 0 || turns.running === 0 || follower.index.isDue(now)) follower.step(now)
+      turns.begin()
+      turns.step()
     } catch (error) {
-      startOver(error)
+      const problem = error instanceof Error ? error.message : String(error)
+      report('warn', 'search.index_made_again', { problem })
+      follower.startOver()
+      turns.giveUp()
     }
-    if (waiting.length > 0 || running.length > 0) schedule(0)
-    else if (index.applied < durable) schedule(leisureMs)
+    if (turns.waiting + turns.running > 0) schedule(0)
+    else if (follower.isBehind) schedule(leisureMs)
     else rest()
   }
 
   const rest = (): void => {
     // Files that are not read now are not kept open: what was in them may have been taken back since.
     for (const reader of shards) reader.reopen()
-    const waitMs = index.dueIn(readingSeconds()) * 1_000
+    const waitMs = follower.index.dueIn(readingSeconds()) * 1_000
     if (waitMs < Number.POSITIVE_INFINITY) expiry = setTimeout(turn, Math.min(waitMs, expiryMsMax)).unref()
   }
 
@@ -168,19 +157,6 @@ runThread((data: SearchThread) => {
     else later ??= setTimeout(turn, afterMs)
   }
 
-  /** Whatever ails the index: it is derived, so it is thrown away and made again. */
-  const startOver = (error: unknown): void => {
-    const problem = error instanceof Error ? error.message : String(error)
-    report('warn', 'search.index_made_again', { problem })
-    index.close()
-    wipe(directory)
-    index = open()
-    pace = { frames: 0, spentMs: 0 }
-    for (const { id } of [...waiting, ...running]) front.answer(id, beingMade(undefined))
-    waiting = []
-    running = []
-  }
-
   const front = new Link({
     port: data.front,
     openMax: 1,
@@ -188,21 +164,22 @@ runThread((data: SearchThread) => {
     now: monotonicMs,
     onAsk: (body, id) => {
       const [ask, through] = body as SearchRequest
-      durable = Math.max(durable, through)
-      waiting.push({ ask, through, id, since: monotonicMs() })
+      follower.hear(through)
+      turns.add({ ask, through, id, since: monotonicMs() })
       schedule(0)
     },
     onTell: (body) => {
-      durable = Math.max(durable, body as SearchTell)
-      if (index.applied < durable) schedule(leisureMs)
+      follower.hear(body as SearchTell)
+      if (follower.isBehind) schedule(leisureMs)
     },
   })
+  const turns = new Turns(follower, (id, answer) => front.answer(id, answer))
   schedule(0)
   return {
-    facts: { applied: index.applied },
+    facts: { applied: follower.index.applied },
     stop: () => {
       front.close()
-      index.close()
+      follower.index.close()
     },
   }
 })

@@ -1,0 +1,96 @@
+/**
+ * Follows the log into the search index, a transaction at a time. Whatever ails the index, it is derived: it is thrown away and made
+ * again from the journals.
+ */
+import { advanceTo, publicRecords } from '../../actors/public-records.ts'
+import { frameKey, fromFrame } from '../../actors/record.ts'
+import type { JournalReader } from '../../storage/journal.ts'
+import { monotonicMs } from '../clock.ts'
+import { SearchIndex, wipe } from './search-index.ts'
+
+export type FollowerOptions = {
+  /** Of the index. */
+  readonly directory: string
+  /** Id of the log's journal, hex. */
+  readonly logId: string
+  readonly log: JournalReader
+  readonly shards: readonly JournalReader[]
+  /** Newest durable frame of the log. */
+  readonly durable: number
+}
+
+/** Records of one transaction: about 50 ms of work, and asks are answered between them. */
+const recordsPerStep = 1_000
+/** Time spent on it after which the pace of an index that is being made is known. */
+const paceMs = 1_000
+
+export class Follower {
+  readonly #options: FollowerOptions
+  #index: SearchIndex
+  #durable: number
+  /** Since it last was behind the log: frames that it has taken in, and how long that took. */
+  #frames = 0
+  #spentMs = 0
+
+  constructor(options: FollowerOptions) {
+    this.#options = options
+    this.#durable = options.durable
+    this.#index = this.#open()
+  }
+
+  get index(): SearchIndex {
+    return this.#index
+  }
+
+  get isBehind(): boolean {
+    return this.#index.applied < this.#durable
+  }
+
+  /** The log is durable up to this frame. */
+  hear(durable: number): void {
+    this.#durable = Math.max(this.#durable, durable)
+  }
+
+  /** One transaction's worth of the log, and what has expired by `now` leaves. */
+  step(now: number): void {
+    if (!this.isBehind && !this.#index.isDue(now)) return
+    const { log, shards } = this.#options
+    const since = monotonicMs()
+    const before = this.#index.applied
+    log.advance(this.#durable)
+    let records = 0
+    let applied = before
+    for (const logFrame of log.scan(applied + 1, this.#durable)) {
+      for (const { frame, change } of publicRecords(logFrame, shards)) {
+        this.#index.add(fromFrame(frame), frameKey(frame), change)
+        records++
+      }
+      applied = logFrame.seq
+      if (records >= recordsPerStep) break
+    }
+    this.#index.settle(applied, now)
+    this.#frames = this.isBehind ? this.#frames + applied - before : 0
+    this.#spentMs = this.isBehind ? this.#spentMs + monotonicMs() - since : 0
+  }
+
+  /** How long it takes to catch up at the pace so far; undefined: not known yet. */
+  get leftMs(): number | undefined {
+    if (this.#spentMs < paceMs) return undefined
+    return (this.#spentMs * (this.#durable - this.#index.applied)) / this.#frames
+  }
+
+  startOver(): void {
+    this.#index.close()
+    wipe(this.#options.directory)
+    this.#frames = 0
+    this.#spentMs = 0
+    this.#index = this.#open()
+  }
+
+  #open(): SearchIndex {
+    const { directory, logId, log, shards } = this.#options
+    const opened = SearchIndex.open(directory, logId, this.#durable)
+    if (opened.applied > 0) advanceTo(opened.applied, log, shards)
+    return opened
+  }
+}

@@ -1,7 +1,10 @@
 /** `broadside serve`: runs a board until it is told to stop. One that cannot start says why in one line of its log. */
+
+import { monotonicMs } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
+import { watchTurns } from '../runtime/slow-turns.ts'
 import type { RunningServer } from '../server.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
 
@@ -19,7 +22,7 @@ export const serveCommand: Command = {
   example: 'broadside serve --data ./data --port 8787',
   notes: [
     'Environment, beside what the options name (README.md has every default and meaning):',
-    '  BASE_URL SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS TRUST_PROXY LIMITS PROOF_BITS LOG_LEVEL',
+    '  BASE_URL SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS TRUST_PROXY LIMITS PROOF_BITS LOG_LEVEL SLOW_TURN_MS',
     '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',
     '  MARK_FILE WITNESS_POLICY WITNESS_LOGS DELIVERY_WAIT_PERCENT BROADSIDE_LOOPBACK',
     '  WALLET_KEY_FILE PAY_CAP_DAY PAY_NODES PAY_TO FACILITATOR_URL PAY_NETWORK PAY_PRICE',
@@ -46,6 +49,7 @@ export const serveCommand: Command = {
     try {
       const [{ readConfig }, { startServer }] = await Promise.all([import('../config.ts'), import('../server.ts')])
       const config = readConfig(args.text('data'))
+      watchTurns(config.slowTurnMs, { now: monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
       server = await startServer({
         ...config,
         port: portGiven < 0 ? config.port : portGiven,

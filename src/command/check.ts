@@ -12,6 +12,7 @@ import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Check, compile } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { noteCause } from '../runtime/slow-turns.ts'
 import { dataFault, dataNeeds } from './data-fault.ts'
 import { nearest } from './nearest.ts'
 
@@ -55,6 +56,7 @@ export function checkOperation(
 ): Checked<{ operation: Operation; data: Readonly<Record<string, unknown>> }> {
   const operation = operationByName.get(command.operation)
   if (operation === undefined) return bad(unknownOperation(command.operation))
+  noteCause(operation.name)
   const rules = rulesOf(operation)
   for (const name of Object.keys(command) as FieldName[]) {
     const value = (command as Record<string, unknown>)[name]

@@ -5,8 +5,10 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
+import { monotonicMs } from '../clock.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { collectWhenQuiet } from '../runtime/quiet-collector.ts'
+import { watchTurnsHere } from '../runtime/slow-turns.ts'
 
 const port = parentPort!
 
@@ -72,6 +74,7 @@ export function runThread<Data, Word = never>(
 ): void {
   process.on('uncaughtException', die)
   process.on('unhandledRejection', die)
+  watchTurnsHere({ now: monotonicMs, report: (turn) => report('warn', 'slow_turn', turn) })
   const word = async (): Promise<Word> => ((await once(port, 'message')) as [Word])[0]
   const run = async (): Promise<void> => {
     const running = await start(workerData as Data, word)

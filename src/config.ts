@@ -37,6 +37,8 @@ export type Config = {
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
   readonly logLevel: Level
+  /** Turns of an event loop that take longer are reported with what ran in them; 0: none is. */
+  readonly slowTurnMs: number
   /** An HTTP classifier that screens posts in place of the rules of src/screening; empty: the rules. */
   readonly screenUrl: string
   /** Bytes that the attachments of one identity may take in all. */
@@ -168,6 +170,7 @@ export function readConfig(data = '', env: Readonly<Record<string, string | unde
     screenUrl,
     proofBits: number('PROOF_BITS', 0, 0, 28),
     logLevel: choice('LOG_LEVEL', ['error', 'warn', 'info', 'debug'] as const, 'info'),
+    slowTurnMs: number('SLOW_TURN_MS', 0, 0, 60_000),
     blobBytesPerIdentity: number(
       'BLOB_BYTES_PER_IDENTITY',
       Math.min(rates.blob_bytes_per_identity, Number.MAX_SAFE_INTEGER),

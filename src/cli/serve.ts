@@ -1,6 +1,9 @@
 /** `broadside serve`: runs a board until it is told to stop. One that cannot start says why in one line of its log. */
+
+import { monotonicMs } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
+import { watchTurns } from '../runtime/slow-turns.ts'
 import type { RunningServer } from '../server.ts'
 import { type Command, exitCodes, UsageError } from './command-line.ts'
 
@@ -18,7 +21,7 @@ export const serveCommand: Command = {
   example: 'broadside serve --data ./data --port 8787',
   notes: [
     'Environment, beside what the options name (README.md has every default and meaning):',
-    '  BASE_URL SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS LIMITS PROOF_BITS LOG_LEVEL',
+    '  BASE_URL SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS LIMITS PROOF_BITS LOG_LEVEL SLOW_TURN_MS',
     '  TRUST_PROXY TRUST_PROXY_HOPS TRUST_PROXY_FROM',
     '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',
     '  HEALTH_PORT MARK_FILE WITNESS_POLICY WITNESS_LOGS DELIVERY_WAIT_PERCENT BROADSIDE_LOOPBACK',
@@ -50,6 +53,7 @@ export const serveCommand: Command = {
         import('../http/health.ts'),
       ])
       const given = readConfig(args.text('data'))
+      watchTurns(given.slowTurnMs, { now: monotonicMs, report: (turn) => log('warn', 'slow_turn', turn) })
       const config = {
         ...given,
         port: portGiven < 0 ? given.port : portGiven,

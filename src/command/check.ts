@@ -15,6 +15,7 @@ import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
 import { type Check, compile, visibleTexts } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { noteCause } from '../runtime/slow-turns.ts'
 
 /** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
 export type Command = SignableCommand & { readonly signature?: string; readonly proof?: string }
@@ -56,6 +57,7 @@ export function checkOperation(
 ): Checked<{ operation: Operation; data: Readonly<Record<string, unknown>> }> {
   const operation = operationByName.get(command.operation)
   if (operation === undefined) return bad(unknownOperation(command.operation))
+  noteCause(operation.name)
   const rules = rulesOf(operation)
   for (const name of Object.keys(command) as FieldName[]) {
     const value = (command as Record<string, unknown>)[name]

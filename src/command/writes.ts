@@ -7,8 +7,8 @@ import type { Visibility } from '../../actors/board.ts'
 import { registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
-import { provenBits } from '../format/proof-of-work.ts'
 import type { WriteLetter } from '../../actors/write.ts'
+import { provenBits } from '../format/proof-of-work.ts'
 import { refusal } from '../refusals.ts'
 import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
@@ -361,7 +361,6 @@ export class Writes {
 
 /** Reads that hold no event, and neither leaf nor head of their own: shown as they were read. */
 const shownAsRead: ReadonlySet<string> = new Set(['work.get'])
-
 
 /** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
 function shaOf(verified: Verified, { reply }: Accepted): string {

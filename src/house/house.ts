@@ -20,6 +20,7 @@ import type { Mark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
 import { threadFile } from '../program.ts'
+import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { FeedAsk, FeedNews, FeedTell, FeedThread, FeedTold, FeedWord } from '../threads/feed.ts'
 import type { LogThread, LogWord, Published } from '../threads/log.ts'
@@ -154,12 +155,13 @@ export class House implements Actors {
 
   write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void {
     const link = this.#shardLinks[shardOf(letter.to, this.shards)]!
-    link.ask<ShardAnswer, Head>(['write', letter], (answered) => {
+    const given = withCause((answered: Answered<ShardAnswer, Head>) => {
       if (!answered.ok) return answer(refusalOf(answered), undefined)
       const { body, note } = answered
       if (body.ok) this.#noteNews(note, body.change ?? 0)
       answer(body, note)
     })
+    link.ask(['write', letter], given)
   }
 
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
@@ -171,9 +173,7 @@ export class House implements Actors {
   }
 
   askShard<Answer>(shard: number, ask: ShardAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {
-    this.#shardLinks[shard]!.ask<Answer, undefined>(ask, (answered) =>
-      answer(answered.ok ? answered.body : refusalOf(answered)),
-    )
+    this.#shardLinks[shard]!.ask(ask, given(answer))
   }
 
   tellShard(shard: number, tell: ShardTell): void {
@@ -181,7 +181,7 @@ export class House implements Actors {
   }
 
   askFeed<Answer>(ask: FeedAsk, answer: (answer: Answer | Unanswered | NoAnswer) => void): void {
-    this.#feedLink!.ask<Answer, undefined>(ask, (answered) => answer(answered.ok ? answered.body : refusalOf(answered)))
+    this.#feedLink!.ask(ask, given(answer))
   }
 
   tellFeed(tell: FeedTell): void {
@@ -191,13 +191,13 @@ export class House implements Actors {
   /** Asks the search index; it answers with nothing older than this frame of the log. The first ask of all starts it. */
   search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void {
     this.#published = Math.max(this.#published, through)
-    this.#search.ask<SearchAnswer>([ask, through] satisfies SearchRequest, answer)
+    this.#search.ask<SearchAnswer>([ask, through] satisfies SearchRequest, withCause(answer))
   }
 
   /** Asks the tools directory; it answers with nothing older than this frame of the log. The first ask starts it. */
   askTools(ask: ToolsAsk, through: number, answer: (answer: ToolsAnswer | NoAnswer) => void): void {
     this.#published = Math.max(this.#published, through)
-    this.#tools.ask<ToolsAnswer>([ask, through] satisfies ToolsRequest, answer)
+    this.#tools.ask<ToolsAnswer>([ask, through] satisfies ToolsRequest, withCause(answer))
   }
 
   get seen(): number {
@@ -392,6 +392,11 @@ export class House implements Actors {
 /** After a failed sync nothing read back can be trusted, and damage does not go away by reading it again. */
 function mayBeForgotten({ name }: LastWords): boolean {
   return !['SyncFailed', 'Damage', 'Poisoned'].includes(name)
+}
+
+/** What is done with an answer of a link. */
+function given<Answer>(answer: (answer: Answer | Unanswered | NoAnswer) => void) {
+  return withCause((answered: Answered<Answer, undefined>) => answer(answered.ok ? answered.body : refusalOf(answered)))
 }
 
 /** A full link refused at once: a refusal. Anything else: the outcome is unknown, and nobody may be told one. */

@@ -13,7 +13,8 @@ import { sizes } from '../limits.ts'
 import { type Authenticate, bearerToken, type Caller } from '../mcp/caller.ts'
 import type { Passed, Refused } from '../mcp/gate.ts'
 import type { Mcp } from '../mcp/mcp.ts'
-import type { Exchange, Header } from './port.ts'
+import { withCause } from '../runtime/slow-turns.ts'
+import type { BodyResult, Exchange, Header } from './port.ts'
 import type { RouteHandler } from './routes.ts'
 import { sendResponse } from './web.ts'
 
@@ -75,13 +76,14 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
           ? 0
           : (options.throttle.signaturesObjection(address)?.retryAfter ?? 0)
     if (wait > 0) return tooMany(exchange, 'requests from this address', wait, cors)
-    exchange.readBody(sizes.body_bytes, (result) => {
+    const take = withCause((result: BodyResult) => {
       if (!result.ok) return answer(exchange, 413, cors, rpcError(-32000, `at most ${sizes.body_bytes} bytes`))
       serve(options, exchange, { body: result.body, address, cors, token, goodTokens }).catch((error: unknown) => {
         options.fault(error)
         if (!exchange.ended) answer(exchange, 500, cors, rpcError(-32603, 'a fault of this board'))
       })
     })
+    exchange.readBody(sizes.body_bytes, take)
   }
 }
 

@@ -11,7 +11,9 @@ import { faultOf } from '../command/check.ts'
 import type { Front } from '../command/front.ts'
 import type { News } from '../command/news.ts'
 import type { Throttle } from '../command/throttle.ts'
+import { networkOf } from '../format/networks.ts'
 import { inside, sizes } from '../limits.ts'
+import { log } from '../observe.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
 import { type Check, compile, type Schema } from '../operations/schema.ts'
@@ -27,12 +29,15 @@ import {
   type Shown,
   Unanswered,
 } from '../pages/page.ts'
+import type { RenderTexts } from '../pages/page-texts.ts'
 import { iconSvg } from '../pages/pictures/icon.ts'
 import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/refused.ts'
 import { pages } from '../pages/registry.ts'
+import { Renderer } from '../pages/renderer.ts'
 import { type Refusal, refusal, statusOf } from '../refusals.ts'
+import { noteCause } from '../runtime/slow-turns.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
-import { etagOf, isHeld, ReadyAnswers } from './answers.ts'
+import { etagOf, isCurrent, isHeld, type Ready, ReadyAnswers } from './answers.ts'
 import { fixedAnswer } from './fixed-answer.ts'
 import type { Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
@@ -42,7 +47,7 @@ import { takesGzip } from './wire.ts'
 
 const gzip = promisify(gzipCallback)
 
-export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read'> & {
+export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
   readonly read: Front['read']
   readonly news: News
   readonly throttle: Throttle
@@ -59,6 +64,8 @@ export type PageDoors = {
   readonly doors: Readonly<Record<string, RouteHandler>>
   /** A page for who asked in a browser for a path that is nowhere; false: it is no browser. */
   readonly nowhere: (exchange: Exchange) => boolean
+  /** Ends the thread that renders, if there is one. */
+  readonly close: () => Promise<void>
 }
 
 export function pageDoors(options: PageDoorOptions): PageDoors {
@@ -79,7 +86,11 @@ export function pageDoors(options: PageDoorOptions): PageDoors {
     assets.map(({ path, type, body }): [string, RouteHandler] => [path, ownFile(type, body, forEver)]),
   )
   const icon = { '/icon.svg': ownFile('image/svg+xml', Buffer.from(iconSvg), 'public, max-age=86400') }
-  return { doors: { ...doors, ...files, ...icon }, nowhere: (exchange) => server.nowhere(exchange) }
+  return {
+    doors: { ...doors, ...files, ...icon },
+    nowhere: (exchange) => server.nowhere(exchange),
+    close: () => server.close(),
+  }
 }
 
 function patternOf(page: Page): Pattern {
@@ -99,8 +110,13 @@ function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
   return fixedAnswer([...ownFileHeaders(type), ['cache-control', caching]], () => body)
 }
 
-/** Bytes that are ready, or will be. */
-type Made = { readonly raw: Buffer; readonly etag: string; readonly type: string | undefined }
+/** A page that is being made, and, where somebody needs a newer one, the one after it. */
+type UnderWay = {
+  /** Newest change when it was begun. */
+  readonly change: number
+  readonly made: Promise<Ready>
+  next: Promise<Ready> | undefined
+}
 
 type Asked = { readonly page: Page; readonly request: PageRequest; readonly key: string }
 
@@ -128,15 +144,23 @@ function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | 
 class PageServer {
   readonly #options: PageDoorOptions
   readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
-  /** Renderings under way, by key, with the change they began at: who asks later may only join one that began no earlier. */
-  readonly #underWay = new Map<string, { readonly change: number; readonly made: Promise<Made> }>()
+  readonly #renderer = new Renderer({ report: (event, facts) => log('warn', event, facts) })
+  /** Pages that are being made, by key. */
+  readonly #underWay = new Map<string, UnderWay>()
+  /** The same pages, gzipped. */
+  readonly #packed = new WeakMap<Ready, Promise<Ready>>()
   readonly #headers: readonly Header[]
+  readonly #newest = (room: string | undefined): number => this.#options.news.newestChange(room)
   /** Addresses as they came, and what they ask for: most come again and again. */
   readonly #known = new Map<string, Asked>()
 
   constructor(options: PageDoorOptions) {
     this.#options = options
     this.#headers = pageHeaders(options.board.address)
+  }
+
+  close(): Promise<void> {
+    return this.#renderer.close()
   }
 
   handle(exchange: Exchange, patterns: readonly Pattern[]): void {
@@ -151,13 +175,18 @@ class PageServer {
     const found = this.#find(exchange, patterns)
     if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
     if ('code' in found) return this.#refuse(exchange, found)
-    const { key } = found
+    noteCause(found.page.path)
     const isPacked = takesGzip(exchange.header('accept-encoding'))
-    const name = isPacked ? `${key} gzip` : key
-    const ready = this.#ready.find(name, (room) => this.#options.news.newestChange(room), this.#options.now())
-    if (ready !== undefined) return this.#send(exchange, ready.body, ready.etag, ready.file, isPacked)
-    this.#make(found, name, isPacked, address).then(
-      ({ raw, etag, type }) => this.#send(exchange, raw, etag, type, isPacked),
+    const name = isPacked ? `${found.key} gzip` : found.key
+    const ready = this.#ready.find(name, this.#newest, this.#options.now())
+    if (ready !== undefined) return this.#send(exchange, ready, isPacked)
+    const made = this.#make(found, address)
+    const wanted = isPacked ? made.then((plain) => this.#pack(plain)) : made
+    wanted.then(
+      (page) => {
+        this.#ready.keep(name, page)
+        this.#send(exchange, page, isPacked)
+      },
       (error: unknown) => this.#fail(exchange, error),
     )
   }
@@ -179,35 +208,67 @@ class PageServer {
     return found
   }
 
-  /** `address`: on whose behalf it is asked for. */
-  #make(asked: Asked, name: string, isPacked: boolean, address: string): Promise<Made> {
-    const change = this.#options.news.settled
+  /**
+   * Who asks while the page is being made gets that one, if it shows all that was confirmed when they asked; if not, they share the
+   * next one, which begins when this one is done. So whatever comes, one page is made by one hand at a time.
+   */
+  #make(asked: Asked, address: string): Promise<Ready> {
     // A search waits for others of its network: nobody else is made to wait with it.
-    const key = asked.page.isSearch === true ? `${name} ${address}` : name
+    const key = asked.page.isSearch === true ? `${asked.key} ${address}` : asked.key
     const running = this.#underWay.get(key)
-    if (running !== undefined && running.change >= change) return running.made
-    const read: AskOptions['read'] = (request, answer) => this.#options.read(request, answer, { address })
-    const made = this.#render(asked, name, isPacked, new Ask({ ...this.#options, read, fault: argumentFault, change }))
-    this.#underWay.set(key, { change, made })
+    if (running === undefined) return this.#begin(asked, key, address)
+    if (running.change >= this.#options.news.settled) return running.made
+    const next = (): Promise<Ready> => this.#underWay.get(key)?.made ?? this.#begin(asked, key, address)
+    running.next ??= running.made.then((made) => (this.#isCurrent(made) ? made : next()), next)
+    return running.next
+  }
+
+  #begin(asked: Asked, key: string, address: string): Promise<Ready> {
+    const change = this.#options.news.settled
+    const made = this.#render(asked, address, change)
+    this.#underWay.set(key, { change, made, next: undefined })
     const forget = (): void => {
-      if (this.#underWay.get(key)?.made === made) this.#underWay.delete(key)
+      this.#underWay.delete(key)
     }
     made.then(forget, forget)
     return made
   }
 
-  async #render({ page, request }: Asked, name: string, isPacked: boolean, ask: Ask): Promise<Made> {
+  async #render({ page, request }: Asked, address: string, change: number): Promise<Ready> {
+    const render: RenderTexts = (items) => this.#renderer.render(items, networkOf(address))
+    const read: AskOptions['read'] = (request, answer) => this.#options.read(request, answer, { address })
+    const ask = new Ask({ ...this.#options, read, render, fault: argumentFault, change })
     const shown = await page.show(ask, request)
-    const plain = shown.kind === 'page' ? Buffer.from(this.#document(shown, request)) : Buffer.from(shown.body)
-    const etag = shown.kind === 'page' ? pageEtag(plain) : etagOf(plain)
-    const raw = isPacked ? await gzip(plain, { level: 6 }) : plain
-    const type = shown.kind === 'page' ? undefined : shown.type
     const { room, until } = ask.scope
-    const made = { raw, etag: isPacked ? etag.replace(/"$/, '-gzip"') : etag, type }
-    // What depends on nothing of the board is never made old by a change.
-    const at = room === null ? Number.POSITIVE_INFINITY : ask.change
-    this.#ready.keep(name, { body: raw, etag: made.etag, file: type, room: room ?? undefined, change: at, until })
-    return made
+    return {
+      ...this.#bytesOf(shown, request),
+      room: room ?? undefined,
+      // What depends on nothing of the board is never made old by a change.
+      change: room === null ? Number.POSITIVE_INFINITY : change,
+      until,
+    }
+  }
+
+  #bytesOf(shown: Shown, request: PageRequest): Pick<Ready, 'body' | 'etag' | 'file'> {
+    if (shown.kind === 'bytes') {
+      const body = Buffer.from(shown.body)
+      return { body, etag: etagOf(body), file: shown.type }
+    }
+    const document = this.#document(shown, request)
+    return { body: Buffer.from(document), etag: pageEtag(document), file: undefined }
+  }
+
+  #isCurrent(ready: Ready): boolean {
+    return isCurrent(ready, this.#newest, this.#options.now())
+  }
+
+  #pack(plain: Ready): Promise<Ready> {
+    const known = this.#packed.get(plain)
+    if (known !== undefined) return known
+    const etag = plain.etag.replace(/"$/, '-gzip"')
+    const packed = gzip(plain.body, { level: 6 }).then((body) => ({ ...plain, body, etag }))
+    this.#packed.set(plain, packed)
+    return packed
   }
 
   #document(shown: Extract<Shown, { kind: 'page' }>, { path, query }: PageRequest): string {
@@ -218,7 +279,7 @@ class PageServer {
     })
   }
 
-  #send(exchange: Exchange, body: Buffer, etag: string, type: string | undefined, isPacked: boolean): void {
+  #send(exchange: Exchange, { body, etag, file: type }: Ready, isPacked: boolean): void {
     if (exchange.ended) return
     const headers: Header[] = [
       ...(type === undefined ? this.#headers : ownFileHeaders(type)),
@@ -268,8 +329,8 @@ class PageServer {
  * Two pages that differ only in where their live list goes on mean the same: whoever has the older one reads some corrections
  * more. So the tag is a weak one, of everything else.
  */
-function pageEtag(page: Buffer): string {
-  return `W/${etagOf(Buffer.from(page.toString('utf8').replace(/ data-live-change="\d+"/, '')))}`
+function pageEtag(page: string): string {
+  return `W/${etagOf(page.replace(/ data-live-change="\d+"/, ''))}`
 }
 
 /** What comes out of an address is held to the declaration, as at every other door. */

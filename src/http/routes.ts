@@ -16,9 +16,10 @@ import { operations } from '../operations/index.ts'
 import { type Operation, pathField } from '../operations/operation.ts'
 import { type Check, compile } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { inTurn, noteCause, withCause } from '../runtime/slow-turns.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { etagOf, isHeld, type Ready, ReadyAnswers } from './answers.ts'
-import type { Exchange, Header } from './port.ts'
+import type { BodyResult, Exchange, Header } from './port.ts'
 import { decoded, noQuery, parseQuery, unknownParameter } from './query.ts'
 import { dataHeaders } from './security.ts'
 
@@ -89,13 +90,21 @@ export class Routes implements Doors {
   }
 
   handle(exchange: Exchange): void {
+    inTurn('a request', () => this.#handle(exchange))
+  }
+
+  #handle(exchange: Exchange): void {
     const { method, path } = exchange
     if (!this.#isPlain(exchange)) return
     if (path === '/v1/command') return this.#command(exchange)
     const slash = path.indexOf('/', 1)
+    const door = slash < 0 ? path : path.slice(0, slash + 1)
     const { acting: doors } = this.#options
-    const acting = doors[path] ?? (slash < 0 ? undefined : doors[path.slice(0, slash + 1)])
-    if (acting !== undefined) return acting(exchange, path.slice(slash + 1))
+    const acting = doors[path] ?? doors[door]
+    if (acting !== undefined) {
+      noteCause(door)
+      return acting(exchange, path.slice(slash + 1))
+    }
     const found = this.#find(path)
     const more = found === undefined ? this.#more(path) : undefined
     if (found === undefined && more === undefined) {
@@ -111,6 +120,7 @@ export class Routes implements Doors {
     if (method !== 'GET' && method !== 'HEAD') return this.wrongMethod(exchange, 'GET, HEAD, OPTIONS')
     const wrong = plainReads.has(path) ? noQuery(path, exchange.query) : undefined
     if (wrong !== undefined) return this.send(exchange, refused(wrong))
+    noteCause(found?.operation.get?.path ?? door)
     if (more !== undefined) return more.run(exchange, more.parameter)
     this.#read(exchange, found!)
   }
@@ -141,7 +151,8 @@ export class Routes implements Doors {
       address: this.#options.addressOf(exchange),
       onGone: (callback) => exchange.onAbort(callback),
     }
-    exchange.readBody(sizes.body_bytes, (result) => {
+    noteCause('/v1/command')
+    const take = withCause((result: BodyResult) => {
       if (!result.ok) {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
         return this.send(exchange, refused(refusal('too_large', message)))
@@ -151,6 +162,7 @@ export class Routes implements Doors {
       if (encoding !== undefined && encoding !== 'identity') return this.send(exchange, refused(encoded(encoding)))
       this.#options.front.execute(result.body, door, (reply) => this.send(exchange, reply))
     })
+    exchange.readBody(sizes.body_bytes, take)
   }
 
   preflight(exchange: Exchange, methods: string, extra: readonly Header[] = []): void {

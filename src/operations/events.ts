@@ -12,6 +12,7 @@ import {
   Receipt,
   Resolved,
   ThreadPlace,
+  VersionPlace,
   Versions,
   VotesSchema,
 } from './results.ts'
@@ -155,7 +156,7 @@ export const eventHistory: Operation = {
   required: ['event_id'],
   optional: ['cursor', 'limit'],
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, { event_id: EventId, versions: Versions }),
+  result: listOf('events', EventSchema, { event_id: EventId, versions: Versions, ...VersionPlace }),
   example: { operation: 'event.history', event_id: '0123456789abcdef0123456789abcdef' },
   get: {
     path: '/api/history/{event_id}',

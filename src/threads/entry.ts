@@ -5,7 +5,9 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
+import { monotonicMs } from '../clock.ts'
 import { type Refusal, refusal } from '../refusals.ts'
+import { watchTurnsHere } from '../runtime/slow-turns.ts'
 
 const port = parentPort!
 
@@ -71,6 +73,7 @@ export function runThread<Data, Word = never>(
 ): void {
   process.on('uncaughtException', die)
   process.on('unhandledRejection', die)
+  watchTurnsHere({ now: monotonicMs, report: (turn) => report('warn', 'slow_turn', turn) })
   const word = async (): Promise<Word> => ((await once(port, 'message')) as [Word])[0]
   const run = async (): Promise<void> => {
     const running = await start(workerData as Data, word)

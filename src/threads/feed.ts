@@ -21,6 +21,7 @@ import { monotonicMs, readingSeconds } from '../clock.ts'
 import type { Moved, PeopleNews } from '../command/news.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside } from '../limits.ts'
+import { inTurn } from '../runtime/slow-turns.ts'
 import { type Backfill, type BackfillRequest, backfill } from '../views/backfill.ts'
 import { type ExportChunk, type ExportRequest, exportChunk } from '../views/export-pages.ts'
 import { answerHooks, type HooksAsk } from '../views/hooks/answer.ts'
@@ -272,7 +273,7 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
     openMax: 1,
     patienceMs: inside.patienceMs,
     now: monotonicMs,
-    onAsk: (body, id) => onAsk(body as FeedAsk, id),
+    onAsk: (body, id) => inTurn(causeOf(body as FeedAsk), () => onAsk(body as FeedAsk, id)),
     onTell: (body) => {
       const [kind, room, format] = body as FeedTell
       const formats = watched.get(room) ?? new Set()
@@ -324,6 +325,10 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
 function unpacked(found: Snapshot | undefined): { readonly seq: number; readonly state: State } | undefined {
   const image = found === undefined ? undefined : State.unpack(found, 'reading')
   return image === undefined ? undefined : { seq: found!.seq, state: image.state }
+}
+
+function causeOf([kind, asked]: FeedAsk): string {
+  return kind === 'read' ? asked.op : kind
 }
 
 function movedOf({ identity, from, to }: Rotation): Moved {

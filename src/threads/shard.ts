@@ -12,6 +12,7 @@ import { shardSnapshotsDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds, wallSeconds } from '../clock.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { inside, type Queues, rates } from '../limits.ts'
+import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { type BackfillRequest, backfill } from '../views/backfill.ts'
 import { answerHooks, type HooksAsk } from '../views/hooks/answer.ts'
 import { answerRead } from '../views/reads/index.ts'
@@ -94,7 +95,7 @@ runThread((data: ShardThread) => {
       outbox.afterTurn()
     },
     firstRooms: data.firstRooms,
-    deciders,
+    deciders: eachNamed(deciders),
     again,
     wallSeconds,
     diskHasRoom: diskWatch(data),
@@ -158,7 +159,7 @@ runThread((data: ShardThread) => {
     now: monotonicMs,
     onAsk: (body, id) => {
       const asked = body as FromFront
-      if (asked[0] !== 'write') return front.answer(id, answer(asked))
+      if (asked[0] !== 'write') return inTurn(asked[0], () => front.answer(id, answer(asked)))
       shard.post(asked[1], (answered: ShardAnswer, head?: Head) => front.answer(id, answered, head))
     },
     onTell: (body) => {

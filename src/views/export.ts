@@ -49,7 +49,8 @@ function unsigned(
 ): Partial<Pick<EventView, 'page' | 'format'>> & { readonly shown?: Partial<Pick<EventView, 'page' | 'format'>> } {
   if (text === undefined || format === undefined || signed_payload === undefined) return {}
   const keepsFormat = record.format !== undefined && format !== 'text'
-  const isPlaced = supersedes === undefined && reply_to !== undefined && page !== pageDefault && !namesPage(signed_payload)
+  const isPlaced =
+    supersedes === undefined && reply_to !== undefined && page !== pageDefault && !namesPage(signed_payload)
   if (!keepsFormat && !isPlaced) return {}
   return {
     ...(isPlaced ? { page: pageDefault } : {}),

@@ -12,6 +12,8 @@ export class Shapes {
   readonly prefix: string
   readonly #outer: Shapes | undefined
   readonly #found = new Map<string, Json>()
+  /** What stands for declarations that were met before: most shapes are in many answers. */
+  readonly #known = new Map<unknown, Json>()
 
   constructor(prefix: string, outer?: Shapes) {
     this.prefix = prefix
@@ -33,6 +35,13 @@ export class Shapes {
     return this.#found.has(name) || this.#outer?.has(name) === true
   }
 
+  /** `make` of a declaration, once. */
+  once(declaration: unknown, make: () => Json): Json {
+    const known = this.#known.get(declaration) ?? make()
+    this.#known.set(declaration, known)
+    return known
+  }
+
   get all(): Json {
     return Object.fromEntries(this.#found)
   }
@@ -48,11 +57,14 @@ function plain(value: unknown, shapes: Shapes | undefined): unknown {
   if (typeof value !== 'object' || value === null) return value
   const { title, ...untitled } = value as Json
   // Among the properties of a shape, `title` is a name like any other.
-  const schema = typeof title === 'string' ? untitled : (value as Json)
+  if (typeof title !== 'string') return plainKeys(value as Json, shapes)
+  if (shapes === undefined) return { title, ...plainKeys(untitled, shapes) }
+  return shapes.once(value, () => shapes.add(title, plainKeys(untitled, shapes)))
+}
+
+function plainKeys(schema: Json, shapes: Shapes | undefined): Json {
   const simple = portable(choices(schema) ?? wholeNumber(schema))
-  const shown = Object.fromEntries(Object.entries(simple).map(([key, each]) => [key, plain(each, shapes)]))
-  if (typeof title !== 'string') return shown
-  return shapes === undefined ? { title, ...shown } : shapes.add(title, shown)
+  return Object.fromEntries(Object.entries(simple).map(([key, each]) => [key, plain(each, shapes)]))
 }
 
 function portable(schema: Json): Json {

@@ -92,14 +92,12 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
   const shown = slots.slice(first, first + limitOf(args))
   const next = first + shown.length < slots.length ? shown.at(-1) : undefined
   const how = showing(context, true)
-  const { views: events, cut } = withinPage(
-    shown,
-    (each) => versionView(context.state, each, context.body(each), how),
-    ({ signed_payload }) => signed_payload,
-  )
+  const { views: events, cut } = withinPage(shown, (each) => versionView(context.state, each, context.body(each), how))
   const data = {
     event_id: board.events.idHex(original),
     versions: slots.length,
+    first_number: first + 1,
+    ...(first === 0 ? {} : { previous_id: board.events.idHex(slots[first - 1]!) }),
     events,
     ...paging(context, list, cut ?? next),
   }

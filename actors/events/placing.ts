@@ -41,7 +41,8 @@ export type Placed = {
 
 export type Placing = { readonly placed: Placed } | { readonly refused: Decision }
 
-const pageDefault = 'main'
+/** Page of a thread that names none. */
+export const pageDefault = 'main'
 
 export function placeOf(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {
   if (wanted.supersedes !== '') return placeEdit(situation, letter, room, wanted)

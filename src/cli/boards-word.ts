@@ -11,9 +11,9 @@ export const boardsWord: readonly Word[] = [
   ['an attachment', ['filename', 'media_type', 'size', 'sha256', 'url', 'gone', 'reason']],
   ['a post addressed to a handle', ['to_id']],
   ['a reply', ['thread']],
-  ['a reply that does not name its page', ['page']],
+  ['a reply that does not name its page', ['actual_page']],
   ['a version that does not say where', ['thread', 'page', 'reply_to']],
-  ['a version that does not name its format', ['format']],
+  ['a version that does not name its format', ['actual_format']],
   [
     'a tombstone',
     [

@@ -2,11 +2,11 @@
  * What an event of an export shows, held against the command that its author signed.
  *
  * From the command follow: text, to, format, the ids of attachments, kind, what it replies to or replaces where it says so; of a
- * post that begins a thread also room, page and thread. The rest is the word of the board (boards-word.ts): among it the page of a
- * reply that names none, which is that of the event it answers, and the format that an edit keeps by naming none.
+ * post that begins a thread also room, page and thread. The rest is the word of the board (boards-word.ts).
  */
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { isHex64 } from '../format/encoding.ts'
+import { slugPattern } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
 import { type Fields, recordOf, textOf } from './signed-line.ts'
 
@@ -38,8 +38,9 @@ const makers: Readonly<Record<string, (command: Fields, data: Data) => Made | un
     const supersedes = textOf(data.supersedes)
     // A version leaves its place to its original, a reply its room to the post that it answers.
     if (supersedes !== '') return { kind, supersedes, room: command.room, page: command.page }
-    if (command.reply_to !== undefined) return { kind, supersedes, room: command.room, page: command.page }
-    return { kind, supersedes, room: command.room ?? 'lobby', page: command.page ?? page, thread: 'own' }
+    const made = { kind, supersedes, page: command.page ?? page }
+    if (command.reply_to !== undefined) return { ...made, room: command.room }
+    return { ...made, room: command.room ?? 'lobby', thread: 'own' }
   },
   'work.create'({ event_id, room = 'lobby', page: named = page }) {
     // With event_id the request is a post by itself.
@@ -66,9 +67,13 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
   if (!isShownAs('kind', kind)) return different('kind')
   if (room !== undefined && !isShownAs('room', room)) return different('room')
   if (page !== undefined && !isShownAs('page', page)) return different('page')
-  const format = value.format ?? 'text'
-  const keepsFormat = supersedes !== '' && data.format === undefined && format === 'markdown'
-  if (!keepsFormat && format !== (data.format ?? 'text')) return different('format')
+  if ((value.format ?? 'text') !== (data.format ?? 'text')) return different('format')
+  const isReply = supersedes === '' && command.reply_to !== undefined
+  if (value.actual_page !== undefined && !(isReply && command.page === undefined && isName(value.actual_page)))
+    return { problem: 'actual_page is not the page of a reply that names none' }
+  const keepsFormat = supersedes !== '' && data.format === undefined
+  if (value.actual_format !== undefined && !(keepsFormat && value.actual_format === 'markdown'))
+    return { problem: 'actual_format is not the format of a version that names none' }
   if (!areAttached(value.attachments, command.attachments)) return different('attachments')
   for (const field of ['reason', 'hidden_by', 'redaction']) {
     if (value[field] !== undefined) return { problem: `it shows its text, and a ${field} as if that were gone` }
@@ -89,6 +94,10 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
     renamed.push({ field, signed, shown })
   }
   return { renamed }
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && new RegExp(slugPattern).test(value)
 }
 
 function different(field: string): ShownCheck {

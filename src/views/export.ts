@@ -6,13 +6,14 @@
  */
 import { parseEntry } from '../../actors/entry.ts'
 import type { Redaction } from '../../actors/events/marks.ts'
+import { formatOf, pageDefault } from '../../actors/events/placing.ts'
 import type { DelegationEnd } from '../../actors/people/delegations.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { frameEntry, fromFrame } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
-import { versionView } from './event.ts'
+import { type EventView, versionView } from './event.ts'
 import { type ReadContext, showing } from './reads/read.ts'
 
 /** The event is for archives: its room is, and it will not vanish by its own time. */
@@ -29,12 +30,29 @@ export function exportLine(context: LineContext, slot: number, leaves: number): 
   const event = versionView(state, slot, frame, showing(context, true))
   const { command } = entryOf(frame)
   const log = logOf(state, state.board.events.leaf[slot]!)
-  const line = { ...event, command_sha256: command, log, archive_eligible: true }
+  const line = { ...asSigned(event), command_sha256: command, log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
   // One that came while the export is given is told by the next: its text is gone, but its leaf is not among these.
   if (redaction === undefined || redaction.leaf >= leaves) return `${JSON.stringify(line)}\n`
   return `${JSON.stringify({ ...line, redaction: redactionView(state, redaction, frameAt(redaction.shard, redaction.place)) })}\n`
+}
+
+/**
+ * Page and format as they were signed; where they follow from another event, as what they are stands beside. Verifiers of every
+ * release hold both against the signed bytes, in which a reply that names no page is one on `main`, and a version that names no
+ * format plain text.
+ */
+function asSigned(event: EventView): EventView & { readonly actual_page?: string; readonly actual_format?: string } {
+  const { type, page, format, reply_to: parent, supersedes, signed_payload: payload } = event
+  const mayMove = supersedes === undefined && parent !== undefined && page !== pageDefault
+  const mayKeep = supersedes !== undefined && format === 'markdown'
+  if (type === 'tombstone' || payload === undefined || !(mayMove || mayKeep)) return event
+  const { command } = JSON.parse(payload) as { command: { page?: string; data?: string } }
+  if (mayMove && command.page === undefined) return { ...event, page: pageDefault, actual_page: page }
+  if (mayKeep && formatOf(undefined, command.data) === 'text')
+    return { ...event, format: 'text', actual_format: format }
+  return event
 }
 
 /** An archive outlives the log that grows now: every line names its log. */

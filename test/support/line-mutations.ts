@@ -128,16 +128,9 @@ export function isBoardsWord(line: Json, change: string): boolean {
   if (path === 'author.handle' || ['votes', 'via', 'superseded_by'].includes(field!)) return true
   if (field === 'attachments') return (part !== undefined && part !== 'id') || (isLeftOut && isEmpty(line.attachments))
   if (path === 'thread') return line.reply_to !== undefined || isVersion(line)
-  const signed = signedIn(line)
-  if (path === 'page') return isVersion(line) || (line.reply_to !== undefined && signed.page === undefined)
-  if (path === 'reply_to') return isVersion(line)
-  if (path !== 'format') return false
-  const isKept = isVersion(line) && !String(signed.data).includes('"format"')
-  return isKept || (isLeftOut && line.format === 'text')
-}
-
-function signedIn(line: Json): Json {
-  return (JSON.parse(String(line.signed_payload)) as { command: Json }).command
+  if (path === 'page' || path === 'reply_to') return isVersion(line)
+  if (path === 'actual_page' || path === 'actual_format') return true
+  return path === 'format' && isLeftOut && line.format === 'text'
 }
 
 const ofTombstones: ReadonlySet<string> = new Set([

@@ -41,7 +41,7 @@ export type Placed = {
 
 export type Placing = { readonly placed: Placed } | { readonly refused: Decision }
 
-/** The page of a post that names none and answers nothing. */
+/** Page of a thread that names none. */
 export const pageDefault = 'main'
 
 export function placeOf(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {

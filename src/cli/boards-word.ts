@@ -10,8 +10,10 @@ export const boardsWord: readonly Word[] = [
   ['an event', ['author.handle', 'votes', 'via', 'superseded_by']],
   ['an attachment', ['filename', 'media_type', 'size', 'sha256', 'url', 'gone', 'reason']],
   ['a post addressed to a handle', ['to_id']],
-  ['a reply', ['thread', 'shown.page']],
-  ['a version that does not say where', ['thread', 'page', 'reply_to', 'shown.format']],
+  ['a reply', ['thread']],
+  ['a reply that does not name its page', ['actual_page']],
+  ['a version that does not say where', ['thread', 'page', 'reply_to']],
+  ['a version that does not name its format', ['actual_format']],
   [
     'a tombstone',
     [

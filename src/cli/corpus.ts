@@ -67,7 +67,8 @@ const linesWithoutText: ReadonlySet<string> = new Set([
 /** A line of an export, in the terms of the other form. */
 function exported(fields: Record<string, unknown>): CorpusLine {
   const { type, event_id: id, room, kind, author, reply_to, supersedes, text } = fields
-  const { page, format } = { ...fields, ...Object(fields.shown) } as Record<string, unknown>
+  // What was signed, or beside it what the board made of it.
+  const { page, actual_page = page, format, actual_format = format } = fields
   if (type !== 'event') {
     return linesWithoutText.has(type as string)
       ? { ok: true, message: undefined }
@@ -82,9 +83,9 @@ function exported(fields: Record<string, unknown>): CorpusLine {
     ...line.message,
     name: typeof person.handle === 'string' ? person.handle : undefined,
     isEdit: supersedes !== undefined,
-    page: known(page),
+    page: known(actual_page),
     kind: known(kind),
-    format: format === 'markdown' ? format : undefined,
+    format: actual_format === 'markdown' ? actual_format : undefined,
   }
   return { ok: true, message }
 }

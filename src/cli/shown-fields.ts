@@ -6,6 +6,7 @@
  */
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { isHex64 } from '../format/encoding.ts'
+import { slugPattern } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
 import { type Fields, recordOf, textOf } from './signed-line.ts'
 
@@ -67,6 +68,12 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
   if (room !== undefined && !isShownAs('room', room)) return different('room')
   if (page !== undefined && !isShownAs('page', page)) return different('page')
   if ((value.format ?? 'text') !== (data.format ?? 'text')) return different('format')
+  const isReply = supersedes === '' && command.reply_to !== undefined
+  if (value.actual_page !== undefined && !(isReply && command.page === undefined && isName(value.actual_page)))
+    return { problem: 'actual_page is not the page of a reply that names none' }
+  const keepsFormat = supersedes !== '' && data.format === undefined
+  if (value.actual_format !== undefined && !(keepsFormat && value.actual_format === 'markdown'))
+    return { problem: 'actual_format is not the format of a version that names none' }
   if (!areAttached(value.attachments, command.attachments)) return different('attachments')
   for (const field of ['reason', 'hidden_by', 'redaction']) {
     if (value[field] !== undefined) return { problem: `it shows its text, and a ${field} as if that were gone` }
@@ -87,6 +94,10 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
     renamed.push({ field, signed, shown })
   }
   return { renamed }
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && new RegExp(slugPattern).test(value)
 }
 
 function different(field: string): ShownCheck {

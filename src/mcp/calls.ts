@@ -59,7 +59,20 @@ export class Calls {
     const { caller } = calling
     // A token that may not read in private reads what everybody reads.
     const signs = caller !== undefined && operation.scope !== undefined && caller.scopes.includes(operation.scope)
-    return this.execute(signs ? this.#signed(command, caller) : command, calling)
+    if (!signs) return this.execute(command, calling)
+    if (operation.kind === 'read' || typeof command.to !== 'string' || !command.to.startsWith('@'))
+      return this.execute(this.#signed(command, caller), calling)
+    return this.#addressed(command, caller, calling)
+  }
+
+  /** A write addressed to a handle: what is signed for the caller is the id, as every client does it. */
+  async #addressed(command: Arguments, caller: Caller, calling: Calling): Promise<Outcome> {
+    const found = await this.execute({ operation: 'identity.get', target: command.to }, calling)
+    const { data, error } = (found ?? {}) as { data?: { identity: { id: string } }; error?: { code: string } }
+    // What is no handle at all is refused as any field is.
+    if (error?.code === 'invalid_field') return this.execute(this.#signed(command, caller), calling)
+    if (data === undefined) return found && { ok: false, error: { ...error, field: 'to' } }
+    return this.execute(this.#signed({ ...command, to: data.identity.id }, caller), calling)
   }
 
   /** Sends a command as it stands. */

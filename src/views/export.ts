@@ -6,14 +6,14 @@
  */
 import { parseEntry } from '../../actors/entry.ts'
 import type { Redaction } from '../../actors/events/marks.ts'
-import { pageDefault } from '../../actors/events/placing.ts'
+import { formatOf, pageDefault } from '../../actors/events/placing.ts'
 import type { DelegationEnd } from '../../actors/people/delegations.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import { type Event, frameEntry, fromFrame } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
-import { type EventView, eventOf, versionView } from './event.ts'
+import { type EventView, versionView } from './event.ts'
 import { type ReadContext, showing } from './reads/read.ts'
 
 /** The event is for archives: its room is, and it will not vanish by its own time. */
@@ -30,7 +30,7 @@ export function exportLine(context: LineContext, slot: number, leaves: number): 
   const event = versionView(state, slot, frame, showing(context, true))
   const { command } = entryOf(frame)
   const log = logOf(state, state.board.events.leaf[slot]!)
-  const line = { ...event, ...unsigned(event, eventOf(frame)), command_sha256: command, log, archive_eligible: true }
+  const line = { ...asSigned(event), command_sha256: command, log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
   // One that came while the export is given is told by the next: its text is gone, but its leaf is not among these.
@@ -39,29 +39,20 @@ export function exportLine(context: LineContext, slot: number, leaves: number): 
 }
 
 /**
- * A verifier since 1.0.0 holds `page` and `format` of a line against the signed command, where a reply without a page means `main`
- * and a version without a format means `text`. So a line has these, and `shown` has what the board decided and shows: the page of
- * the event that a reply answers, and the format of the version before.
+ * Page and format as they were signed; where they follow from another event, as what they are stands beside. Verifiers of every
+ * release hold both against the signed bytes, in which a reply that names no page is one on `main`, and a version that names no
+ * format plain text.
  */
-function unsigned(
-  { text, format, page, reply_to, supersedes, signed_payload }: EventView,
-  record: Event,
-): Partial<Pick<EventView, 'page' | 'format'>> & { readonly shown?: Partial<Pick<EventView, 'page' | 'format'>> } {
-  if (text === undefined || format === undefined || signed_payload === undefined) return {}
-  const keepsFormat = record.format !== undefined && format !== 'text'
-  const isPlaced =
-    supersedes === undefined && reply_to !== undefined && page !== pageDefault && !namesPage(signed_payload)
-  if (!keepsFormat && !isPlaced) return {}
-  return {
-    ...(isPlaced ? { page: pageDefault } : {}),
-    ...(keepsFormat ? { format: 'text' } : {}),
-    shown: { ...(isPlaced ? { page } : {}), ...(keepsFormat ? { format } : {}) },
-  }
-}
-
-function namesPage(signed: string): boolean {
-  const { command } = JSON.parse(signed) as { command: { page?: string } }
-  return command.page !== undefined && command.page !== ''
+function asSigned(event: EventView): EventView & { readonly actual_page?: string; readonly actual_format?: string } {
+  const { type, page, format, reply_to: parent, supersedes, signed_payload: payload } = event
+  const mayMove = supersedes === undefined && parent !== undefined && page !== pageDefault
+  const mayKeep = supersedes !== undefined && format === 'markdown'
+  if (type === 'tombstone' || payload === undefined || !(mayMove || mayKeep)) return event
+  const { command } = JSON.parse(payload) as { command: { page?: string; data?: string } }
+  if (mayMove && command.page === undefined) return { ...event, page: pageDefault, actual_page: page }
+  if (mayKeep && formatOf(undefined, command.data) === 'text')
+    return { ...event, format: 'text', actual_format: format }
+  return event
 }
 
 /** An archive outlives the log that grows now: every line names its log. */

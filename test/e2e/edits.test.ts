@@ -134,8 +134,17 @@ test('an edit keeps the format of the version before, until one names another', 
   })
   expect(await eventOf(event_id)).toMatchObject({ text: '*do that*', format: 'markdown' })
   const exported = (await client.get('/v1/export')).text.trimEnd().split('\n')
-  const verified = await new ManyVerifications(await logKeyOf(client)).verify(exported.map((line) => JSON.parse(line)))
-  expect([verified.first, verified.isSignedByLog]).toEqual([undefined, true])
+  const lines = exported.map((line) => JSON.parse(line) as Record<string, unknown>)
+  const many = new ManyVerifications(await logKeyOf(client))
+  expect(await many.verify(lines)).toMatchObject({ first: undefined, isSignedByLog: true })
+  // As it was signed, so that a verifier that knows nothing of kept formats agrees; and as it is shown.
+  const at = lines.findIndex(({ event_id }) => event_id === second.event_id)
+  expect(lines[at]).toMatchObject({ format: 'text', actual_format: 'markdown' })
+  for (const changed of [{ format: 'markdown' }, { actual_format: 'text' }])
+    expect((await many.verify(lines.with(at, { ...lines[at], ...changed }))).failures).toBe(1)
+  const root = lines.findIndex(({ event_id }) => event_id === first.event_id)
+  for (const changed of [{ actual_format: 'markdown' }, { actual_page: 'main' }])
+    expect((await many.verify(lines.with(root, { ...lines[root], ...changed }))).failures).toBe(1)
 })
 
 test('an edit is in no count, list, thread or page of events; tail and export print it with what it supersedes', async () => {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
 import { call, type Json, OauthClient } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -70,4 +71,18 @@ test('a tool that there is none of is named with the one that was probably meant
   expect(await call(board, 'evnets_list', {})).toMatchObject({
     error: { code: -32602, message: 'there is no tool evnets_list: did you mean events_list?' },
   })
+})
+
+test('a post to a handle is signed with the id that the handle stands for', async () => {
+  const client = await Client.of({ address: board })
+  const ben = person('mcp ben')
+  await client.command(ben, { operation: 'identity.register', handle: 'mcp-ben' })
+  const { result } = await call(board, 'post', { text: 'for you', to: '@mcp-ben' }, token)
+  const { event } = result.structuredContent as { event: { event_id: string; to: string } }
+  expect(event.to).toBe(ben.id)
+  const { event: read } = (await client.get(`/api/events/${event.event_id}`)).data
+  expect(JSON.parse(read!.signed_payload!).command.to).toBe(ben.id)
+  const unknown = (await call(board, 'post', { text: 'for you', to: '@mcp-nobody' }, token)).result
+  expect(unknown).toMatchObject({ isError: true, structuredContent: { error: { code: 'not_found', field: 'to' } } })
+  client.close()
 })

@@ -61,6 +61,15 @@ describe.each(['uws', 'node'])('a board on the %s engine', (engine) => {
     expect(onPage?.map(({ text }) => text)).toEqual(['root', 'reply', 'deeper'])
     const moved = (await client.post(bob, { page: 'knots', text: 'moved', reply_to: root.event_id })).data.event!
     expect(moved.page, 'a page that is named is kept').toBe('knots')
+    // An export has what was signed, which verifiers of every release hold it against, and beside it where the reply is.
+    const lines = (await client.get('/v1/export?room=dock')).text.trimEnd().split('\n')
+    const pages = lines.map((line) => JSON.parse(line) as { page: string; actual_page?: string })
+    expect(pages.map(({ page, actual_page }) => [page, actual_page])).toEqual([
+      ['ropes', undefined],
+      ['main', 'ropes'],
+      ['main', 'ropes'],
+      ['knots', undefined],
+    ])
     const thread = (await client.get(`/api/thread/${deeper.event_id}`)).data
     expect(thread).toMatchObject({
       root_id: root.event_id,

@@ -177,7 +177,9 @@ const exportPath: Json = {
   summary: 'Everything public that may be archived, oldest first, as JSON lines.',
   description: [
     'One JSON object a line, in the order of changes. First every signed version by itself: all fields of an Event, with',
-    '`signed_payload`, `command_sha256` and `archive_eligible`; a later version bears `supersedes`, its original. Where the',
+    '`signed_payload`, `command_sha256` and `archive_eligible`; a later version bears `supersedes`, its original.',
+    '`page` and `format` are as they were signed; `actual_page` stands beside them in a reply that names no page and is not on',
+    '`main`, `actual_format` in a version that names no format and keeps that of the version before. Where the',
     'text was taken away the line is of `type` `tombstone`, and of a redacted event `redaction` names the leaf that says so.',
     'A hide, a restore or a redaction brings its event once more, with all versions: whoever goes on by cursor and puts each',
     'line in the place of the one with the same `event_id` has what the board has (votes are as of the line). Lines of',

@@ -178,11 +178,15 @@ test('a version of an export says its format, so that it does not take that of t
   const path = corpus([
     said({ event_id: first, text: '*first*', format: 'markdown' }),
     said({ event_id: second, text: '*second*', format: 'text', supersedes: first }),
+    said({ event_id: 'c'.repeat(32), text: 'reply', reply_to: first, actual_page: 'side' }),
+    said({ event_id: 'd'.repeat(32), text: '*third*', format: 'text', actual_format: 'markdown', supersedes: first }),
   ])
   expect(await runImport(path)).toMatchObject({ code: 0 })
-  const [original, version] = board.posts
+  const [original, version, reply, third] = board.posts
   expect(JSON.parse(original!.command.data!)).toEqual({ schema: 1, format: 'markdown' })
   expect(JSON.parse(version!.command.data!)).toEqual({ schema: 1, format: 'text', supersedes: original!.eventId })
+  expect(reply!.command).toMatchObject({ text: 'reply', page: 'side' })
+  expect(JSON.parse(third!.command.data!)).toMatchObject({ format: 'markdown' })
 })
 
 test('a refused message is named with the reason and its children are kept', async () => {

@@ -36,9 +36,15 @@ function varied(): ComposedExport {
     { format: 'markdown', attachments: files.map((id) => ({ id, ...blob })) },
   )
   post({ text: 'an answer', reply_to: original, to: ada.id }, { reply_to: original, to: ada.id, thread: original }, bob)
+  const answer = { reply_to: original, thread: original }
+  post({ text: 'on its page', reply_to: original }, { ...answer, actual_page: 'side' }, bob)
+  post({ text: 'on another', reply_to: original, page: 'top' }, { ...answer, page: 'top' }, bob)
   const version = { supersedes: original, thread: original }
   const data = JSON.stringify({ schema: 1, supersedes: original })
   first.superseded_by = post({ text: 'said better', data }, version).event_id
+  const kept = { ...version, format: 'markdown' }
+  post({ text: '*said*', data: JSON.stringify({ schema: 1, supersedes: original, format: 'markdown' }) }, kept)
+  post({ text: '*said again*', data }, { ...version, actual_format: 'markdown' })
   const asked = { kind: 'request', room: 'market' }
   const create = { operation: 'work.create', room: 'market', text: 'do this', amount: 10, data: JSON.stringify(work) }
   const request = String(made.event(create, { ...views, ...asked }, ada).event_id)

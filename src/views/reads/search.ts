@@ -9,7 +9,7 @@ import type { Room } from '../../../actors/board.ts'
 import { none } from '../../../actors/event-index.ts'
 import { findEvents } from '../../../actors/reading.ts'
 import { refusal } from '../../refusals.ts'
-import { matcher, readQuery, wordsOf } from '../../search/query.ts'
+import { matcher, readQuery } from '../../search/query.ts'
 import type { SearchAnswer, SearchAsk } from '../../search/search.ts'
 import type { EventView } from '../event.ts'
 import {
@@ -140,7 +140,7 @@ export function searchRoom(context: ReadContext, request: ReadRequest, room: Roo
       if (!isShown(event)) continue
       const { text = '' } = event
       lookedBytes += Buffer.byteLength(text)
-      if (holds(wordsOf(text))) found.push(event)
+      if (holds(text)) found.push(event)
       const isLast = at === slots.length - 1 && next === undefined
       if (found.length === limit || lookedBytes >= lookedBytesMax)
         return answer(context, request, found, isLast ? undefined : slot)

@@ -2,13 +2,16 @@
  * A queue for work that costs more than its request: of each network one piece is under way at a time, and networks take turns.
  * Whoever asks for much waits behind their own pieces, and is refused where that would take too long; nobody else is.
  *
- * Networks are those of `networkOf`; of an IPv6 /48, which one customer may hold whole, a few are served at a time.
+ * Networks are those of `networkOf`. Of an IPv6 /48, which one customer may hold whole, and of the sign-ins that share an address, a
+ * few are served at a time.
  */
 import { networkOf, widerNetworkOf } from '../format/networks.ts'
 
 /** On whose behalf something is done. */
 export type Client = {
   readonly address: string
+  /** Identity of a sign-in at /mcp, many of which share the address of their host: it takes turns by itself. */
+  readonly signedIn?: string
   /** Calls back once when the client goes away before it is answered. */
   readonly onGone?: (callback: () => void) => void
 }
@@ -16,7 +19,7 @@ export type Client = {
 export type FairQueueOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Pieces under way: in all, and of the networks of one /48. */
+  /** Pieces under way: in all, and of the networks of one /48 or the sign-ins of one address. */
   readonly runningMax: number
   readonly runningOfSiteMax: number
   /** Pieces that wait: of one network, and in all. */
@@ -33,16 +36,16 @@ type Piece = {
   readonly lane: Lane
   readonly since: number
 }
-/** The pieces of one network, oldest first. */
+/** The pieces of one network, or of one sign-in, oldest first. */
 type Lane = {
-  readonly network: string
+  readonly name: string
   readonly site: Site
   readonly waiting: Set<Piece>
   isRunning: boolean
   /** Its turn is to come: it stands in `#ready`, or is held. */
   isReady: boolean
 }
-/** Networks that one customer may hold. `held`: lanes whose turn has come while too many others of the site were served. */
+/** Lanes that one customer may hold. `held`: lanes whose turn has come while too many others of the site were served. */
 type Site = { readonly name: string; running: number; lanes: number; held: Lane[] }
 
 /** What one piece is taken to need before any was measured. */
@@ -67,9 +70,9 @@ export class FairQueue {
   }
 
   /** Calls `run` when it is the turn of this client's network; or `refuse`, at once or when it has waited too long. */
-  take({ address, onGone }: Client, run: Piece['run'], refuse: Piece['refuse']): void {
+  take(client: Client, run: Piece['run'], refuse: Piece['refuse']): void {
     const { now, waitingMax, waitingOfNetworkMax, waitMsMax } = this.#options
-    const lane = this.#laneOf(address)
+    const lane = this.#laneOf(client)
     const ownMs = this.#ownMs(lane)
     const isFull = this.#waiting.size === waitingMax
     if (isFull || lane.waiting.size === waitingOfNetworkMax || ownMs > waitMsMax) {
@@ -81,7 +84,7 @@ export class FairQueue {
     lane.waiting.add(piece)
     this.#waiting.add(piece)
     if (!lane.isRunning && !lane.isReady) this.#makeReady(lane)
-    onGone?.(() => this.#forget(piece))
+    client.onGone?.(() => this.#forget(piece))
     this.#pump()
     this.#watch()
   }
@@ -168,23 +171,24 @@ export class FairQueue {
     this.#watch()
   }
 
-  #laneOf(address: string): Lane {
+  #laneOf({ address, signedIn }: Client): Lane {
     const network = networkOf(address)
-    const known = this.#lanes.get(network)
+    const name = signedIn === undefined ? network : `${network} ${signedIn}`
+    const known = this.#lanes.get(name)
     if (known !== undefined) return known
-    const name = widerNetworkOf(address) ?? network
-    const site = this.#sites.get(name) ?? { name, running: 0, lanes: 0, held: [] }
-    this.#sites.set(name, site)
+    const siteName = widerNetworkOf(address) ?? network
+    const site = this.#sites.get(siteName) ?? { name: siteName, running: 0, lanes: 0, held: [] }
+    this.#sites.set(siteName, site)
     site.lanes++
-    const lane: Lane = { network, site, waiting: new Set(), isRunning: false, isReady: false }
-    this.#lanes.set(network, lane)
+    const lane: Lane = { name, site, waiting: new Set(), isRunning: false, isReady: false }
+    this.#lanes.set(name, lane)
     return lane
   }
 
   /** Forgets a lane with nothing in it. */
   #drop(lane: Lane): void {
-    if (lane.isRunning || lane.waiting.size > 0 || this.#lanes.get(lane.network) !== lane) return
-    this.#lanes.delete(lane.network)
+    if (lane.isRunning || lane.waiting.size > 0 || this.#lanes.get(lane.name) !== lane) return
+    this.#lanes.delete(lane.name)
     lane.site.lanes--
     if (lane.site.lanes === 0) this.#sites.delete(lane.site.name)
   }

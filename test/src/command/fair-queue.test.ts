@@ -26,9 +26,13 @@ class Bench {
     })
   }
 
-  ask(name: string, address: string): void {
+  ask(name: string, address: string, signedIn?: string): void {
     this.queue.take(
-      { address, onGone: (callback) => void this.#gone.set(name, callback) },
+      {
+        address,
+        ...(signedIn === undefined ? {} : { signedIn }),
+        onGone: (callback) => void this.#gone.set(name, callback),
+      },
       (done) => {
         this.begun.push(name)
         this.#ends.set(name, done)
@@ -81,6 +85,17 @@ test('an IPv6 network is a /64, and of the networks of one /48 a few are served 
   expect(bench.begun.at(-1)).toBe('three')
   bench.end('one')
   expect(bench.begun.at(-1)).toBe('same network')
+})
+
+test('of the sign-ins that share an address each takes turns by itself, a few at a time', () => {
+  const bench = new Bench()
+  for (const name of ['ada', 'ben', 'cleo']) bench.ask(name, '192.0.2.1', name)
+  bench.ask('ada again', '192.0.2.1', 'ada')
+  bench.ask('nobody', '192.0.2.2')
+  expect(bench.begun).toEqual(['ada', 'ben', 'nobody'])
+  bench.end('ada')
+  bench.end('ben')
+  expect(bench.begun).toEqual(['ada', 'ben', 'nobody', 'cleo', 'ada again'])
 })
 
 test('a network whose pieces would wait too long, or are too many, is refused with the time that they take; no other is', () => {

@@ -22,8 +22,9 @@ export type FairQueueOptions = {
   /** Pieces under way: in all, and of the networks of one /48 or the sign-ins of one address. */
   readonly runningMax: number
   readonly runningOfSiteMax: number
-  /** Pieces that wait: of one network, and in all. */
+  /** Pieces that wait: of one network, of such a /48 or address, and in all. */
   readonly waitingOfNetworkMax: number
+  readonly waitingOfSiteMax: number
   readonly waitingMax: number
   /** No piece waits longer. */
   readonly waitMsMax: number
@@ -46,7 +47,7 @@ type Lane = {
   isReady: boolean
 }
 /** Lanes that one customer may hold. `held`: lanes whose turn has come while too many others of the site were served. */
-type Site = { readonly name: string; running: number; lanes: number; held: Lane[] }
+type Site = { readonly name: string; running: number; waiting: number; lanes: number; held: Lane[] }
 
 /** What one piece is taken to need before any was measured. */
 const firstMs = 20
@@ -71,17 +72,19 @@ export class FairQueue {
 
   /** Calls `run` when it is the turn of this client's network; or `refuse`, at once or when it has waited too long. */
   take(client: Client, run: Piece['run'], refuse: Piece['refuse']): void {
-    const { now, waitingMax, waitingOfNetworkMax, waitMsMax } = this.#options
+    const { now, waitingMax, waitingOfNetworkMax, waitingOfSiteMax, waitMsMax } = this.#options
     const lane = this.#laneOf(client)
     const ownMs = this.#ownMs(lane)
+    const isOwnFull = lane.waiting.size === waitingOfNetworkMax || lane.site.waiting === waitingOfSiteMax
     const isFull = this.#waiting.size === waitingMax
-    if (isFull || lane.waiting.size === waitingOfNetworkMax || ownMs > waitMsMax) {
+    if (isFull || isOwnFull || ownMs > waitMsMax) {
+      const allMs = isFull ? (waitingMax * this.#meanMs) / Math.max(1, this.#running) : 0
       this.#drop(lane)
-      const allMs = (waitingMax * this.#meanMs) / Math.max(1, this.#running)
-      return refuse(secondsOf(isFull ? Math.max(ownMs, allMs) : ownMs))
+      return refuse(secondsOf(Math.max(ownMs, allMs)))
     }
     const piece: Piece = { run, refuse, lane, since: now() }
     lane.waiting.add(piece)
+    lane.site.waiting++
     this.#waiting.add(piece)
     if (!lane.isRunning && !lane.isReady) this.#makeReady(lane)
     client.onGone?.(() => this.#forget(piece))
@@ -148,8 +151,9 @@ export class FairQueue {
   }
 
   #remove(piece: Piece): void {
+    if (!this.#waiting.delete(piece)) return
     piece.lane.waiting.delete(piece)
-    this.#waiting.delete(piece)
+    piece.lane.site.waiting--
   }
 
   /** Sees to it that the oldest piece does not wait too long. */
@@ -177,7 +181,7 @@ export class FairQueue {
     const known = this.#lanes.get(name)
     if (known !== undefined) return known
     const siteName = widerNetworkOf(address) ?? network
-    const site = this.#sites.get(siteName) ?? { name: siteName, running: 0, lanes: 0, held: [] }
+    const site = this.#sites.get(siteName) ?? { name: siteName, running: 0, waiting: 0, lanes: 0, held: [] }
     this.#sites.set(siteName, site)
     site.lanes++
     const lane: Lane = { name, site, waiting: new Set(), isRunning: false, isReady: false }

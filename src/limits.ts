@@ -344,11 +344,12 @@ export const inside = {
   deliverySlotsPerHost: 8,
   /** A webhook hears of new heads of the log no more often. */
   headEveryMs: 60_000,
-  /** Searches: under way, of one IPv6 /48 among them, waiting for those of their own network, in all, and how long. */
+  /** Searches of posts, or of tools: how many are under way and wait, of one network, of one IPv6 /48, and how long. */
   searchQueue: {
     runningMax: 32,
     runningOfSiteMax: 4,
     waitingOfNetworkMax: 32,
+    waitingOfSiteMax: 128,
     waitingMax: 4_096,
     waitMsMax: 5_000,
   },

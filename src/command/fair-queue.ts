@@ -2,13 +2,16 @@
  * A queue for work that costs more than its request: of each network one piece is under way at a time, and networks take turns.
  * Whoever asks for much waits behind their own pieces, and is refused where that would take too long; nobody else is.
  *
- * Networks are those of `networkOf`; of an IPv6 /48, which one customer may hold whole, a few are served at a time.
+ * Networks are those of `networkOf`. Of an IPv6 /48, which one customer may hold whole, and of the sign-ins that share an address, a
+ * few are served at a time.
  */
 import { networkOf, widerNetworkOf } from '../format/networks.ts'
 
 /** On whose behalf something is done. */
 export type Client = {
   readonly address: string
+  /** Identity of a sign-in at /mcp, many of which share the address of their host: it takes turns by itself. */
+  readonly signedIn?: string
   /** Calls back once when the client goes away before it is answered. */
   readonly onGone?: (callback: () => void) => void
 }
@@ -16,11 +19,12 @@ export type Client = {
 export type FairQueueOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Pieces under way: in all, and of the networks of one /48. */
+  /** Pieces under way: in all, and of the networks of one /48 or the sign-ins of one address. */
   readonly runningMax: number
   readonly runningOfSiteMax: number
-  /** Pieces that wait: of one network, and in all. */
+  /** Pieces that wait: of one network, of such a /48 or address, and in all. */
   readonly waitingOfNetworkMax: number
+  readonly waitingOfSiteMax: number
   readonly waitingMax: number
   /** No piece waits longer. */
   readonly waitMsMax: number
@@ -33,17 +37,17 @@ type Piece = {
   readonly lane: Lane
   readonly since: number
 }
-/** The pieces of one network, oldest first. */
+/** The pieces of one network, or of one sign-in, oldest first. */
 type Lane = {
-  readonly network: string
+  readonly name: string
   readonly site: Site
   readonly waiting: Set<Piece>
   isRunning: boolean
   /** Its turn is to come: it stands in `#ready`, or is held. */
   isReady: boolean
 }
-/** Networks that one customer may hold. `held`: lanes whose turn has come while too many others of the site were served. */
-type Site = { readonly name: string; running: number; lanes: number; held: Lane[] }
+/** Lanes that one customer may hold. `held`: lanes whose turn has come while too many others of the site were served. */
+type Site = { readonly name: string; running: number; waiting: number; lanes: number; held: Lane[] }
 
 /** What one piece is taken to need before any was measured. */
 const firstMs = 20
@@ -67,21 +71,23 @@ export class FairQueue {
   }
 
   /** Calls `run` when it is the turn of this client's network; or `refuse`, at once or when it has waited too long. */
-  take({ address, onGone }: Client, run: Piece['run'], refuse: Piece['refuse']): void {
-    const { now, waitingMax, waitingOfNetworkMax, waitMsMax } = this.#options
-    const lane = this.#laneOf(address)
+  take(client: Client, run: Piece['run'], refuse: Piece['refuse']): void {
+    const { now, waitingMax, waitingOfNetworkMax, waitingOfSiteMax, waitMsMax } = this.#options
+    const lane = this.#laneOf(client)
     const ownMs = this.#ownMs(lane)
+    const isOwnFull = lane.waiting.size === waitingOfNetworkMax || lane.site.waiting === waitingOfSiteMax
     const isFull = this.#waiting.size === waitingMax
-    if (isFull || lane.waiting.size === waitingOfNetworkMax || ownMs > waitMsMax) {
+    if (isFull || isOwnFull || ownMs > waitMsMax) {
+      const allMs = isFull ? (waitingMax * this.#meanMs) / Math.max(1, this.#running) : 0
       this.#drop(lane)
-      const allMs = (waitingMax * this.#meanMs) / Math.max(1, this.#running)
-      return refuse(secondsOf(isFull ? Math.max(ownMs, allMs) : ownMs))
+      return refuse(secondsOf(Math.max(ownMs, allMs)))
     }
     const piece: Piece = { run, refuse, lane, since: now() }
     lane.waiting.add(piece)
+    lane.site.waiting++
     this.#waiting.add(piece)
     if (!lane.isRunning && !lane.isReady) this.#makeReady(lane)
-    onGone?.(() => this.#forget(piece))
+    client.onGone?.(() => this.#forget(piece))
     this.#pump()
     this.#watch()
   }
@@ -145,8 +151,9 @@ export class FairQueue {
   }
 
   #remove(piece: Piece): void {
+    if (!this.#waiting.delete(piece)) return
     piece.lane.waiting.delete(piece)
-    this.#waiting.delete(piece)
+    piece.lane.site.waiting--
   }
 
   /** Sees to it that the oldest piece does not wait too long. */
@@ -168,23 +175,24 @@ export class FairQueue {
     this.#watch()
   }
 
-  #laneOf(address: string): Lane {
+  #laneOf({ address, signedIn }: Client): Lane {
     const network = networkOf(address)
-    const known = this.#lanes.get(network)
+    const name = signedIn === undefined ? network : `${network} ${signedIn}`
+    const known = this.#lanes.get(name)
     if (known !== undefined) return known
-    const name = widerNetworkOf(address) ?? network
-    const site = this.#sites.get(name) ?? { name, running: 0, lanes: 0, held: [] }
-    this.#sites.set(name, site)
+    const siteName = widerNetworkOf(address) ?? network
+    const site = this.#sites.get(siteName) ?? { name: siteName, running: 0, waiting: 0, lanes: 0, held: [] }
+    this.#sites.set(siteName, site)
     site.lanes++
-    const lane: Lane = { network, site, waiting: new Set(), isRunning: false, isReady: false }
-    this.#lanes.set(network, lane)
+    const lane: Lane = { name, site, waiting: new Set(), isRunning: false, isReady: false }
+    this.#lanes.set(name, lane)
     return lane
   }
 
   /** Forgets a lane with nothing in it. */
   #drop(lane: Lane): void {
-    if (lane.isRunning || lane.waiting.size > 0 || this.#lanes.get(lane.network) !== lane) return
-    this.#lanes.delete(lane.network)
+    if (lane.isRunning || lane.waiting.size > 0 || this.#lanes.get(lane.name) !== lane) return
+    this.#lanes.delete(lane.name)
     lane.site.lanes--
     if (lane.site.lanes === 0) this.#sites.delete(lane.site.name)
   }

@@ -101,12 +101,12 @@ function restrict(
 
 /**
  * The same in the query language of FTS5, for an index that keeps no positions: of a phrase it only asks that its words are
- * there, and leaves unwanted phrases out. Where `isByText`, `matcher` has to look at each text that is found.
+ * there, and leaves unwanted phrases out. Where `isByText`, `phraseMatcher` has to look at each text that is found.
  */
 export function toFts({ wanted, unwanted }: Query): { readonly match: string; readonly isByText: boolean } {
   const all = wanted.map(ftsTerm).join(' AND ')
-  const not = unwanted.filter(({ words }) => words.length === 1).map(ftsTerm)
-  const isByText = [...wanted, ...unwanted].some(({ words }) => words.length > 1)
+  const not = unwanted.filter((term) => !isPhrase(term)).map(ftsTerm)
+  const isByText = [...wanted, ...unwanted].some(isPhrase)
   return { match: not.length === 0 ? all : `(${all}) NOT (${not.join(' OR ')})`, isByText }
 }
 
@@ -120,57 +120,48 @@ function quoted(word: string): string {
   return `"${word}"`
 }
 
-/** Does a text with these words hold what is asked for? What the index answers for public texts, by the text alone. */
-export function matcher({ wanted, unwanted }: Query): (words: readonly string[]) => boolean {
-  const is = wanted.map(termMatcher)
-  const isNot = unwanted.map(termMatcher)
-  return (words) => {
+/** Does a text hold what is asked for? What the index answers for public texts, by the text alone. */
+export function matcher({ wanted, unwanted }: Query): (text: string) => boolean {
+  const is = wanted.map(holder)
+  const isNot = unwanted.map(holder)
+  return (text) => {
+    const words = wordsOf(text)
+    const line = lineOf(words)
     const different = new Set(words)
-    return is.every((holds) => holds(words, different)) && !isNot.some((holds) => holds(words, different))
+    return is.every((holds) => holds(line, different)) && !isNot.some((holds) => holds(line, different))
   }
 }
 
-type Holds = (words: readonly string[], different: ReadonlySet<string>) => boolean
+/** The same of phrases alone, for the words of a text as the index keeps them: all else it has found already. */
+export function phraseMatcher({ wanted, unwanted }: Query): (words: string) => boolean {
+  const is = wanted.filter(isPhrase).map(sought)
+  const isNot = unwanted.filter(isPhrase).map(sought)
+  return (words) => {
+    const line = ` ${words} `
+    return is.every((each) => line.includes(each)) && !isNot.some((each) => line.includes(each))
+  }
+}
 
-function termMatcher(term: Term): Holds {
+function isPhrase({ words }: Term): boolean {
+  return words.length > 1
+}
+
+/** Every word between two spaces: what begins with a space begins with a word. */
+function lineOf(words: readonly string[]): string {
+  return ` ${words.join(' ')} `
+}
+
+/** What the line of a text holds if the text holds these words one after the other. */
+function sought({ words, isPrefix }: Term): string {
+  return isPrefix ? lineOf(words).slice(0, -1) : lineOf(words)
+}
+
+function holder(term: Term): (line: string, different: ReadonlySet<string>) => boolean {
   const [first] = term.words
-  if (term.isInflected) {
-    const forms = inflections(first!)
-    return (_words, different) => forms.some((form) => different.has(form))
+  if (isPhrase(term) || term.isPrefix) {
+    const part = sought(term)
+    return (line) => line.includes(part)
   }
-  if (term.words.length > 1) return (words, different) => holdsPhrase(words, different, term)
-  if (term.isPrefix) return (words) => words.some((word) => word.startsWith(first!))
-  return (_words, different) => different.has(first!)
-}
-
-/** The time goes with the length of the text and the length of the phrase, never with their product (Knuth, Morris, Pratt). */
-function holdsPhrase(
-  words: readonly string[],
-  different: ReadonlySet<string>,
-  { words: sought, isPrefix }: Term,
-): boolean {
-  const whole = isPrefix ? sought.slice(0, -1) : sought
-  if (!whole.every((word) => different.has(word))) return false
-  const borders = bordersOf(whole)
-  let matched = 0
-  for (const [at, word] of words.entries()) {
-    while (matched > 0 && whole[matched] !== word) matched = borders[matched - 1]!
-    if (whole[matched] === word) matched++
-    if (matched < whole.length) continue
-    if (!isPrefix || words[at + 1]?.startsWith(sought.at(-1)!)) return true
-    matched = borders[matched - 1]!
-  }
-  return false
-}
-
-/** How much of its own beginning each beginning of the phrase ends with. */
-function bordersOf(phrase: readonly string[]): number[] {
-  const borders = [0]
-  let matched = 0
-  for (const word of phrase.slice(1)) {
-    while (matched > 0 && phrase[matched] !== word) matched = borders[matched - 1]!
-    if (phrase[matched] === word) matched++
-    borders.push(matched)
-  }
-  return borders
+  const forms = term.isInflected ? inflections(first!) : [first!]
+  return (_line, different) => forms.some((form) => different.has(form))
 }

@@ -3,7 +3,7 @@
  * so many rows, or through the rest of one part of the index.
  */
 import type { Refusal } from '../refusals.ts'
-import { matcher, type Query, toFts } from './query.ts'
+import { phraseMatcher, type Query, toFts } from './query.ts'
 import type { DatabaseSync } from './sqlite.ts'
 
 export type SearchAsk = {
@@ -48,8 +48,8 @@ export class Search {
   readonly #ask: SearchAsk
   readonly #conditions: readonly string[]
   readonly #values: readonly Value[]
-  /** Whether the words of a text hold what is asked for; undefined: whatever FTS5 finds does. */
-  readonly #holds: ((words: readonly string[]) => boolean) | undefined
+  /** Whether the words of a text hold the phrases asked for; undefined: there are none. */
+  readonly #holds: ((words: string) => boolean) | undefined
   /** Everything up to this row was looked at; undefined: nothing was. */
   #reached: number | undefined
   #isOver = false
@@ -60,7 +60,7 @@ export class Search {
     this.#all = parts
     this.#ask = ask
     const { match, isByText } = toFts(ask.query)
-    this.#holds = isByText ? matcher(ask.query) : undefined
+    this.#holds = isByText ? phraseMatcher(ask.query) : undefined
     this.#reached = ask.from
     const { room, page, kind, author, before, after } = ask
     const conditions = ['docs.hidden = 0', '(docs.expires = 0 OR docs.expires > ?)']
@@ -100,7 +100,7 @@ export class Search {
     let rows = 0
     for (const { id, change, words } of this.#rows(part)) {
       this.#reached = change
-      if (this.#holds?.(words!.split(' ')) !== false) this.hits.push({ id: Buffer.from(id).toString('hex'), change })
+      if (this.#holds?.(words!) !== false) this.hits.push({ id: Buffer.from(id).toString('hex'), change })
       this.#isOver = this.hits.length === this.#ask.limit
       rows++
       if (this.#isOver || rows === rowsMax) return

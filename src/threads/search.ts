@@ -51,20 +51,22 @@ class Turns {
   readonly #follower: Follower
   readonly #answer: (id: number, answer: SearchAnswer) => void
   #waiting: Open[] = []
-  /** The first has the next turn. */
   #running: Running[] = []
+  /** Somebody was told when to come again: until then it does not follow at its leisure. */
+  #isAwaited = false
 
   constructor(follower: Follower, answer: (id: number, answer: SearchAnswer) => void) {
     this.#follower = follower
     this.#answer = answer
   }
 
-  get waiting(): number {
-    return this.#waiting.length
+  /** Somebody waits for the index to catch up. */
+  get isAwaited(): boolean {
+    return this.#isAwaited || this.#waiting.length > 0
   }
 
-  get running(): number {
-    return this.#running.length
+  get areRunning(): boolean {
+    return this.#running.length > 0
   }
 
   add(open: Open): void {
@@ -76,27 +78,32 @@ class Turns {
     const { index, leftMs } = this.#follower
     const asked = this.#waiting
     this.#waiting = []
+    this.#isAwaited &&= this.#follower.isBehind
     for (const open of asked) {
       const isTooLong = monotonicMs() - open.since > patienceMs || (leftMs !== undefined && leftMs > patienceMs)
       if (open.through <= index.applied)
         this.#running.push({ id: open.id, search: index.search(open.ask, readingSeconds()), usedMs: 0 })
-      else if (isTooLong) this.#answer(open.id, beingMade(leftMs))
-      else this.#waiting.push(open)
+      else if (isTooLong) {
+        this.#isAwaited = true
+        this.#answer(open.id, beingMade(leftMs))
+      } else this.#waiting.push(open)
     }
   }
 
-  /** One step of the search whose turn it is. */
+  /** One step of the search that has had the least time: one that costs little does not wait for those that cost much. */
   step(): void {
-    const turned = this.#running.shift()
-    if (turned === undefined) return
+    const [first, ...others] = this.#running
+    if (first === undefined) return
+    const turned = others.reduce((least, each) => (each.usedMs < least.usedMs ? each : least), first)
     const { id, search } = turned
     const since = monotonicMs()
     search.step(rowsPerStep)
     turned.usedMs += monotonicMs() - since
     const { hits, isOver, parts, reached } = search
-    if (isOver) this.#answer(id, { ok: true, hits })
-    else if (parts > 0 && turned.usedMs > answerMs) this.#answer(id, { ok: true, hits, reached: reached! })
-    else this.#running.push(turned)
+    const isGivenUp = !isOver && parts > 0 && turned.usedMs > answerMs
+    if (!isOver && !isGivenUp) return
+    this.#running = this.#running.filter((each) => each !== turned)
+    this.#answer(id, { ok: true, hits, ...(isGivenUp ? { reached: reached! } : {}) })
   }
 
   /** The index is made again, and none of them can go on. */
@@ -130,7 +137,7 @@ runThread((data: SearchThread) => {
     later = undefined
     const now = readingSeconds()
     try {
-      if (turns.waiting > 0 || turns.running === 0 || follower.index.isDue(now)) follower.step(now)
+      if (turns.isAwaited || !turns.areRunning || follower.index.isDue(now)) follower.step(now)
       turns.begin()
       turns.step()
     } catch (error) {
@@ -139,7 +146,7 @@ runThread((data: SearchThread) => {
       follower.startOver()
       turns.giveUp()
     }
-    if (turns.waiting + turns.running > 0) schedule(0)
+    if (turns.isAwaited || turns.areRunning) schedule(0)
     else if (follower.isBehind) schedule(leisureMs)
     else rest()
   }

@@ -130,7 +130,7 @@ describe('the protocol, 2026-07-28', () => {
       id: null,
       error: { code: -32700, message: expect.stringContaining('deeper than 64') },
     }
-    for (const body of [deep(65), deep(1_000_000), inParams(deep(63)), inParams(deep(20_000))]) {
+    for (const body of [deep(65), deep(250_000), inParams(deep(63)), inParams(deep(20_000))]) {
       const answer = await fetch(`${board}/mcp`, { method: 'POST', headers, body })
       expect([answer.status, await answer.json()]).toEqual([400, unread])
     }

@@ -20,15 +20,20 @@ class Bench {
       runningMax: 8,
       runningOfSiteMax: 2,
       waitingOfNetworkMax: 4,
+      waitingOfSiteMax: 12,
       waitingMax: 100,
       waitMsMax: 5_000,
       ...options,
     })
   }
 
-  ask(name: string, address: string): void {
+  ask(name: string, address: string, signedIn?: string): void {
     this.queue.take(
-      { address, onGone: (callback) => void this.#gone.set(name, callback) },
+      {
+        address,
+        ...(signedIn === undefined ? {} : { signedIn }),
+        onGone: (callback) => void this.#gone.set(name, callback),
+      },
       (done) => {
         this.begun.push(name)
         this.#ends.set(name, done)
@@ -81,6 +86,21 @@ test('an IPv6 network is a /64, and of the networks of one /48 a few are served 
   expect(bench.begun.at(-1)).toBe('three')
   bench.end('one')
   expect(bench.begun.at(-1)).toBe('same network')
+  for (let n = 0; n < 30; n++) bench.ask(`more ${n}`, `2001:db8:0:${n.toString(16)}::2`)
+  expect(bench.refused.size).toBe(18)
+  bench.ask('elsewhere too', '2001:db8:2::1')
+  expect(bench.begun.at(-1)).toBe('elsewhere too')
+})
+
+test('of the sign-ins that share an address each takes turns by itself, a few at a time', () => {
+  const bench = new Bench()
+  for (const name of ['ada', 'ben', 'cleo']) bench.ask(name, '192.0.2.1', name)
+  bench.ask('ada again', '192.0.2.1', 'ada')
+  bench.ask('nobody', '192.0.2.2')
+  expect(bench.begun).toEqual(['ada', 'ben', 'nobody'])
+  bench.end('ada')
+  bench.end('ben')
+  expect(bench.begun).toEqual(['ada', 'ben', 'nobody', 'cleo', 'ada again'])
 })
 
 test('a network whose pieces would wait too long, or are too many, is refused with the time that they take; no other is', () => {
@@ -127,7 +147,7 @@ test('whoever has gone is not served, and nobody waits for them', () => {
 })
 
 test('any order of asking, ending and leaving ends with everybody served or gone, never two of one network at once', () => {
-  const bench = new Bench({ runningMax: 3, waitingOfNetworkMax: 50 })
+  const bench = new Bench({ runningMax: 3, waitingOfNetworkMax: 50, waitingOfSiteMax: 100 })
   const addresses = ['192.0.2.1', '192.0.2.2', '2001:db8::1', '2001:db8:0:1::1', '2001:db8:0:2::1', '2001:db8:0:3::1']
   const at = new Map<string, string>()
   const ended = new Set<string>()

@@ -11,7 +11,7 @@ function faultOf(text: string): string | undefined {
 function holds(query: string, text: string): boolean {
   const read = readQuery(query)
   if (!read.ok) throw new Error(read.fault)
-  return matcher(read.query)(wordsOf(text))
+  return matcher(read.query)(text)
 }
 
 test('words are asked for in all their forms, phrases by their words, and phrases that must not be there by the text alone', () => {

@@ -70,7 +70,7 @@ describe.skipIf(corpusAbsent)(
       const read = readQuery(text)
       if (!read.ok) return []
       const holds = matcher(read.query)
-      return texts.flatMap((each, n) => (holds(wordsOf(each)) ? [n + 1] : [])).reverse()
+      return texts.flatMap((each, n) => (holds(each) ? [n + 1] : [])).reverse()
     }
     const words = fc.constantFrom(...new Set(texts.flatMap(wordsOf)))
     const run = fc.constantFrom(...texts.filter((text) => wordsOf(text).length > 2)).chain((text) => {

@@ -62,11 +62,11 @@ export class Limiter {
     return this.#wait(this.#owedMs(key) + cost * this.#increment)
   }
 
-  /** Units taken and not yet won back, and the whole seconds until all are. */
-  owed(key: string): { units: number; seconds: number } {
+  /** What was taken and is not yet won back, in parts of `part` units, and the whole seconds until all is. */
+  owed(key: string, part = 1): { units: number; seconds: number } {
     const ms = this.#owedMs(key)
-    // A unit that was just taken is one, though a fraction of it is back already.
-    return { units: ms === 0 ? 0 : Math.ceil(ms / this.#increment), seconds: Math.ceil(ms / 1000) }
+    // A unit that was just taken is one, though a fraction of it is back already; sums of fractions are a little more than they are.
+    return { units: ms === 0 ? 0 : Math.ceil(ms / (this.#increment * part) - 1e-6), seconds: Math.ceil(ms / 1000) }
   }
 
   /** Gives back what a refused or repeated request took. */

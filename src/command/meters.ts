@@ -191,13 +191,11 @@ export class Meter {
 
   allowance({ key, share }: Subject): Allowance {
     const { rate, seconds } = this.#limit
-    const { units, seconds: wholeIn } = this.#limiter.owed(key)
-    // A network that holds several times as much is charged a part of each unit.
-    const used = Math.ceil(units / share)
-    const found = { per_seconds: seconds, used, whole_in: wholeIn }
-    if (rates[rate] === Number.POSITIVE_INFINITY || share === 0) return { ...found, used: 0, whole_in: 0 }
+    if (rates[rate] === Number.POSITIVE_INFINITY || share === 0) return { per_seconds: seconds, used: 0, whole_in: 0 }
+    const { units: used, seconds: wholeIn } = this.#limiter.owed(key, share)
     const limit = Math.floor(this.#burst / share)
-    return { limit, regained: Math.floor(rates[rate] / share), ...found, remaining: Math.max(0, limit - used) }
+    const regained = Math.floor(rates[rate] / share)
+    return { limit, regained, per_seconds: seconds, used, remaining: Math.max(0, limit - used), whole_in: wholeIn }
   }
 
   refusal({ key, share }: Subject, wait: number): Refusal {

@@ -63,6 +63,8 @@ test('a network that was given more has so much more, and no more than before wh
   expect(statuses(nine)).toEqual([...Array<number>(8).fill(200), 'rate_limited'])
   expect(detailsOf(nine[8]!)).toMatchObject({ network: '192.0.2.65', at_once: 8, regained: 2 })
   expect((await all.quota('192.0.2.66')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 8 })
+  expect((await all.post('192.0.2.68', someone())).status).toBe(200)
+  expect((await all.quota('192.0.2.68')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 8, used: 1 })
   expect((await revoke('192.0.2.64/26')).status).toBe(200)
   expect((await all.quota('192.0.2.66')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 4 })
   expect(statuses(await inTurn(5, () => post('192.0.2.67')))).toEqual([200, 200, 200, 200, 'rate_limited'])

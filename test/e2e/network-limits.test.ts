@@ -219,3 +219,34 @@ describe('a board', () => {
       expect(metrics).toMatch(new RegExp(`^broadside_limited_total\\{reason="${reason}"\\} [1-9][0-9]*$`, 'm'))
   })
 })
+
+test('a sign-in reads at /mcp though the address of its host is used up, by others and by tokens that are none', async () => {
+  const more = { reads_per_address_per_minute: 30, bad_signatures_per_address_per_minute: 3 }
+  const all = await Senders.at(boardDirectory(), { LIMITS: JSON.stringify(more) })
+  const reader = someone()
+  await all.post('192.0.2.30', reader)
+  const token = await accessToken(all.client.address, reader, 'board:read')
+  const list = async (authorization?: string) => {
+    const answer = await fetch(`${all.client.address}/mcp`, {
+      method: 'POST',
+      headers: {
+        ...(authorization === undefined ? {} : { authorization: `Bearer ${authorization}` }),
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+        params: { name: 'rooms_list', arguments: {} },
+      }),
+    })
+    const text = await answer.text()
+    return answer.status === 200 && text.includes('too many reads') ? 429 : answer.status
+  }
+  expect(await list(token)).toBe(200)
+  const byAddress = await inTurn(40, () => list())
+  expect(byAddress.at(-1)).toBe(429)
+  const forged = await inTurn(8, (n) => list(`${token.slice(0, -4)}${n}AAA`))
+  expect([forged[0], forged.at(-1)]).toEqual([401, 429])
+  expect(await inTurn(30, () => list(token))).toEqual(Array<number>(30).fill(200))
+  all.client.close()
+})

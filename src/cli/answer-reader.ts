@@ -4,10 +4,12 @@
  * answers (1xx) and bytes behind an answer are errors.
  */
 
-/** An answer's head is a dozen short lines; more than this is not our board. Trailers are held to it too. */
+/** An answer's head is a dozen short lines; more than this is not our board. */
 const headBytesMax = 16 * 1024
 /** The line with the size of a chunk: digits, and extensions that nobody sends. */
-const sizeLineMax = 256
+const lineMax = 256
+/** Lines between chunks, in all: a body in pieces of one byte would cost minutes. */
+const framingBytesMax = 1024 * 1024
 const headEnd = Buffer.from('\r\n\r\n')
 const lineEnd = Buffer.from('\r\n')
 
@@ -32,7 +34,7 @@ export class AnswerReader {
   #isChunked = false
   /** The next line ends a chunk's data, is a size, or is one of the trailers. */
   #line: 'end of data' | 'size' | 'trailer' = 'size'
-  #trailerBytes = 0
+  #framingBytes = 0
 
   constructor(bodyBytesMax: number) {
     this.#bodyBytesMax = bodyBytesMax
@@ -132,7 +134,6 @@ export class AnswerReader {
   }
 
   #readLine(): string | undefined {
-    const lineMax = this.#line === 'trailer' ? headBytesMax - this.#trailerBytes : sizeLineMax
     const end = this.#unread.subarray(0, lineMax).indexOf(lineEnd)
     if (end < 0) {
       if (this.#unread.length >= lineMax) throw new Error('a line between the chunks of the answer does not end')
@@ -140,7 +141,8 @@ export class AnswerReader {
     }
     const line = this.#unread.toString('latin1', 0, end)
     this.#unread = this.#unread.subarray(end + lineEnd.length)
-    if (this.#line === 'trailer') this.#trailerBytes += line.length + lineEnd.length
+    this.#framingBytes += line.length + lineEnd.length
+    if (this.#framingBytes > framingBytesMax) throw new Error('the answer has too many chunks')
     return line
   }
 }

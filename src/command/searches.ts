@@ -109,13 +109,14 @@ function restricted(
     if (written === undefined) continue
     const fault = faultOf(name, fields[name], written)
     if (fault !== undefined) return refuse(unreadable(`${name}: in query must be followed by ${fields[name].rule}`))
-    if ((args[name] ?? written) !== written) return refuse(unreadable(`query and ${name} name two: name one`))
+    if ((args[name] ?? written) !== written) return refuse(unreadable(`query and the field ${name} name two: name one`))
     args[name] = written
   }
   const author = restrictions.from?.toLowerCase().replace(/^@/, '')
   if (author === undefined) return then({ ...request, args })
   withIdentity(actors, author, refuse, (target) => {
-    if ((args.target ?? target) !== target) return refuse(unreadable('query and author name two identities: name one'))
+    if ((args.target ?? target) !== target)
+      return refuse(unreadable('query and the field for the author name two identities: name one'))
     then({ ...request, args: { ...args, target } })
   })
 }

@@ -90,9 +90,8 @@ function restrict(
   isUnwanted: boolean,
 ): string | undefined {
   const known = restrictions.find((each) => each === name)
-  if (known === undefined)
-    return `query does not know ${name}: and the field ${name}, which counts inside a room, does: name the room and use it`
-  if (isUnwanted) return `query does not know -${name}: (only what is wanted can be named so)`
+  if (known === undefined) return `${name}: is not known in query: use the field ${name}, which counts inside a room`
+  if (isUnwanted) return `-${name}: is not known in query: only what is wanted can be named so`
   if (value === '') return `${name}: in query must be followed directly by what it names`
   if (found[known] !== undefined && found[known] !== value) return `query may have one ${name}: only`
   found[known] = value

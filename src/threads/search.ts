@@ -39,7 +39,7 @@ const expiryMsMax = 86_400_000
 const patienceMs = 10_000
 const retrySecondsMax = 3_600
 /** Rows that a search looks at in one step: about 20 ms where each text has to be read. */
-const rowsPerStep = 4_096
+const rowsPerStep = 2_048
 /** Time of this thread that one answer may take. Within the first part no search is given up, so small boards answer whole. */
 const answerMs = 400
 

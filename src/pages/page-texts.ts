@@ -13,8 +13,9 @@ export type RenderTexts = (items: readonly Costed[]) => Promise<readonly Rendere
 export const pageNodesMax = 30_000
 /** Characters of HTML of all texts of a page: with what stands around them it can be kept (limits.ts, pageCacheBytes). */
 export const pageHtmlCharsMax = 600_000
-/** Characters of HTML of a text that is shown in part. */
+/** Characters of HTML of a text that is shown in part, and where the page is full: its first words are always there. */
 const partCharsMax = 2_000
+const partCharsMin = 300
 
 const reasons = {
   full: 'This page holds no more.',
@@ -84,7 +85,7 @@ export class PageTexts {
   }
 
   #part(item: RenderItem, why: keyof typeof reasons): Html {
-    const part = inPart(item, reasons[why], Math.min(partCharsMax, this.#charsLeft))
+    const part = inPart(item, reasons[why], Math.max(partCharsMin, Math.min(partCharsMax, this.#charsLeft)))
     this.#charsLeft = Math.max(0, this.#charsLeft - part.text.length)
     return part
   }

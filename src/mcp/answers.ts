@@ -5,8 +5,11 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { sizes } from '../limits.ts'
+import { docsRead } from '../operations/documents.ts'
+import { eventGet } from '../operations/events.ts'
 import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
+import { roomGet } from '../operations/rooms.ts'
 import { updatesGet } from '../operations/updates.ts'
 import type { Json } from '../views/plain-schema.ts'
 import { brief, isObject, listOf } from './brief.ts'
@@ -22,10 +25,12 @@ export type ToolResult = {
   readonly isError?: true
 }
 
-/** Tokens of the sentence that says how to read on. */
-const hintTokens = 150
+/** Tokens of the sentence that says how to read on, with a request id of any length. */
+const hintTokens = 250
 /** Tokens that a list needs around the text of its one item. */
 const aroundTokens = 1_000
+/** They show one thing, which says by itself how to read on in it. */
+const readers: ReadonlySet<Operation> = new Set([eventGet, docsRead, roomGet])
 /** A list that grew meanwhile may have to be asked for again, shorter. */
 const looksMax = 4
 
@@ -185,21 +190,24 @@ function hintFor(cuts: readonly Cut[], about: About): { readonly hint?: string }
   return hint === undefined ? {} : { hint }
 }
 
-/** How to read on: in the very version that was begun. */
+const idPattern = /^[0-9a-f]{32}$/
+
+/** How to read on: in the very version that was begun. Nothing that a stranger wrote is in it: a model takes it for the board's word. */
 function hintOf({ of, next }: Cut, { operation, args }: About): string | undefined {
-  const version = typeof of.version === 'number' ? `, data {"version":${of.version}}` : ''
-  const [tool, subject] =
-    typeof of.event_id === 'string'
-      ? ['event_get', `event_id ${of.version_id ?? of.event_id}`]
-      : typeof of.version_id === 'string'
-        ? ['docs_read', `target ${of.id ?? args.target}${version}`]
-        : typeof of.about === 'string'
-          ? ['room_get', `room ${of.name}`]
-          : []
-  if (tool !== undefined) return `to read on: ${tool} with ${subject} and text_offset ${next}`
-  if (operation?.inParts !== true) return undefined
-  const again = operation.kind === 'write' ? `the same arguments, request_id ${args.request_id}` : 'the same arguments'
-  return `to read on: call it again with ${again} and text_offset ${next}`
+  const { request_id } = args
+  const again = request_id === undefined ? 'the same arguments' : `the same arguments, request_id ${request_id}`
+  const same = `to read on: call it again with ${again} and text_offset ${next}`
+  // What a tool answered may look like anything of the board's.
+  if (operation?.inParts === true && !readers.has(operation)) return same
+  const [version_id, event_id, doc = args.target] = [of.version_id, of.event_id, of.id].map((each) =>
+    typeof each === 'string' && idPattern.test(each) ? each : undefined,
+  )
+  if (event_id !== undefined)
+    return `to read on: event_get with event_id ${version_id ?? event_id} and text_offset ${next}`
+  if (version_id !== undefined)
+    return `to read on: docs_read with target ${doc}, data {"version":${Number(of.version)}} and text_offset ${next}`
+  if (typeof of.about === 'string') return `to read on: room_get with room ${of.name} and text_offset ${next}`
+  return operation?.inParts === true ? same : undefined
 }
 
 /** A value among the arguments of a tool: a field, or what stands in `data`. */

@@ -96,7 +96,7 @@ function inList({ name, value, schema, of }: Member, names: Names): unknown {
   const isSaid = name === 'thread' && (value === of.event_id || value === of.reply_to)
   if (isSaid || schema.title === 'LogState') return leftOut
   if (isObject(value) && people.has(schema.title)) return names.of(value)
-  return typeof value === 'string' ? names.known(value) : value
+  return typeof value === 'string' && !ownWords.has(name) ? names.known(value) : value
 }
 
 /** Short names for the people of one list. */

@@ -253,7 +253,8 @@ test('a long answer of a tool is read in parts, and the tool is called once', as
   const value = { list: Array.from({ length: 1_500 }, (_, n) => ({ n, text: randomBytes(8).toString('hex') })) }
   const args = { target: 'broadside:canonical-json', data: { body: { json: JSON.stringify(value) } } }
   const first = await call('tools_call', args)
-  const [, request_id] = /request_id (\S+) /.exec(String(first.hint)) ?? []
+  const [, request_id] =
+    /^to read on: call it again with the same arguments, request_id ([\w-]{16}) and/.exec(String(first.hint)) ?? []
   let canonical = ''
   for (let shown = first; ; ) {
     const output = shown.output as Json

@@ -68,6 +68,13 @@ test('a list says once what its items have alike, and each item is whole again w
   expect(made).toEqual(asked)
 })
 
+test('what somebody wrote is shown as it was written, also where it is the id of somebody', () => {
+  const author = { id: hex(32), public_key: 'A', handle: 'alice' }
+  const events = [event(author), event(author), event(author, { text: author.id, to: author.id })]
+  const { events: shown } = brief({ events, has_more: false }, declared('events.list'))
+  expect((shown as Json[]).at(-1)).toMatchObject({ text: author.id, to: '@alice' })
+})
+
 test('two whose ids begin alike have different short names', () => {
   const ids = [`${'a'.repeat(10)}${'1'.repeat(54)}`, `${'a'.repeat(10)}${'2'.repeat(54)}`]
   const events = [...ids, ids[0]!].map((id) => event({ id, public_key: 'K' }))

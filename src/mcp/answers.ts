@@ -25,8 +25,8 @@ export type ToolResult = {
   readonly isError?: true
 }
 
-/** Tokens of the sentence that says how to read on. */
-const hintTokens = 150
+/** Tokens of the sentence that says how to read on, with a request id of any length. */
+const hintTokens = 250
 /** Tokens that a list needs around the text of its one item. */
 const aroundTokens = 1_000
 /** They show one thing, which says by itself how to read on in it. */

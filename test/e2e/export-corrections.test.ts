@@ -13,7 +13,8 @@ import { logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 type Line = EventJson & { readonly supersedes?: string; readonly redaction?: object; readonly archive_eligible: true }
-type Item = EventJson & { readonly version_id?: string; readonly versions?: number }
+/** `actual_page`: in a line of an export, the page of a reply that named none. */
+type Item = EventJson & { readonly version_id?: string; readonly versions?: number; readonly actual_page?: string }
 
 const people = [person('one'), person('two'), person('three')] as const
 const [owner, second, third] = people
@@ -81,6 +82,7 @@ class Copy {
         const newest = edits.at(-1) ?? line
         return shownOf({
           ...line,
+          page: line.actual_page ?? line.page,
           ...(edits.length === 0 ? {} : { version_id: newest.event_id, versions: edits.length + 1 }),
           text: newest.text!,
           signature: newest.signature!,

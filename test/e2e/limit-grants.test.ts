@@ -140,8 +140,8 @@ test.each([
   [{ ttl: 59 }, 'ttl'],
   [{ data: '{"schema":1}' }, 'data'],
   [{ data: '{"schema":1,"factor":2,"exempt":true}' }, 'data'],
-  [{ data: '{"schema":1,"factor":1}' }, 'data'],
-  [{ data: '{"schema":1,"exempt":false}' }, 'data'],
+  [{ data: '{"schema":1,"factor":1}' }, 'data.factor'],
+  [{ data: '{"schema":1,"exempt":false}' }, 'data.exempt'],
 ])('a grant with %j is refused', async (wrong, field) => {
   const grant = { operation: 'limits.grant', target: '192.0.2.91', ttl: 60, data: '{"schema":1,"factor":2}', ...wrong }
   expect(await all.command('192.0.2.250', operator, grant)).toMatchObject({ status: 400, code: 'invalid_field', field })

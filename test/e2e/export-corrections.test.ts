@@ -12,9 +12,14 @@ import { logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-type Line = EventJson & { readonly supersedes?: string; readonly redaction?: object; readonly archive_eligible: true }
-/** `actual_page`: in a line of an export, the page of a reply that named none. */
-type Item = EventJson & { readonly version_id?: string; readonly versions?: number; readonly actual_page?: string }
+type Line = EventJson & {
+  readonly supersedes?: string
+  readonly redaction?: object
+  readonly archive_eligible: true
+  /** The page of a reply that named none. */
+  readonly actual_page?: string
+}
+type Item = EventJson & { readonly version_id?: string; readonly versions?: number }
 
 const people = [person('one'), person('two'), person('three')] as const
 const [owner, second, third] = people

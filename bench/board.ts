@@ -40,7 +40,7 @@ export type BoardRun = Target & {
 const half = String(Math.max(1, availableParallelism() >> 1))
 
 /**
- * Starts a board on a fresh directory with rates lifted, hands it to `use`, and ends it whatever happens. SHARDS,
+ * Starts a board on a fresh directory, hands it to `use`, and ends it whatever happens. Rates are lifted unless `more` says otherwise. SHARDS,
  * VERIFY_THREADS and other variables of the board are handed on. `more` are variables too; its DATA_DIR is a board that exists.
  */
 export function withBoard<Result>(
@@ -51,7 +51,7 @@ export function withBoard<Result>(
     const given = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn', ...more, ...process.env }
     const program = join(projectDirectory, 'dist', 'src', 'cli', 'main.js')
     const args = [program, 'serve', '--data', more.DATA_DIR ?? join(directory, 'data'), '--port', '0']
-    const env = { ...given, BROADSIDE_LIMITS: 'off' }
+    const env = { BROADSIDE_LIMITS: 'off', ...given }
     const startedAt = performance.now()
     const server = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
     const client = fork(new URL('./client-process.ts', import.meta.url))

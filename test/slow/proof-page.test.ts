@@ -130,7 +130,7 @@ describe.skipIf(skipWithout(missing))(`in a browser${skipNote(missing)}`, () => 
     for (const event of [first, version]) {
       const html = await dom(event)
       expect(verdictOf(html)).toBe('Proved: your browser checked every step.')
-      expect(html).toContain('<p class="text">after</p>')
+      expect(html).toContain('<p class="text" dir="auto">after</p>')
       expect(html).toContain(`/api/log/proof?message=${version}"`)
     }
     // Without the words there is nothing that was signed: the rest is proved, and no more is claimed.

@@ -161,8 +161,9 @@ function refusalWords(limitsOn: boolean, proofBits: number): string[] {
       .join(' ')
   return [
     'Answers are {"ok":true,"data":{...}} or {"ok":false,"error":{"code","message","field"?,"retry_after"?,"details"?}}. The',
-    'message says what would be right; details is what you need to go on (a conflict of docs.write: the newest version, its',
-    'text, and the text of your base_version as base). A refused command had no effect. No answer at all means unknown: send the same bytes again.',
+    'message says what would be right, field which field it is (data.KEY inside data); details is what you need to go on (a conflict',
+    'of docs.write: the newest version, its text, and the text of your base_version as base). A refused command had no effect. No',
+    'answer at all means unknown: send the same bytes again.',
     '',
     `400 ${codes(400)}`,
     `403 ${codes(403)}`,
@@ -175,12 +176,15 @@ function refusalWords(limitsOn: boolean, proofBits: number): string[] {
     `- proof_required: ${proofBits > 0 ? `this board asks every writer for ${proofBits} bits of work` : 'the room asks for work'}. Count up until the SHA-256 of`,
     '  "broadside-proof-v1\\n<hash of the signed bytes in hex>\\n<counter>" (\\n is a line feed) begins with that many zero bits,',
     '  and send "proof":"<bits>.<counter>" with the command; it is not part of what you sign.',
-    '- conflict, wrong_state: read the thing again, then decide anew.',
+    '- conflict, wrong_state: read the thing again, then decide again; the message names what can be done now.',
     '',
     limitsOn
       ? `One identity writes ${rates.writes_per_identity_per_minute} commands a minute (${rates.writes_per_identity_burst} at once) and ${rates.bytes_per_identity_per_day / 1024 / 1024} MiB a day; one address reads ${rates.reads_per_address_per_minute} times a minute.`
       : 'This board has its rates lifted.',
-    `A text has at most ${sizes.text_bytes} bytes. Lists come in pages: limit 1 to ${sizes.page_maximum}, and while has_more is true send next_cursor as cursor.`,
+    'Reads take @handle wherever they take an identity id, and resolved in the answer says which id that is; GET',
+    '/api/identities/@handle is one identity. Before you sign, turn a handle into its id: what gives something away (credits,',
+    'roles, delegations, suspensions) takes ids alone, and signed bytes with a name in them do not say whom you meant.',
+    `A text has at most ${sizes.text_bytes} bytes, and more than white space. Lists come in pages: limit 1 to ${sizes.page_maximum}, and while has_more is true send next_cursor as cursor.`,
   ]
 }
 

@@ -12,8 +12,15 @@ import { logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-type Line = EventJson & { readonly supersedes?: string; readonly redaction?: object; readonly archive_eligible: true }
-type Item = EventJson & { readonly version_id?: string; readonly versions?: number }
+type Shown = EventJson & { readonly format?: string }
+type Line = Shown & {
+  readonly supersedes?: string
+  readonly redaction?: object
+  readonly actual_page?: string
+  readonly actual_format?: string
+  readonly archive_eligible: true
+}
+type Item = Shown & { readonly version_id?: string; readonly versions?: number }
 
 const people = [person('one'), person('two'), person('three')] as const
 const [owner, second, third] = people
@@ -81,6 +88,8 @@ class Copy {
         const newest = edits.at(-1) ?? line
         return shownOf({
           ...line,
+          page: line.actual_page ?? line.page,
+          format: newest.actual_format ?? newest.format!,
           ...(edits.length === 0 ? {} : { version_id: newest.event_id, versions: edits.length + 1 }),
           text: newest.text!,
           signature: newest.signature!,
@@ -100,8 +109,22 @@ class Copy {
   }
 }
 
-function shownOf({ event_id, seq, kind, page, author, text, thread, reply_to, signature, version_id, versions }: Item) {
-  return { event_id, seq, kind, page, author: author.id, text, thread, reply_to, signature, version_id, versions }
+function shownOf({ event_id, seq, kind, page, author, text, format, thread, ...event }: Item) {
+  const { reply_to, signature, version_id, versions } = event
+  return {
+    event_id,
+    seq,
+    kind,
+    page,
+    author: author.id,
+    text,
+    format,
+    thread,
+    reply_to,
+    signature,
+    version_id,
+    versions,
+  }
 }
 
 async function itemsOf(room: string): Promise<object[]> {
@@ -135,8 +158,10 @@ test('whoever follows the export by cursor ends with what the board shows, whate
     const target = ids[which % Math.max(1, ids.length)]
     if (kind === 'follow') await copy.follow(limit)
     else if (kind === 'post' || target === undefined) {
-      const { data } = await client.post(people[who]!, { room, text: `words ${++words}`, page: `page-${which % 3}` })
-      ids.push({ id: data.event_id!, signer: people[who]! })
+      const data = JSON.stringify({ schema: 1, format: which % 2 === 0 ? 'markdown' : 'text' })
+      const fields = { room, text: `words ${++words}`, page: `page-${which % 3}`, data }
+      const { data: answer } = await client.post(people[who]!, fields)
+      ids.push({ id: answer.event_id!, signer: people[who]! })
     } else if (kind === 'reply') {
       const { data } = await client.post(people[who]!, { text: `words ${++words}`, reply_to: target.id })
       ids.push({ id: data.event_id!, signer: people[who]! })

@@ -107,8 +107,22 @@ class Copy {
   }
 }
 
-function shownOf({ event_id, seq, kind, page, author, text, thread, reply_to, signature, version_id, versions }: Item) {
-  return { event_id, seq, kind, page, author: author.id, text, thread, reply_to, signature, version_id, versions }
+function shownOf({ event_id, seq, kind, page, author, text, format, thread, ...event }: Item) {
+  const { reply_to, signature, version_id, versions } = event
+  return {
+    event_id,
+    seq,
+    kind,
+    page,
+    author: author.id,
+    text,
+    format,
+    thread,
+    reply_to,
+    signature,
+    version_id,
+    versions,
+  }
 }
 
 async function itemsOf(room: string): Promise<object[]> {
@@ -142,8 +156,10 @@ test('whoever follows the export by cursor ends with what the board shows, whate
     const target = ids[which % Math.max(1, ids.length)]
     if (kind === 'follow') await copy.follow(limit)
     else if (kind === 'post' || target === undefined) {
-      const { data } = await client.post(people[who]!, { room, text: `words ${++words}`, page: `page-${which % 3}` })
-      ids.push({ id: data.event_id!, signer: people[who]! })
+      const data = JSON.stringify({ schema: 1, format: which % 2 === 0 ? 'markdown' : 'text' })
+      const fields = { room, text: `words ${++words}`, page: `page-${which % 3}`, data }
+      const { data: answer } = await client.post(people[who]!, fields)
+      ids.push({ id: answer.event_id!, signer: people[who]! })
     } else if (kind === 'reply') {
       const { data } = await client.post(people[who]!, { text: `words ${++words}`, reply_to: target.id })
       ids.push({ id: data.event_id!, signer: people[who]! })

@@ -70,7 +70,10 @@ async function fill({ port, serviceId }: BoardRun, isQuick: boolean): Promise<re
     { name: 'nothing', requests: [] },
     { name: 'a thread of tables', requests: [page(`/e/${thread}`), page(`/e/${long}`)] },
     { name: 'a history of random words', requests: [page(`/e/${edited}/history`)] },
-    { name: 'searches by prefixes', requests: [page(`/api/events?query=${prefixes}`), page(`/search?query=${prefixes}`)] },
+    {
+      name: 'searches by prefixes',
+      requests: [page(`/api/events?query=${prefixes}`), page(`/search?query=${prefixes}`)],
+    },
     { name: 'invalid bodies of 2 MiB', requests: [{ method: 'POST', path: '/v1/command', body: wideBody() }] },
   ]
 }

@@ -12,14 +12,15 @@ import { logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-type Line = EventJson & {
+type Shown = EventJson & { readonly format?: string }
+type Line = Shown & {
   readonly supersedes?: string
   readonly redaction?: object
-  readonly archive_eligible: true
-  /** The page of a reply that named none. */
   readonly actual_page?: string
+  readonly actual_format?: string
+  readonly archive_eligible: true
 }
-type Item = EventJson & { readonly version_id?: string; readonly versions?: number }
+type Item = Shown & { readonly version_id?: string; readonly versions?: number }
 
 const people = [person('one'), person('two'), person('three')] as const
 const [owner, second, third] = people
@@ -88,6 +89,7 @@ class Copy {
         return shownOf({
           ...line,
           page: line.actual_page ?? line.page,
+          format: newest.actual_format ?? newest.format!,
           ...(edits.length === 0 ? {} : { version_id: newest.event_id, versions: edits.length + 1 }),
           text: newest.text!,
           signature: newest.signature!,

@@ -41,7 +41,11 @@ async function walkSigned(who: typeof ada, fields: Fields): Promise<{ text: stri
 }
 
 /** Each answer is bounded, there is more than one, and together they hold these, each once. */
-function expectAll(answers: readonly { readonly text: string }[], found: readonly unknown[], expected: readonly unknown[]) {
+function expectAll(
+  answers: readonly { readonly text: string }[],
+  found: readonly unknown[],
+  expected: readonly unknown[],
+) {
   expect(answers.length).toBeGreaterThan(1)
   expect(Math.max(...answers.map(({ text }) => text.length))).toBeLessThan(charsMax)
   expect([...found].sort()).toEqual([...expected].sort())

@@ -64,7 +64,7 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
   }
   const served: RouteHandler = (exchange) => {
     const client = addressOf(exchange)
-    if (exchange.path === '/oauth/sign-in-script.js') return script(options, exchange)
+    if (exchange.path === '/oauth/sign-in-page.js') return script(options, exchange)
     const allow = methodsOf(exchange.path)
     if (allow === undefined)
       return refuse(options, exchange, 404, `there is nothing at ${exchange.path}: see ${described[0]}`)

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Json } from '../views/plain-schema.ts'
-import { tokensAtMost } from './tokens.ts'
+import { shareWithin, tokensAtMost } from './tokens.ts'
 
 export type Parted =
   | { readonly ok: true; readonly data: Json; readonly cuts: readonly Cut[] }
@@ -100,10 +100,10 @@ function partOf(all: Buffer, offset: number, tokens: number): Part {
   const from = wholeCharacter(all, offset)
   let text = all.toString('utf8', from, wholeCharacter(all, from + tokens * charsPerTokenMax))
   for (;;) {
-    const cost = tokensAtMost(JSON.stringify(text))
-    if (cost <= tokens || text.length <= 2) break
+    const share = shareWithin(JSON.stringify(text), tokens)
+    if (share === 1 || text.length <= 2) break
     // Without half of a pair at its end.
-    text = text.slice(0, Math.max(2, Math.floor((text.length * tokens * 0.98) / cost))).replace(/[\ud800-\udbff]$/, '')
+    text = text.slice(0, Math.max(2, Math.floor(text.length * share * 0.98))).replace(/[\ud800-\udbff]$/, '')
   }
   const line = text.lastIndexOf('\n') + 1
   if (from + Buffer.byteLength(text) < all.length && line > text.length * (1 - lineWithin)) text = text.slice(0, line)

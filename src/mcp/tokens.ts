@@ -47,6 +47,8 @@ function costBeyondAscii(unit: number): number {
 }
 
 function costOfAscii(kind: number, before: number): number {
+  // Beyond ASCII, each unit has a cost of its own.
+  if (kind === 0) return 0
   if (kind === before) return again[kind]!
   if (kind === lower && before === upper) return again[lower]!
   // A blank and the letter behind it are one.
@@ -54,15 +56,33 @@ function costOfAscii(kind: number, before: number): number {
   return 1
 }
 
+const kinds = 7
+/** Costs of ASCII by the kind before and its own: answers are long, and each of their characters is looked at. */
+const asciiCosts = Float64Array.from({ length: kinds * kinds }, (_, pair) =>
+  costOfAscii(pair % kinds, Math.floor(pair / kinds)),
+)
+
 /** Counting stops soon after `enough`. */
 export function tokensAtMost(text: string, enough = Number.POSITIVE_INFINITY): number {
+  return counted(text, enough).tokens
+}
+
+/** How much of the text, from 0 to 1, takes about so many tokens: 1 where all of it does. No more than that is looked at. */
+export function shareWithin(text: string, tokens: number): number {
+  const { units, tokens: taken } = counted(text, tokens)
+  return taken <= tokens ? 1 : units / text.length
+}
+
+function counted(text: string, enough: number): { readonly tokens: number; readonly units: number } {
   let tokens = 0
   let before = 0
-  for (let i = 0; i < text.length && tokens <= enough; i++) {
+  let i = 0
+  for (; i < text.length && tokens <= enough; i++) {
     const unit = text.charCodeAt(i)
-    const kind = unit < 128 ? kindOf[unit]! : 0
-    tokens += kind === 0 ? costBeyondAscii(unit) : costOfAscii(kind, before)
+    const kind = kindOf[unit] ?? 0
+    tokens += asciiCosts[before * kinds + kind]!
+    if (kind === 0) tokens += costBeyondAscii(unit)
     before = kind
   }
-  return Math.ceil(tokens)
+  return { tokens: Math.ceil(tokens), units: i }
 }

@@ -39,6 +39,6 @@ export function signInPage(asked: Asked, { address, isWeb }: { address: string; 
 </details>
 <p><button type="button" id="deny" class="plain">Do not sign in</button></p>
 </section>
-<script type="module" src="/oauth/sign-in-script.js"></script>`
+<script type="module" src="/oauth/sign-in-page.js"></script>`
   return layout({ title: 'Sign in', head, main, isListed: false }, { board: { address } })
 }

@@ -4,6 +4,7 @@
  */
 import type { Signer } from '../../src/cli/sign.ts'
 import { sizes } from '../../src/limits.ts'
+import { toolPath } from '../../src/tools/path.ts'
 import { type Client, type Data, type Fields, person } from './client.ts'
 
 const ada = person('ada')
@@ -21,10 +22,10 @@ export function words(count: number, seed: number): string {
   return Array.from({ length: count }, () => (next() % 60_466_176).toString(36)).join(' ')
 }
 
-/** Of as many bytes as a text may have, each character taking six in JSON and 33 in HTML. */
-const odd = '\u200b\u200e'.repeat(Math.floor(sizes.text_bytes / 6) - 4)
-const control = '\u0001'.repeat(sizes.text_bytes - 8)
-const oddOf = (bytes: number) => '\u200b\u200e'.repeat(Math.floor(bytes / 6))
+/** Of as many bytes as a text may have, each character but the first taking six in JSON and 33 in HTML. */
+const odd = 'a'.concat('\u200b\u200e'.repeat(Math.floor(sizes.text_bytes / 6) - 4))
+const control = 'a'.concat('\u0001'.repeat(sizes.text_bytes - 9))
+const oddOf = (bytes: number) => 'a'.concat('\u200b\u200e'.repeat(Math.floor((bytes - 1) / 6)))
 
 type Made = Data & {
   readonly doc?: { readonly id: string }
@@ -209,6 +210,7 @@ async function people(fill: Filler): Promise<void> {
     await fill.run(person(`one of many ${n}`), { operation: 'identity.profile.set', data: profile })
   })
   fill.ask('/api/identities', '/api/identities?limit=200')
+  fill.ask('/api/identities/{target}', `/api/identities/${ada.id}`)
   fill.ask('/i/{identity}', `/i/${ada.id}`)
   fill.ask('/i/{identity}', '/i/person-7')
 }
@@ -255,7 +257,7 @@ async function tools(fill: Filler): Promise<void> {
       text: odd,
     } as Fields),
   )
-  fill.ask('/tools/{id}', `/tools/${id}`)
+  fill.ask('/tools/{id}', toolPath(id))
   fill.ask('/api/tool', `/api/tool?id=${id}`)
   fill.ask('/api/reviews', `/api/reviews?subject=${subject}&limit=200`)
   const question = encodeURIComponent(`under 1 cent on base as json ${'find a thing '.repeat(40)}`.slice(0, 250))
@@ -317,6 +319,7 @@ function own(fill: Filler): void {
     '/docs/signing',
     '/docs/refusals',
     '/docs/limits',
+    '/docs/credits',
     '/docs/works',
     '/faq',
     '/embed',

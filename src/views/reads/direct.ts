@@ -9,6 +9,7 @@ import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from '../blocks.ts'
 import { names } from '../updates.ts'
 import {
+  AnswerSize,
   badCursor,
   limitOf,
   ok,
@@ -17,6 +18,7 @@ import {
   type ReadRequest,
   type Reads,
   view,
+  withinPage,
   withRoom,
 } from './read.ts'
 
@@ -56,10 +58,12 @@ function share(
   if (typeof below !== 'string') return badCursor
   const limit = limitOf(args)
   const cursor = (place: string) => context.cursors.seal(list, place)
-  const { items, reached } = find(below, limit + 1)
+  const sought = find(below, limit + 1)
+  const { views: items, cut } = withinPage(sought.items, ({ place, item }) => ({ place, cursor: cursor(place), item }))
+  const reached = cut?.place ?? sought.reached
   const found = {
     limit,
-    items: items.map(({ place, item }) => ({ place, cursor: cursor(place), item })),
+    items,
     ...(reached === undefined ? {} : { reached: { place: reached, cursor: cursor(reached) } }),
   }
   // Asked for by signed commands alone, whose answers nobody keeps.
@@ -145,6 +149,7 @@ function eventItems(
   const lists = [state.direct.inbox(reader)]
   if (context.visibility === 'private' && handle !== undefined) lists.push(state.direct.privateMentions(handle))
   const found: Item[] = []
+  const size = new AnswerSize()
   let looked = 0
   let from = below
   while (found.length < count && looked < looksMax) {
@@ -154,7 +159,10 @@ function eventItems(
     if (places.length === 0) return { items: found }
     for (const place of places) {
       const item = found.length < count ? eventItem(context, request, blocked, batch.get(place)!) : undefined
-      if (item !== undefined) found.push({ place, item })
+      if (item === undefined) continue
+      found.push({ place, item })
+      size.add(item)
+      if (size.isFull) return { items: found, reached: place }
     }
     looked += places.length
     from = places.at(-1)!

@@ -92,11 +92,7 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
   const shown = slots.slice(first, first + limitOf(args))
   const next = first + shown.length < slots.length ? shown.at(-1) : undefined
   const how = showing(context, true)
-  const { views: events, cut } = withinPage(
-    shown,
-    (each) => versionView(context.state, each, context.body(each), how),
-    ({ signed_payload }) => signed_payload,
-  )
+  const { views: events, cut } = withinPage(shown, (each) => versionView(context.state, each, context.body(each), how))
   const data = {
     event_id: board.events.idHex(original),
     versions: slots.length,

@@ -57,7 +57,6 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
   const { views: entries, cut } = withinPage(
     Array.from({ length: newest - oldest + 1 }, (_, n) => newest - n),
     (seq) => entryView(context, room, seq, rules.logEntry(room, seq)),
-    ({ detail, signed_payload, delegation }) => `${detail}${signed_payload}${delegation?.signed_payload ?? ''}`,
   )
   return ok(
     { room, entries, ...paging(context, list, cut ?? (oldest > 1 ? oldest : undefined)) },
@@ -100,12 +99,13 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Rea
     .filter(({ place }) => before === '' || place < before)
     .sort((a, b) => (a.place < b.place ? 1 : -1))
     .slice(0, limit + 1)
-  const items = found.map(({ place, report }) => ({
+  const seal = (place: string) => context.cursors.seal(list, place)
+  const { views: items, cut } = withinPage(found, ({ place, report }) => ({
     place,
-    cursor: context.cursors.seal(list, place),
+    cursor: seal(place),
     item: reportView(context, report),
   }))
-  return ok({ limit, items })
+  return ok({ limit, items, ...(cut === undefined ? {} : { reached: { place: cut.place, cursor: seal(cut.place) } }) })
 }
 
 /** Text that sorts by time, then by id. */

@@ -16,6 +16,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
+  withinPage,
 } from './read.ts'
 
 export const peopleReads: Reads = {
@@ -41,8 +42,8 @@ function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (author) => query === undefined || (author.handle?.startsWith(query) ?? false),
   })
-  const identities = entries.map((author) => identityView(context.state, author))
-  return ok({ identities, ...paging(context, list, next) })
+  const { views: identities, cut } = withinPage(entries, (author) => identityView(context.state, author))
+  return ok({ identities, ...paging(context, list, cut?.version ?? next) })
 }
 
 const unnamed = refusal('missing_field', 'name a target, or sign the command to read your own', 'target')

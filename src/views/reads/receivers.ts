@@ -27,6 +27,7 @@ import {
   type Reads,
   refused,
   unending,
+  withinPage,
   withRoom,
 } from './read.ts'
 
@@ -37,9 +38,6 @@ export const receiversReads: Reads = {
   'receiver.unposted': unposted,
   'receiver.room': mayPost,
 }
-
-/** Bodies of one answer, in bytes: an item that fits into none still comes alone. */
-const pageBytesMax = 512 * 1024
 
 /** What a reader sees of a receive URL; the secret is not known here. */
 export function receiverView(receiver: Omit<Receiver, 'owner' | 'hash' | 'posted' | 'items' | 'seen'>) {
@@ -87,14 +85,7 @@ function items(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer 
     .flatMap((each) => each.items)
     .filter(({ seq, item }) => seq > behind && item > after)
     .sort((a, b) => a.seq - b.seq)
-  const shown = []
-  let bytes = 0
-  for (const item of found.slice(0, limitOf(args))) {
-    const facts = itemFacts(context, item)
-    bytes += facts.body.length
-    if (bytes > pageBytesMax && shown.length > 0) break
-    shown.push(itemView(item, facts))
-  }
+  const { views: shown } = withinPage(found.slice(0, limitOf(args)), (item) => itemView(item, itemFacts(context, item)))
   const next = found.length > shown.length ? found[shown.length - 1]?.seq : undefined
   return ok({ items: shown, untrusted: true, ...paging(context, name, next) }, { until: unending })
 }

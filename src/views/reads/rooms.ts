@@ -15,6 +15,7 @@ import {
   type Reads,
   soonest,
   unending,
+  withinPage,
   withRoom,
 } from './read.ts'
 
@@ -105,8 +106,8 @@ function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (room) => room.visibility === 'public' && (query === undefined || room.name.includes(query)),
   })
-  const rooms = entries.map((room) => roomView(context, room))
-  return ok({ rooms, ...paging(context, list, next) }, { until: untilStale(context, entries) })
+  const { views: rooms, cut } = withinPage(entries, (room) => roomView(context, room))
+  return ok({ rooms, ...paging(context, list, cut?.version ?? next) }, { until: untilStale(context, entries) })
 }
 
 /** A room that is to close, or an event that is to expire, makes the answer old at that moment. */

@@ -14,6 +14,7 @@ import {
   type ReadRequest,
   type Reads,
   unending,
+  withinPage,
 } from './read.ts'
 
 export const toolsReads: Reads = {
@@ -98,7 +99,7 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
     .sort((a, b) => b.slot - a.slot)
   const shown = slots.slice(0, limit)
   const next = slots.length > limit ? shown.at(-1)!.slot : undefined
-  const views = shown.map(({ review: { id, author, kind, at }, slot }) => {
+  const { views, cut } = withinPage(shown, ({ review: { id, author, kind, at }, slot }) => {
     const { by } = eventOf(body(slot))
     const { text, data } = (JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: Said }).command
     const { evidence } = JSON.parse(data ?? '{}') as { evidence?: string }
@@ -120,5 +121,6 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const count = (kind: string) => standing.filter((each) => each.kind === kind).length
   const counts = { works: count('works'), mixed: count('mixed'), down: count('down'), avoid: count('avoid') }
   // A review has no `ttl`.
-  return ok({ subject_id: subject, counts, reviews: views, ...paging(context, name, next) }, { until: unending })
+  const more = paging(context, name, cut?.slot ?? next)
+  return ok({ subject_id: subject, counts, reviews: views, ...more }, { until: unending })
 }

@@ -45,7 +45,7 @@ const corrections: ReadonlySet<ChangeKind> = new Set([
 
 /** Rows looked at for one page: most of them are posts. */
 const rowsMax = 50_000
-const bytesMax = 1024 * 1024
+const bytesMax = 256 * 1024
 
 function listChanges(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const { state, board, generation } = context

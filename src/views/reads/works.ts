@@ -26,6 +26,7 @@ import {
   type ReadRequest,
   type Reads,
   unending,
+  withinPage,
   withRoom,
 } from './read.ts'
 
@@ -118,10 +119,17 @@ function history(context: ReadContext, { args }: ReadRequest, work: Work): ReadA
   if (cursor === undefined) return badCursor
   const first = cursor.from ?? 0
   const end = Math.min(work.places.length, first + limitOf(args))
-  const shown = Array.from({ length: end - first }, (_, n) => transitionAt(context, work, first + n))
-  const transitions = shown.map(({ entry, textOf }) => signedAway(context, entry, textOf))
-  const next = paging(context, name, end < work.places.length ? end : undefined)
-  return ok({ work_id: work.id, transitions, ...next })
+  const wanted = Array.from({ length: end - first }, (_, n) => first + n)
+  const { views: transitions } = withinPage(wanted, (index) => {
+    const { entry, textOf } = transitionAt(context, work, index)
+    return signedAway(context, entry, textOf)
+  })
+  const behind = first + transitions.length
+  return ok({
+    work_id: work.id,
+    transitions,
+    ...paging(context, name, behind < work.places.length ? behind : undefined),
+  })
 }
 
 /** What was signed with the text of a request is shown while the text is. */

@@ -10,6 +10,8 @@ export type Json = { readonly [key: string]: unknown }
 export class Shapes {
   readonly prefix: string
   readonly #found = new Map<string, Json>()
+  /** What stands for declarations that were met before: most shapes are in many answers. */
+  readonly #known = new Map<unknown, Json>()
 
   constructor(prefix: string) {
     this.prefix = prefix
@@ -23,6 +25,13 @@ export class Shapes {
     }
     this.#found.set(name, shape)
     return { $ref: this.prefix + name }
+  }
+
+  /** `make` of a declaration, once. */
+  once(declaration: unknown, make: () => Json): Json {
+    const known = this.#known.get(declaration) ?? make()
+    this.#known.set(declaration, known)
+    return known
   }
 
   get all(): Json {
@@ -40,11 +49,14 @@ function plain(value: unknown, shapes: Shapes | undefined): unknown {
   if (typeof value !== 'object' || value === null) return value
   const { title, ...untitled } = value as Json
   // Among the properties of a shape, `title` is a name like any other.
-  const schema = typeof title === 'string' ? untitled : (value as Json)
+  if (typeof title !== 'string') return plainKeys(value as Json, shapes)
+  if (shapes === undefined) return { title, ...plainKeys(untitled, shapes) }
+  return shapes.once(value, () => shapes.add(title, plainKeys(untitled, shapes)))
+}
+
+function plainKeys(schema: Json, shapes: Shapes | undefined): Json {
   const simple = choices(schema) ?? wholeNumber(schema)
-  const shown = Object.fromEntries(Object.entries(simple).map(([key, each]) => [key, plain(each, shapes)]))
-  if (typeof title !== 'string') return shown
-  return shapes === undefined ? { title, ...shown } : shapes.add(title, shown)
+  return Object.fromEntries(Object.entries(simple).map(([key, each]) => [key, plain(each, shapes)]))
 }
 
 /** `anyOf` of constants is what JSON Schema calls `enum`. */

@@ -25,15 +25,18 @@ export class Canvas {
 
   /** A filled rectangle; what lies outside is left out. */
   fill(x: number, y: number, width: number, height: number, colour: number): void {
+    const left = Math.max(0, x)
     const right = Math.min(this.width, x + width)
     const bottom = Math.min(this.height, y + height)
+    if (left >= right) return
+    // A byte is two pixels: those that are filled whole go in one piece.
+    const firstWhole = (left + 1) >> 1
+    const endWhole = right >> 1
     for (let row = Math.max(0, y); row < bottom; row++) {
       const start = row * this.#stride + 1
-      for (let column = Math.max(0, x); column < right; column++) {
-        const at = start + (column >> 1)
-        const byte = this.#rows[at]!
-        this.#rows[at] = column % 2 === 0 ? (byte & 0x0f) | (colour << 4) : (byte & 0xf0) | colour
-      }
+      if (left % 2 === 1) this.#rows[start + (left >> 1)] = (this.#rows[start + (left >> 1)]! & 0xf0) | colour
+      if (firstWhole < endWhole) this.#rows.fill((colour << 4) | colour, start + firstWhole, start + endWhole)
+      if (right % 2 === 1) this.#rows[start + endWhole] = (this.#rows[start + endWhole]! & 0x0f) | (colour << 4)
     }
   }
 

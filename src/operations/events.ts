@@ -3,7 +3,17 @@
 import { sizes } from '../limits.ts'
 import { bounded, handlePattern, patterned } from './fields.ts'
 import { type Operation, paged } from './operation.ts'
-import { EventId, EventSchema, Generation, listOf, Receipt, ThreadPlace, Versions, VotesSchema } from './results.ts'
+import {
+  EventId,
+  EventSchema,
+  Generation,
+  listOf,
+  Receipt,
+  ThreadPlace,
+  VersionPlace,
+  Versions,
+  VotesSchema,
+} from './results.ts'
 import { Type } from './schema.ts'
 
 const readers = 'anyone for public rooms, members for private ones'
@@ -143,7 +153,7 @@ export const eventHistory: Operation = {
   required: ['event_id'],
   optional: ['cursor', 'limit'],
   refusals: ['not_found', 'private_room'],
-  result: listOf('events', EventSchema, { event_id: EventId, versions: Versions }),
+  result: listOf('events', EventSchema, { event_id: EventId, versions: Versions, ...VersionPlace }),
   example: { operation: 'event.history', event_id: '0123456789abcdef0123456789abcdef' },
   get: {
     path: '/api/history/{event_id}',

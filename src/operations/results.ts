@@ -224,6 +224,15 @@ export const ThreadPlace = {
   page: slug('page name of the root'),
 }
 export const Versions = Type.Integer({ minimum: 1, maximum: 32, description: 'how many versions there are' })
+/** Where the versions of one answer stand among all of the event. */
+export const VersionPlace = {
+  first_number: Type.Integer({
+    minimum: 1,
+    maximum: 32,
+    description: 'number of the first version in this answer; 1 is the original',
+  }),
+  previous_id: Type.Optional(id('the version before the first in this answer')),
+}
 export const RoomName = slug('room name')
 export const EventId = id('id of the event')
 

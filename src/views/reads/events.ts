@@ -96,6 +96,8 @@ function history(context: ReadContext, { args }: ReadRequest, slot: number): Rea
   const data = {
     event_id: board.events.idHex(original),
     versions: slots.length,
+    first_number: first + 1,
+    ...(first === 0 ? {} : { previous_id: board.events.idHex(slots[first - 1]!) }),
     events,
     ...paging(context, list, cut ?? next),
   }

@@ -380,6 +380,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     // The last answers are on their way through the sockets, and each of them closes its connection.
     await drained(() => http.openConnections === 0, flushMs)
     await http.close()
+    await pages.close()
     await verifier.close()
     await house.stop()
     await heads.close(news.head)

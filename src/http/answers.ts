@@ -18,6 +18,14 @@ export type Ready = {
   readonly until: number
 }
 
+/** Newest change of a room, or of the whole board. */
+type Newest = (room: string | undefined) => number
+
+/** Nothing that it was made from has changed. `now`: Unix seconds. */
+export function isCurrent({ room, change, until }: Ready, newest: Newest, now: number): boolean {
+  return newest(room) <= change && (until === 0 || until > now)
+}
+
 export class ReadyAnswers {
   readonly #kept = new Map<string, Ready>()
   readonly #bytesMax: number
@@ -28,11 +36,11 @@ export class ReadyAnswers {
   }
 
   /** The kept answer, if it is still right. */
-  find(url: string, newest: (room: string | undefined) => number, now: number): Ready | undefined {
+  find(url: string, newest: Newest, now: number): Ready | undefined {
     const ready = this.#kept.get(url)
     if (ready === undefined) return undefined
     this.#kept.delete(url)
-    if (newest(ready.room) > ready.change || (ready.until !== 0 && ready.until <= now)) {
+    if (!isCurrent(ready, newest, now)) {
       this.#bytes -= cost(url, ready)
       return undefined
     }
@@ -56,7 +64,7 @@ export class ReadyAnswers {
   }
 }
 
-export function etagOf(body: Buffer): string {
+export function etagOf(body: Buffer | string): string {
   return `"${hash('sha256', body, 'base64url').slice(0, 22)}"`
 }
 

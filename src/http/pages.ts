@@ -8,21 +8,26 @@
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
 import { faultOf } from '../command/check.ts'
+import { networkOf } from '../command/limiter.ts'
 import type { News } from '../command/news.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { inside, sizes } from '../limits.ts'
+import { log } from '../observe.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
 import { type Check, compile, type Schema } from '../operations/schema.ts'
 import { assets } from '../pages/assets.ts'
 import { layout } from '../pages/layout.ts'
 import { Ask, type AskOptions, type Page, type PageRequest, Refused, type Shown, Unanswered } from '../pages/page.ts'
+import type { RenderTexts } from '../pages/page-texts.ts'
 import { iconSvg } from '../pages/pictures/icon.ts'
 import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/refused.ts'
 import { pages } from '../pages/registry.ts'
+import { Renderer } from '../pages/renderer.ts'
 import { type Refusal, refusal, statusOf } from '../refusals.ts'
+import { noteCause } from '../runtime/slow-turns.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
-import { etagOf, isHeld, ReadyAnswers } from './answers.ts'
+import { etagOf, isCurrent, isHeld, type Ready, ReadyAnswers } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
 import { parseQuery } from './query.ts'
 import type { RouteHandler } from './routes.ts'
@@ -31,7 +36,7 @@ import { takesGzip } from './wire.ts'
 
 const gzip = promisify(gzipCallback)
 
-export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault'> & {
+export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'render'> & {
   readonly news: News
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
@@ -47,6 +52,8 @@ export type PageDoors = {
   readonly doors: Readonly<Record<string, RouteHandler>>
   /** A page for who asked in a browser for a path that is nowhere; false: it is no browser. */
   readonly nowhere: (exchange: Exchange) => boolean
+  /** Ends the thread that renders, if there is one. */
+  readonly close: () => Promise<void>
 }
 
 export function pageDoors(options: PageDoorOptions): PageDoors {
@@ -67,7 +74,11 @@ export function pageDoors(options: PageDoorOptions): PageDoors {
     assets.map(({ path, type, body }): [string, RouteHandler] => [path, ownFile(type, body, forEver)]),
   )
   const icon = { '/icon.svg': ownFile('image/svg+xml', Buffer.from(iconSvg), 'public, max-age=86400') }
-  return { doors: { ...doors, ...files, ...icon }, nowhere: (exchange) => server.nowhere(exchange) }
+  return {
+    doors: { ...doors, ...files, ...icon },
+    nowhere: (exchange) => server.nowhere(exchange),
+    close: () => server.close(),
+  }
 }
 
 function patternOf(page: Page): Pattern {
@@ -87,8 +98,13 @@ function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
   }
 }
 
-/** Bytes that are ready, or will be. */
-type Made = { readonly raw: Buffer; readonly etag: string; readonly type: string | undefined }
+/** A page that is being made, and, where somebody needs a newer one, the one after it. */
+type UnderWay = {
+  /** Newest change when it was begun. */
+  readonly change: number
+  readonly made: Promise<Ready>
+  next: Promise<Ready> | undefined
+}
 
 type Asked = { readonly page: Page; readonly request: PageRequest; readonly key: string }
 
@@ -116,9 +132,13 @@ function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | 
 class PageServer {
   readonly #options: PageDoorOptions
   readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
-  /** Renderings under way, by key, with the change they began at: who asks later may only join one that began no earlier. */
-  readonly #underWay = new Map<string, { readonly change: number; readonly made: Promise<Made> }>()
+  readonly #renderer = new Renderer({ report: (event, facts) => log('warn', event, facts) })
+  /** Pages that are being made, by key. */
+  readonly #underWay = new Map<string, UnderWay>()
+  /** The same pages, gzipped. */
+  readonly #packed = new WeakMap<Ready, Promise<Ready>>()
   readonly #headers: readonly Header[]
+  readonly #newest = (room: string | undefined): number => this.#options.news.newestChange(room)
   /** Addresses as they came, and what they ask for: most come again and again. */
   readonly #known = new Map<string, Asked>()
 
@@ -127,9 +147,14 @@ class PageServer {
     this.#headers = pageHeaders(options.board.address)
   }
 
+  close(): Promise<void> {
+    return this.#renderer.close()
+  }
+
   handle(exchange: Exchange, patterns: readonly Pattern[]): void {
     const { throttle, addressOf } = this.#options
-    const wait = throttle.reads(addressOf(exchange))
+    const address = addressOf(exchange)
+    const wait = throttle.reads(address)
     if (wait > 0)
       return this.#refuse(
         exchange,
@@ -138,13 +163,18 @@ class PageServer {
     const found = this.#find(exchange, patterns)
     if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
     if ('code' in found) return this.#refuse(exchange, found)
-    const { page, request, key } = found
+    noteCause(found.page.path)
     const isPacked = takesGzip(exchange.header('accept-encoding'))
-    const name = isPacked ? `${key} gzip` : key
-    const ready = this.#ready.find(name, (room) => this.#options.news.newestChange(room), this.#options.now())
-    if (ready !== undefined) return this.#send(exchange, ready.body, ready.etag, ready.file, isPacked)
-    this.#make(page, request, name, isPacked).then(
-      ({ raw, etag, type }) => this.#send(exchange, raw, etag, type, isPacked),
+    const name = isPacked ? `${found.key} gzip` : found.key
+    const ready = this.#ready.find(name, this.#newest, this.#options.now())
+    if (ready !== undefined) return this.#send(exchange, ready, isPacked)
+    const made = this.#make(found, networkOf(address))
+    const wanted = isPacked ? made.then((plain) => this.#pack(plain)) : made
+    wanted.then(
+      (page) => {
+        this.#ready.keep(name, page)
+        this.#send(exchange, page, isPacked)
+      },
       (error: unknown) => this.#fail(exchange, error),
     )
   }
@@ -166,32 +196,64 @@ class PageServer {
     return found
   }
 
-  #make(page: Page, request: PageRequest, name: string, isPacked: boolean): Promise<Made> {
+  /**
+   * Who asks while the page is being made gets that one, if it shows all that was confirmed when they asked; if not, they share the
+   * next one, which begins when this one is done. So whatever comes, one page is made by one hand at a time.
+   */
+  #make(asked: Asked, from: string): Promise<Ready> {
+    const running = this.#underWay.get(asked.key)
+    if (running === undefined) return this.#begin(asked, from)
+    if (running.change >= this.#options.news.settled) return running.made
+    const next = (): Promise<Ready> => this.#underWay.get(asked.key)?.made ?? this.#begin(asked, from)
+    running.next ??= running.made.then((made) => (this.#isCurrent(made) ? made : next()), next)
+    return running.next
+  }
+
+  #begin(asked: Asked, from: string): Promise<Ready> {
     const change = this.#options.news.settled
-    const running = this.#underWay.get(name)
-    if (running !== undefined && running.change >= change) return running.made
-    const made = this.#render(page, request, name, isPacked, change)
-    this.#underWay.set(name, { change, made })
+    const made = this.#render(asked, from, change)
+    this.#underWay.set(asked.key, { change, made, next: undefined })
     const forget = (): void => {
-      if (this.#underWay.get(name)?.made === made) this.#underWay.delete(name)
+      this.#underWay.delete(asked.key)
     }
     made.then(forget, forget)
     return made
   }
 
-  async #render(page: Page, request: PageRequest, name: string, isPacked: boolean, change: number): Promise<Made> {
-    const ask = new Ask({ ...this.#options, fault: argumentFault, change })
+  async #render({ page, request }: Asked, from: string, change: number): Promise<Ready> {
+    const render: RenderTexts = (items) => this.#renderer.render(items, from)
+    const ask = new Ask({ ...this.#options, render, fault: argumentFault, change })
     const shown = await page.show(ask, request)
-    const plain = shown.kind === 'page' ? Buffer.from(this.#document(shown, request)) : Buffer.from(shown.body)
-    const etag = shown.kind === 'page' ? pageEtag(plain) : etagOf(plain)
-    const raw = isPacked ? await gzip(plain, { level: 6 }) : plain
-    const type = shown.kind === 'page' ? undefined : shown.type
     const { room, until } = ask.scope
-    const made = { raw, etag: isPacked ? etag.replace(/"$/, '-gzip"') : etag, type }
-    // What depends on nothing of the board is never made old by a change.
-    const at = room === null ? Number.POSITIVE_INFINITY : change
-    this.#ready.keep(name, { body: raw, etag: made.etag, file: type, room: room ?? undefined, change: at, until })
-    return made
+    return {
+      ...this.#bytesOf(shown, request),
+      room: room ?? undefined,
+      // What depends on nothing of the board is never made old by a change.
+      change: room === null ? Number.POSITIVE_INFINITY : change,
+      until,
+    }
+  }
+
+  #bytesOf(shown: Shown, request: PageRequest): Pick<Ready, 'body' | 'etag' | 'file'> {
+    if (shown.kind === 'bytes') {
+      const body = Buffer.from(shown.body)
+      return { body, etag: etagOf(body), file: shown.type }
+    }
+    const document = this.#document(shown, request)
+    return { body: Buffer.from(document), etag: pageEtag(document), file: undefined }
+  }
+
+  #isCurrent(ready: Ready): boolean {
+    return isCurrent(ready, this.#newest, this.#options.now())
+  }
+
+  #pack(plain: Ready): Promise<Ready> {
+    const known = this.#packed.get(plain)
+    if (known !== undefined) return known
+    const etag = plain.etag.replace(/"$/, '-gzip"')
+    const packed = gzip(plain.body, { level: 6 }).then((body) => ({ ...plain, body, etag }))
+    this.#packed.set(plain, packed)
+    return packed
   }
 
   #document(shown: Extract<Shown, { kind: 'page' }>, { path, query }: PageRequest): string {
@@ -202,7 +264,7 @@ class PageServer {
     })
   }
 
-  #send(exchange: Exchange, body: Buffer, etag: string, type: string | undefined, isPacked: boolean): void {
+  #send(exchange: Exchange, { body, etag, file: type }: Ready, isPacked: boolean): void {
     if (exchange.ended) return
     const headers: Header[] = [
       ...(type === undefined ? this.#headers : ownFileHeaders(type)),
@@ -245,8 +307,8 @@ class PageServer {
  * Two pages that differ only in where their live list goes on mean the same: whoever has the older one reads some corrections
  * more. So the tag is a weak one, of everything else.
  */
-function pageEtag(page: Buffer): string {
-  return `W/${etagOf(Buffer.from(page.toString('utf8').replace(/ data-live-change="\d+"/, '')))}`
+function pageEtag(page: string): string {
+  return `W/${etagOf(page.replace(/ data-live-change="\d+"/, ''))}`
 }
 
 /** What comes out of an address is held to the declaration, as at every other door. */

@@ -4,9 +4,8 @@ import { refusal } from '../refusals.ts'
 import type { Doc, DocText, DocVersion } from './data.ts'
 import { type Html, html, pathTo } from './html.ts'
 import { type Page, Refused, shown } from './page.ts'
-import { diffHtml } from './pieces/diff.ts'
+import { changesMax } from './pieces/diff.ts'
 import { facts, type Paged, pager } from './pieces/listing.ts'
-import { markdown } from './pieces/markdown.ts'
 import { person } from './pieces/person.ts'
 import { excerpt } from './pieces/text.ts'
 import { bytes, countOf, when } from './pieces/time.ts'
@@ -30,13 +29,14 @@ export const document: Page = {
       ...(version === undefined ? {} : { version }),
     })
     const isOld = doc.version < doc.versions
+    const asJson = pathTo(`/api/docs/${doc.id}`, { version: doc.version })
     return shown({
       title: doc.title,
       description: excerpt(doc.text, 200),
       isListed: doc.visibility === 'public',
       section: 'rooms',
       head: html`<p class="crumbs">${doc.room !== undefined && html`<a href="/room/${doc.room}">${doc.room}</a> / `}document</p><h1>${doc.title}</h1>${isOld && html`<p class="note">This is version ${doc.version}. <a href="/d/${doc.id}">The newest is ${doc.versions}.</a></p>`}`,
-      main: html`<article class="prose" dir="auto">${await markdown(doc.text)}</article>`,
+      main: html`<article class="prose" dir="auto">${await ask.mainText({ kind: 'markdown', text: doc.text, whole: asJson })}</article>`,
       aside: html`<section><h2>This document</h2>${facts([
         ['version', html`${doc.version} of <a href="/d/${doc.id}/history">${doc.versions}</a>`],
         ['written by', person(doc.author)],
@@ -47,7 +47,7 @@ export const document: Page = {
           ? undefined
           : ['merged', `this write was joined with version ${doc.merged.onto_version}`],
         ['made', when(doc.created_at)],
-      ])}</section><section><h2>Other forms</h2><ul><li><a href="/d/${doc.id}/history">what each version changed</a></li><li><a href="${pathTo(`/api/docs/${doc.id}`, { version: doc.version })}">as JSON, with the signature</a></li></ul></section>`,
+      ])}</section><section><h2>Other forms</h2><ul><li><a href="/d/${doc.id}/history">what each version changed</a></li><li><a href="${asJson}">as JSON, with the signature</a></li></ul></section>`,
     })
   },
 }
@@ -72,16 +72,18 @@ export const documentHistory: Page = {
       (await ask.read<{ doc: DocText }>('docs.read', { target, version })).doc
     const newer = await textAt(number)
     const older = number > 1 ? await textAt(number - 1) : undefined
+    const { text } = newer
+    const whole = pathTo(`/d/${doc.id}`, { version: number })
     const changed: Html =
       older === undefined
-        ? html`<p class="quiet">This is how it began.</p><div class="diff">${newer.text}</div>`
-        : await diffHtml(older.text, newer.text)
+        ? html`<p class="quiet">This is how it began.</p>${await ask.mainText({ kind: 'verbatim', text, whole })}`
+        : await ask.mainText({ kind: 'diff', before: older.text, text, whole, changesMax })
     return shown({
       title: `History of ${doc.title}`,
       section: 'rooms',
       isListed: false,
       head: html`<p class="crumbs"><a href="/d/${doc.id}">${doc.title}</a></p><h1>${countOf(doc.versions, 'version')}</h1>`,
-      main: html`<h2>What version ${number} changed</h2><p class="line">${person(newer.author)}${when(newer.written_at)}<a href="${pathTo(`/d/${doc.id}`, { version: number })}">read it whole</a></p>${changed}`,
+      main: html`<h2>What version ${number} changed</h2><p class="line">${person(newer.author)}${when(newer.written_at)}<a href="${whole}">read it whole</a></p>${changed}`,
       aside: html`<section><h2>Versions</h2><ol class="rows" reversed>${versions.map((each) => versionLine(doc.id, each, number))}</ol>${pager(path, { cursor }, list)}</section>`,
     })
   },

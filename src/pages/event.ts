@@ -2,7 +2,7 @@
 import type { EventView } from '../views/event.ts'
 import type { Thread } from './data.ts'
 import { type Html, html, nothing, pathTo } from './html.ts'
-import { type Page, type PageRequest, shown } from './page.ts'
+import { type Ask, type Page, type PageRequest, shown } from './page.ts'
 import { facts, pager } from './pieces/listing.ts'
 import { nameOf, person } from './pieces/person.ts'
 import { postHtml } from './pieces/post.ts'
@@ -34,7 +34,7 @@ export const event: Page = {
     const root = events.find(({ event_id: each }) => each === thread.root_id)
     const words = beginning(asked, 70) ?? 'A post whose text is gone'
     const isHere = events.some(({ event_id: each }) => each === target)
-    const tree = await treeOf(events, target)
+    const tree = await treeOf(ask, events, target)
     return shown({
       title: `${nameOf(asked.author)}: ${words}`,
       description: beginning(asked, 200) ?? 'The text of this post is gone; its place, author and proof stay.',
@@ -44,7 +44,7 @@ export const event: Page = {
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
 <h1>${(root === undefined ? undefined : beginning(root, 70)) ?? words}</h1>`,
       main: html`<h2 class="unseen">Thread</h2>${asked.supersedes !== undefined && html`<p class="note">This address names one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
-${!isHere && html`<p class="note">The post that the address names is on another page of this thread.</p><div class="posts">${await postHtml(asked, { isTarget: true })}</div>`}
+${!isHere && html`<p class="note">The post that the address names is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
 ${pager(path, { cursor }, thread, 'Later replies')}
 ${writer(ask.board, { room: asked.room, replyTo: target })}`,
@@ -73,7 +73,7 @@ ${writer(ask.board, { room: asked.room, replyTo: target })}`,
 }
 
 /** Children under their parents, in order of time; a post whose parent is on another page stands at the outside. */
-async function treeOf(events: readonly EventView[], target: string): Promise<Html> {
+async function treeOf(ask: Ask, events: readonly EventView[], target: string): Promise<Html> {
   const here = new Map(events.map((each) => [each.event_id, each]))
   const children = new Map<string, EventView[]>()
   const outside: EventView[] = []
@@ -84,17 +84,18 @@ async function treeOf(events: readonly EventView[], target: string): Promise<Htm
   }
   const branch = async (each: EventView, depth: number): Promise<Html> => {
     const isFlat = depth >= depthMax
-    const post = await postHtml(each, {
-      among: here,
-      isTarget: each.event_id === target,
-      // Where the nesting no longer says it, the post does.
-      isListed: false,
-      showsParent: isFlat || depth === 0,
-    })
     const below = children.get(each.event_id) ?? []
-    if (below.length === 0) return post
-    const items = await Promise.all(below.map(async (child) => html`<li>${await branch(child, depth + 1)}</li>`))
-    return html`${post}<ol class="replies${isFlat && ' flat'}">${items}</ol>`
+    const [post, ...items] = await Promise.all([
+      postHtml(ask, each, {
+        among: here,
+        isTarget: each.event_id === target,
+        // Where the nesting no longer says it, the post does.
+        isListed: false,
+        showsParent: isFlat || depth === 0,
+      }),
+      ...below.map(async (child) => html`<li>${await branch(child, depth + 1)}</li>`),
+    ])
+    return below.length === 0 ? post : html`${post}<ol class="replies${isFlat && ' flat'}">${items}</ol>`
   }
   const trees = await Promise.all(outside.map((each) => branch(each, 0)))
   return trees.length === 0 ? nothing : html`<div class="posts">${trees}</div>`

@@ -1,45 +1,66 @@
 /** `/e/{event_id}/history`: every version of a post as it was signed, and what each changed. */
 import type { EventView } from '../views/event.ts'
 import type { EventsList } from './data.ts'
-import { html } from './html.ts'
-import { type Page, shown } from './page.ts'
-import { diffHtml } from './pieces/diff.ts'
+import { type Html, html } from './html.ts'
+import { type Ask, type Page, shown } from './page.ts'
+import { changesPerPage } from './pieces/diff.ts'
+import { pager } from './pieces/listing.ts'
 import { nameOf } from './pieces/person.ts'
-import { sentence, textHtml } from './pieces/text.ts'
+import { sentence } from './pieces/text.ts'
 import { countOf, when } from './pieces/time.ts'
+
+const versionsOfPage = 10
+/** All comparisons of a page share the changes that it may look for. */
+const changesOfVersion = changesPerPage / versionsOfPage
+
+type Versions = EventsList & {
+  readonly event_id: string
+  readonly versions: number
+  readonly first_number: number
+  readonly previous_id?: string
+}
 
 export const history: Page = {
   path: '/e/{event_id}/history',
   about: 'Every version of a post, and what each changed.',
-  async show(ask, { parameters }) {
-    const id = parameters.event_id!
-    const {
-      events,
-      versions,
-      event_id: original,
-    } = await ask.read<EventsList & { versions: number; event_id: string }>('event.history', {
-      event_id: id,
-      limit: 50,
+  query: ['cursor'],
+  async show(ask, { path, parameters, query }) {
+    const cursor = query.get('cursor')
+    const list = await ask.read<Versions>('event.history', {
+      event_id: parameters.event_id!,
+      limit: versionsOfPage,
+      ...(cursor === undefined ? {} : { cursor }),
     })
-    const items = await Promise.all(events.map((version, n) => versionHtml(version, events[n - 1], n + 1)))
+    const { events, versions, event_id: original, first_number: number, previous_id: previous } = list
+    const before = previous === undefined ? undefined : await versionAt(ask, previous, original)
+    const items = await Promise.all(
+      events.map((version, n) => versionHtml(ask, version, n === 0 ? before : events[n - 1], number + n)),
+    )
     const [first] = events
     return shown({
       title: `History of post ${original.slice(0, 8)}`,
       section: 'rooms',
       isListed: false,
       head: html`<p class="crumbs"><a href="/e/${original}">The post</a></p><h1>${countOf(versions, 'version')}${first !== undefined && html` by ${nameOf(first.author)}`}</h1><p class="lead">Each version is a signed post of its own, with its own leaf in the public log: none replaces what was signed before.</p>`,
-      main: html`<ol class="timeline">${items}</ol>`,
+      main: html`<ol class="timeline">${items}</ol>${pager(path, { cursor }, list, 'Later versions')}`,
     })
   },
 }
 
-async function versionHtml(version: EventView, before: EventView | undefined, number: number) {
+/** One version by itself: under the id of the original the API has the newest. */
+async function versionAt(ask: Ask, id: string, original: string): Promise<EventView | undefined> {
+  if (id !== original) return (await ask.read<{ event: EventView }>('event.get', { event_id: id })).event
+  return (await ask.read<Versions>('event.history', { event_id: id, limit: 1 })).events[0]
+}
+
+async function versionHtml(ask: Ask, version: EventView, before: EventView | undefined, number: number): Promise<Html> {
   const { event_id: id, created_at: at, text, reason } = version
+  const whole = number === 1 ? `/api/history/${id}?limit=1` : `/api/events/${id}`
   const body =
     text === undefined
       ? html`<p class="text gone">The text is gone: ${sentence(reason ?? 'removed')}</p>`
       : before?.text === undefined
-        ? html`<p class="text" dir="auto">${textHtml(text)}</p>`
-        : await diffHtml(before.text, text)
+        ? await ask.text({ kind: 'text', text, whole })
+        : await ask.text({ kind: 'diff', before: before.text, text, whole, changesMax: changesOfVersion })
   return html`<li><h2 class="line">Version ${number} · ${when(at)}</h2>${body}<p class="line"><a href="/e/${id}/proof">its own proof</a><a href="/api/events/${id}">as JSON</a></p></li>`
 }

@@ -34,7 +34,7 @@ export const home: Page = {
     const posts =
       events.length === 0
         ? empty('Nobody has posted in the lobby yet.')
-        : await postsHtml(events, { isListed: true, withPage: true })
+        : await postsHtml(ask, events, { isListed: true, withPage: true })
     return shown({
       title: 'Broadside',
       description: boardDescription,

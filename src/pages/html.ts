@@ -45,7 +45,10 @@ function shown(value: Value, inTag: boolean): string {
   if (typeof value === 'number') return String(value)
   if (typeof value === 'string') return inTag ? attribute(value) : escaped(value)
   if (value instanceof Html) return value.text
-  return value.map((each) => shown(each, inTag)).join('')
+  // Not joined: markup that stands deep in markup would be copied at each level.
+  let text = ''
+  for (const each of value) text += shown(each, inTag)
+  return text
 }
 
 export const nothing = new Html('')
@@ -56,7 +59,9 @@ export function trusted(markup: string): Html {
 }
 
 export function joined(parts: readonly Html[], between = ''): Html {
-  return new Html(parts.map(({ text }) => text).join(between))
+  let text = ''
+  for (const [n, part] of parts.entries()) text += n === 0 ? part.text : between + part.text
+  return new Html(text)
 }
 
 /** What a reader does not see, or what turns the order of what he sees; the joiner that emoji need stays. */

@@ -38,7 +38,7 @@ export const identity: Page = {
         : `${name}, ${countOf(who.events, 'public post')} on this board.`,
       section: 'rooms',
       head: html`<div class="who">${trusted(seal(who.id).text.replace('class="seal', 'class="seal large'))}<div><h1>${name}</h1><p class="quiet"><code>${who.id}</code></p></div></div>${suspended !== undefined && html`<p class="note">The operator has suspended this identity, ${when(suspended.since)}: ${suspended.reason}</p>`}${profile !== undefined && profile.description !== '' && html`<p class="text" dir="auto">${textHtml(profile.description)}</p>`}`,
-      main: html`<h2>Posts</h2>${list.events.length === 0 ? empty('No public posts.') : html`<div class="posts">${await postsHtml(list.events, { isListed: true, withRoom: true })}</div>`}${pager(path, { cursor }, list)}`,
+      main: html`<h2>Posts</h2>${list.events.length === 0 ? empty('No public posts.') : html`<div class="posts">${await postsHtml(ask, list.events, { isListed: true, withRoom: true })}</div>`}${pager(path, { cursor }, list)}`,
       aside: html`<section><h2>Key</h2>${facts([
         ['public key', html`<code>${who.public_key}</code>`],
         who.previous_keys === undefined

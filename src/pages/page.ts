@@ -7,6 +7,8 @@
 import type { Refusal } from '../refusals.ts'
 import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
 import type { Html } from './html.ts'
+import { PageTexts, type RenderTexts } from './page-texts.ts'
+import type { RenderItem } from './pieces/rendered.ts'
 
 export type PageRequest = {
   /** Path of the page with its parameters filled in. */
@@ -66,6 +68,8 @@ export type AskOptions = {
   /** What is wrong with arguments that came out of an address; undefined: nothing. */
   readonly fault: (op: string, args: ReadRequest['args']) => Refusal | undefined
   readonly figures: (answer: (stats: Figures | undefined) => void) => void
+  /** Makes HTML of texts of users, where nobody waits for it but this page. */
+  readonly render: RenderTexts
   /** Unix seconds. */
   readonly now: () => number
   readonly board: AboutBoard
@@ -109,16 +113,21 @@ export type Scope = {
   readonly until: number
 }
 
+/** A page that shows a text in part because the board was busy is made anew so soon. */
+const busySeconds = 2
+
 /** The board as one page asks it. */
 export class Ask {
   readonly board: AboutBoard
   readonly change: number
   readonly #options: AskOptions
+  readonly #texts: PageTexts
   #room: string | undefined | null = null
   #until = unending
 
   constructor(options: AskOptions) {
     this.#options = options
+    this.#texts = new PageTexts(options.render, () => this.nowFor(busySeconds))
     this.board = options.board
     this.change = options.change
   }
@@ -166,6 +175,16 @@ export class Ask {
     this.#room = undefined
     this.nowFor(5)
     return stats
+  }
+
+  /** A text of a user as HTML, or a part of it where the page is full. */
+  text(item: RenderItem): Promise<Html> {
+    return this.#texts.show(item, false)
+  }
+
+  /** The same of what the page is about: it finds room first. */
+  mainText(item: RenderItem): Promise<Html> {
+    return this.#texts.show(item, true)
   }
 
   #old(at: number): void {

@@ -12,7 +12,7 @@ export const postLine: Page = {
   about: 'One post as lists show it, for pages that are open.',
   async show(ask, { parameters }) {
     const { event } = await ask.read<{ event: EventView }>('event.get', { event_id: parameters.event_id! })
-    const post = await postHtml(event, { isListed: true, withPage: true })
+    const post = await postHtml(ask, event, { isListed: true, withPage: true })
     const body = html`<!DOCTYPE html>
 <html lang="en"><meta name="robots" content="noindex"><title>A post</title>
 ${post}

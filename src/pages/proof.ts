@@ -48,6 +48,9 @@ export const proof: Page = {
     const { event } = found
     const shownId = event.version_id ?? event.event_id
     const gone = event.text === undefined
+    const text =
+      event.text !== undefined &&
+      (await ask.mainText({ kind: 'verbatim', text: event.text, whole: `/api/events/${shownId}` }))
     const edited =
       event.version_id !== undefined &&
       html` It was edited: shown and proved is the newest of its ${event.versions} versions, <code>${shownId}</code>.`
@@ -57,7 +60,7 @@ export const proof: Page = {
       section: 'log',
       isListed: false,
       head: html`<p class="crumbs"><a href="/e/${event.event_id}">The post</a></p><h1>Is this post in the public log?</h1><p class="quiet">Post <code>${event.event_id}</code> by ${nameOf(event.author)} in ${event.room}, entry ${it.leaf_index} of a log of ${it.tree_size}.${edited}</p>`,
-      main: html`<section class="quoted" tabindex="0" aria-label="the text of the post">${gone ? html`<p class="text">The text is gone (${event.reason ?? 'removed'}). That a post with this id was made, in which room and when, is still proved; by whom is the board’s word.</p>` : html`<p class="text">${event.text}</p>`}</section>
+      main: html`<section class="quoted" tabindex="0" aria-label="the text of the post">${gone ? html`<p class="text">The text is gone (${event.reason ?? 'removed'}). That a post with this id was made, in which room and when, is still proved; by whom is the board’s word.</p>` : text}</section>
 <p id="verdict" role="status" data-event="${event.event_id}">Your browser checks it itself. Without JavaScript, use the command below.</p>
 <h2>Step by step</h2>
 <ol class="steps">

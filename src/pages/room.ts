@@ -3,7 +3,7 @@ import type { EventView } from '../views/event.ts'
 import type { Activity } from '../views/reads/activity.ts'
 import type { DocsList, EventsList, PagesList, RoomData } from './data.ts'
 import { type Html, html, joined, pathTo } from './html.ts'
-import { type Page, shown } from './page.ts'
+import { type Ask, type Page, shown } from './page.ts'
 import { activityPlot } from './pictures/activity.ts'
 import { empty, facts, pager, tabs } from './pieces/listing.ts'
 import { liveList } from './pieces/live.ts'
@@ -42,7 +42,9 @@ export const room: Page = {
     ])
     const { events } = list
     const own = { page, view: isThreads ? 'threads' : undefined, cursor }
-    const shownList = isThreads ? threads(events) : postsHtml(events, { isListed: true, withPage: page === undefined })
+    const shownList = isThreads
+      ? threads(ask, events)
+      : postsHtml(ask, events, { isListed: true, withPage: page === undefined })
     const posts = events.length === 0 ? empty('Nothing here yet.') : await shownList
     return shown({
       title: page === undefined ? name : `${name} / ${page}`,
@@ -98,7 +100,7 @@ function rulesOf({ policy }: RoomData): Html {
 }
 
 /** The posts of this page by thread, newest thread first: each root, where it is here, and its newest replies in order. */
-async function threads(events: readonly EventView[]): Promise<Html> {
+async function threads(ask: Ask, events: readonly EventView[]): Promise<Html> {
   const byThread = new Map<string, EventView[]>()
   for (const event of events) byThread.set(event.thread, [event, ...(byThread.get(event.thread) ?? [])])
   const among = new Map(events.map((event) => [event.event_id, event]))
@@ -108,9 +110,9 @@ async function threads(events: readonly EventView[]): Promise<Html> {
     const head =
       begin === undefined
         ? html`<p class="context">in the thread <a href="/e/${root}">${shortId(root)}</a></p>`
-        : await postHtml(begin, { isListed: true, among })
+        : await postHtml(ask, begin, { isListed: true, among })
     const items = await Promise.all(
-      replies.map(async (each) => html`<li>${await postHtml(each, { isListed: true, among })}</li>`),
+      replies.map(async (each) => html`<li>${await postHtml(ask, each, { isListed: true, among })}</li>`),
     )
     return html`<section class="thread">${head}${items.length > 0 && html`<ol class="replies">${items}</ol>`}</section>`
   })

@@ -47,7 +47,7 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
       ...(cursor === undefined ? {} : { cursor }),
     })
     if (list.events.length === 0 && list.next_cursor === undefined) return empty('No public post has these words.')
-    return html`<h2 class="unseen">Posts found</h2><div class="posts">${await postsHtml(list.events, { isListed: true, withRoom: true, withPage: true })}</div>${pager('/search', asked, list)}`
+    return html`<h2 class="unseen">Posts found</h2><div class="posts">${await postsHtml(ask, list.events, { isListed: true, withRoom: true, withPage: true })}</div>${pager('/search', asked, list)}`
   } catch (error) {
     // What was asked for wrongly is said beside the form, where it can be put right.
     if (!(error instanceof Refused) || error.refusal.field === 'cursor') throw error

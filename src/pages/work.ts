@@ -26,15 +26,19 @@ export const work: Page = {
       it.result_id === undefined ? undefined : ask.find<{ event: EventView }>('event.get', { event_id: it.result_id }),
     ])
     const moves = movesOf(transitions)
+    const [shownRequest, shownResult] = await Promise.all([
+      request === undefined ? undefined : postHtml(ask, request.event),
+      result === undefined ? undefined : postHtml(ask, result.event),
+    ])
     return shown({
       title: it.title,
       description: `${it.state}: ${whole(it.reward.amount)} credits. ${excerpt(it.request.text, 160)}`,
       section: 'work',
       head: html`<p class="crumbs"><a href="/work">Work</a> / <a href="/room/${it.room}">${it.room}</a></p><h1>${it.title}</h1><div class="line"><span>${credits(it.reward.amount)}</span>${stateTag(it.state)}${it.simulated && html`<span class="tag">practice: its credits are made for it</span>`}${it.capabilities.map((each) => html`<a class="tag" href="/work?capability=${each}">${each}</a>`)}</div>`,
-      main: html`<h2>The request</h2>${request === undefined ? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>` : await postHtml(request.event)}<p class="line"><a href="/e/${it.id}">its thread</a></p>
+      main: html`<h2>The request</h2>${shownRequest ?? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>`}<p class="line"><a href="/e/${it.id}">its thread</a></p>
 <h2>The money</h2>${moneyPlot(it, moves.flat())}${movesTable(transitions, moves, namesIn(it, transitions))}
 <h2>What happened</h2><ol class="timeline">${joined(transitions.map((each, n) => transitionHtml(each, moves[n]!)))}</ol>${hasMore === true && html`<p><a href="/api/work/${it.id}/history">All of it as JSON</a></p>`}
-${resultOf(it, result === undefined ? undefined : await postHtml(result.event))}`,
+${resultOf(it, shownResult)}`,
       aside: html`<section><h2>Who</h2>${facts([
         ['asked for by', html`${person(it.requester)}${recordOf(it.requester_record)}`],
         it.worker === undefined ? undefined : ['done by', html`${person(it.worker)}${recordOf(it.worker_record)}`],

@@ -1,19 +1,21 @@
 /**
- * What changed between two texts, word by word where lines are alike. Bounded: who compares pages of strangers must not wait for
- * their worst texts, so beyond a number of changes the new text is shown whole.
+ * What changed between two texts, word by word where lines are alike. Bounded: readers must not wait for the worst texts of
+ * strangers, so beyond a number of changes the new text is shown whole.
  */
 import { type Html, html } from '../html.ts'
 
-/** Changed words or lines; the time goes with its square, at the bound some 10 ms. */
-const changesMax = 400
+/** Changed words or lines that one page may look for; the time goes with the square of those of one comparison. */
+export const changesPerPage = 2_000
+/** Of one comparison, however few a page has. */
+export const changesMax = 400
 /** Characters of unchanged text kept at each side of a change. */
 const contextChars = 160
 
 type Change = { readonly value: string; readonly added?: boolean; readonly removed?: boolean }
 
-export async function diffHtml(before: string, after: string): Promise<Html> {
+export async function diffHtml(before: string, after: string, most = changesMax): Promise<Html> {
   const { diffLines, diffWordsWithSpace } = await import('diff')
-  const options = { maxEditLength: changesMax }
+  const options = { maxEditLength: most }
   const size = before.length + after.length
   const changes: readonly Change[] | undefined =
     (size < 20_000 ? diffWordsWithSpace(before, after, options) : undefined) ?? diffLines(before, after, options)

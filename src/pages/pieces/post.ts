@@ -4,9 +4,9 @@
  */
 import type { EventView } from '../../views/event.ts'
 import { type Html, html, joined, pathTo } from '../html.ts'
-import { markdown } from './markdown.ts'
+import type { Ask } from '../page.ts'
 import { nameOf, person, shortId } from './person.ts'
-import { beginning, sentence, textHtml } from './text.ts'
+import { beginning, cutTo, sentence } from './text.ts'
 import { bytes, countOf, when } from './time.ts'
 
 /** Characters of one text in a list: half a screen; the whole stands on the post's own page. */
@@ -29,7 +29,7 @@ export type PostOptions = {
   readonly showsParent?: boolean
 }
 
-export async function postHtml(event: EventView, options: PostOptions = {}): Promise<Html> {
+export async function postHtml(ask: Ask, event: EventView, options: PostOptions = {}): Promise<Html> {
   const { event_id: id, room, page, kind, author, seq } = event
   const place = html`${options.withRoom === true && html`<a class="place" href="/room/${room}">${room}</a>`}${
     options.withPage === true &&
@@ -45,14 +45,14 @@ export async function postHtml(event: EventView, options: PostOptions = {}): Pro
     event.expires_at !== undefined && !event.hidden && html`<span class="quiet">until ${when(event.expires_at)}</span>`
   return html`<article class="post${options.isTarget === true && ' target'}${event.hidden && ' gone'}" id="e-${id}" data-id="${id}" data-seq="${seq}"${event.expires_at !== undefined && !event.hidden && html` data-expires="${event.expires_at}"`}>
 <div class="by">${person(author)}<span class="at"><a href="/e/${id}" title="link to this post">${when(event.created_at)}</a></span>${place}${kindTag}${edited}${expires}</div>
-${contextOf(event, options)}${await bodyOf(event, options)}
+${contextOf(event, options)}${await bodyOf(ask, event, options)}
 <div class="under"><a class="quiet" href="/e/${id}">${options.isListed === true ? 'thread' : `no. ${seq}`}</a>${votesOf(event)}${proofOf(event)}</div>
 </article>`
 }
 
-export async function postsHtml(events: readonly EventView[], options: PostOptions = {}): Promise<Html> {
+export async function postsHtml(ask: Ask, events: readonly EventView[], options: PostOptions = {}): Promise<Html> {
   const among = options.among ?? new Map(events.map((event) => [event.event_id, event]))
-  return joined(await Promise.all(events.map((event) => postHtml(event, { ...options, among }))), '\n')
+  return joined(await Promise.all(events.map((event) => postHtml(ask, event, { ...options, among }))), '\n')
 }
 
 function contextOf(
@@ -72,16 +72,17 @@ function contextOf(
   return html`${reply}${addressed}`
 }
 
-async function bodyOf(event: EventView, { isListed, isTarget }: PostOptions): Promise<Html> {
+async function bodyOf(ask: Ask, event: EventView, { isListed, isTarget }: PostOptions): Promise<Html> {
   if (event.text === undefined)
     return html`<p class="text gone">The text is gone: ${sentence(event.reason ?? 'removed')} Its place, author and proof stay.</p>`
   const most = isTarget === true ? Number.POSITIVE_INFINITY : isListed === true ? listedChars : threadChars
   const isCut = event.text.length > most
-  const text = isCut ? event.text.slice(0, most).replace(/[\ud800-\udbff]$/, '') : event.text
-  const body =
-    event.format === 'markdown'
-      ? html`<div class="text prose" dir="auto">${await markdown(text)}</div>`
-      : html`<p class="text" dir="auto">${textHtml(text)}</p>`
+  const { format = 'text', event_id: id, version_id: version = id } = event
+  // The whole of a post that is not the page's own is on its page; of one that is, where no layout is needed.
+  const whole = isTarget === true ? `/api/events/${version}` : `/e/${id}`
+  const item = { kind: format, text: isCut ? cutTo(event.text, most) : event.text, whole }
+  const shown = await (isTarget === true ? ask.mainText(item) : ask.text(item))
+  const body = format === 'markdown' ? html`<div class="text prose" dir="auto">${shown}</div>` : shown
   const more =
     isCut &&
     html`<p class="more"><a href="/e/${event.event_id}">Read all of it (${bytes(Buffer.byteLength(event.text))})</a></p>`

@@ -3,7 +3,6 @@ import { type Html, html, linkTo } from '../html.ts'
 import type { Ask } from '../page.ts'
 import { empty, type Paged } from './listing.ts'
 import { person } from './person.ts'
-import { textHtml } from './text.ts'
 import { when } from './time.ts'
 
 type Review = {
@@ -23,9 +22,11 @@ export async function reviewsHtml(ask: Ask, target: string): Promise<Html> {
   const found = await ask.find<Reviews>('tools.reviews', { target, limit: 50 })
   const how = html`<p class="quiet">A review is a signed post in the room <a href="/room/reviews">reviews</a>, one of each author: <a href="/docs/tools.review">write one</a>.</p>`
   if (found === undefined || found.reviews.length === 0) return html`${empty('Nobody has reviewed it yet.')}${how}`
-  const items = found.reviews.map(
-    ({ event_id: id, author, author_handle: handle, kind, text, evidence, created_at: at }) =>
-      html`<li><div class="by">${person({ id: author, handle })}<span class="tag ${tones[kind] ?? ''}">${kind}</span><a href="/e/${id}">${when(at)}</a></div><p class="text" dir="auto">${textHtml(text)}</p>${evidence !== undefined && html`<p class="quiet">Seen at ${linkTo(evidence, evidence)}</p>`}</li>`,
+  const items = await Promise.all(
+    found.reviews.map(
+      async ({ event_id: id, author, author_handle: handle, kind, text, evidence, created_at: at }) =>
+        html`<li><div class="by">${person({ id: author, handle })}<span class="tag ${tones[kind] ?? ''}">${kind}</span><a href="/e/${id}">${when(at)}</a></div>${await ask.text({ kind: 'text', text, whole: `/e/${id}` })}${evidence !== undefined && html`<p class="quiet">Seen at ${linkTo(evidence, evidence)}</p>`}</li>`,
+    ),
   )
   return html`<ul class="rows">${items}</ul>${how}`
 }

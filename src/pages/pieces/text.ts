@@ -36,6 +36,11 @@ function withoutTrailing(found: string): string {
   return found[end] === ')' && cut.split('(').length > cut.split(')').length ? `${cut})` : cut
 }
 
+/** The beginning of a text without half a character at its end. */
+export function cutTo(text: string, charsMax: number): string {
+  return text.slice(0, charsMax).replace(/[\ud800-\udbff]$/, '')
+}
+
 /** The first words of a text on one line. */
 export function excerpt(text: string, charactersMax: number): string {
   const line = text

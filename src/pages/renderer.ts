@@ -1,0 +1,222 @@
+/**
+ * Texts of users on their way to HTML: short plain ones are rendered at once, everything else on a thread of its own, within a
+ * bounded queue and a deadline after which the thread is replaced. The thread begins with the first text that needs it.
+ *
+ * What the thread has made is kept by the text itself: a text costs its work once, however often its page is asked for and however
+ * often the board around it changes. One network has a quarter of the queue: who fills it waits for itself.
+ */
+import { hash } from 'node:crypto'
+import { Piscina } from 'piscina'
+import { strip, threadArguments } from '../runtime/stripped.ts'
+import { type Html, trusted } from './html.ts'
+import { type RenderItem, rendered } from './pieces/rendered.ts'
+
+export type Costed = { readonly item: RenderItem; readonly nodes: number }
+/** `busy`: too much waits, another moment may do. `slow`: it took longer than the deadline. */
+export type Rendered = Html | 'busy' | 'slow'
+
+export type RendererOptions = {
+  /** Told when a text took too long, or the thread could not do its work. */
+  readonly report?: (event: string, facts: Readonly<Record<string, unknown>>) => void
+  readonly deadlineMs?: number
+}
+
+/** Nodes of plain text in one call that are rendered on the thread that asks, 5 ms at most: an ordinary page has fewer. */
+export const atOnceNodesMax = 800
+/** Nodes that one task takes to the thread, unless one text alone has more: 15 ms at most. */
+const taskNodesMax = 2_000
+/** Nodes that may wait in all, a second of work at most, and those of one network: the costliest page. */
+const waitingNodesMax = 120_000
+const waitingNodesOfNetworkMax = 30_000
+/** Eighty times what the worst known text takes. */
+const deadlineMsDefault = 2_000
+const idleMsMax = 300_000
+const keptCharsMax = 8 * 1024 * 1024
+const memory = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
+
+type Asked = Costed & { readonly key: string; readonly give: (made: Rendered) => void }
+type Task = { readonly asked: readonly Asked[]; readonly nodes: number; readonly from: string }
+
+const entry = new URL('../threads/renderer.ts', import.meta.url)
+
+export class Renderer {
+  readonly #options: RendererOptions
+  readonly #waiting: Task[] = []
+  /** Texts that wait or are being rendered, by key. */
+  readonly #underWay = new Map<string, Promise<Rendered>>()
+  readonly #kept = new Kept()
+  #pool: Piscina | undefined
+  #isRunning = false
+  #isClosed = false
+  #idle: NodeJS.Timeout | undefined
+
+  constructor(options: RendererOptions = {}) {
+    this.#options = options
+  }
+
+  /** In the order of the items. `from`: the network that asks. */
+  async render(items: readonly Costed[], from: string): Promise<Rendered[]> {
+    const areShort = nodesOf(items.filter(isPlain)) <= atOnceNodesMax
+    const missing: Asked[] = []
+    const made = items.map((costed) => {
+      if (areShort && isPlain(costed)) return rendered(costed.item)
+      const { item, nodes } = costed
+      const key = keyOf(item)
+      const known = this.#kept.find(key) ?? this.#underWay.get(key)
+      if (known !== undefined) return known
+      const { promise, resolve: give } = Promise.withResolvers<Rendered>()
+      this.#underWay.set(key, promise)
+      missing.push({ item, nodes, key, give })
+      return promise
+    })
+    for (const task of tasksOf(missing, from)) this.#take(task)
+    return Promise.all(made)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const task of this.#waiting.splice(0)) this.#settle(task, 'busy')
+    await this.#end()
+  }
+
+  #take(task: Task): void {
+    const own = this.#waiting.filter(({ from }) => from === task.from)
+    const isFull =
+      nodesOf(this.#waiting) + task.nodes > waitingNodesMax || nodesOf(own) + task.nodes > waitingNodesOfNetworkMax
+    if (isFull || this.#isClosed) return this.#settle(task, 'busy')
+    this.#waiting.push(task)
+    if (!this.#isRunning) void this.#run()
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true
+    clearTimeout(this.#idle)
+    for (let task = this.#waiting.shift(); task !== undefined; task = this.#waiting.shift()) {
+      const made = await this.#onThread(task)
+      // One of them was too slow: which, is found out.
+      if (made === 'slow' && task.asked.length > 1 && !this.#isClosed) this.#waiting.unshift(...apart(task))
+      else this.#settle(task, made)
+    }
+    this.#isRunning = false
+    this.#idle = setTimeout(() => void this.#end(), idleMsMax).unref()
+  }
+
+  #settle({ asked }: Task, made: readonly string[] | 'busy' | 'slow'): void {
+    for (const [n, { key, give }] of asked.entries()) {
+      this.#underWay.delete(key)
+      const each = typeof made === 'string' ? made : trusted(made[n]!)
+      if (each !== 'busy') this.#kept.keep(key, each)
+      give(each)
+    }
+  }
+
+  async #onThread({ asked, nodes }: Task): Promise<readonly string[] | 'busy' | 'slow'> {
+    const { report, deadlineMs = deadlineMsDefault } = this.#options
+    try {
+      this.#pool ??= await begin()
+    } catch (error) {
+      report?.('renderer.not_started', { problem: String(error) })
+      return 'busy'
+    }
+    const late = new AbortController()
+    // An answer that is here already, and was not looked at yet, counts.
+    const timer = setTimeout(() => setImmediate(() => late.abort()), deadlineMs)
+    try {
+      const items = asked.map(({ item }) => item)
+      return (await this.#pool.run(items, { name: 'renderAll', signal: late.signal })) as string[]
+    } catch (error) {
+      report?.('renderer.slow', { texts: asked.length, nodes, problem: String(error) })
+      await this.#end()
+      return this.#isClosed ? 'busy' : 'slow'
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #end(): Promise<void> {
+    clearTimeout(this.#idle)
+    const pool = this.#pool
+    this.#pool = undefined
+    await pool?.destroy()
+  }
+}
+
+/** Starts the thread: its modules are made ready one in a turn, and the time of the first text begins when it can work. */
+async function begin(): Promise<Piscina> {
+  await strip(entry)
+  const pool = new Piscina({
+    filename: entry.href,
+    execArgv: threadArguments(entry),
+    minThreads: 1,
+    maxThreads: 1,
+    idleTimeout: Number.POSITIVE_INFINITY,
+    atomics: 'disabled',
+    recordTiming: false,
+    resourceLimits: memory,
+  })
+  // A thread that dies takes its task with it, which is told of that.
+  pool.on('error', () => {})
+  await pool.run(undefined, { name: 'ready' })
+  return pool
+}
+
+function tasksOf(asked: readonly Asked[], from: string): Task[] {
+  const tasks: { asked: Asked[]; nodes: number; from: string }[] = []
+  for (const each of asked) {
+    const last = tasks.at(-1)
+    if (last === undefined || last.nodes + each.nodes > taskNodesMax)
+      tasks.push({ asked: [each], nodes: each.nodes, from })
+    else {
+      last.asked.push(each)
+      last.nodes += each.nodes
+    }
+  }
+  return tasks
+}
+
+function apart({ asked, from }: Task): Task[] {
+  return asked.map((each) => ({ asked: [each], nodes: each.nodes, from }))
+}
+
+/** Markdown and comparisons need libraries that only the thread has. */
+function isPlain({ item: { kind } }: Costed): boolean {
+  return kind === 'text' || kind === 'verbatim'
+}
+
+function nodesOf(costed: readonly Pick<Costed, 'nodes'>[]): number {
+  return costed.reduce((sum, { nodes }) => sum + nodes, 0)
+}
+
+/** Whatever the HTML depends on, and nothing else. */
+function keyOf(item: RenderItem): string {
+  return hash('sha256', JSON.stringify(item), 'base64')
+}
+
+/** What was made, by key: least recently used goes first. */
+class Kept {
+  readonly #byKey = new Map<string, Html | 'slow'>()
+  #chars = 0
+
+  find(key: string): Html | 'slow' | undefined {
+    const found = this.#byKey.get(key)
+    if (found === undefined) return undefined
+    this.#byKey.delete(key)
+    this.#byKey.set(key, found)
+    return found
+  }
+
+  keep(key: string, made: Html | 'slow'): void {
+    this.#byKey.set(key, made)
+    this.#chars += costOf(made)
+    for (const [oldest, each] of this.#byKey) {
+      if (this.#chars <= keptCharsMax) break
+      this.#byKey.delete(oldest)
+      this.#chars -= costOf(each)
+    }
+  }
+}
+
+/** A short text costs its place too. */
+function costOf(made: Html | 'slow'): number {
+  return 200 + (made === 'slow' ? 0 : made.text.length)
+}

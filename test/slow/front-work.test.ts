@@ -1,0 +1,108 @@
+/**
+ * No request makes the main thread do much, whatever strangers have put on the board. Work is counted, not timed: blocks of
+ * JavaScript that are run (some 25 of them take a microsecond on the machine of the benches), and bytes of answers for what is native.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { pages } from '../../src/pages/registry.ts'
+import { Client } from '../support/client.ts'
+import { type CountedBoard, startCountedBoard } from '../support/counted-board.ts'
+import { call } from '../support/oauth-client.ts'
+import { StreamReader } from '../support/stream-reader.ts'
+import { fillWithWorst, type WorstAsk } from '../support/worst-board.ts'
+
+/** The worst known takes 500,000, most of them counting the characters of a page's texts; a thread of tables took 300 million. */
+const stepsMax = 600_000
+/** Of one answer, unless it is streamed. */
+const bytesMax = 2_000_000
+
+let board: CountedBoard
+let client: Client
+let asks: readonly WorstAsk[]
+
+beforeAll(async () => {
+  board = await startCountedBoard()
+  client = await Client.of(board)
+  asks = await fillWithWorst(client)
+  await board.count()
+})
+afterAll(async () => {
+  client?.close()
+  await board?.stop()
+})
+
+/** Asks, and gives the bytes that came. */
+async function run(ask: WorstAsk): Promise<number> {
+  if ('tool' in ask) return JSON.stringify(await call(board.address, ask.tool, ask.args)).length
+  if ('chars' in ask) {
+    const reader = new StreamReader(board.address, ask.path)
+    await reader.until((text) => text.length >= ask.chars)
+    reader.close()
+    return 0
+  }
+  const { status, text } = await ('path' in ask ? client.get(ask.path) : client.command(ask.who, ask.command))
+  expect([ask, status, status === 200 ? '' : text.slice(0, 300)]).toEqual([ask, 200, ''])
+  return Buffer.byteLength(text)
+}
+
+const nameOf = (ask: WorstAsk) => ('path' in ask ? ask.path : 'tool' in ask ? `${ask.of} ${ask.tool}` : ask.of)
+/** Streamed by the engine piece by piece, or a file as long as it is. */
+const streamed = new Set(['/v1/export', '/a/{id}', '/tail/{room}'])
+
+test('the worst known input of every public path costs the main thread a bounded amount of work', async () => {
+  const wrong: string[] = []
+  let worst = 0
+  for (const ask of asks) {
+    const bytes = await run(ask)
+    const { steps, files } = await board.count()
+    worst = Math.max(worst, steps)
+    if (steps > stepsMax) wrong.push(`${nameOf(ask)}: ${steps} steps, ${JSON.stringify(files)}`)
+    if (bytes > bytesMax && !streamed.has(ask.of)) wrong.push(`${nameOf(ask)}: ${bytes} bytes`)
+  }
+  expect(wrong).toEqual([])
+  // They are counted at all.
+  expect(worst).toBeGreaterThan(20_000)
+})
+
+test('what was asked before is sent as it stands: it costs next to nothing', async () => {
+  for (const ask of asks.filter((each) => 'path' in each && pages.some(({ path }) => path === each.of))) {
+    await run(ask)
+    await board.count()
+    await run(ask)
+    expect([nameOf(ask), (await board.count()).steps]).toEqual([
+      nameOf(ask),
+      expect.toSatisfy((n: number) => n < 5_000),
+    ])
+  }
+})
+
+describe('while the board changes', () => {
+  const heaviest = () => (asks.find(({ of }) => of === '/e/{event_id}') as { path: string }).path
+
+  test('many who ask for one page share its making', async () => {
+    await client.post(
+      { ...(await import('../support/client.ts')).person('eve') },
+      { room: 'threads', text: 'makes it old' },
+    )
+    await board.count()
+    await client.get(heaviest())
+    const { steps: alone } = await board.count()
+    await client.post((await import('../support/client.ts')).person('eve'), { room: 'threads', text: 'makes it old' })
+    await board.count()
+    await Promise.all(Array.from({ length: 40 }, () => client.get(heaviest())))
+    const { steps: together } = await board.count()
+    expect(together).toBeLessThan(2 * alone + 40 * 2_000)
+  })
+})
+
+test('every public path has its worst input here', async () => {
+  const { paths } = JSON.parse((await client.get('/openapi.json')).text) as {
+    paths: Record<string, Record<string, unknown>>
+  }
+  const known = new Set(asks.map(({ of }) => of))
+  /** Commands, and deliveries: bodies of their own, which other tests hold to their sizes. */
+  const bodies = ['/v1/command', '/c64/{command}', '/in/{receiver}/{secret}']
+  const missing = [...Object.keys(paths), ...pages.map(({ path }) => path)].filter(
+    (path) => !known.has(path) && !bodies.includes(path),
+  )
+  expect(missing).toEqual([])
+})

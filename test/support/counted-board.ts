@@ -1,0 +1,34 @@
+/** A board whose main thread is counted while it is asked. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { boardDirectory } from './board-process.ts'
+import type { Counted } from './counted-front.ts'
+
+export type CountedBoard = {
+  readonly address: string
+  /** What the main thread did since it was asked last. */
+  count(): Promise<Counted>
+  stop(): Promise<void>
+}
+
+export async function startCountedBoard(env: Readonly<Record<string, string>> = {}): Promise<CountedBoard> {
+  const child = fork(new URL('./counted-front.ts', import.meta.url), [boardDirectory()], {
+    env: { PATH: process.env.PATH, SHARDS: '1', VERIFY_THREADS: '1', LOG_LEVEL: 'warn', ...env },
+    execArgv: [],
+  })
+  process.once('exit', () => child.kill('SIGKILL'))
+  const [{ address }] = (await once(child, 'message')) as [{ address: string }]
+  return {
+    address,
+    async count() {
+      const answer = once(child, 'message')
+      child.send('count')
+      return (await answer)[0] as Counted
+    },
+    async stop() {
+      const ended = once(child, 'exit')
+      child.send('stop')
+      await ended
+    },
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * A board in a process that counts what its main thread does: how often each block of JavaScript is run (V8's precise coverage).
+ * The count is the same on a fast machine and on a slow one. What runs in native code (parsing JSON, hashing, regular expressions)
+ * is not in it: the bytes of an answer bound that. Started by `counted-board.ts` with a data directory.
+ */
+import { Session } from 'node:inspector/promises'
+import { readConfig } from '../../src/config.ts'
+import { startServer } from '../../src/server.ts'
+
+/** The busiest files, for whoever has to find out why. */
+export type Counted = { readonly steps: number; readonly files: readonly (readonly [file: string, steps: number])[] }
+
+const session = new Session()
+session.connect()
+await session.post('Profiler.enable')
+await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
+const server = await startServer({ ...readConfig(process.argv[2]), port: 0, limitsOn: false })
+
+/** Steps since this was asked last. */
+async function counted(): Promise<Counted> {
+  const { result } = await session.post('Profiler.takePreciseCoverage')
+  const files = result
+    .filter(({ url }) => /\/(src|actors|storage|node_modules)\//.test(url))
+    .map(({ url, functions }): [string, number] => {
+      const ranges = functions.flatMap((each) => each.ranges)
+      return [url.split('/').slice(-3).join('/'), ranges.reduce((sum, { count }) => sum + count, 0)]
+    })
+  files.sort(([, a], [, b]) => b - a)
+  return { steps: files.reduce((sum, [, steps]) => sum + steps, 0), files: files.slice(0, 5) }
+}
+
+process.on('message', async (message) => {
+  if (message === 'count') process.send!(await counted())
+  if (message !== 'stop') return
+  await server.close()
+  process.exit(0)
+})
+process.on('disconnect', () => process.exit(1))
+process.send!({ address: server.address })

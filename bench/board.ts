@@ -41,19 +41,20 @@ const half = String(Math.max(1, availableParallelism() >> 1))
 
 /**
  * Starts a board on a fresh directory with rates lifted, hands it to `use`, and ends it whatever happens. SHARDS,
- * VERIFY_THREADS and other variables of the board are handed on. `more` are variables too; its DATA_DIR is a board that exists.
+ * VERIFY_THREADS and other variables of the board are handed on. `more` are variables too, which come before those: a DATA_DIR
+ * among them is a board that exists, and BROADSIDE_LIMITS=on has the rates in force.
  */
 export function withBoard<Result>(
   use: (board: BoardRun) => Promise<Result>,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Result> {
   return withDirectory(async (directory) => {
-    const given = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn', ...more, ...process.env }
+    const defaults = { SHARDS: half, VERIFY_THREADS: half, LOG_LEVEL: 'warn' }
+    const given = { ...defaults, ...process.env, BROADSIDE_LIMITS: 'off', ...more }
     const program = join(projectDirectory, 'src', 'cli', 'main.ts')
     const args = [program, 'serve', '--data', more.DATA_DIR ?? join(directory, 'data'), '--port', '0']
-    const env = { ...given, BROADSIDE_LIMITS: 'off' }
     const startedAt = performance.now()
-    const server = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const server = spawn(process.execPath, args, { env: given, stdio: ['ignore', 'pipe', 'inherit'] })
     const client = fork(new URL('./client-process.ts', import.meta.url))
     try {
       const pid = server.pid!

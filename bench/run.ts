@@ -27,6 +27,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['webhooks', async () => (await import('./webhooks.bench.ts')).webhooks],
   ['works', async () => (await import('./works.bench.ts')).works],
   ['work-lists', async () => (await import('./work-lists.bench.ts')).workLists],
+  ['hostile', async () => (await import('./hostile.bench.ts')).hostile],
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 

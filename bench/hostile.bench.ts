@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BoardClient } from '../src/cli/client.ts'
 import { type CommandFields, signCommand, signerFromSeed } from '../src/cli/sign.ts'
+import { wideTable, words } from '../test/support/worst-board.ts'
 import { type BoardRun, withBoard } from './board.ts'
 import type { Answered, Attack, HostileRequest } from './hostile-client.ts'
 import { processTime, withDirectory } from './machine.ts'
@@ -52,10 +53,10 @@ async function fill({ port, serviceId }: BoardRun, isQuick: boolean): Promise<re
     await client.command(body)
     return eventId
   }
-  const table = `${'|a'.repeat(1_000)}|\n${'|-'.repeat(1_000)}|\n${'b\n'.repeat(66)}`
+  const table = wideTable(1_000, 66)
   const thread = await say({ room: 'tables', text: table, data: markdown })
   for (let n = 0; n < 55; n++) await say({ room: 'tables', text: `${n}\n\n${table}`, data: markdown, reply_to: thread })
-  const tables = `${'|a'.repeat(200)}|\n${'|-'.repeat(200)}|\n${'b\n'.repeat(204)}\n`
+  const tables = `${wideTable(200, 204)}\n`
   const long = await say({ room: 'tables', text: tables.repeat(14), data: markdown })
   const edited = await say({ room: 'edits', text: words(1_600, 0) })
   for (let n = 1; n < 31; n++)
@@ -81,13 +82,6 @@ async function fill({ port, serviceId }: BoardRun, isQuick: boolean): Promise<re
 /** No command: an array of a field has far too many items. */
 function wideBody(): string {
   return `{"operation":"post","attachments":[${'"a",'.repeat(500_000)}"a"]}`
-}
-
-/** Words in an order that repeats itself never, the same in each run. */
-function words(count: number, seed: number): string {
-  let state = seed + 1
-  const next = () => (state = (state * 48_271) % 2_147_483_647)
-  return Array.from({ length: count }, () => (next() % 60_466_176).toString(36)).join(' ')
 }
 
 async function attacked(board: BoardRun, engine: string, { name, requests }: Scenario, seconds: number): Promise<Row> {

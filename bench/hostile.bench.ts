@@ -66,14 +66,19 @@ async function fill({ port, serviceId }: BoardRun, isQuick: boolean): Promise<re
   client.close()
   const letters = Array.from({ length: 26 }, (_, n) => String.fromCharCode(97 + n))
   const prefixes = encodeURIComponent(letters.map((letter) => `${letter}*`).join(' '))
+  const taken = encodeURIComponent('aa* ba* ca* da*')
   const page = (path: string): HostileRequest => ({ method: 'GET', path })
   return [
     { name: 'nothing', requests: [] },
     { name: 'a thread of tables', requests: [page(`/e/${thread}`), page(`/e/${long}`)] },
     { name: 'a history of random words', requests: [page(`/e/${edited}/history`)] },
     {
-      name: 'searches by prefixes',
+      name: 'refused searches by 26 letters',
       requests: [page(`/api/events?query=${prefixes}`), page(`/search?query=${prefixes}`)],
+    },
+    {
+      name: 'the dearest searches that are taken',
+      requests: [page(`/api/events?query=${taken}`), page(`/search?query=${taken}`)],
     },
     { name: 'invalid bodies of 2 MiB', requests: [{ method: 'POST', path: '/v1/command', body: wideBody() }] },
   ]

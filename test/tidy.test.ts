@@ -42,25 +42,35 @@ function importsOf(file: string): string[] {
   return found.map((specifier) => (specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : specifier))
 }
 
-/** Floors of the house: a file imports only from its own floor or from below. */
-const floors: readonly (readonly [pattern: RegExp, floor: number])[] = [
-  [/^src\/cli\//, 9],
-  [/^src\/(server|open-house|open-works)\.ts$/, 8],
-  [/^src\/http\//, 7],
-  [/^src\/house\//, 6],
-  [/^src\/threads\//, 5],
-  [/^src\/(fsck\/|command\/|verify\/|delivery\/|mcp\/|oauth\/)/, 4],
-  [/^src\/(views|pages)\//, 3],
-  [/^src\/operations\//, 3],
-  [/^src\/(own-tools|calls)\//, 3],
-  [/^src\//, 2],
-  [/^actors\//, 1],
-  [/^storage\//, 0],
+/** Roles: what a kind of file never imports, whatever room it is in. */
+const roles: readonly (readonly [role: string, is: RegExp, neverImports: RegExp, instead: string])[] = [
+  [
+    'the pure core of a capability',
+    /^actors\/(?!kernel\/)[\w-]+\//,
+    /^node:(?!crypto$|buffer$|util$)/,
+    'it decides and remembers: files, sockets, threads and clocks are handed in, or belong to its shell in src',
+  ],
+  [
+    'a declaration',
+    /^actors\/.*operations\.ts$/,
+    /\/(decide|state|market|shard)\.ts$/,
+    'a declaration says what is promised, and never how it is kept',
+  ],
+  [
+    'a page',
+    /^src\/(pages\/|.*-?page\.ts$)/,
+    /^(actors\/.*\/decide\.ts|src\/(command|threads|http)\/|src\/.*plans\.ts|src\/server\.ts)/,
+    'a page asks what the API asks, by the operations it names',
+  ],
+  [
+    'a read',
+    /^src\/(?!command\/|http\/|threads\/|cli\/)(.*[-/])?(reads|view)\.ts$/,
+    /^src\/(command|threads|http|pages|cli)\/|\/(plans|routes)\.ts$/,
+    'a read looks at state and records, on any thread',
+  ],
+  ['the command line', /^src\/(?!cli\/)/, /^src\/cli\//, 'nothing is built on the command line'],
+  ['the server', /^src\/(?!cli\/|server\.ts$)/, /^src\/server\.ts$/, 'the server wires parts; no part knows it'],
 ]
-
-function floorOf(file: string): number {
-  return floors.find(([pattern]) => pattern.test(file))?.[1] ?? Number.NaN
-}
 
 function faults(check: (file: string) => string | undefined, among = house): string[] {
   return among.flatMap((file) => check(file) ?? []).map((fault) => fault)
@@ -117,15 +127,15 @@ test('no file imports in a circle', () => {
   expect(circles).toEqual([])
 })
 
-test('inside src a folder imports only from folders below it', () => {
-  const wrong = faults((file) => {
-    const bad = importsOf(file).find((target) => sources.includes(target) && floorOf(target) > floorOf(file))
-    return bad === undefined
-      ? undefined
-      : `${file} (floor ${floorOf(file)}) imports ${bad} (floor ${floorOf(bad)}): hand the thing in, or move it down`
+for (const [role, is, neverImports, instead] of roles) {
+  test(`${role}: ${instead}`, () => {
+    const wrong = faults((file) => {
+      const bad = is.test(file) ? importsOf(file).find((target) => neverImports.test(target)) : undefined
+      return bad === undefined ? undefined : `${file} imports ${bad}: ${instead}`
+    })
+    expect(wrong).toEqual([])
   })
-  expect(wrong).toEqual([])
-})
+}
 
 test('a file name says what is in it', () => {
   const wrong = faults(

@@ -5,7 +5,6 @@
  * `tools.import` one of its `rows`. Here is how a listing is read out of it, the same at every replay.
  */
 import { createHash } from 'node:crypto'
-import { isIPv4 } from 'node:net'
 import { type Act, type BoardRecord, RecordType } from '../record.ts'
 
 export const toolTypes = ['service', 'offering', 'agent', 'site'] as const
@@ -112,7 +111,7 @@ const registries: ReadonlySet<string> = new Set(['ac', 'co', 'com', 'edu', 'go',
  */
 export function siteOf(host: string): string {
   const labels = host.split('.')
-  if (isIPv4(host) || host.startsWith('[') || labels.length < 3) return host
+  if (/^[\d.]+$/.test(host) || host.startsWith('[') || labels.length < 3) return host
   const isCountrys = labels.at(-1)!.length === 2 && registries.has(labels.at(-2)!)
   return labels.slice(isCountrys ? -3 : -2).join('.')
 }

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { compile } from '../operations/schema.ts'
+import { compile } from '../format/schema-check.ts'
 import { RowSchema, rowsMax } from '../operations/tool-shapes.ts'
 import { type ListRow, rowsOf } from '../tools/list-rows.ts'
 import { floodMax } from '../tools/rank.ts'

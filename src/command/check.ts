@@ -6,14 +6,15 @@
 import { isBlank } from '../format/blank.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
+import { type Check, checkOf, compile } from '../format/schema-check.ts'
 import type { SignableCommand } from '../format/signing.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { sizes } from '../limits.ts'
 import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '../operations/data-fault.ts'
-import { checkOf, envelope, type Field, type FieldName, fields } from '../operations/fields.ts'
+import { envelope, type Field, type FieldName, fields } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
 import type { Operation } from '../operations/operation.ts'
-import { type Check, compile, visibleTexts } from '../operations/schema.ts'
+import { visibleTexts } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 
@@ -149,7 +150,7 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
     if (sent > field.bytesMax)
       return refusal('too_large', `${name} has ${sent} bytes, ${field.bytesMax} are allowed`, name)
   }
-  const { check } = checkOf(field)
+  const check = checkOf(field)
   if (!check(value)) {
     // Which one it is, where it is one of a list.
     const shape = field.schema as Shape

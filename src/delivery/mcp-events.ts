@@ -9,8 +9,8 @@
 
 import type { Limiter } from '../command/limiter.ts'
 import type { NoAnswer } from '../command/ports.ts'
+import { compile } from '../format/schema-check.ts'
 import { sizes } from '../limits.ts'
-import { compile } from '../operations/schema.ts'
 import { type HookKind, hookKinds, isHookKind, isPrivateKind, privateScope } from '../views/hooks/kind-names.ts'
 import { kindShapes } from '../views/hooks/kinds.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'

@@ -5,6 +5,7 @@
  * changed, and many who ask at once wait for one rendering. Nobody is ever shown what was taken back: bytes are good for the change
  * number they were made at and no longer.
  */
+
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
 import { faultOf } from '../command/check.ts'
@@ -12,11 +13,12 @@ import type { Front } from '../command/front.ts'
 import type { News } from '../command/news.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { networkOf } from '../format/networks.ts'
+import { type Check, compile } from '../format/schema-check.ts'
 import { inside, sizes } from '../limits.ts'
 import { log } from '../observe.ts'
 import { type FieldName, fields } from '../operations/fields.ts'
 import { operationByName } from '../operations/index.ts'
-import { type Check, compile, type Schema } from '../operations/schema.ts'
+import type { Schema } from '../operations/schema.ts'
 import { assets } from '../pages/assets.ts'
 import { layout } from '../pages/layout.ts'
 import {

@@ -4,10 +4,10 @@
  */
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
+import { type Check, compile } from '../format/schema-check.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { type DataShape, dataFault, dataShapeOf, kindOf, type Shape } from '../operations/data-fault.ts'
 import type { Operation } from '../operations/operation.ts'
-import { type Check, compile } from '../operations/schema.ts'
 import { type Refusal, refusal } from '../refusals.ts'
 import { hasDataVersion, toolName } from './tool-list.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import { sizes } from '../limits.ts'
-import { compile, type Schema, Type } from './schema.ts'
+import { type Schema, Type } from './schema.ts'
 
 export type FieldName =
   | 'operation'
@@ -191,33 +191,3 @@ export const envelope: ReadonlySet<FieldName> = new Set([
   'request_id',
   'proof',
 ])
-
-type Compiled = { check(value: unknown): boolean; readonly field: Field }
-const compiled = new Map<Field, Compiled>()
-
-/**
- * Bytes are never fewer than characters: where bytes are counted, the greatest length is settled by them, and only the least length
- * is counted here. To count the characters of a file of 1 MiB would be 2,800,000 steps.
- */
-function compileField({ bytesMax = Number.POSITIVE_INFINITY, schema }: Field): Pick<Compiled, 'check'> {
-  const { minLength = 0, maxLength = 0, ...rest } = schema as { minLength?: number; maxLength?: number }
-  if (bytesMax > maxLength) return { check: compile(schema) }
-  const check = compile(rest)
-  return { check: (value) => check(value) && hasCharacters(value as string, minLength) }
-}
-
-/** Code points, as JSON Schema counts them; no more of them than `least` are looked at. */
-function hasCharacters(text: string, least: number): boolean {
-  let counted = 0
-  for (const _ of text) if (++counted >= least) return true
-  return counted >= least
-}
-
-/** A compiled check of one field, compiled on first use and kept. */
-export function checkOf(field: Field): Compiled {
-  const known = compiled.get(field)
-  if (known !== undefined) return known
-  const made = { field, ...compileField(field) }
-  compiled.set(field, made)
-  return made
-}

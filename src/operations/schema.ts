@@ -1,12 +1,7 @@
 /**
- * JSON Schema (2020-12) as the declarations write it, and its checks.
- *
- * Shapes are plain objects that can be shown as they are; ajv turns one into a function when it is first needed. A builder
- * library with a compiler of its own stood here before: it loaded 683 modules, 26 MB and 275 ms of processor time at every
- * start, ajv loads 11 MB in 45 ms, and these few words are all that the declarations say.
+ * JSON Schema (2020-12) as the declarations write it: plain objects that can be shown as they are. `src/format/schema-check.ts`
+ * turns one into a check when it is first needed.
  */
-import { Ajv2020 } from 'ajv/dist/2020.js'
-
 export type Schema = { readonly [keyword: string]: unknown }
 
 /** Marks a property that may be absent. A symbol, so that it stands in no document. */
@@ -103,29 +98,3 @@ export const Type = {
   Partial: (properties: Properties, options: Schema = {}): ObjectSchema =>
     object(Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, optional(schema)])), options),
 } as const
-
-/** Shapes are held against the schema of schemas by a test, not here: compiling that one held the first asker for 100 ms. */
-const ajv = new Ajv2020({
-  strict: true,
-  strictTypes: false,
-  validateFormats: false,
-  validateSchema: false,
-  meta: false,
-})
-
-export type Check = {
-  (value: unknown): boolean
-  /** Of the last value refused: where it was wrong, as JSON pointers, first things first. */
-  readonly errors?:
-    | readonly {
-        readonly instancePath: string
-        readonly params?: { readonly additionalProperty?: string; readonly missingProperty?: string }
-      }[]
-    | null
-    | undefined
-}
-
-/** The check of a shape. It changes no value. */
-export function compile(schema: Schema): Check {
-  return ajv.compile(schema)
-}

@@ -2,7 +2,7 @@
 import { generateKeyPairSync, sign, verify } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { compile } from '../../../src/operations/schema.ts'
+import { compile } from '../../../src/format/schema-check.ts'
 import { ownToolById, ownTools } from '../../../src/own-tools/descriptors.ts'
 import { canonicalText } from '../../../src/own-tools/json-text.ts'
 import { inputFault, OwnTools } from '../../../src/own-tools/run.ts'

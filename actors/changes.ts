@@ -6,7 +6,7 @@
  */
 import type { Board } from './board.ts'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
-import { workStates } from './market/work.ts'
+import { workStates } from './works/market/work.ts'
 
 /** Kinds of rows; the numbers are in snapshots. */
 export const changeKinds = [

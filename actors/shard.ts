@@ -17,7 +17,7 @@ import type { Image, Snapshot } from '../storage/snapshot.ts'
 import type { Board } from './board.ts'
 import { Columns } from './columns.ts'
 import { Mailbox } from './kernel/mailbox.ts'
-import type { Head } from './log-frame.ts'
+import type { Head } from './log/frame.ts'
 import {
   type Act,
   type BoardRecord,
@@ -47,7 +47,7 @@ import {
   type WriteLetter,
 } from './write.ts'
 
-export type { Head } from './log-frame.ts'
+export type { Head } from './log/frame.ts'
 
 export type ShardOptions = {
   readonly number: number

@@ -5,11 +5,11 @@
  * and one ajv schema made of the same fields, which sees neither duplicate keys nor bad UTF-8.
  */
 import { Ajv } from 'ajv'
+import { fields } from '../actors/kernel/fields.ts'
 import { signCommand, signerFromSeed } from '../src/cli/sign.ts'
 import { checkOperation, checkShape } from '../src/command/check.ts'
 import { signingBytes } from '../src/format/signing.ts'
 import { parseStrictJson } from '../src/format/strict-json.ts'
-import { fields } from '../src/operations/fields.ts'
 import { compare, looped } from './compare.ts'
 import type { Bench } from './report.ts'
 

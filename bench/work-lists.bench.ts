@@ -3,8 +3,8 @@
  * answered from. The rare ones are a few in all, the hostile ones are as many as can be and all but a few the wrong ones.
  */
 import { createHash } from 'node:crypto'
-import { Listing, type WorksQuery } from '../actors/market/listing.ts'
-import { untouched, type Work, type WorkState } from '../actors/market/work.ts'
+import { Listing, type WorksQuery } from '../actors/works/market/listing.ts'
+import { untouched, type Work, type WorkState } from '../actors/works/market/work.ts'
 import type { Bench, Row } from './report.ts'
 
 export const workLists: Bench = {

@@ -3,9 +3,9 @@
  * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
  */
 import { resolve } from 'node:path'
-import { isAddressOrNetwork } from './format/networks.ts'
-import { queueDefault, rates } from './limits.ts'
-import { limitsFault } from './limits-given.ts'
+import { queueDefault, rates } from '../actors/kernel/limits.ts'
+import { limitsFault } from '../actors/kernel/limits-given.ts'
+import { isAddressOrNetwork } from '../actors/kernel/networks.ts'
 import type { Level } from './observe.ts'
 import { usdc } from './payments/networks.ts'
 import { microsOf } from './payments/price.ts'

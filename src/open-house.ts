@@ -1,5 +1,7 @@
 /** Starts the house and lets what it tells reach who wants to know: news of rooms and people, followers, new heads. */
-import { nameOf } from '../actors/log-book.ts'
+
+import { queuesOf } from '../actors/kernel/limits.ts'
+import { nameOf } from '../actors/log/book.ts'
 import type { Head } from '../actors/shard.ts'
 import type { BlobFiles } from '../storage/blob-files.ts'
 import type { BoardDirectory } from './board-directory.ts'
@@ -9,7 +11,6 @@ import { explainFailure } from './failure.ts'
 import { House } from './house/house.ts'
 import type { Postroom } from './house/postroom.ts'
 import type { Followers } from './http/followers.ts'
-import { queuesOf } from './limits.ts'
 import type { Mark } from './log/mark.ts'
 import { log } from './observe.ts'
 import type { MailJson } from './views/reads/works-mail.ts'

@@ -1,8 +1,8 @@
 /** The registry's decisions over people: pure functions of the state; who signed was settled before. */
 import { act } from '../act.ts'
-import { formatEntry } from '../entry.ts'
+import { endings } from '../delegations/decide.ts'
+import { formatEntry } from '../log/entry.ts'
 import { type Decider, type Decision, type Planned, refuse } from '../write.ts'
-import { endings } from './delegating.ts'
 
 const setProfile: Decider = ({ now }, letter) => act(letter, now, { facts: {}, isPublic: true })
 

@@ -3,11 +3,11 @@
  * Pure functions of the board's state; who signed was settled before.
  */
 import type { Board, Room } from '../board.ts'
-import { conversationPrefix } from '../direct/direct.ts'
-import { postRefusal } from '../direct/first-messages.ts'
-import { formatEntry } from '../entry.ts'
+import { conversationPrefix } from '../conversations/conversations.ts'
+import { postRefusal } from '../conversations/first-messages.ts'
 import { none } from '../event-index.ts'
-import { type Format, formatBefore, type Placed, placeOf, type Wanted } from '../events/placing.ts'
+import { formatEntry } from '../log/entry.ts'
+import { type Format, formatBefore, type Placed, placeOf, type Wanted } from '../posts/placing.ts'
 import { type Event, RecordType, type RoomCreated } from '../record.ts'
 import { type Decider, type Decision, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { isScreened, objection } from './policy.ts'

@@ -6,9 +6,9 @@
  */
 import { createHash } from 'node:crypto'
 import { act } from '../act.ts'
-import { dayOf } from '../calls/day.ts'
 import { type Act, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
+import { dayOf } from '../tool-calls/day.ts'
 import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { placeReview } from './decide-review.ts'
 import { digestOf, hostOf, type ListingFields, publishedId } from './listing.ts'

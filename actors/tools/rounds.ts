@@ -6,7 +6,7 @@
  * What was missed while the board was down is due at once; how fast it is made up for is for who looks.
  */
 import { createHash } from 'node:crypto'
-import { dayOf, daySeconds } from '../calls/day.ts'
+import { dayOf, daySeconds } from '../tool-calls/day.ts'
 
 /** A listing, and the UTC day on which it was looked at last. */
 export type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }

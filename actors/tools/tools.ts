@@ -4,9 +4,10 @@
  * All listings are decided by one actor, `@tools`; reviews by the room `reviews`. Texts stay in the journal: of a listing a state
  * knows its place and a digest alone. Everything here is public, so the feed and the index of the directory hold the same.
  */
-import { dayOf } from '../calls/day.ts'
+
 import type { ActPlace, Part } from '../part.ts'
 import type { Act, Event } from '../record.ts'
+import { dayOf } from '../tool-calls/day.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 import { Reviews } from './reviews.ts'
 import { type Grounds, Rounds, type Walk } from './rounds.ts'

@@ -6,11 +6,11 @@
  * observation, in order, until the market has heard it; only of what the room was told of, so that the market always knows
  * what is spoken of.
  */
-import type { Blobs } from '../blobs/blobs.ts'
+import type { Blobs } from '../attachments/attachments.ts'
 import type { Core } from '../core.ts'
 import { none } from '../event-index.ts'
-import type { HideFacts, Marks, RedactFacts, RestoreFacts } from '../events/marks.ts'
 import type { ActPlace, Part } from '../part.ts'
+import type { HideFacts, Marks, RedactFacts, RestoreFacts } from '../posts/marks.ts'
 import type { Act, Event } from '../record.ts'
 import type { Observation, ObservedArgs, RoomRefusal, TellArgs, UnbindArgs } from './letters.ts'
 import { resultHashOf } from './result-hash.ts'

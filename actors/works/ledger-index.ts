@@ -2,9 +2,10 @@
  * Where the entries of the public ledger are: of each record that bears some, its place, its first leaf and the number of its
  * first posting. In the feed alone, which knows leaves. Postings are numbered without gaps, so a number finds its record.
  */
-import { type CreditFacts, marketName, type Posting, type StepFacts } from '../market/letters.ts'
+
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
+import { type CreditFacts, marketName, type Posting, type StepFacts } from './market/letters.ts'
 
 /** A record with entries `first` to `first + count - 1`; `leaf`: of the first, counted through all logs of the board. */
 export type LedgerRecord = {

@@ -18,8 +18,9 @@
  * | `work.observe` | market | what became of a marked event |
  * | `work.observed` | room | the market has heard it |
  */
-import type { WorkState } from '../market/work.ts'
+
 import type { Signed } from '../record.ts'
+import type { WorkState } from './market/work.ts'
 
 /** Of `work.post`, `work.mark` and `work.version`; the letter's author is the requester, its id that of the command. */
 export type RequestArgs = {

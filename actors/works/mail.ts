@@ -6,11 +6,11 @@
  */
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
-import { marketName, type StepFacts } from '../market/letters.ts'
-import { finalStates, type Work } from '../market/work.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
 import type { SentArgs } from './letters.ts'
+import { marketName, type StepFacts } from './market/letters.ts'
+import { finalStates, type Work } from './market/work.ts'
 
 /** A command that its room has to answer: where its record is. */
 export type Ask = { readonly work: string; readonly kind: 'create' | 'edit'; readonly seq: number }

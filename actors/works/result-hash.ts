@@ -3,7 +3,7 @@
  * and nothing behind (spec-work.md, "Decisions"). A client makes it from what it posted, before it posts it.
  */
 import { createHash } from 'node:crypto'
-import type { Blobs } from '../blobs/blobs.ts'
+import type { Blobs } from '../attachments/attachments.ts'
 import type { Event } from '../record.ts'
 
 export function resultSha256(text: string, attachments: readonly string[]): string {

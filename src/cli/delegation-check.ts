@@ -2,9 +2,10 @@
  * An event that a delegate signed: the delegation beside it must name the delegate, cover what was done, and hold at the time.
  * Whether its signer is the author is asked by the caller, who knows of rotations; whether it had ended, by the whole file.
  */
+
+import { operationByName } from '../../actors/operations.ts'
 import { decodeBytes32, decodeBytes64 } from '../format/encoding.ts'
 import { commandId } from '../format/signing.ts'
-import { operationByName } from '../operations/index.ts'
 import { type Fields, openPayload, type Payload, recordOf, type SignatureToCheck, textOf } from './signed-line.ts'
 
 /** Clocks of signers may be this far off. */

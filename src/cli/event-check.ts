@@ -3,7 +3,7 @@
  *
  * Pure. The signature itself is left to the caller (it goes through threads), and so is the place in the log.
  */
-import { formatEntry } from '../../actors/entry.ts'
+import { formatEntry } from '../../actors/log/entry.ts'
 import { leafHash } from '../../storage/merkle.ts'
 import { decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 } from '../format/encoding.ts'
 import { openDelegation } from './delegation-check.ts'

@@ -5,7 +5,7 @@
  * One pinned key is enough for all of them. Forward: the last entry of a closed log names the next log and its key. Backward:
  * the first entry of a log names the size and root of the one before, so who trusts the newer head trusts the older root.
  */
-import { nextOf, previousOf } from '../../actors/log-rotation.ts'
+import { nextOf, previousOf } from '../../actors/log/rotation.ts'
 import { decodeBase64 } from '../../storage/base64.ts'
 import { openCheckpoint, type ParsedCheckpoint, parseCheckpoint } from '../../storage/checkpoint.ts'
 import { CompactRange, leafHash } from '../../storage/merkle.ts'

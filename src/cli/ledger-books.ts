@@ -6,7 +6,12 @@
  * many credits there are, can: each posting has the next number, each hold is resolved once, what is taken out of a hold leaves
  * escrow at once and whole, and credits come and go by `mint` alone.
  */
-import { formatLedgerEntry, type LedgerLine, type PostingType, parseLedgerEntry } from '../../actors/ledger-entry.ts'
+import {
+  formatLedgerEntry,
+  type LedgerLine,
+  type PostingType,
+  parseLedgerEntry,
+} from '../../actors/log/ledger-entry.ts'
 
 const types: ReadonlySet<unknown> = new Set<PostingType>(['hold', 'post', 'void', 'direct'])
 const shapes = {

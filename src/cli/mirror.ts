@@ -1,5 +1,5 @@
 /** `broadside mirror`: keeps a verified copy of any C2SP log as static files, and brings it up to date. */
-import { type Next, nextOf } from '../../actors/log-rotation.ts'
+import { type Next, nextOf } from '../../actors/log/rotation.ts'
 import { parseVkey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import { type Command, CommandFailed, exitCodes, Unverified, UsageError } from './command-line.ts'

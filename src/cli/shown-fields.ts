@@ -4,10 +4,11 @@
  * From the command follow: text, to, format, the ids of attachments, kind, what it replies to or replaces where it says so; of a
  * post that begins a thread also room, page and thread. The rest is the word of the board (boards-word.ts).
  */
+
+import { slugPattern } from '../../actors/kernel/fields.ts'
+import { operationByName } from '../../actors/operations.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { isHex64 } from '../format/encoding.ts'
-import { slugPattern } from '../operations/fields.ts'
-import { operationByName } from '../operations/index.ts'
 import { type Fields, recordOf, textOf } from './signed-line.ts'
 
 /** An event named otherwise than it was signed, which is right where `signed` is a version of `shown`. */

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
+import { RowSchema, rowsMax } from '../../actors/tools/results.ts'
 import { compile } from '../format/schema-check.ts'
-import { RowSchema, rowsMax } from '../operations/tool-shapes.ts'
 import { type ListRow, rowsOf } from '../tools/list-rows.ts'
 import { floodMax } from '../tools/rank.ts'
 import { BadAnswer, BoardClient, Refused } from './client.ts'

@@ -3,11 +3,11 @@
  * Bounded: so many files at once, and so many bytes for each identity, those on their way counted in.
  */
 import { hash } from 'node:crypto'
+import { inside } from '../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { DiskFull, SyncFailed } from '../../storage/disk.ts'
-import { inside } from '../limits.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { NoAnswer } from './ports.ts'
 
 export type Incoming = {

@@ -2,8 +2,9 @@
  * A result on its way to the market: its room says what it is and binds it, then the market decides, with the fence. What the
  * market does not take is let go again.
  */
-import type { Bound } from '../../actors/market/letters.ts'
-import type { RefusalCode } from '../refusals.ts'
+
+import type { RefusalCode } from '../../actors/kernel/refusals.ts'
+import type { Bound } from '../../actors/works/market/letters.ts'
 import type { Doors, Found } from './plan.ts'
 import type { Verified } from './reply.ts'
 

@@ -3,19 +3,19 @@
  * whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
  */
 
+import { envelope, type Field, type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { visibleTexts } from '../../actors/kernel/schema.ts'
+import { operationByName } from '../../actors/operations.ts'
 import { isBlank } from '../format/blank.ts'
+import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '../format/data-fault.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import { type Check, checkOf, compile } from '../format/schema-check.ts'
 import type { SignableCommand } from '../format/signing.ts'
 import { parseStrictText } from '../format/strict-json.ts'
-import { sizes } from '../limits.ts'
-import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '../operations/data-fault.ts'
-import { envelope, type Field, type FieldName, fields } from '../operations/fields.ts'
-import { operationByName } from '../operations/index.ts'
-import type { Operation } from '../operations/operation.ts'
-import { visibleTexts } from '../operations/schema.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 
 /** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */

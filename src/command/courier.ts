@@ -8,9 +8,10 @@
  * Who sent a command that a second actor has to answer waits here for the outcome, and everybody who changed a work until its room
  * knows of it: whoever has claimed may deliver at once.
  */
-import { marketName } from '../../actors/market/letters.ts'
+
 import { type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { BoundReply, RequestVerdict } from '../../actors/works/letters.ts'
+import { marketName } from '../../actors/works/market/letters.ts'
 import type { Refusal, WriteLetter } from '../../actors/write.ts'
 import type { Screened } from '../screening/screening.ts'
 import {

@@ -5,7 +5,7 @@
  * An end is strict: before the registry is told of it, the key is barred here and what it sent already is waited for. So no
  * actor accepts anything of a delegate after its end is on record, and whoever checks the times offline finds them right.
  */
-import type { ToldDelegation } from '../../actors/people/delegations.ts'
+import type { ToldDelegation } from '../../actors/delegations/delegations.ts'
 import type { Delegated } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { NoAnswer } from './ports.ts'

@@ -6,11 +6,11 @@
  * the same answer.
  */
 import { createHash } from 'node:crypto'
-import { closedDoor, type DeliverArgs } from '../../actors/receivers/decide.ts'
-import { isWithin } from '../format/networks.ts'
+import { rates } from '../../actors/kernel/limits.ts'
+import { isWithin } from '../../actors/kernel/networks.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { closedDoor, type DeliverArgs } from '../../actors/receive-urls/decide.ts'
 import { type Verified, verifyWebhook } from '../format/webhook.ts'
-import { rates } from '../limits.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { ok, type ReadAnswer } from '../views/reads/read.ts'
 import type { Door } from '../views/reads/receivers.ts'
 import type { Posted } from './item-posts.ts'

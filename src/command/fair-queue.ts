@@ -5,7 +5,7 @@
  * Networks are those of `networkOf`. Of an IPv6 /48, which one customer may hold whole, and of the sign-ins that share an address, a
  * few are served at a time.
  */
-import { networkOf, widerNetworkOf } from '../format/networks.ts'
+import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
 
 /** On whose behalf something is done. */
 export type Client = {

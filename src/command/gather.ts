@@ -3,13 +3,13 @@
  * A private room is known to its own shard alone, so whoever asks for everything of his asks them all.
  */
 
-import { callsActor } from '../../actors/calls/calls.ts'
-import { marketName } from '../../actors/market/letters.ts'
-import { oauthName } from '../../actors/oauth/oauth-records.ts'
-import { receiversOf } from '../../actors/receivers/decide.ts'
+import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { registryName } from '../../actors/record.ts'
 import { salesActor } from '../../actors/sales/sales.ts'
+import { oauthName } from '../../actors/sign-in/records.ts'
+import { callsActor } from '../../actors/tool-calls/tool-calls.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
+import { marketName } from '../../actors/works/market/letters.ts'
 import type { ReadRequest } from '../views/reads/read.ts'
 
 /** Reads whose whole answer lies with one actor, whose name follows from the request: no other is asked. */

@@ -5,9 +5,10 @@
  * be more, so that an item whose delivery had no answer is posted too, and in its turn. What was posted and is not known to be is
  * said again in the same bytes, so nothing is posted twice. The items of one receive URL are posted in their order.
  */
-import { receiversOf } from '../../actors/receivers/decide.ts'
+
+import { sizes } from '../../actors/kernel/limits.ts'
+import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
-import { sizes } from '../limits.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { ownLetter } from './own-letter.ts'
 import { type Actors, isNotNow, type NoAnswer } from './ports.ts'

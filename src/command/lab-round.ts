@@ -4,9 +4,10 @@
  *
  * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.
  */
+
+import { allowances } from '../../actors/kernel/limits.ts'
 import type { RoundArgs, RoundReply } from '../../actors/tools/decide.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
-import { allowances } from '../limits.ts'
 import type { DueTool } from '../views/reads/tools.ts'
 import type { Looks } from './looks.ts'
 import { internalLetter } from './own-letter.ts'

@@ -2,9 +2,10 @@
  * How many times its limits somebody may use, as the front has to know for every request: what LIMITS says, and what operators
  * granted. The registry decides and remembers grants; they are read from it at the start, and whenever its answer may be lost.
  */
+
+import { raisedLimits } from '../../actors/kernel/limits.ts'
+import { NetworkSet } from '../../actors/kernel/networks.ts'
 import type { GrantFacts } from '../../actors/limits/grants.ts'
-import { NetworkSet } from '../format/networks.ts'
-import { raisedLimits } from '../limits.ts'
 import type { Factors } from './throttle.ts'
 
 export type ToldGrant = Pick<GrantFacts, 'target' | 'factor' | 'expires'>

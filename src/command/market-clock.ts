@@ -4,8 +4,9 @@
  * Every few seconds the market is told that time has passed. It answers when the next timeout is due, and how many it has written:
  * as many as it may in one turn means that there may be more.
  */
-import { type BeginArgs, marketName, type TickArgs, type TickReply } from '../../actors/market/letters.ts'
-import { sizes } from '../limits.ts'
+
+import { sizes } from '../../actors/kernel/limits.ts'
+import { type BeginArgs, marketName, type TickArgs, type TickReply } from '../../actors/works/market/letters.ts'
 import { internalLetter } from './own-letter.ts'
 import type { Actors } from './ports.ts'
 

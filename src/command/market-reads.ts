@@ -2,8 +2,9 @@
  * Reads on works whose answer lies with two: the market's shard has the record, and the shard of its private room knows who may
  * read it and how the request begins. Works of public rooms are the feed's alone.
  */
-import { marketName } from '../../actors/market/letters.ts'
+
 import { shardOf } from '../../actors/shard.ts'
+import { marketName } from '../../actors/works/market/letters.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 

@@ -1,6 +1,6 @@
 /** The rates and quotas that are counted while the board runs: of what, by whom, how much, and the words of each refusal. */
-import { type Rates, rates } from '../limits.ts'
-import { type Refusal, refusal } from '../refusals.ts'
+import { type Rates, rates } from '../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { Limiter } from './limiter.ts'
 
 /** One allowance: at most `limit` at once, of which `regained` come back in `per_seconds`, evenly; without them no limit. */

@@ -3,7 +3,7 @@
  * count of one day or one work, and says nothing beyond it: marks of two purposes cannot be compared.
  */
 import { createHmac } from 'node:crypto'
-import { networkOf, widerNetworkOf } from '../format/networks.ts'
+import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
 
 const markBytes = 12
 

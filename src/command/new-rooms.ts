@@ -2,9 +2,10 @@
  * The new rooms that an identity has for a day. A room is made by room.create, by the first post into it, and by a work.create
  * that posts its request there: one is taken before the room is asked, and given back where none was made.
  */
+
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { noRoomLeftWords } from '../../actors/rooms/room.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import type { Refusal } from '../refusals.ts'
 import { writerOf } from './charging.ts'
 import { Charge } from './meters.ts'
 import type { News } from './news.ts'

@@ -2,7 +2,7 @@
  * May somebody follow these rooms? Whoever names a room to follow hears at once, as every other reader does, that it is not
  * there (`not_found`) or that it is private and he is no member (`private_room`); waiting would tell him neither.
  */
-import type { Refusal } from '../refusals.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { NoAnswer } from './ports.ts'
 

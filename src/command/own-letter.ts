@@ -1,5 +1,5 @@
 /** Letters that nobody signed: they have no nonce, and what comes of them no signature. */
-import { receiversOf } from '../../actors/receivers/decide.ts'
+import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 
 const nothing = Buffer.alloc(64)

@@ -3,7 +3,7 @@
  * Whoever opens one takes its place before any work is done for it, and leaves it when the work and the connection are over:
  * a client that hangs up at once may not start the next one while the board still works on the last.
  */
-import type { Rates } from '../limits.ts'
+import type { Rates } from '../../actors/kernel/limits.ts'
 import type { Subject } from './meters.ts'
 import type { Source } from './throttle.ts'
 

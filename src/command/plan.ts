@@ -2,10 +2,11 @@
  * Plans: how each operation that writes is carried out. Which actor decides, what it is told, and what the answer shows;
  * the way of a write itself is the same for all (writes.ts).
  */
+
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Facts, Signed } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { Desk } from '../delivery/desk.ts'
-import type { Refusal } from '../refusals.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { BlobIntake } from './blob-intake.ts'

@@ -1,8 +1,9 @@
 /** What a post says of itself, as its room decides about it. */
-import type { Format } from '../../actors/events/placing.ts'
+
+import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { Format } from '../../actors/posts/placing.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { provenBits } from '../format/proof-of-work.ts'
-import type { Refusal } from '../refusals.ts'
 import type { Bearers } from './bearers.ts'
 import type { Command } from './check.ts'
 import type { Verified } from './reply.ts'

@@ -5,13 +5,14 @@
  * takes, and more than half a megabyte only for what carries a file. Why it is refused is worked out when it is asked for: not for
  * those who have sent too many.
  */
+
+import { fields } from '../../actors/kernel/fields.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { operationByName } from '../../actors/operations.ts'
 import { stringAt } from '../format/json-head.ts'
 import type { JsonLimits } from '../format/json-limits.ts'
 import { parseStrictJson, type StrictJson } from '../format/strict-json.ts'
-import { sizes } from '../limits.ts'
-import { fields } from '../operations/fields.ts'
-import { operationByName } from '../operations/index.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { type Command, checkShape, listItemsMax } from './check.ts'
 
 export type Read =

@@ -5,18 +5,19 @@
  *
  * A payment leaves this process only after it is on disk; it is never made twice for one call, and a second 402 is an answer.
  */
+
+import type { PayArgs } from '../../actors/tool-calls/decide.ts'
+import { type CallFailure, toolAnswerBytesMax } from '../../actors/tool-calls/operations.ts'
 import {
   type CallFacts,
   type CallState,
   callsActor,
   type PayFacts,
   type SettledFacts,
-} from '../../actors/calls/calls.ts'
-import type { PayArgs } from '../../actors/calls/decide.ts'
+} from '../../actors/tool-calls/tool-calls.ts'
 import { chosenOffer } from '../calls/choose.ts'
 import { callMcp } from '../calls/mcp.ts'
 import { type CallData, type Output, outputOf, requestOf } from '../calls/relayed.ts'
-import { type CallFailure, toolAnswerBytesMax } from '../operations/calls.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'
 import { microsOf, priceOf } from '../payments/price.ts'

@@ -1,10 +1,11 @@
 /**
  * Replies: what a door sends back, and the verified command that it is a reply to.
  */
+
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
 import type { Signed } from '../../actors/record.ts'
 import type { Refusal as Decided } from '../../actors/write.ts'
-import type { Operation } from '../operations/operation.ts'
-import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../refusals.ts'
 import type { ReadAnswer } from '../views/reads/read.ts'
 import type { Command } from './check.ts'
 import type { NoAnswer } from './ports.ts'

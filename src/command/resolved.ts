@@ -2,9 +2,10 @@
  * Handles in reads and in `post.to`, resolved to the ids they stand for before anybody is asked. A handle stays with its
  * identity for ever, so what it stands for here and now is what it stands for.
  */
-import { operations } from '../operations/index.ts'
-import { namingOf, type Schema } from '../operations/schema.ts'
-import { type Refusal, refusal } from '../refusals.ts'
+
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { namingOf, type Schema } from '../../actors/kernel/schema.ts'
+import { operations } from '../../actors/operations.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { Bearers } from './bearers.ts'
 

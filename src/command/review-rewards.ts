@@ -11,8 +11,9 @@
  * A review is on disk, and nobody asks about its reward again: whatever cannot be found out or written down now (the index of the
  * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
  */
-import { type Cap, marketName, type RewardArgs } from '../../actors/market/letters.ts'
-import { rates, sizes } from '../limits.ts'
+
+import { rates, sizes } from '../../actors/kernel/limits.ts'
+import { type Cap, marketName, type RewardArgs } from '../../actors/works/market/letters.ts'
 import { ownPrefix } from '../own-tools/descriptors.ts'
 import type { FoundReviewer, FoundSubject } from '../tools/asks.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'

@@ -2,9 +2,10 @@
  * Searches, on their way from whoever asks to the threads that look: what a query says of author, room and kind becomes fields of
  * the read, and of each network one search is under way at a time.
  */
+
+import { fields, handlePattern, hashPattern } from '../../actors/kernel/fields.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
-import { fields, handlePattern, hashPattern } from '../operations/fields.ts'
-import { refusal } from '../refusals.ts'
 import { type Restrictions, readQuery } from '../search/query.ts'
 import type { SearchAsk } from '../search/search.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'

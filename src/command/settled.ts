@@ -1,6 +1,7 @@
 /** When a change of a work is answered: after its room has answered, where it is asked, and knows how the work stands. */
-import { marketName, type StepFacts } from '../../actors/market/letters.ts'
+
 import type { Head } from '../../actors/shard.ts'
+import { marketName, type StepFacts } from '../../actors/works/market/letters.ts'
 import type { Doors } from './plan.ts'
 import { fromActor, type Respond } from './reply.ts'
 

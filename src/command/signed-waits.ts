@@ -5,7 +5,7 @@
  * Whoever waits is followed in every shard from before the first read, so nothing falls between the read and the wait.
  */
 
-import type { Refusal } from '../refusals.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Mark, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
 import type { NoAnswer } from './ports.ts'
 import { type Reply, type Respond, refused } from './reply.ts'

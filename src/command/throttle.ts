@@ -5,9 +5,10 @@
  * An identity counts by itself alone, and not in its network, where many honest ones share an address: signed in at /mcp, where
  * the address is its host's; as an operator of the board; and where an operator has raised its limits.
  */
-import { networkOf, widerNetworkOf } from '../format/networks.ts'
-import { type Rates, rates } from '../limits.ts'
-import type { Refusal } from '../refusals.ts'
+
+import { type Rates, rates } from '../../actors/kernel/limits.ts'
+import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { type Allowance, Charge, identityLimits, type Limit, Meter, networkLimits, type Subject } from './meters.ts'
 
 /** How many times its limits an identity or an address may use: 1, more by a grant, Infinity where none hold. */

@@ -3,8 +3,8 @@
  * what he wrote.
  */
 
-import { sizes } from '../limits.ts'
-import { refusal } from '../refusals.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ToolsAsk } from '../tools/asks.ts'
 import type { Filters } from '../tools/parse.ts'
 import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'

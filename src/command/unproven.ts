@@ -1,7 +1,8 @@
 /** The proof of work that this board asks of posts: of the request of a work too, which is one. */
+
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { proofWanted } from '../../actors/rooms/policy.ts'
 import { provenBits } from '../format/proof-of-work.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { isGiven } from './check.ts'
 import { isOperator } from './delegated.ts'
 import type { Verified } from './reply.ts'

@@ -3,7 +3,7 @@
  * for as long as they are good: a seller that has taken them answers without taking them twice. After that the network is asked
  * whether it was paid, where a node is known; else the money stays spent, and the call unknown.
  */
-import type { PayFacts } from '../../actors/calls/calls.ts'
+import type { PayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import type { CallData } from '../calls/relayed.ts'
 import type { Payer } from '../payments/payment.ts'
 import type { OpenCall } from '../views/reads/calls.ts'

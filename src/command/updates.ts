@@ -4,8 +4,9 @@
  * A cursor holds the generation and one mark for the feed; a signed one also a mark for each shard. It is sealed for its
  * reader and says nothing to anybody else. It stays good across restarts, for positions are places in files.
  */
+
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { CursorSealer } from '../format/cursor.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
 import type { OpenRooms } from './open-rooms.ts'
 import { fromYou, type PlaceKeeper, Places, streamWaitSeconds } from './places.ts'

@@ -2,7 +2,7 @@
  * Those who wait for news: how many may, and how they are answered. A waiter is a request whose answer is put off;
  * who goes away leaves nothing behind.
  */
-import { sizes } from '../limits.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
 import type { Mark, UpdatesFilter } from '../views/updates.ts'
 import type { Door } from './reply.ts'
 

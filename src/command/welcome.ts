@@ -7,8 +7,9 @@
  * what one network gets, or a restart would be a way round that limit. Who came when the day's grants were used up gets his with a
  * later post.
  */
-import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/market/letters.ts'
-import { rates, sizes } from '../limits.ts'
+
+import { rates, sizes } from '../../actors/kernel/limits.ts'
+import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
 import { internalLetter } from './own-letter.ts'
 import type { Actors } from './ports.ts'

@@ -2,15 +2,16 @@
  * The desk: what the rest of the house asks about hooks. It knows who may have one and from where on, has addresses challenged
  * by the thread that delivers, and tells that thread when somebody's hooks have changed.
  */
-import { hasRunOut, hooksOf } from '../../actors/hooks/decide.ts'
+
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
+import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
 import { internalLetter } from '../command/own-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { whenDecided } from '../command/when-decided.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { HooksAsk, Since } from '../views/hooks/answer.ts'
 import { ok, type ReadAnswer, type ReadRequest } from '../views/reads/read.ts'
 import type { HookView } from '../views/reads/webhooks.ts'

@@ -7,8 +7,9 @@
  * Nothing that is sent is kept: a place in a source is all that a hook owns, so that after a kill, or after a week in which
  * its target was away, the rest is read from the journals again. At least once, in order, the same id each time.
  */
+
+import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
-import type { HookKind } from '../views/hooks/kind-names.ts'
 import type { Signal } from '../views/hooks/signals.ts'
 import { type ChangedHooks, type HookView, standing } from '../views/reads/webhooks.ts'
 import { Books } from './books.ts'

@@ -5,7 +5,7 @@
  * falls behind, remembers from where, and is caught up when there is room again. So it holds no more than a few signals, which
  * it shares with all others, however much happens and however long its target is away.
  */
-import type { HookKind } from '../views/hooks/kind-names.ts'
+import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
 import type { Letterhead } from './letterhead.ts'
 import type { Pending } from './pending.ts'

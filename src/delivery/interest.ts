@@ -1,5 +1,5 @@
 /** Who asked for what: from a signal to the hooks it concerns, without a look at those it does not. */
-import { type HookKind, isHookKind } from '../views/hooks/kind-names.ts'
+import { type HookKind, isHookKind } from '../../actors/webhooks/kind-names.ts'
 import type { Signal, SignalsRequest } from '../views/hooks/signals.ts'
 import type { HookView } from '../views/reads/webhooks.ts'
 import type { HookRun } from './hook-run.ts'

@@ -7,11 +7,11 @@
  * The client makes the secret, and an id follows from who asked for what where, so the same request again is a refresh.
  */
 
+import { sizes } from '../../actors/kernel/limits.ts'
+import { type HookKind, hookKinds, isHookKind, isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
 import type { Limiter } from '../command/limiter.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { compile } from '../format/schema-check.ts'
-import { sizes } from '../limits.ts'
-import { type HookKind, hookKinds, isHookKind, isPrivateKind, privateScope } from '../views/hooks/kind-names.ts'
 import { kindShapes } from '../views/hooks/kinds.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { HookView } from '../views/reads/webhooks.ts'

@@ -2,7 +2,7 @@
  * One delivery that is to be made: a change as one of the kinds it is told as. There is one for all hooks that hear of it, so that
  * what waits for ten thousand of them is as many pointers, and what is the same for all is made once.
  */
-import type { HookKind } from '../views/hooks/kind-names.ts'
+import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import type { Signal } from '../views/hooks/signals.ts'
 
 export type Pending = {

@@ -5,7 +5,7 @@
  * the last has failed the hook is suspended, and the event waits where it is. 410 and 413 give the event up. Five 410 in a
  * row suspend a subscription, one a plain webhook.
  */
-import type { HookForm } from '../../actors/hooks/hooks.ts'
+import type { HookForm } from '../../actors/webhooks/webhooks.ts'
 
 /** Milliseconds before the second attempt and those behind it. */
 export const waitsMs: readonly number[] = [5_000, 30_000, 120_000, 600_000, 3_600_000]

@@ -4,7 +4,7 @@
  * original, and takes every version of it.
  */
 import { createHash } from 'node:crypto'
-import type { BlobFacts, DeletedFacts } from '../../actors/blobs/blobs.ts'
+import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
 import { type BoardRecord, type Event, RecordType } from '../../actors/record.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 

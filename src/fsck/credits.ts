@@ -2,10 +2,10 @@
  * Credits in a full check: every posting of the market's journal is applied again, from the first record on, and held against the
  * rules that no board may break. Nothing is believed but the records; what memory or a snapshot says is not asked.
  */
-import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/ledger-entry.ts'
-import { Ledger, type LedgerNumber } from '../../actors/market/ledger.ts'
-import { type CreditFacts, marketName, type Posting, type StepFacts } from '../../actors/market/letters.ts'
+import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
 import { type BoardRecord, frameEntries, RecordType } from '../../actors/record.ts'
+import { Ledger, type LedgerNumber } from '../../actors/works/market/ledger.ts'
+import { type CreditFacts, marketName, type Posting, type StepFacts } from '../../actors/works/market/letters.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 export class CreditCheck {

@@ -9,10 +9,10 @@
  * again, or removed where a start makes it. Beside damage nothing is touched: it may be what shows how it came about.
  */
 import { createHash } from 'node:crypto'
-import { parseEntry } from '../../actors/entry.ts'
-import { nameOf } from '../../actors/log-book.ts'
-import { closedBefore, decodeLogFrame, type LogFrame, openFrameType } from '../../actors/log-frame.ts'
-import { remakeTree } from '../../actors/log-tree.ts'
+import { nameOf } from '../../actors/log/book.ts'
+import { parseEntry } from '../../actors/log/entry.ts'
+import { closedBefore, decodeLogFrame, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
+import { remakeTree } from '../../actors/log/tree.ts'
 import {
   commandSha,
   frameEntries,

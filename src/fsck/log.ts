@@ -2,7 +2,7 @@
  * The log's part of the full check: sizes, roots, checkpoints and node hashes of every log, and what ties a closed one to the
  * next. Frames are taken in their order; which entries each of them must have says the caller, who read the records.
  */
-import { nameOf } from '../../actors/log-book.ts'
+import { nameOf } from '../../actors/log/book.ts'
 import {
   type ClosedLog,
   closedBefore,
@@ -10,8 +10,8 @@ import {
   entriesOf,
   type LogFrame,
   openFrameType,
-} from '../../actors/log-frame.ts'
-import { nextOf, previousOf } from '../../actors/log-rotation.ts'
+} from '../../actors/log/frame.ts'
+import { nextOf, previousOf } from '../../actors/log/rotation.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { type DiskFile, fileExists, openFile } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'

@@ -4,7 +4,7 @@
  * Heads that were signed and are not there are damage. All else here stops a start and takes nothing away: what is to be done
  * stands in the sentence that the start would say.
  */
-import { decodeLogFrame } from '../../actors/log-frame.ts'
+import { decodeLogFrame } from '../../actors/log/frame.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import {

@@ -3,9 +3,10 @@
  * Whoever asks an actor asks here.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
+import { inside, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link } from '../../actors/kernel/link.ts'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
-import type { ClosedLog } from '../../actors/log-frame.ts'
+import type { ClosedLog } from '../../actors/log/frame.ts'
 import { boardHandle } from '../../actors/people/handles.ts'
 import { type FirstRoom, type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
@@ -15,7 +16,6 @@ import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } 
 import { monotonicMs } from '../clock.ts'
 import type { PeopleNews } from '../command/news.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import { inside, type Queues } from '../limits.ts'
 import type { Mark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'

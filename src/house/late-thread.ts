@@ -6,9 +6,9 @@
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import type { Link } from '../../actors/kernel/link.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { log } from '../observe.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 
 export type LateThreadOptions = {
   readonly name: string

@@ -7,14 +7,14 @@
  * bytes of an id never change. Public files only: those of private rooms are read by signed `blob.get`.
  */
 import { createHash } from 'node:crypto'
+import { inside, rates } from '../../actors/kernel/limits.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
 import { type BlobFiles, blobDamage } from '../../storage/blob-files.ts'
 import type { ReadHandle } from '../../storage/disk.ts'
 import { fromYou, Places } from '../command/places.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
-import { inside, rates } from '../limits.ts'
-import { refusal } from '../refusals.ts'
 import type { BlobFile } from '../views/reads/blobs.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { contentDisposition, type Part, rangeOf, servedType } from './files.ts'

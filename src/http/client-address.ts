@@ -5,8 +5,9 @@
  * proxies: everything to the left of it was sent by the client. A proxy may append a header line of its own instead of extending
  * the one that came (HAProxy does), so all lines count as one list. An entry that is no address counts as no header.
  */
+
+import { NetworkSet, parseAddress } from '../../actors/kernel/networks.ts'
 import type { TrustedProxy } from '../config.ts'
-import { NetworkSet, parseAddress } from '../format/networks.ts'
 import type { Exchange } from './port.ts'
 
 /** Takes what an operator has to see: an event and what is wrong in a sentence. */

@@ -5,9 +5,10 @@
  * A link that is fetched twice posts once, because a retry has no second effect; a browser that fetches it before anybody
  * has followed it is refused. HEAD never gets here as a command: it is answered 405, OPTIONS with the methods.
  */
+
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { type Door, type Respond, refused } from '../command/reply.ts'
 import { decodeBase64url } from '../format/encoding.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { Exchange, Header } from './port.ts'
 import type { Doors, RouteHandler } from './routes.ts'
 

@@ -3,7 +3,7 @@
  * board. So some are kept back from the sockets, whoever opens them.
  */
 import { readFileSync } from 'node:fs'
-import { inside } from '../limits.ts'
+import { inside } from '../../actors/kernel/limits.ts'
 
 /** Connections at the same time, given how many descriptors the process may have. */
 export function connectionsMaxOf(descriptors: number): number {

@@ -2,10 +2,11 @@
  * Who may take an export now. An export reads the whole archive, and its reader decides how long that takes: two at once for a network,
  * and so many starts an hour. A page of it (`limit` or `cursor`) is bounded as any other read is: it takes a place, and no start.
  */
+
+import { rates } from '../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { fromYou, type Leave, Places, streamWaitSeconds } from '../command/places.ts'
 import type { Throttle } from '../command/throttle.ts'
-import { rates } from '../limits.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { Exchange } from './port.ts'
 
 export type ExportGateOptions = {

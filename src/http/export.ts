@@ -1,12 +1,12 @@
 /** GET /v1/export: the archive as JSONL, pulled from the feed chunk by chunk as the reader's socket takes it. */
 
 import { createGzip } from 'node:zlib'
+import { fields } from '../../actors/kernel/fields.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { unitHint } from '../../actors/write.ts'
 import { faultOf } from '../command/check.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
-import { sizes } from '../limits.ts'
-import { fields } from '../operations/fields.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { ExportChunk, ExportRequest } from '../views/export-pages.ts'
 import type { Enter } from './export-gate.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'

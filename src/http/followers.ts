@@ -1,4 +1,7 @@
 /** Everybody who follows: tails and waits for news, and how both hear from the threads of the house. Wiring only. */
+
+import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
@@ -9,8 +12,6 @@ import type { Throttle } from '../command/throttle.ts'
 import { Updates } from '../command/updates.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { House } from '../house/house.ts'
-import { inside, rates, sizes } from '../limits.ts'
-import type { Refusal } from '../refusals.ts'
 import type { FeedNews } from '../threads/feed.ts'
 import type { ShardNews } from '../threads/private-news.ts'
 import { openReadToken } from '../views/read-token.ts'

@@ -3,9 +3,9 @@
  * `checkpoint`, `tile/…` and `vkey`, and beside them `/log/vkey` and `/log/policy`, what a client pins.
  */
 import { gzip } from 'node:zlib'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { parseTilePath, type TilePath } from '../../storage/tile-path.ts'
 import { refused } from '../command/reply.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { Exchange, Header } from './port.ts'
 import type { RouteHandler, Routes } from './routes.ts'
 import { dataHeaders } from './security.ts'

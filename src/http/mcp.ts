@@ -5,11 +5,12 @@
  * or of this machine, and an Origin, where one is sent, has to be this board's or one of MCP_ORIGINS. What speaks the
  * protocol is loaded by the first request.
  */
+
+import { sizes } from '../../actors/kernel/limits.ts'
 import { type Places, streamWaitSeconds } from '../command/places.ts'
 import { carriesFile } from '../command/read-command.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { plainJson } from '../format/plain-json.ts'
-import { sizes } from '../limits.ts'
 import { type Authenticate, bearerToken, type Caller } from '../mcp/caller.ts'
 import type { Passed, Refused } from '../mcp/gate.ts'
 import type { Mcp } from '../mcp/mcp.ts'

@@ -2,9 +2,10 @@
  * The doors of sign-in: what a client reads first (RFC 9728, RFC 8414), and everything under /oauth/. What answers is loaded by
  * the first request; until then a board is no larger for it.
  */
+
+import { scopes } from '../../actors/kernel/operation.ts'
 import type { Throttle } from '../command/throttle.ts'
 import type { Oauth, OauthResponse } from '../oauth/oauth.ts'
-import { scopes } from '../operations/operation.ts'
 import { layout } from '../pages/layout.ts'
 import { signInRefusal } from '../pages/refused.ts'
 import type { Exchange, Header } from './port.ts'

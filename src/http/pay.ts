@@ -2,17 +2,18 @@
  * `/pay/tools/<id>`: the board's own tools for who pays by the call, by GET (input in the query) or POST (input as JSON).
  * The one path that answers 402, and 503 while a settlement is not confirmed.
  */
+
+import { sizes } from '../../actors/kernel/limits.ts'
+import { networkOf } from '../../actors/kernel/networks.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
 import { wallSeconds } from '../clock.ts'
 import { refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
-import { networkOf } from '../format/networks.ts'
-import { sizes } from '../limits.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
 import { readJson } from '../own-tools/json-text.ts'
 import { BadInput, type Input } from '../own-tools/own-tool.ts'
 import { inputFault, type OwnTools } from '../own-tools/run.ts'
 import type { Payment, Seller, Ware } from '../payments/seller.ts'
-import { refusal } from '../refusals.ts'
 import type { Exchange } from './port.ts'
 import type { Doors, RouteHandler } from './routes.ts'
 

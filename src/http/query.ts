@@ -1,8 +1,9 @@
 /** The query of a URL, strictly: each parameter once, percent-encoding that decodes, a bound on its length. */
+
+import { sizes } from '../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
-import { sizes } from '../limits.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 
 export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string, string> | Refusal {
   if (query.length > bytesMax)

@@ -2,10 +2,11 @@
  * The door of receive URLs: `/in/<id>/<secret>`. POST and PUT deliver, GET and HEAD say what this is and do nothing.
  * What is kept of the head of a delivery is chosen here: what it says of itself, never what proves who sent it.
  */
+
+import { sizes } from '../../actors/kernel/limits.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Delivery } from '../command/deliveries.ts'
 import { type Respond, refused } from '../command/reply.ts'
-import { sizes } from '../limits.ts'
-import { refusal } from '../refusals.ts'
 import type { Exchange } from './port.ts'
 import type { Doors, RouteHandler } from './routes.ts'
 

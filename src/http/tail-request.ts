@@ -1,7 +1,8 @@
 /** What somebody asks who opens a tail: its query, and what a read token lets him into. */
+
+import { fields } from '../../actors/kernel/fields.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { faultOf } from '../command/check.ts'
-import { fields } from '../operations/fields.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { BackfillRequest } from '../views/backfill.ts'
 import type { Exchange } from './port.ts'
 import { parseQuery, unknownParameter } from './query.ts'

@@ -5,10 +5,10 @@
  * readers of a format. A reader that does not keep up is told so and closed; it never slows the writer or the others.
  */
 
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { keyFarewells } from '../command/delegated.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
 import { fromYou, type Leave, type PlaceKeeper, Places, streamWaitSeconds } from '../command/places.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import type { Backfill, BackfillRequest } from '../views/backfill.ts'
 import type { TailFormat } from '../views/stream.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'

@@ -4,7 +4,7 @@
  * Sources: RFC 9112 sections 3.2 (Host), 6.1 and 6.3 (framing), RFC 9110 sections 5.5, 7.6.1 and 8.6.
  */
 import { STATUS_CODES } from 'node:http'
-import { parseAddress } from '../format/networks.ts'
+import { parseAddress } from '../../actors/kernel/networks.ts'
 import type { Header, HttpOptions } from './port.ts'
 
 /** Header fields of one request, name and value alternating, names in lower case, in order of arrival. */

@@ -1,6 +1,7 @@
 /** The doors of a witness: `POST /witness/add-checkpoint`, and what it has seen, at `/witness/<hash of the origin>/checkpoint`. */
+
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Throttle } from '../command/throttle.ts'
-import type { Refusal } from '../refusals.ts'
 import type { Witness } from '../witness/witness.ts'
 import type { Exchange, Header } from './port.ts'
 import type { Doors, RouteHandler } from './routes.ts'

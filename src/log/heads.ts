@@ -6,8 +6,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { nameOf } from '../../actors/log-book.ts'
-import type { ClosedLog } from '../../actors/log-frame.ts'
+import { nameOf } from '../../actors/log/book.ts'
+import type { ClosedLog } from '../../actors/log/frame.ts'
 import type { Head } from '../../actors/shard.ts'
 import { fileExists, readWhole, writeAtomic } from '../../storage/disk.ts'
 import { type Policy, parsePolicy } from '../../storage/tlog-policy.ts'

@@ -12,7 +12,7 @@
  *   5  the mark names both logs, and witnesses sign both heads
  */
 import { randomBytes } from 'node:crypto'
-import { nameOf } from '../../actors/log-book.ts'
+import { nameOf } from '../../actors/log/book.ts'
 import { fileExists, writeAtomic } from '../../storage/disk.ts'
 import { logKeyFile, readFacts, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'

@@ -5,7 +5,7 @@
  * entry names the next log and its key, whose file was written before.
  */
 
-import { nameOf } from '../../actors/log-book.ts'
+import { nameOf } from '../../actors/log/book.ts'
 import {
   type ClosedLog,
   closedBefore,
@@ -17,9 +17,9 @@ import {
   logFrameType,
   openFrameType,
   openKey,
-} from '../../actors/log-frame.ts'
-import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../../actors/log-rotation.ts'
-import { openTree, provenRoot, remakeTree } from '../../actors/log-tree.ts'
+} from '../../actors/log/frame.ts'
+import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../../actors/log/rotation.ts'
+import { openTree, provenRoot, remakeTree } from '../../actors/log/tree.ts'
 import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
 import { fileExists, removeFile } from '../../storage/disk.ts'
 import { type Frame, Journal } from '../../storage/journal.ts'

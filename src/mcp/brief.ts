@@ -2,7 +2,7 @@
  * An answer as a model reads it: without what proves it, and in a list without what its items repeat. Nothing else is lost:
  * an item of a list is `shared` with the item laid over it, and `people` has the identity id behind each short name.
  */
-import type { Operation } from '../operations/operation.ts'
+import type { Operation } from '../../actors/kernel/operation.ts'
 import type { Json } from '../views/plain-schema.ts'
 
 /** Members that prove what stands beside them. */

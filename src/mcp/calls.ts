@@ -3,11 +3,11 @@
  * sent unsigned. What is allowed, refused and limited is decided where it always is, on the way of a command.
  */
 import { randomBytes } from 'node:crypto'
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { refusalBody } from '../../actors/kernel/refusals.ts'
 import type { Front } from '../command/front.ts'
 import type { Reply } from '../command/reply.ts'
 import { type FieldValue, type SignableCommand, signingBytes } from '../format/signing.ts'
-import type { Operation } from '../operations/operation.ts'
-import { refusalBody } from '../refusals.ts'
 import type { Caller } from './caller.ts'
 import { inputOf } from './tool-input.ts'
 

@@ -2,7 +2,7 @@
  * What a tool takes beside the fields of its operation: how its answer is read, and that who replaces a long text has read it.
  * Which tools take what follows from the declarations.
  */
-import type { Operation } from '../operations/operation.ts'
+import type { Operation } from '../../actors/kernel/operation.ts'
 import type { Json } from '../views/plain-schema.ts'
 import { hasProof } from './brief.ts'
 

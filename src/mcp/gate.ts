@@ -3,7 +3,7 @@
  * The refusals are those of RFC 6750 and of the MCP authorization text (2026-07-28): 401 without a good token, 403 where it
  * lacks a scope, both with a challenge that says where to sign in and for what.
  */
-import type { Scope } from '../operations/operation.ts'
+import type { Scope } from '../../actors/kernel/operation.ts'
 import { type Authenticate, bearerToken, type Caller } from './caller.ts'
 import { type Need, toolByName } from './tool-list.ts'
 

@@ -4,9 +4,9 @@
  */
 import { createMcpHandler, ProtocolError, Server, type ServerContext } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import { operationByName } from '../../actors/operations.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
-import { operationByName } from '../operations/index.ts'
 import { Answers, type ToolResult, toolResult } from './answers.ts'
 import { isObject } from './brief.ts'
 import type { Caller } from './caller.ts'

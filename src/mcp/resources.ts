@@ -2,8 +2,8 @@
  * Resources at /mcp: what is on the board, by address. Each is a read operation; a signed-in reader sees what is theirs too. What
  * does not fit into one answer goes on at the same address with `?cursor=` or `?text_offset=`.
  */
-import { sizes } from '../limits.ts'
-import { operationByName } from '../operations/index.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import { operationByName } from '../../actors/operations.ts'
 import { Answers } from './answers.ts'
 import type { Arguments, Calling, Calls, Outcome } from './calls.ts'
 import { inParts } from './parts.ts'

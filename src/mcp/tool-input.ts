@@ -2,13 +2,14 @@
  * What is wrong with the arguments of a tool, in the words of the tool: `data` is an object there, its version is the board's to
  * fill in, and what signs a command is no argument.
  */
+
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { type DataShape, dataFault, dataShapeOf, kindOf, type Shape } from '../format/data-fault.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { parseStrictText } from '../format/strict-json.ts'
-import { type DataShape, dataFault, dataShapeOf, kindOf, type Shape } from '../operations/data-fault.ts'
-import type { Operation } from '../operations/operation.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { hasDataVersion, toolName } from './tool-list.ts'
 
 type Given = Readonly<Record<string, unknown>>

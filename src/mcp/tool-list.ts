@@ -6,9 +6,9 @@
  * stays, so that a call sent twice acts once. How the answer is read has inputs of its own (extra-inputs.ts). The list is the
  * same for everybody.
  */
-import { fields } from '../operations/fields.ts'
-import { operations } from '../operations/index.ts'
-import { isSigned, type Operation, type Scope } from '../operations/operation.ts'
+import { fields } from '../../actors/kernel/fields.ts'
+import { isSigned, type Operation, type Scope } from '../../actors/kernel/operation.ts'
+import { operations } from '../../actors/operations.ts'
 import { type Json, plainSchema } from '../views/plain-schema.ts'
 import { type ExtraName, extraInputs, extrasOf } from './extra-inputs.ts'
 

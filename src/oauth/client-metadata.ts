@@ -3,7 +3,7 @@
  * offered is substituted, and the answer to a registration says what is left (RFC 7591, 2 and 3.2.1).
  */
 import { errors } from 'oidc-provider'
-import { scopes } from '../operations/operation.ts'
+import { scopes } from '../../actors/kernel/operation.ts'
 
 /** As it came: nothing is known of its types. */
 export type Metadata = {

@@ -5,8 +5,8 @@
  */
 import type { KeyObject } from 'node:crypto'
 import Provider, { errors, interactionPolicy } from 'oidc-provider'
+import { scopes } from '../../actors/kernel/operation.ts'
 import { everydayScopes } from '../mcp/gate.ts'
-import { scopes } from '../operations/operation.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { grantTypes, knownText, type Metadata, responseTypes, settleMetadata } from './client-metadata.ts'
 import { adapterFor, type Records } from './records.ts'

@@ -3,7 +3,7 @@
  * hash of its name and without the name itself (it is the secret); sessions and sign-ins under way are in memory.
  */
 import { createHash } from 'node:crypto'
-import { type OauthKeep, oauthName } from '../../actors/oauth/oauth-records.ts'
+import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { internalLetter } from '../command/own-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'

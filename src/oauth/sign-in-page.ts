@@ -1,6 +1,6 @@
 /** The page of a sign-in: who asks, for what, and where the answer goes, before anything is signed. */
 import { readFileSync } from 'node:fs'
-import type { Scope } from '../operations/operation.ts'
+import type { Scope } from '../../actors/kernel/operation.ts'
 import { html } from '../pages/html.ts'
 import { layout } from '../pages/layout.ts'
 import type { Asked } from './sign-in.ts'

@@ -6,12 +6,12 @@
  * The new key is on disk before the delegation exists. Where that is refused, it is erased again.
  */
 import { randomBytes, sign } from 'node:crypto'
+import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Delegate, Delegates } from '../command/delegates.ts'
 import type { Front } from '../command/front.ts'
 import type { Reply } from '../command/reply.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
-import { scopes as allScopes, type Scope } from '../operations/operation.ts'
 import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
 
 export type SignInOptions = {

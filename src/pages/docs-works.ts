@@ -1,7 +1,7 @@
 /** `/docs/works`: all that may become of a work, and what its transfers mean, from the tables that the market itself runs by. */
-import { codeMeanings, codes } from '../../actors/market/postings.ts'
-import { type Transition, transitions } from '../../actors/market/table.ts'
-import { finalStates, workStates } from '../../actors/market/work.ts'
+import { codeMeanings, codes } from '../../actors/works/market/postings.ts'
+import { type Transition, transitions } from '../../actors/works/market/table.ts'
+import { finalStates, workStates } from '../../actors/works/market/work.ts'
 import { docsTabs } from './docs.ts'
 import { type Html, html, trusted, type Value } from './html.ts'
 import { type Page, shown } from './page.ts'

@@ -1,9 +1,10 @@
 /** `/docs`: the board for those who build on it, made from the declarations that also check the commands. */
+
+import { sizes } from '../../actors/kernel/limits.ts'
+import { isSigned } from '../../actors/kernel/operation.ts'
+import { statusOf } from '../../actors/kernel/refusals.ts'
+import { operations } from '../../actors/operations.ts'
 import { nonceSeconds, rememberedMax, requestSeconds, scarceShare } from '../../actors/write.ts'
-import { sizes } from '../limits.ts'
-import { operations } from '../operations/index.ts'
-import { isSigned } from '../operations/operation.ts'
-import { statusOf } from '../refusals.ts'
 import { refusalsOf } from '../views/capabilities.ts'
 import { tags } from '../views/openapi/tags.ts'
 import { type Html, html } from './html.ts'

@@ -1,6 +1,6 @@
 /** `/d/{doc}`: a document as Markdown, any of its versions; `/d/{doc}/history`: what each version changed. */
 
-import { refusal } from '../refusals.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Doc, DocText, DocVersion } from './data.ts'
 import { type Html, html, pathTo } from './html.ts'
 import { type Page, Refused, shown } from './page.ts'

@@ -1,7 +1,7 @@
 /** `/embed`: how a room is shown on another site, with the line to copy, and the room shown by it. */
 
+import { fields } from '../../actors/kernel/fields.ts'
 import { compile } from '../format/schema-check.ts'
-import { fields } from '../operations/fields.ts'
 import { embed } from './assets.ts'
 import { html } from './html.ts'
 import { type Page, shown } from './page.ts'

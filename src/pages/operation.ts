@@ -1,9 +1,10 @@
 /** `/docs/{operation}`: one operation, from its declaration; `/docs/signing`: the bytes that are signed. */
+
+import { type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
+import { refusal, statusOf } from '../../actors/kernel/refusals.ts'
+import { operationByName } from '../../actors/operations.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { type FieldName, fields } from '../operations/fields.ts'
-import { operationByName } from '../operations/index.ts'
-import { isSigned, type Operation } from '../operations/operation.ts'
-import { refusal, statusOf } from '../refusals.ts'
 import { refusalsOf } from '../views/capabilities.ts'
 import { exampleCode } from '../views/operation-examples.ts'
 import { plainSchema } from '../views/plain-schema.ts'

@@ -4,7 +4,7 @@
  *
  * What an answer depended on is noted while it is asked for, so that the bytes of a page are kept exactly as long as they are right.
  */
-import type { Refusal } from '../refusals.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
 import type { Html } from './html.ts'
 import { PageTexts, type RenderTexts } from './page-texts.ts'

@@ -1,5 +1,5 @@
 /** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
-import { type Refusal, statusOf } from '../refusals.ts'
+import { type Refusal, statusOf } from '../../actors/kernel/refusals.ts'
 import { html, pathTo } from './html.ts'
 import { type AboutBoard, type Parts, type Shown, shown } from './page.ts'
 import { memberDoor } from './pieces/writer.ts'

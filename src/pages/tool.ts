@@ -3,8 +3,8 @@
  * in the path, as links had it before, the reader is led there.
  */
 
+import { refusal } from '../../actors/kernel/refusals.ts'
 import { ownToolById } from '../own-tools/descriptors.ts'
-import { refusal } from '../refusals.ts'
 import { isPathKey, toolPath } from '../tools/path.ts'
 import type { Json } from '../views/plain-schema.ts'
 import type { Tool, ToolFound } from './data.ts'

@@ -1,5 +1,5 @@
 /** `/work/{id}`: one work: where it stands, how it came there, what was paid, and what its result is bound to. */
-import { codeMeanings, codes } from '../../actors/market/postings.ts'
+import { codeMeanings, codes } from '../../actors/works/market/postings.ts'
 import type { EventView } from '../views/event.ts'
 import type { Standing, Transition, Work, WorkHistory } from './data.ts'
 import { type Html, html, joined, nothing } from './html.ts'

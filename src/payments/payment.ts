@@ -3,7 +3,7 @@
  * take becomes a payment, and a payment is a header that is sent.
  *
  * A payment is signed once, written down, and then sent as it stands, as often as it takes: the same bytes can be settled only
- * once. Nothing here decides whether to pay; that is the actor's (actors/calls/decide.ts).
+ * once. Nothing here decides whether to pay; that is the actor's (actors/tool-calls/decide.ts).
  */
 import type { Answered } from '../outgoing/request.ts'
 

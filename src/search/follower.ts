@@ -2,7 +2,7 @@
  * Follows the log into the search index, a transaction at a time. Whatever ails the index, it is derived: it is thrown away and made
  * again from the journals.
  */
-import { advanceTo, publicRecords } from '../../actors/public-records.ts'
+import { advanceTo, publicRecords } from '../../actors/log/public-records.ts'
 import { frameKey, fromFrame } from '../../actors/record.ts'
 import type { JournalReader } from '../../storage/journal.ts'
 import { monotonicMs } from '../clock.ts'

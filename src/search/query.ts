@@ -8,8 +8,9 @@
  * SQLite as quoted FTS5 strings, so its own query language has no say
  * (https://www.sqlite.org/fts5.html#full_text_query_syntax).
  */
+
+import { sizes } from '../../actors/kernel/limits.ts'
 import { printable } from '../format/printable.ts'
-import { sizes } from '../limits.ts'
 import { inflections } from './inflections.ts'
 
 export type Term = {

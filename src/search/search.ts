@@ -2,7 +2,7 @@
  * One search of the index, a step at a time: other searches, and the index itself, go on between its steps. A step looks through
  * so many rows, or through the rest of one part of the index.
  */
-import type { Refusal } from '../refusals.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { phraseMatcher, type Query, toFts } from './query.ts'
 import type { DatabaseSync } from './sqlite.ts'
 

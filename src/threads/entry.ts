@@ -4,9 +4,9 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
 import { monotonicMs } from '../clock.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { watchTurnsHere } from '../runtime/slow-turns.ts'
 
 const port = parentPort!

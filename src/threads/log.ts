@@ -2,14 +2,14 @@
  * The log's thread: opens the signed log, catches up with the shards' journals, and signs from then on.
  */
 import type { MessagePort } from 'node:worker_threads'
+import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { Log, type LogState, stateAfter } from '../../actors/log.ts'
+import { Log, type LogState, stateAfter } from '../../actors/log/log.ts'
 import type { Head } from '../../actors/shard.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 import { shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
-import { inside } from '../limits.ts'
 import { lostLog } from '../log/beginning.ts'
 import type { Mark } from '../log/mark.ts'
 import { SignedLog } from '../log/signed-log.ts'

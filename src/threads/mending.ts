@@ -1,7 +1,7 @@
 /**
  * Mends the tree file of a running board: who found it wrong waits, everybody else is served meanwhile.
  */
-import { mendTree } from '../../actors/log-tree.ts'
+import { mendTree } from '../../actors/log/tree.ts'
 import type { Frame } from '../../storage/journal.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import { monotonicMs } from '../clock.ts'

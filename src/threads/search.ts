@@ -8,12 +8,12 @@
  * costs the index, never the board.
  */
 import type { MessagePort } from 'node:worker_threads'
+import { inside } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { logDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import { monotonicMs, readingSeconds } from '../clock.ts'
-import { inside } from '../limits.ts'
-import { refusal } from '../refusals.ts'
 import { Follower } from '../search/follower.ts'
 import type { Search, SearchAnswer, SearchAsk } from '../search/search.ts'
 import { report, runThread } from './entry.ts'

@@ -2,7 +2,7 @@
  * The tree files of all logs of a board, as the feed reads them: the growing one is open from the start, one of a closed log
  * from the first proof in it on. What a file does not prove is mended from the log's frames, and asked for again.
  */
-import type { BookedLog, LogBook } from '../../actors/log-book.ts'
+import type { BookedLog, LogBook } from '../../actors/log/book.ts'
 import type { JournalReader } from '../../storage/journal.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'

@@ -1,5 +1,5 @@
 /** What the tools directory is asked, and what it answers. */
-import type { Refusal } from '../refusals.ts'
+import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Voucher } from './credit-ties.ts'
 import type { ToolAsk } from './search.ts'
 

@@ -6,9 +6,9 @@
  * requester. A tie is credits that went from the worker to the requester for works, or that either gave the other, directly or
  * over at most two others.
  */
-import type { OpenFacts, Step, StepFacts } from '../../actors/market/letters.ts'
-import type { TransitionName } from '../../actors/market/table.ts'
-import { finalStates } from '../../actors/market/work.ts'
+import type { OpenFacts, Step, StepFacts } from '../../actors/works/market/letters.ts'
+import type { TransitionName } from '../../actors/works/market/table.ts'
+import { finalStates } from '../../actors/works/market/work.ts'
 
 /** What silence pays is a result that nobody may have looked at. */
 const judged: ReadonlySet<TransitionName> = new Set(['accept', 'accept_unconfirmed', 'rule_all'])

@@ -3,14 +3,14 @@
  * A record marks what it touched; `settle` then reads those listings out of the journals and puts them into the index.
  */
 
-import type { RelayFacts } from '../../actors/calls/calls.ts'
-import { marketName, type OpenFacts, type RewardFacts, type StepFacts } from '../../actors/market/letters.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
 import type { Profile } from '../../actors/people/people.ts'
 import { type Act, type BoardRecord, RecordType, registryName } from '../../actors/record.ts'
+import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { type Listing, listingOf, saidBy, siteOf } from '../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import { type Entry, type ImportFacts, type ProbedFacts, Tools, toolsActor } from '../../actors/tools/tools.ts'
-import { sizes } from '../limits.ts'
+import { marketName, type OpenFacts, type RewardFacts, type StepFacts } from '../../actors/works/market/letters.ts'
 import type { FoundReviewer } from './asks.ts'
 import { CreditTies } from './credit-ties.ts'
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, ofOwnTool } from './doc.ts'

@@ -9,8 +9,8 @@
  * last result shown, measured against the best score of the first page.
  */
 import { createHash } from 'node:crypto'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { CursorSealer } from '../format/cursor.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { Best } from './best.ts'
 import type { Doc } from './doc.ts'
 import type { Matches, ToolIndex, Where } from './index.ts'

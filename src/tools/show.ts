@@ -1,5 +1,5 @@
 /** Results as they are shown: every text of a stranger cut and marked, and a sentence that says why a result stands where it does. */
-import { sizes } from '../limits.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
 import type { Doc } from './doc.ts'
 import { type FieldName, match, type ToolIndex, tokens, type Where } from './index.ts'
 import { labText, type Quality } from './known.ts'

@@ -3,8 +3,9 @@
  * lost. Whoever can have any number of keys can have any number of works and reviews: a requester counts once, and only as
  * credit-ties.ts has it, and reviews count as so many works at most.
  */
-import type { OpenFacts, StepFacts } from '../../actors/market/letters.ts'
+
 import type { Review } from '../../actors/tools/reviews.ts'
+import type { OpenFacts, StepFacts } from '../../actors/works/market/letters.ts'
 import type { CreditTies } from './credit-ties.ts'
 import { standingOf } from './rank.ts'
 

@@ -3,8 +3,8 @@
  * Pages are bounded in events and bytes, so that a follower who was away for long is served without a burst of memory.
  */
 import { none } from '../../actors/event-index.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { versionView } from './event.ts'
 import { type ReadContext, showing } from './reads/read.ts'
 import { type TailFormat, tailText } from './stream.ts'

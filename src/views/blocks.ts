@@ -4,7 +4,7 @@
  * Of a conversation that he declined or blocked he hears nothing. An identity that he blocked speaks to him nowhere: its
  * replies, mentions and addressed posts are left out, and so are conversations that it opens, until he accepts one.
  */
-import type { Conversation } from '../../actors/direct/direct.ts'
+import type { Conversation } from '../../actors/conversations/conversations.ts'
 import type { State } from '../../actors/state.ts'
 
 export type Standing = 'opened' | 'pending' | 'accept' | 'decline' | 'block'

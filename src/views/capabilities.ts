@@ -3,12 +3,18 @@
  * Written for a client that knows nothing yet and reads only this.
  */
 
+import { envelope, type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { allowances, rates, sizes } from '../../actors/kernel/limits.ts'
+import {
+  commonRefusals,
+  isSigned,
+  type Operation,
+  signedRefusals,
+  writeRefusals,
+} from '../../actors/kernel/operation.ts'
+import { statusOf } from '../../actors/kernel/refusals.ts'
+import { operations } from '../../actors/operations.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { allowances, rates, sizes } from '../limits.ts'
-import { envelope, type FieldName, fields } from '../operations/fields.ts'
-import { operations } from '../operations/index.ts'
-import { commonRefusals, isSigned, type Operation, signedRefusals, writeRefusals } from '../operations/operation.ts'
-import { statusOf } from '../refusals.ts'
 import { ownShapes, titleOf } from './openapi/command-shapes.ts'
 import type { Sold } from './openapi/pay-paths.ts'
 import { plainSchema } from './plain-schema.ts'

@@ -7,12 +7,12 @@
  * Of an event whose text is gone only its place and the reason are shown; where it is gone for good the signed bytes are not
  * even read.
  */
-import type { BlobView } from '../../actors/blobs/blobs.ts'
+import type { BlobView } from '../../actors/attachments/attachments.ts'
 import { none } from '../../actors/event-index.ts'
-import type { Gone, GoneBy } from '../../actors/events/marks.ts'
-import { type Format, formatOf } from '../../actors/events/placing.ts'
-import type { Sums } from '../../actors/events/votes.ts'
-import type { LeafPlace } from '../../actors/log-book.ts'
+import type { LeafPlace } from '../../actors/log/book.ts'
+import type { Gone, GoneBy } from '../../actors/posts/marks.ts'
+import { type Format, formatOf } from '../../actors/posts/placing.ts'
+import type { Sums } from '../../actors/posts/votes.ts'
 import { type Delegated, type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'

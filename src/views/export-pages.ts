@@ -5,13 +5,14 @@
  * In the order of changes: a hide, restore or redaction brings its event once more, with all its versions, so whoever keeps a
  * copy, goes on by cursor and puts each line in the place of the one with the same id has what the board has.
  */
-import type { BookedLog } from '../../actors/log-book.ts'
-import type { DelegationEnd } from '../../actors/people/delegations.ts'
+
+import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import type { BookedLog } from '../../actors/log/book.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
 import { Damage } from '../../storage/disk.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
-import { refusal } from '../refusals.ts'
 import {
   closedLine,
   delegationEndLine,

@@ -4,11 +4,12 @@
  * One line for each signed version, as it stands now; of an event whose text was taken away a tombstone. Votes are as they
  * stand when the line is written. A record that the disk no longer holds as it was written has a line that says so.
  */
-import { parseEntry } from '../../actors/entry.ts'
-import type { Redaction } from '../../actors/events/marks.ts'
-import { formatOf, pageDefault } from '../../actors/events/placing.ts'
-import type { DelegationEnd } from '../../actors/people/delegations.ts'
+
+import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
+import { parseEntry } from '../../actors/log/entry.ts'
 import type { Rotation } from '../../actors/people/people.ts'
+import type { Redaction } from '../../actors/posts/marks.ts'
+import { formatOf, pageDefault } from '../../actors/posts/placing.ts'
 import { frameEntry, fromFrame } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'

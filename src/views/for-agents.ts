@@ -2,10 +2,11 @@
  * What a program reads first: /for-agents (enough to begin with nothing but curl and OpenSSL), /llms.txt and /robots.txt.
  * Plain text, made at start with this board's own address and name, and from the declarations of the operations.
  */
+
+import { rates, sizes } from '../../actors/kernel/limits.ts'
+import { statusOf } from '../../actors/kernel/refusals.ts'
+import { operations } from '../../actors/operations.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { rates, sizes } from '../limits.ts'
-import { operations } from '../operations/index.ts'
-import { statusOf } from '../refusals.ts'
 import type { Described } from './capabilities.ts'
 import { callWords } from './for-agents/calls.ts'
 import { javascript, python } from './for-agents/programs.ts'

@@ -2,8 +2,9 @@
  * The public ledger as lines: every posting of public works, every grant and every transfer, with its place in the log. What a
  * line says is what its entry says, so whoever has the line can make the entry and hash it.
  */
-import { parseLedgerEntry } from '../../actors/ledger-entry.ts'
-import type { LogBook } from '../../actors/log-book.ts'
+
+import type { LogBook } from '../../actors/log/book.ts'
+import { parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
 import { frameEntries } from '../../actors/record.ts'
 import type { LedgerRecord } from '../../actors/works/ledger-index.ts'
 import type { ReadContext } from './reads/read.ts'

@@ -2,8 +2,9 @@
  * How an operation is called in a shell, in JavaScript and in Python, written from its declaration; a test runs every one of them
  * as it stands in the docs. What may be read by a plain GET is; what is signed uses one small file a language, which the board serves.
  */
+
+import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { isSigned, type Operation } from '../operations/operation.ts'
 import { javascriptLibrary, pythonLibrary } from './for-agents/programs.ts'
 import { lessons } from './for-agents/shell.ts'
 

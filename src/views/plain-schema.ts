@@ -3,7 +3,7 @@
  * choices become `enum`, shapes that bear a title are written once and referred to, and patterns are written so that RE2 (Go,
  * Rust and others) compiles them too.
  */
-import type { Schema } from '../operations/schema.ts'
+import type { Schema } from '../../actors/kernel/schema.ts'
 
 export type Json = { readonly [key: string]: unknown }
 

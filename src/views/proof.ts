@@ -3,7 +3,9 @@
  * Checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
  */
 import { none } from '../../actors/event-index.ts'
-import type { BookedLog } from '../../actors/log-book.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { leavesMax } from '../../actors/kernel/results.ts'
+import type { BookedLog } from '../../actors/log/book.ts'
 import { frameEntry, fromFrame } from '../../actors/record.ts'
 import type { Head } from '../../actors/shard.ts'
 import type { State } from '../../actors/state.ts'
@@ -11,8 +13,6 @@ import { leafHash } from '../../storage/merkle.ts'
 import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'
 import { formatProofFile } from '../../storage/proof-file.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
-import { leavesMax } from '../operations/results.ts'
-import { refusal } from '../refusals.ts'
 import { historyAnswer } from './log-history.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, unending } from './reads/read.ts'
 

@@ -5,7 +5,7 @@
  * them is compared with the hash of its two children before it leaves, because a tile is kept by readers for ever.
  */
 import type { Feed } from '../../actors/feed.ts'
-import type { BookedLog } from '../../actors/log-book.ts'
+import type { BookedLog } from '../../actors/log/book.ts'
 import { HASH_BYTES, nodeHash } from '../../storage/merkle.ts'
 import { TILE_HEIGHT, TILE_WIDTH, type TilePath, tileNodes } from '../../storage/tile-path.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'

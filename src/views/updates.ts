@@ -5,19 +5,16 @@
  * than one update (a post that is also a mention), so a page may end in the middle of it and nothing is lost or doubled.
  */
 import type { Room } from '../../actors/board.ts'
-import { type Change, type ChangeKind, changeKinds, nowhere } from '../../actors/changes.ts'
-import { mentionsIn } from '../../actors/direct/direct.ts'
+import { type Change, type ChangeKind, nowhere } from '../../actors/changes.ts'
+import { mentionsIn } from '../../actors/conversations/conversations.ts'
 import { none } from '../../actors/event-index.ts'
+import type { UpdateKind } from '../../actors/follow/operations.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
-import { type Refusal, refusal } from '../refusals.ts'
 import { answerOf, blockedBy, hasLeft } from './blocks.ts'
 import { addressee, type EventView } from './event.ts'
 import { type ReadContext, view } from './reads/read.ts'
-
-/** `reply` and `mention` are told to the signed reader whom they are for, beside the `event.posted` of the same event. */
-export const updateKinds = [...changeKinds, 'reply', 'mention'] as const
-export type UpdateKind = (typeof updateKinds)[number]
 
 export type Mark = { readonly next: number; readonly taken: number }
 

@@ -1,5 +1,5 @@
 /** Who else signs the heads of the log, and what each of them said last: what log.witnesses and /api/log/witnesses answer. */
-import { witnessesMax } from '../operations/log-results.ts'
+import { witnessesMax } from '../../actors/log/results.ts'
 import type { WitnessStanding } from '../witness/round.ts'
 import { ok, type ReadAnswer } from './reads/read.ts'
 

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import type { Board } from '../../actors/board.ts'
 import { none } from '../../actors/event-index.ts'
-import { isUnconfirmed, stateOf } from '../../actors/market/clock.ts'
-import { type Dealings, medianHours } from '../../actors/market/records.ts'
-import type { Work } from '../../actors/market/work.ts'
+import { isUnconfirmed, stateOf } from '../../actors/works/market/clock.ts'
+import { type Dealings, medianHours } from '../../actors/works/market/records.ts'
+import type { Work } from '../../actors/works/market/work.ts'
 import { release } from '../release.ts'
 import { type ReadContext, view } from './reads/read.ts'
 

@@ -1,10 +1,10 @@
 /** The allowance of calls: nobody gets more than a day has, whatever happens in between, and nothing is lost by starting again. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type DayLimits, dayEnd, dayOf, daySeconds } from '../../actors/calls/day.ts'
-import { callsDeciders } from '../../actors/calls/decide.ts'
 import { type Act, type BoardRecord, fromFrame, toFrame } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
+import { type DayLimits, dayEnd, dayOf, daySeconds } from '../../actors/tool-calls/day.ts'
+import { callsDeciders } from '../../actors/tool-calls/decide.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { internalLetter } from '../../src/command/own-letter.ts'
 

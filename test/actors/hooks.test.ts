@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { hooksDeciders, hooksOf } from '../../actors/hooks/decide.ts'
-import { overlapSeconds } from '../../actors/hooks/hooks.ts'
 import type { BoardRecord } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
+import { hooksDeciders, hooksOf } from '../../actors/webhooks/decide.ts'
+import { overlapSeconds } from '../../actors/webhooks/webhooks.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 
 const owner = createHash('sha256').update('owner').digest('hex')

@@ -1,9 +1,9 @@
 /** One decision that is several leaves: one frame, all its entries in order, every count right behind it. */
 import { expect, test } from 'vitest'
-import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/ledger-entry.ts'
-import { Log, stateAfter } from '../../actors/log.ts'
-import { decodeLogFrame, entriesOf } from '../../actors/log-frame.ts'
-import { publicRecords } from '../../actors/public-records.ts'
+import { decodeLogFrame, entriesOf } from '../../actors/log/frame.ts'
+import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
+import { Log, stateAfter } from '../../actors/log/log.ts'
+import { publicRecords } from '../../actors/log/public-records.ts'
 import { type Act, frameEntries, fromFrame, leavesOf, RecordType, toFrame } from '../../actors/record.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'

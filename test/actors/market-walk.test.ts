@@ -1,6 +1,6 @@
 /** Whatever people do, and whenever: credits are neither made nor lost, and every work is where the table says. */
 import { expect, test } from 'vitest'
-import { transitions } from '../../actors/market/table.ts'
+import { transitions } from '../../actors/works/market/table.ts'
 import { walk } from '../support/market/walk.ts'
 
 test.each([1, 2, 3])('a walk of a thousand steps keeps all laws (seed %i)', (seed) => {

@@ -1,8 +1,8 @@
 /** What the authorization server keeps: places of clients whose time is over are there for others. */
 import { expect, test } from 'vitest'
 import type { Core } from '../../actors/core.ts'
-import { clientsMax, OauthRecords, oauthName } from '../../actors/oauth/oauth-records.ts'
 import { type Act, RecordType } from '../../actors/record.ts'
+import { clientsMax, OauthRecords, oauthName } from '../../actors/sign-in/records.ts'
 
 test('clients that ran out take no place, though nothing was kept since that would have swept them', () => {
   const records = new OauthRecords({} as Core)

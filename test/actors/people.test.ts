@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { Board } from '../../actors/board.ts'
 import { Changes } from '../../actors/changes.ts'
 import { Columns } from '../../actors/columns.ts'
-import { Direct, spokenTo } from '../../actors/direct/direct.ts'
-import { Marks } from '../../actors/events/marks.ts'
+import { Direct, spokenTo } from '../../actors/conversations/conversations.ts'
 import { Packr } from '../../actors/kernel/msgpack.ts'
 import { Handles, isReserved, skeletonOf } from '../../actors/people/handles.ts'
 import { People } from '../../actors/people/people.ts'
+import { Marks } from '../../actors/posts/marks.ts'
 import { type Act, type BoardRecord, RecordType, type Signed } from '../../actors/record.ts'
 
 const letters = [...'abcdefghijklmnopqrstuvwxyz0123456789_-']

@@ -1,8 +1,8 @@
 /** Every refusal that an operation declares can be met, says so with its code, and leaves nothing behind; and none has a surprise. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { operationByName, operations } from '../../src/operations/index.ts'
-import { isSigned, type Operation } from '../../src/operations/operation.ts'
-import { type RefusalCode, statusOf } from '../../src/refusals.ts'
+import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
+import { type RefusalCode, statusOf } from '../../actors/kernel/refusals.ts'
+import { operationByName, operations } from '../../actors/operations.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type Fields, freshNonce, now, person } from '../support/client.ts'
 import { setups, World } from '../support/operation-setups.ts'

@@ -3,7 +3,7 @@
  * kind of write, proofs, histories, exports and pages, whichever thread of the board made them.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { operations } from '../../src/operations/index.ts'
+import { operations } from '../../actors/operations.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { setups, World } from '../support/operation-setups.ts'

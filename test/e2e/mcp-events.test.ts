@@ -1,8 +1,8 @@
 /** MCP Events as a subscriber meets them: by a token, on a real board, told to a real target. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { hookKinds } from '../../actors/webhooks/kind-names.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { subscriptionId } from '../../src/delivery/identity.ts'
-import { hookKinds } from '../../src/views/hooks/kind-names.ts'
 import { accessToken } from '../support/access-token.ts'
 import { person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'

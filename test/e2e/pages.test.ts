@@ -1,7 +1,7 @@
 /** Pages for people: each answers, is valid, holds what strangers wrote inert, and is never older than the board. */
 import { HtmlValidate } from 'html-validate'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { operations } from '../../src/operations/index.ts'
+import { operations } from '../../actors/operations.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { patience } from '../support/patience.ts'
 import { ada, bob, eve, fillBoard, payloads, type Shown } from '../support/shown-board.ts'

@@ -3,7 +3,7 @@
  * that nobody should send, on a board where nobody has written yet and on one that has one of everything.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { operations } from '../../src/operations/index.ts'
+import { operations } from '../../actors/operations.ts'
 import { pages } from '../../src/pages/registry.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { faultsOf } from '../support/json-schema.ts'

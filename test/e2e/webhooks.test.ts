@@ -1,8 +1,8 @@
 /** Webhooks as their maker sees them, told by a real board to a real target. */
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { compile } from '../../src/operations/schema.ts'
-import { isHookKind } from '../../src/views/hooks/kind-names.ts'
+import { isHookKind } from '../../actors/webhooks/kind-names.ts'
+import { compile } from '../../src/format/schema-check.ts'
 import { kindShapes } from '../../src/views/hooks/kinds.ts'
 import { person } from '../support/client.ts'
 import { type Arrived, status } from '../support/hook-target.ts'

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { nextOf, previousOf } from '../../actors/log-rotation.ts'
+import { nextOf, previousOf } from '../../actors/log/rotation.ts'
 import { main } from '../../src/cli/main.ts'
 import { nextOrigin } from '../../src/log/signed-log.ts'
 import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'

@@ -3,7 +3,7 @@
  * or told twice. The main thread takes over every answer, so none may be long.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { sizes } from '../../src/limits.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person, walkPages } from '../support/client.ts'
 

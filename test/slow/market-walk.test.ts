@@ -1,6 +1,6 @@
 /** The long walk: a hundred thousand steps (MARKET_STEPS for more), every law after each, every row of the table taken. */
 import { expect, test } from 'vitest'
-import { transitions } from '../../actors/market/table.ts'
+import { transitions } from '../../actors/works/market/table.ts'
 import { walk } from '../support/market/walk.ts'
 
 const stepsOfOne = 5_000

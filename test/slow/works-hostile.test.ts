@@ -6,8 +6,8 @@
  * then he is silent. A worker whose claim has run out tries every operation that there is.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { operations } from '../../actors/operations.ts'
 import { resultSha256 } from '../../actors/works/result-hash.ts'
-import { operations } from '../../src/operations/index.ts'
 import { sha256 } from '../support/blobs.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'

@@ -6,8 +6,8 @@
  */
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { marketName } from '../../actors/market/letters.ts'
 import { shardOf } from '../../actors/shard.ts'
+import { marketName } from '../../actors/works/market/letters.ts'
 import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
 import { missingProgram } from '../peers/peers.ts'
 import { Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'

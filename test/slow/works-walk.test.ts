@@ -7,7 +7,7 @@
  * WORKS_WALK_STEPS, WORKS_WALK_SEED: 200, 1.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { finalStates, type WorkState } from '../../actors/market/work.ts'
+import { finalStates, type WorkState } from '../../actors/works/market/work.ts'
 import { LedgerBooks, readLedgerLine } from '../../src/cli/ledger-books.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person, walkPages } from '../support/client.ts'

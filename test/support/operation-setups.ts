@@ -3,10 +3,10 @@
  * stands in place of the ids that its example makes up.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { operationByName } from '../../actors/operations.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { signingBytes } from '../../src/format/signing.ts'
-import { operationByName } from '../../src/operations/index.ts'
-import type { Operation } from '../../src/operations/operation.ts'
 import { type Answer, type Client, type Fields, now, person, type Signing } from './client.ts'
 import { delegated } from './delegations.ts'
 import { HookTarget } from './hook-target.ts'

@@ -3,8 +3,8 @@
  * Signing and sending a million of them would take an hour; nothing that is read from them here asks for their signatures.
  */
 import { createHash } from 'node:crypto'
-import { formatEntry } from '../../actors/entry.ts'
-import { Log, stateAfter } from '../../actors/log.ts'
+import { formatEntry } from '../../actors/log/entry.ts'
+import { Log, stateAfter } from '../../actors/log/log.ts'
 import { type BoardRecord, RecordType, toFrame } from '../../actors/record.ts'
 import { openBoardDirectory, shardDirectory } from '../../src/board-directory.ts'
 import { identityId } from '../../src/format/encoding.ts'

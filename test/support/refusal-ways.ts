@@ -1,5 +1,5 @@
 /** How to be refused: for every operation and every code that it declares, a command that gets this answer. */
-import { operationByName } from '../../src/operations/index.ts'
+import { operationByName } from '../../actors/operations.ts'
 import { now } from './client.ts'
 import { delegated, delegationBody } from './delegations.ts'
 import type { World } from './operation-setups.ts'

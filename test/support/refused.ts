@@ -1,8 +1,8 @@
 /** Ways to be refused that many operations have in common: what is not there, rooms of others, keys that were left. */
 import { createHash } from 'node:crypto'
+import { operationByName } from '../../actors/operations.ts'
 import { beginEpoch } from '../../src/board-directory.ts'
 import type { Signer } from '../../src/cli/sign.ts'
-import { operationByName } from '../../src/operations/index.ts'
 import { boardDirectory, startBoard } from './board-process.ts'
 import { type Answer, Client } from './client.ts'
 import { type Ready, setups, type World } from './operation-setups.ts'

@@ -1,6 +1,7 @@
 /** The tools directory in the sweeps over all operations: what must be there for an example, and how each is refused. */
+
+import { operationByName } from '../../actors/operations.ts'
 import type { Signer } from '../../src/cli/sign.ts'
-import { operationByName } from '../../src/operations/index.ts'
 import type { Answer } from './client.ts'
 import type { Ready, World } from './operation-setups.ts'
 

@@ -2,8 +2,9 @@
  * A board that holds the worst inputs known for each public path: what makes its answer the largest, or the dearest to lay out, to
  * compare, to find. A new path needs its own here (test/slow/front-work.test.ts says which are missing).
  */
+
+import { sizes } from '../../actors/kernel/limits.ts'
 import type { Signer } from '../../src/cli/sign.ts'
-import { sizes } from '../../src/limits.ts'
 import { toolPath } from '../../src/tools/path.ts'
 import { type Client, type Data, type Fields, person } from './client.ts'
 

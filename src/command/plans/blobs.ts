@@ -3,13 +3,13 @@
  * bytes without the text of the file (actors/record.ts, `Cut`), so the journal never holds them.
  */
 import { hash } from 'node:crypto'
-import type { BlobFacts, DeletedFacts } from '../../../actors/blobs/blobs.ts'
-import type { DeleteArgs, PutArgs } from '../../../actors/blobs/decide.ts'
+import type { BlobFacts, DeletedFacts } from '../../../actors/attachments/attachments.ts'
+import type { DeleteArgs, PutArgs } from '../../../actors/attachments/decide.ts'
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
 import type { Facts } from '../../../actors/record.ts'
 import { decodeBase64url } from '../../format/encoding.ts'
 import { imageType } from '../../format/image-type.ts'
-import { sizes } from '../../limits.ts'
-import { type Refusal, refusal } from '../../refusals.ts'
 import { isGiven } from '../check.ts'
 import { withoutData } from '../cut-data.ts'
 import { type Doors, type Found, idOf, type Plan, type Plans } from '../plan.ts'

@@ -1,7 +1,8 @@
 /** How calls of tools are carried out, and how the operator says which of them the wallet pays for. */
-import type { RelayFacts } from '../../../actors/calls/calls.ts'
+
+import { refusal } from '../../../actors/kernel/refusals.ts'
+import type { RelayFacts } from '../../../actors/tool-calls/tool-calls.ts'
 import { microsOf, priceOf } from '../../payments/price.ts'
-import { refusal } from '../../refusals.ts'
 import { toCalls } from '../calls.ts'
 import type { Doors, Found, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'

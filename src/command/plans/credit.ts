@@ -1,6 +1,7 @@
 /** How writes on credits are carried out. */
-import type { CreditFacts } from '../../../actors/market/letters.ts'
-import { sizes } from '../../limits.ts'
+
+import { sizes } from '../../../actors/kernel/limits.ts'
+import type { CreditFacts } from '../../../actors/works/market/letters.ts'
 import { transferView } from '../../views/reads/works.ts'
 import type { Plan, Plans } from '../plan.ts'
 import { market } from './market-args.ts'

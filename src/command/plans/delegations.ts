@@ -1,7 +1,8 @@
 /** How delegations are made and ended: by the registry, which knows every key that ever acted for another. */
+
+import { scopes as allScopes } from '../../../actors/kernel/operation.ts'
 import { registryName } from '../../../actors/record.ts'
 import type { ShardAnswer } from '../../../actors/shard.ts'
-import { scopes as allScopes } from '../../operations/operation.ts'
 import type { Delegate } from '../delegates.ts'
 import { type Doors, type Found, idOf, type Plan, type Plans } from '../plan.ts'
 import type { NoAnswer } from '../ports.ts'

@@ -2,7 +2,7 @@
 
 import type { CreateArgs, DeleteArgs, WriteArgs } from '../../../actors/documents/decide.ts'
 import { type DocDeletedFacts, ownActor, type VersionFacts } from '../../../actors/documents/documents.ts'
-import { sizes } from '../../limits.ts'
+import { sizes } from '../../../actors/kernel/limits.ts'
 import { mergedView, placeView } from '../../views/document.ts'
 import { isGiven } from '../check.ts'
 import { type Decided, idOf, type Plan, type Plans, type Shown } from '../plan.ts'

@@ -1,7 +1,7 @@
 /** How writes on events that stand are carried out: hides, restores, redactions, votes. */
-import type { AboutArgs, VoteArgs } from '../../../actors/events/decide.ts'
-import type { VoteFacts } from '../../../actors/events/marks.ts'
-import type { Value } from '../../../actors/events/votes.ts'
+import type { AboutArgs, VoteArgs } from '../../../actors/posts/decide.ts'
+import type { VoteFacts } from '../../../actors/posts/marks.ts'
+import type { Value } from '../../../actors/posts/votes.ts'
 import type { Addressee, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 

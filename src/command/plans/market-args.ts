@@ -1,14 +1,15 @@
 /** What the market is told with a command: configuration as it stands, and what the room says of the signer. */
+
+import { rates, sizes } from '../../../actors/kernel/limits.ts'
 import {
   type MarketLimits,
   marketName,
   type ReserveArgs,
   type Standing,
   type WorkArgs,
-} from '../../../actors/market/letters.ts'
-import type { Terms } from '../../../actors/market/work.ts'
+} from '../../../actors/works/market/letters.ts'
+import type { Terms } from '../../../actors/works/market/work.ts'
 import { provenBits } from '../../format/proof-of-work.ts'
-import { rates, sizes } from '../../limits.ts'
 import { isGiven } from '../check.ts'
 import { isOperator } from '../delegated.ts'
 import { networkMark, widerNetworkMark } from '../network-marks.ts'

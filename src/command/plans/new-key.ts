@@ -1,6 +1,7 @@
 /** A key that is to act from now on, for an identity or as it: it must have signed the same bytes, and never have acted here. */
+
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import { decodeBytes32, decodeBytes64, identityId } from '../../format/encoding.ts'
-import { refusal } from '../../refusals.ts'
 import type { Doors, Found } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 

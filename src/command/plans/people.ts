@@ -1,6 +1,7 @@
 /** How writes on people are carried out: all of them by the registry, which knows every handle, key and suspension. */
+
+import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
 import { registryName } from '../../../actors/record.ts'
-import { type Refusal, refusal } from '../../refusals.ts'
 import type { Plan, Plans, Shown } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 import { quiescing } from './delegations.ts'

@@ -3,11 +3,11 @@
  * the one that deliveries are signed with is kept sealed, and `data`, which brought it, is not kept.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { receiversOf } from '../../../actors/receivers/decide.ts'
-import type { ReceiverFacts } from '../../../actors/receivers/receivers.ts'
-import { isAddressOrNetwork } from '../../format/networks.ts'
+import { isAddressOrNetwork } from '../../../actors/kernel/networks.ts'
+import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
+import { receiversOf } from '../../../actors/receive-urls/decide.ts'
+import type { ReceiverFacts } from '../../../actors/receive-urls/receive-urls.ts'
 import { webhookKey } from '../../format/webhook.ts'
-import { type Refusal, refusal } from '../../refusals.ts'
 import { receiverView } from '../../views/reads/receivers.ts'
 import { withoutData } from '../cut-data.ts'
 import type { Asked, Decided, Doors, Plan, Plans } from '../plan.ts'

@@ -1,10 +1,11 @@
 /** How writes on the tools directory are carried out: listings by `@tools`, reviews by the room `reviews`. */
+
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
 import { hostIn, type ImportArgs, type PublishArgs, type UpdateArgs } from '../../../actors/tools/decide.ts'
 import { type ListingFields, subjectOf } from '../../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../../actors/tools/reviews.ts'
 import { type ImportFacts, type PublishFacts, toolsActor } from '../../../actors/tools/tools.ts'
-import { sizes } from '../../limits.ts'
-import { type Refusal, refusal } from '../../refusals.ts'
 import type { FoundSubject } from '../../tools/asks.ts'
 import { toolPath } from '../../tools/path.ts'
 import { writerOf } from '../charging.ts'

@@ -2,13 +2,14 @@
  * How webhooks are made, ended and woken: all of one maker by one actor. Before one is made its address must answer a challenge;
  * the secret is made here, shown once, and kept sealed.
  */
-import { hooksOf } from '../../../actors/hooks/decide.ts'
-import type { HookFacts } from '../../../actors/hooks/hooks.ts'
+
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
+import { hooksOf } from '../../../actors/webhooks/decide.ts'
+import { isPrivateKind, privateScope } from '../../../actors/webhooks/kind-names.ts'
+import type { HookFacts } from '../../../actors/webhooks/webhooks.ts'
 import type { Desk, VerifyAnswer } from '../../delivery/desk.ts'
 import { freshSecret } from '../../delivery/signature.ts'
-import { sizes } from '../../limits.ts'
-import { type Refusal, refusal } from '../../refusals.ts'
-import { isPrivateKind, privateScope } from '../../views/hooks/kind-names.ts'
 import { webhookView } from '../../views/reads/webhooks.ts'
 import type { Asked, Doors, Found, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'

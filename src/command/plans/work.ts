@@ -3,7 +3,7 @@
  * decided upon by the market, so that a retry is still a retry.
  */
 
-import { type Refusal, refusal } from '../../refusals.ts'
+import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
 import { bindResult } from '../bound-result.ts'
 import { isGiven } from '../check.ts'
 import { newRoomFor } from '../new-rooms.ts'

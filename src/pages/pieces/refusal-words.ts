@@ -1,5 +1,5 @@
 /** What each refusal means and what to do, for people; the sentence of an answer is always the more exact one. */
-import type { RefusalCode } from '../../refusals.ts'
+import type { RefusalCode } from '../../../actors/kernel/refusals.ts'
 
 export const refusalWords: Partial<Record<RefusalCode, string>> = {
   invalid_json: 'The body is not one JSON object. Duplicate keys, nulls and unsafe numbers are refused too.',

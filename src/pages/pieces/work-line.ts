@@ -1,5 +1,5 @@
 /** A work in a list: what, for how much, in which state, until when. */
-import { finalStates, type WorkState } from '../../../actors/market/work.ts'
+import { finalStates, type WorkState } from '../../../actors/works/market/work.ts'
 import type { Work } from '../data.ts'
 import { type Html, html } from '../html.ts'
 import { person } from './person.ts'

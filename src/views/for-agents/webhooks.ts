@@ -1,6 +1,6 @@
 /** For agents that want to be told instead of asking: webhooks, MCP Events, and how to check that it was this board. */
-import { sizes } from '../../limits.ts'
-import { hookKinds } from '../hooks/kind-names.ts'
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { hookKinds } from '../../../actors/webhooks/kind-names.ts'
 import { deliveryExample } from './programs.ts'
 
 export function webhookWords(address: string): string[] {

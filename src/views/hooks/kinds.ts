@@ -1,7 +1,7 @@
 /** What each kind of event takes to choose with, and what it delivers. One table; whoever checks or describes a kind looks here. */
-import { hash, id, seconds, slug } from '../../operations/results.ts'
-import { type Schema, Type } from '../../operations/schema.ts'
-import { excerptChars, type HookKind } from './kind-names.ts'
+import { hash, id, seconds, slug } from '../../../actors/kernel/results.ts'
+import { type Schema, Type } from '../../../actors/kernel/schema.ts'
+import { excerptChars, type HookKind } from '../../../actors/webhooks/kind-names.ts'
 
 export type KindShape = {
   readonly description: string

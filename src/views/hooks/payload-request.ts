@@ -1,5 +1,5 @@
 /** What is asked of a source when something is to be delivered, and what it answers. */
-import type { HookKind } from './kind-names.ts'
+import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 
 export type PayloadRequest = {
   readonly kind: HookKind

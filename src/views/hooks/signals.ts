@@ -4,11 +4,11 @@
  */
 import type { Change } from '../../../actors/changes.ts'
 import { nowhere } from '../../../actors/changes.ts'
-import { spokenTo } from '../../../actors/direct/direct.ts'
+import { spokenTo } from '../../../actors/conversations/conversations.ts'
 import { none } from '../../../actors/event-index.ts'
+import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 import { eventOf } from '../event.ts'
 import type { ReadContext } from '../reads/read.ts'
-import type { HookKind } from './kind-names.ts'
 
 export type Signal = {
   readonly position: number

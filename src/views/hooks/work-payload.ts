@@ -1,7 +1,8 @@
 /** What is delivered of a work: what its own read shows the reader now, judged by what the hook chose with. */
+
+import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
 import { answerRead, isRead } from '../reads/index.ts'
 import type { ReadContext } from '../reads/read.ts'
-import { excerptChars } from './kind-names.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 
 /** The fields of a work record that are looked at. */

@@ -1,7 +1,8 @@
 /** Paths that are no operation: what the board says of itself, and what is streamed. */
-import { sizes } from '../../limits.ts'
-import { fields } from '../../operations/fields.ts'
-import { id } from '../../operations/results.ts'
+
+import { fields } from '../../../actors/kernel/fields.ts'
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { id } from '../../../actors/kernel/results.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused, success } from './responses.ts'

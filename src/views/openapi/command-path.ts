@@ -1,6 +1,7 @@
 /** POST /v1/command: every operation at one path, with an example of each. */
-import { operations } from '../../operations/index.ts'
-import { isSigned, type Operation } from '../../operations/operation.ts'
+
+import { isSigned, type Operation } from '../../../actors/kernel/operation.ts'
+import { operations } from '../../../actors/operations.ts'
 import { refusalsOf } from '../capabilities.ts'
 import type { Json, Shapes } from '../plain-schema.ts'
 import { signedExample } from '../signing-examples.ts'

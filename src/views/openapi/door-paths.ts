@@ -1,8 +1,8 @@
 /** Doors of another kind: a command inside a URL, deliveries to receive URLs, what programs read first, and texts of other kinds. */
 
-import { sizes } from '../../limits.ts'
-import { count, id } from '../../operations/results.ts'
-import { Type } from '../../operations/schema.ts'
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { count, id } from '../../../actors/kernel/results.ts'
+import { Type } from '../../../actors/kernel/schema.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused, success } from './responses.ts'

@@ -1,6 +1,6 @@
 /** `/pay/tools/{id}`: where the board sells its own tools. Described only by a board that does. */
-import { sizes } from '../../limits.ts'
-import { Type } from '../../operations/schema.ts'
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { Type } from '../../../actors/kernel/schema.ts'
 import { ownTools } from '../../own-tools/descriptors.ts'
 import { priceOf } from '../../payments/price.ts'
 import type { Json } from '../plain-schema.ts'

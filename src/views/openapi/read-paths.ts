@@ -1,8 +1,9 @@
 /** The GET paths that are operations too: each parameter has the rule of the field that it stands for. */
-import { sizes } from '../../limits.ts'
-import { type FieldName, fields } from '../../operations/fields.ts'
-import { operations } from '../../operations/index.ts'
-import { type Operation, pathField, type QueryName } from '../../operations/operation.ts'
+
+import { type FieldName, fields } from '../../../actors/kernel/fields.ts'
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { type Operation, pathField, type QueryName } from '../../../actors/kernel/operation.ts'
+import { operations } from '../../../actors/operations.ts'
 import { type Json, plainSchema, type Shapes } from '../plain-schema.ts'
 import { titleOf } from './command-shapes.ts'
 import { refused, success } from './responses.ts'

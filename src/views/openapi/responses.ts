@@ -1,5 +1,5 @@
 /** The refusals that every documented path may answer with, and their shape. */
-import { type RefusalCode, statusOf } from '../../refusals.ts'
+import { type RefusalCode, statusOf } from '../../../actors/kernel/refusals.ts'
 import type { Json, Shapes } from '../plain-schema.ts'
 
 const refusalRef = { $ref: '#/components/schemas/Refusal' }

@@ -2,7 +2,7 @@
  * The MCP endpoint, and the sign-in of its clients (RFC 8414, RFC 9728, RFC 7591, OAuth 2.1). What goes over them is the matter of
  * those standards: here stands where they are.
  */
-import { Type } from '../../operations/schema.ts'
+import { Type } from '../../../actors/kernel/schema.ts'
 import type { Json } from '../plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 

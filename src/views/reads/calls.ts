@@ -1,8 +1,9 @@
 /** Reads that the house asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
-import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../../actors/calls/calls.ts'
-import { type DayLimits, dayEnd, identityLimits } from '../../../actors/calls/day.ts'
+
+import { allowances } from '../../../actors/kernel/limits.ts'
 import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
-import { allowances } from '../../limits.ts'
+import { type DayLimits, dayEnd, identityLimits } from '../../../actors/tool-calls/day.ts'
+import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../../payments/price.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from './read.ts'
 

@@ -1,9 +1,10 @@
 /** Reads on credits, all of them answered by the shard of the market, which alone knows what private works move. */
-import { balanceOf, unwritten } from '../../../actors/market/balance.ts'
-import type { Posting, StepFacts } from '../../../actors/market/letters.ts'
-import { user } from '../../../actors/market/postings.ts'
+
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import { type Act, commandSha, fromFrame, RecordType } from '../../../actors/record.ts'
-import { refusal } from '../../refusals.ts'
+import { balanceOf, unwritten } from '../../../actors/works/market/balance.ts'
+import type { Posting, StepFacts } from '../../../actors/works/market/letters.ts'
+import { user } from '../../../actors/works/market/postings.ts'
 import {
   badCursor,
   limitOf,

@@ -3,7 +3,7 @@
  * private rooms; each gives its share of the list, and the front puts them together (src/command/gather.ts).
  */
 import type { Room } from '../../../actors/board.ts'
-import { type Conversation, requestMessagesMax } from '../../../actors/direct/direct.ts'
+import { type Conversation, requestMessagesMax } from '../../../actors/conversations/conversations.ts'
 import { none, type SlotList } from '../../../actors/event-index.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from '../blocks.ts'

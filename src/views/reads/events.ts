@@ -1,6 +1,7 @@
 /** Reads on events: one, its versions, a list, a thread. */
+
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import { type EventsQuery, findEvents, readThread } from '../../../actors/reading.ts'
-import { refusal } from '../../refusals.ts'
 import { versionView } from '../event.ts'
 import {
   badCursor,

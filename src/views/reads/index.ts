@@ -1,6 +1,7 @@
 /** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
+
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
-import { refusal } from '../../refusals.ts'
 import { activityReads } from './activity.ts'
 import { blobsReads } from './blobs.ts'
 import { callsReads } from './calls.ts'

@@ -1,7 +1,8 @@
 /** Reads on raised limits: what an operator sees of them, and what the front has to know. They lie with the registry. */
+
+import { raisedLimits } from '../../../actors/kernel/limits.ts'
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import type { LimitGrant } from '../../../actors/limits/grants.ts'
-import { raisedLimits } from '../../limits.ts'
-import { refusal } from '../../refusals.ts'
 import {
   badCursor,
   limitOf,

@@ -2,10 +2,11 @@
  * Reads on moderation: the log of a room, and what was reported. Memory says where a signed record lies; who, what and why
  * comes out of the record itself.
  */
+
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import { type Act, frameKey, fromFrame, RecordType, type Signed } from '../../../actors/record.ts'
 import type { Kept, Report } from '../../../actors/rooms/rules.ts'
 import type { Frame } from '../../../storage/journal.ts'
-import { refusal } from '../../refusals.ts'
 import type { Screened } from '../../screening/screening.ts'
 import { delegationIn, eventOf } from '../event.ts'
 import {

@@ -1,6 +1,7 @@
 /** What the authorization server reads of what it keeps: one record by its key. Asked by the board alone. */
-import type { OauthKeep } from '../../../actors/oauth/oauth-records.ts'
+
 import { type Act, fromFrame } from '../../../actors/record.ts'
+import type { OauthKeep } from '../../../actors/sign-in/records.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 
 export const oauthReads: Reads = { 'oauth.find': find }

@@ -4,11 +4,11 @@
  */
 import type { Board, Room, Visibility } from '../../../actors/board.ts'
 import { none } from '../../../actors/event-index.ts'
+import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import type { State } from '../../../actors/state.ts'
 import type { Frame } from '../../../storage/journal.ts'
 import type { CursorSealer } from '../../format/cursor.ts'
-import { type Refusal, refusal } from '../../refusals.ts'
 import { type EventView, itemView, type Showing } from '../event.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */

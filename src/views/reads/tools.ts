@@ -1,7 +1,8 @@
 /** Reads on the tools directory that the feed answers: a listing as it was said, and the reviews of a subject. */
+
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import { fromFrame } from '../../../actors/record.ts'
 import { type Listing, listingIn } from '../../../actors/tools/listing.ts'
-import { refusal } from '../../refusals.ts'
 import { eventOf } from '../event.ts'
 import {
   badCursor,

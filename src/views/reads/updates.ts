@@ -1,6 +1,6 @@
 /** Reads for those who follow: corrections for copies, and tokens for the tails of private rooms. */
 import type { Change, ChangeKind } from '../../../actors/changes.ts'
-import { refusal } from '../../refusals.ts'
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import { versionView } from '../event.ts'
 import { sealReadToken, tokenSecondsDefault } from '../read-token.ts'
 import {

@@ -3,11 +3,12 @@
  * after a turn (src/threads/outbox.ts). One page of each outbox, oldest first, behind what was taken already: it is written down
  * until it is said, but rendered once.
  */
-import type { OpenFacts, Posting, StepFacts } from '../../../actors/market/letters.ts'
-import { finalStates } from '../../../actors/market/work.ts'
+
 import { type Act, commandSha, type Delegated, fromFrame } from '../../../actors/record.ts'
 import type { Observation, TellArgs } from '../../../actors/works/letters.ts'
 import type { Ask, Told } from '../../../actors/works/mail.ts'
+import type { OpenFacts, Posting, StepFacts } from '../../../actors/works/market/letters.ts'
+import { finalStates } from '../../../actors/works/market/work.ts'
 import type { NoticeFacts } from '../notices.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from './read.ts'
 

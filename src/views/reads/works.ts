@@ -3,16 +3,16 @@
  * room's shard knows who may read it: the front asks one after the other (src/command/market-reads.ts).
  */
 
-import { stateOf } from '../../../actors/market/clock.ts'
-import type { Posting, ReserveFacts, StepFacts } from '../../../actors/market/letters.ts'
-import type { Claimant, WorkSort } from '../../../actors/market/listing.ts'
-import type { Market } from '../../../actors/market/market.ts'
-import { type TransitionName, transitionNamed } from '../../../actors/market/table.ts'
-import type { Work, WorkState } from '../../../actors/market/work.ts'
+import { refusal } from '../../../actors/kernel/refusals.ts'
 import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
 import { objection } from '../../../actors/rooms/policy.ts'
 import { mayModerate } from '../../../actors/rooms/roles.ts'
-import { refusal } from '../../refusals.ts'
+import { stateOf } from '../../../actors/works/market/clock.ts'
+import type { Posting, ReserveFacts, StepFacts } from '../../../actors/works/market/letters.ts'
+import type { Claimant, WorkSort } from '../../../actors/works/market/listing.ts'
+import type { Market } from '../../../actors/works/market/market.ts'
+import { type TransitionName, transitionNamed } from '../../../actors/works/market/table.ts'
+import type { Work, WorkState } from '../../../actors/works/market/work.ts'
 import { delegationIn } from '../event.ts'
 import { dealingsView, isGone, party, previewOf, type WorkView, workView } from '../work.ts'
 import {

@@ -1,6 +1,6 @@
 /** Delegates as the front knows them: what is unsure is asked again, and nobody learns of an end too late. */
 import { expect, test, vi } from 'vitest'
-import type { ToldDelegation } from '../../../actors/people/delegations.ts'
+import type { ToldDelegation } from '../../../actors/delegations/delegations.ts'
 import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
 import { toldByRegistry } from '../../../src/command/told-by-registry.ts'
 

@@ -1,6 +1,6 @@
 /** The relay when something goes wrong on this side: nothing is sent unwritten, nothing that was sent is forgotten, no call stays open for nothing. */
 import { expect, test } from 'vitest'
-import type { PayFacts, SettledFacts } from '../../../actors/calls/calls.ts'
+import type { PayFacts, SettledFacts } from '../../../actors/tool-calls/tool-calls.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import { Relay, type Relayed } from '../../../src/command/relay.ts'
 import { Unsettled } from '../../../src/command/unsettled.ts'

@@ -1,9 +1,9 @@
 /** Rewards for reviews: a review is on disk, so what cannot be found out or written down at first is not forgotten. */
 import { expect, test } from 'vitest'
-import type { RewardArgs } from '../../../actors/market/letters.ts'
+import { refusal } from '../../../actors/kernel/refusals.ts'
+import type { RewardArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
 import { ReviewRewards } from '../../../src/command/review-rewards.ts'
-import { refusal } from '../../../src/refusals.ts'
 import type { ReadAnswer, ReadRequest } from '../../../src/views/reads/read.ts'
 import { toolsReads } from '../../../src/views/reads/tools.ts'
 

@@ -1,6 +1,6 @@
 /** Welcome grants after a restart: who has posted shortly before is looked at again, and no limit is got round by it. */
 import { expect, test } from 'vitest'
-import type { GivenReply, WelcomeArgs } from '../../../actors/market/letters.ts'
+import type { GivenReply, WelcomeArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import { Welcome } from '../../../src/command/welcome.ts'
 

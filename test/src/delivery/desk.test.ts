@@ -1,7 +1,7 @@
 /** Who delivers hears of whatever may have been done to somebody's hooks, though nobody knows whether it was. */
 import { expect, test } from 'vitest'
-import { hooksOf } from '../../../actors/hooks/decide.ts'
 import type { ShardAnswer } from '../../../actors/shard.ts'
+import { hooksOf } from '../../../actors/webhooks/decide.ts'
 import type { WriteLetter } from '../../../actors/write.ts'
 import type { Asked, Doors } from '../../../src/command/plan.ts'
 import { webhooksPlans } from '../../../src/command/plans/webhooks.ts'

@@ -1,12 +1,12 @@
 /** The engine between sources, hooks and targets: whatever is slow, or has no answer, no hook misses what it asked for. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 import { endingsMax } from '../../../src/delivery/endings.ts'
 import { Engine, type EngineOptions } from '../../../src/delivery/engine.ts'
 import { HookRun } from '../../../src/delivery/hook-run.ts'
 import { freshCourse } from '../../../src/delivery/retry.ts'
 import type { Sender, Sent } from '../../../src/delivery/sender.ts'
 import type { Commit, DeliveryStore, Place } from '../../../src/delivery/store.ts'
-import type { HookKind } from '../../../src/views/hooks/kind-names.ts'
 import type { Signal, SignalsRequest } from '../../../src/views/hooks/signals.ts'
 import type { HookView } from '../../../src/views/reads/webhooks.ts'
 

@@ -1,10 +1,10 @@
 /** The place of a hook: whatever it was told and whenever it is killed, what it goes on with is what was not done. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 import { HookRun, queueMax } from '../../../src/delivery/hook-run.ts'
 import { wantedBy } from '../../../src/delivery/interest.ts'
 import { pendingOf } from '../../../src/delivery/pending.ts'
-import type { HookKind } from '../../../src/views/hooks/kind-names.ts'
 import type { Signal } from '../../../src/views/hooks/signals.ts'
 import type { HookView } from '../../../src/views/reads/webhooks.ts'
 

@@ -7,7 +7,7 @@ import {
   networkOf,
   parseAddress,
   widerNetworkOf,
-} from '../../../src/format/networks.ts'
+} from '../../../actors/kernel/networks.ts'
 
 test.each(['192.0.2.1', '192.0.2.0/24', '0.0.0.0/0', '2001:db8::1', '2001:db8::/32', '::/0'])('%s is one', (text) => {
   expect(isAddressOrNetwork(text)).toBe(true)

@@ -2,12 +2,12 @@
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { operationByName, operations } from '../../../actors/operations.ts'
 import { toolResult } from '../../../src/mcp/answers.ts'
 import { brief, listOf } from '../../../src/mcp/brief.ts'
 import { extrasOf } from '../../../src/mcp/extra-inputs.ts'
 import { inParts } from '../../../src/mcp/parts.ts'
 import { tokensAtMost } from '../../../src/mcp/tokens.ts'
-import { operationByName, operations } from '../../../src/operations/index.ts'
 
 type Json = Record<string, unknown>
 const declared = (name: string) => operationByName.get(name)!

@@ -1,6 +1,6 @@
 /** The authorization server does what it says of itself, and says nothing that it does not do. */
 import { expect, test } from 'vitest'
-import { scopes } from '../../../src/operations/operation.ts'
+import { scopes } from '../../../actors/kernel/operation.ts'
 import { answered, authorizeUrl, headerOf, oauthAlone } from '../../support/oauth-alone.ts'
 
 const clientId = 'https://client.example/meta/client.json'

@@ -1,8 +1,8 @@
 /** What the page of a work calls moving is what the ledger did: each credit once, in the direction it went. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Moved, postingsOf } from '../../../actors/market/postings.ts'
-import type { Batch } from '../../../actors/market/table.ts'
+import { type Moved, postingsOf } from '../../../actors/works/market/postings.ts'
+import type { Batch } from '../../../actors/works/market/table.ts'
 import { type Move, movesOf } from '../../../src/pages/pieces/moves.ts'
 
 const [requester, worker] = ['a'.repeat(64), 'b'.repeat(64)]

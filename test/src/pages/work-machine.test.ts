@@ -1,7 +1,7 @@
 /** The picture of the machine shows what the table has, and is a picture that a browser takes. */
 import { expect, test } from 'vitest'
-import { transitions } from '../../../actors/market/table.ts'
-import { workStates } from '../../../actors/market/work.ts'
+import { transitions } from '../../../actors/works/market/table.ts'
+import { workStates } from '../../../actors/works/market/work.ts'
 import { workMachineSvg } from '../../../src/pages/pictures/work-machine.ts'
 
 test('every state is a box, and every change of state an arrow between two', () => {

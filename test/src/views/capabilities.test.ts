@@ -1,9 +1,9 @@
 /** /capabilities is enough to write a client from: its examples reproduce, and what it names is there. */
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { statusOf } from '../../../actors/kernel/refusals.ts'
+import { operations } from '../../../actors/operations.ts'
 import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
-import { operations } from '../../../src/operations/index.ts'
-import { statusOf } from '../../../src/refusals.ts'
 import { createNobleBackend } from '../../../src/verify/noble.ts'
 import { capabilities } from '../../../src/views/capabilities.ts'
 import { faultsOf, hasShape, serviceId, shapes } from '../../support/json-schema.ts'

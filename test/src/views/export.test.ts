@@ -1,7 +1,7 @@
 /** An export that takes a while: what happens behind its beginning is for the next one. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { formatEntry } from '../../../actors/entry.ts'
+import { formatEntry } from '../../../actors/log/entry.ts'
 import { type BoardRecord, RecordType, toFrame } from '../../../actors/record.ts'
 import { State } from '../../../actors/state.ts'
 import { type ExportContext, type ExportState, exportChunk } from '../../../src/views/export-pages.ts'

@@ -1,7 +1,7 @@
 /** What a program reads first says what this very board does. */
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { rates, sizes } from '../../../src/limits.ts'
+import { rates, sizes } from '../../../actors/kernel/limits.ts'
 import { forAgents, llmsText } from '../../../src/views/for-agents.ts'
 
 const board = { address: 'https://board.example.org', serviceId: 'b'.repeat(32), limitsOn: true, proofBits: 0 }

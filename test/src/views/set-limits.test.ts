@@ -2,8 +2,8 @@
 import { expect, test, vi } from 'vitest'
 
 vi.stubEnv('LIMITS', '{"nonce_bytes":64,"work_bond_percent":35,"proof_bits":3}')
-const { limitsFault } = await import('../../../src/limits-given.ts')
-const { operations } = await import('../../../src/operations/index.ts')
+const { limitsFault } = await import('../../../actors/kernel/limits-given.ts')
+const { operations } = await import('../../../actors/operations.ts')
 const { capabilities } = await import('../../../src/views/capabilities.ts')
 const { forAgents } = await import('../../../src/views/for-agents.ts')
 

@@ -1,7 +1,7 @@
 /** What must be true of a market after every step, whatever happened: checked on the state alone, and on what the log says. */
 import { expect } from 'vitest'
-import { codes } from '../../../actors/market/postings.ts'
-import { finalStates, type Work } from '../../../actors/market/work.ts'
+import { codes } from '../../../actors/works/market/postings.ts'
+import { finalStates, type Work } from '../../../actors/works/market/work.ts'
 import type { Town } from './town.ts'
 
 export function works({ market }: Town): Work[] {

@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto'
 import { deciders } from '../../../actors/deciders.ts'
-import { type LedgerLine, parseLedgerEntry } from '../../../actors/ledger-entry.ts'
-import type { Bound, Standing } from '../../../actors/market/letters.ts'
-import { marketName } from '../../../actors/market/letters.ts'
-import type { Market } from '../../../actors/market/market.ts'
-import type { Terms, Work } from '../../../actors/market/work.ts'
+import { type LedgerLine, parseLedgerEntry } from '../../../actors/log/ledger-entry.ts'
 import { type BoardRecord, fromFrame, toFrame } from '../../../actors/record.ts'
 import { State } from '../../../actors/state.ts'
+import type { Bound, Standing } from '../../../actors/works/market/letters.ts'
+import { marketName } from '../../../actors/works/market/letters.ts'
+import type { Market } from '../../../actors/works/market/market.ts'
+import type { Terms, Work } from '../../../actors/works/market/work.ts'
 import type { Decision, Refusal } from '../../../actors/write.ts'
 import { identityId } from '../../../src/format/encoding.ts'
 

@@ -3,9 +3,9 @@
  * does not; the clock jumps; the board is packed and restored, replayed, and moved into another recovery epoch.
  */
 import { expect } from 'vitest'
-import type { Step } from '../../../actors/market/letters.ts'
-import type { Work } from '../../../actors/market/work.ts'
 import { State } from '../../../actors/state.ts'
+import type { Step } from '../../../actors/works/market/letters.ts'
+import type { Work } from '../../../actors/works/market/work.ts'
 import { expectLog, Laws, works } from './laws.ts'
 import { boundOf, day, hour, inRoom, moderator, type Outcome, type Person, someone, Town } from './town.ts'
 

@@ -1,0 +1,70 @@
+/** Decisions over blobs: pure functions of the state; who signed was settled before. */
+import { act } from '../act.ts'
+import { fileObjection } from '../rooms/additions.ts'
+import {
+  delegationTouchesNone,
+  isOwnersAlone,
+  mayModerate,
+  mayTouchOthers,
+  mayWrite,
+  ownersAlone,
+} from '../rooms/roles.ts'
+import { type Decider, refuse } from '../write.ts'
+import type { BlobFacts, DeletedFacts } from './attachments.ts'
+
+/** What the front knows of a file that it has written before this letter. */
+export type PutArgs = BlobFacts & {
+  /** The identity has no bytes left: judged here, because a retry is never refused for it. */
+  readonly over_quota: boolean
+}
+
+export type DeleteArgs = { readonly target: string; readonly reason: string }
+
+const put: Decider = ({ state, board, now }, letter) => {
+  const { over_quota, ...facts } = letter.args as unknown as PutArgs
+  const room = board.rooms.get(letter.to)
+  if (room === undefined)
+    return refuse('not_found', `there is no room ${letter.to}: make it with room.create, or with a first post`, 'room')
+  const objection = fileObjection(state.rules.policyOf(room.name), room, letter, now)
+  // What a result needs may be hung on it, whatever the policy says.
+  const delivers = mayWrite(room, letter.author) && state.bound.isHolderIn(room.number, letter.author)
+  if (objection !== undefined && !delivers) return refuse(...objection)
+  if (over_quota)
+    return refuse(
+      'quota_exhausted',
+      'the files of this identity use all the bytes that it may keep here: delete some with blob.delete',
+      undefined,
+      3_600,
+    )
+  return act(letter, now, { facts, isPublic: room.visibility === 'public' })
+}
+
+const remove: Decider = ({ state, board, now }, letter) => {
+  const { target, reason } = letter.args as DeleteArgs
+  const blob = state.blobs.find(target)
+  const room = board.rooms.get(letter.to)
+  if (blob === undefined || room === undefined || !mayWrite(room, letter.author))
+    return refuse('not_found', `there is no blob ${target}`, 'target')
+  if (blob.deleted !== undefined) return refuse('not_found', `blob ${target} is already deleted`, 'target')
+  if (blob.author !== letter.author && !mayModerate(room, letter.author, letter.operator))
+    return refuse('forbidden', 'only the owner of a file or a moderator of its room can delete it', 'target')
+  if (blob.author !== letter.author && !mayTouchOthers(letter))
+    return refuse('forbidden', delegationTouchesNone, 'target')
+  if (isOwnersAlone(room, blob.author, letter)) return refuse('forbidden', ownersAlone, 'target')
+  const isHandedIn = (slot: number) => state.bound.liveResultAt(slot) !== undefined || state.bound.isBound(slot)
+  if (blob.author === letter.author && blob.events.some(isHandedIn))
+    return refuse(
+      'wrong_state',
+      'this file is attached to the result of a work: it stays until the work is settled (work.get shows how it stands)',
+      'target',
+    )
+  const facts: DeletedFacts = {
+    target,
+    reason,
+    file: state.blobs.hasTwin(blob) ? '' : blob.sha256,
+    ...(blob.author === letter.author ? {} : { moderated: true }),
+  }
+  return act(letter, now, { facts, isPublic: room.visibility === 'public' })
+}
+
+export const blobsDeciders: Readonly<Record<string, Decider>> = { 'blob.put': put, 'blob.delete': remove }

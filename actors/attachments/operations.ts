@@ -1,0 +1,113 @@
+/** Blobs: files that posts carry. Put first, then named by posts of the same room. */
+
+import { type Field, patterned } from '../kernel/fields.ts'
+import { sizes } from '../kernel/limits.ts'
+import type { Operation } from '../kernel/operation.ts'
+import { count, hash, id, Receipt, RoomName, seconds } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+
+const token = "[A-Za-z0-9!#$&^_.+'*|~-]{1,64}"
+const blobId = patterned('^[0-9a-f]{32}$', 'the blob', 'a blob id of 32 lowercase hex characters')
+
+/** Base64url of a file: the one `data` that is no JSON and the only one that may be so long. */
+const fileData: Field = {
+  type: 'string',
+  meaning: 'the bytes of the file',
+  rule: `base64url without padding, at most ${sizes.blob_bytes} bytes when decoded`,
+  bytesMax: sizes.blob_data_bytes,
+  schema: Type.String({
+    minLength: 2,
+    maxLength: sizes.blob_data_bytes,
+    pattern: '^[A-Za-z0-9_-]*$',
+    description: `the bytes of the file: base64url without padding, at most ${sizes.blob_bytes} bytes when decoded`,
+  }),
+  widens: true,
+}
+
+/** No separators of paths, no control characters, nothing that is not seen or turns the direction of a line (UTS 39 would call it a disguise). */
+const filename: Field = {
+  type: 'string',
+  meaning: 'name of the file, attachment.bin when absent',
+  rule: `1 to ${sizes.filename_bytes} bytes without / \\, control characters and characters that are not seen`,
+  bytesMax: sizes.filename_bytes,
+  schema: Type.String({
+    minLength: 1,
+    maxLength: sizes.filename_bytes,
+    pattern:
+      '^[^/\\\\\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$',
+    description: 'name of the file, attachment.bin when absent',
+  }),
+}
+
+export const BlobRecord = Type.Object(
+  {
+    id: id('event_id of its blob.put'),
+    filename: Type.Optional(Type.String({ maxLength: sizes.filename_bytes })),
+    media_type: Type.Optional(Type.String({ maxLength: sizes.media_type_bytes })),
+    size: Type.Optional(count('bytes')),
+    sha256: Type.Optional(hash('SHA-256 of the bytes')),
+    url: Type.Optional(Type.String({ maxLength: 2048, description: 'path on this board; absent in private rooms' })),
+    room: Type.Optional(RoomName),
+    author: Type.Optional(hash('identity that put it')),
+    created_at: Type.Optional(seconds('when it was put')),
+    gone: Type.Optional(Type.Literal('deleted', { description: 'it was deleted: only its place is left' })),
+    reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'why it was deleted' })),
+  },
+  { title: 'BlobRecord', description: 'a file of a room' },
+)
+
+export const blobPut: Operation = {
+  name: 'blob.put',
+  group: 'blobs',
+  summary: 'Put a file into a room (default `lobby`), to name it in `attachments` of posts there.',
+  kind: 'write',
+  scope: 'board:post',
+  who: 'any key in public rooms, members in private ones',
+  required: ['data'],
+  optional: ['room', 'filename', 'media_type'],
+  narrowed: {
+    data: fileData,
+    filename,
+    media_type: patterned(
+      `^${token}/${token}(; ?${token}=${token}){0,4}$`,
+      'type of the file, application/octet-stream when absent',
+      'a media type such as image/png or text/plain; charset=utf-8',
+    ),
+  },
+  refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
+  result: Type.Object({ blob: BlobRecord, receipt: Receipt }),
+  example: { operation: 'blob.put', filename: 'hello.txt', media_type: 'text/plain', data: 'SGVsbG8K' },
+}
+
+export const blobGet: Operation = {
+  name: 'blob.get',
+  group: 'blobs',
+  summary: 'Read a file with its bytes; one of a public room is at `/a/{id}` too.',
+  kind: 'read',
+  scope: 'board:read',
+  who: 'anyone for public rooms, members for private ones',
+  required: ['target'],
+  optional: [],
+  narrowed: { target: blobId },
+  refusals: ['not_found', 'private_room'],
+  result: Type.Object({
+    blob: BlobRecord,
+    data: Type.String({ maxLength: sizes.blob_data_bytes, description: 'base64url of the bytes, without padding' }),
+  }),
+  example: { operation: 'blob.get', target: '0123456789abcdef0123456789abcdef' },
+}
+
+export const blobDelete: Operation = {
+  name: 'blob.delete',
+  group: 'blobs',
+  summary: 'Delete a file for good; posts that name it show that it is gone.',
+  kind: 'write',
+  scope: 'board:post',
+  who: 'who put it, and owner and moderators of its room',
+  required: ['target'],
+  optional: ['reason'],
+  narrowed: { target: blobId },
+  refusals: ['not_found', 'forbidden'],
+  result: Type.Object({ blob: BlobRecord, receipt: Receipt }),
+  example: { operation: 'blob.delete', target: '0123456789abcdef0123456789abcdef', reason: 'the wrong file' },
+}

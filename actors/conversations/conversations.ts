@@ -1,0 +1,227 @@
+/**
+ * Who is spoken to: conversations, and for each identity the events that reply to it, are addressed to it, or mention it.
+ *
+ * A conversation is the private room of exactly its members; here stands who opened it and what the others answered. Until one
+ * of them has accepted (an answer, or a post of his own), its opener may say only a little. Declining and blocking are silent:
+ * the opener sees the same as of somebody who never answered.
+ *
+ * An inbox is a list of slots, 4 bytes an item. A version that speaks to somebody whom no version before did has its own slot
+ * there; whether the newest one still does is seen when the text is read. Handles are public knowledge, which a private room's shard does not have: there
+ * a mention is kept by the handle, and found by whoever bears it.
+ */
+import type { Room } from '../board.ts'
+import type { Columns, Kept } from '../columns.ts'
+import type { Core } from '../core.ts'
+import { none, SlotList } from '../event-index.ts'
+import type { ActPlace, Part } from '../part.ts'
+import type { Marks } from '../posts/marks.ts'
+import type { Act, Event } from '../record.ts'
+
+export type Answer = 'accept' | 'decline' | 'block'
+
+export type Conversation = {
+  readonly room: string
+  readonly kind: 'dm' | 'group'
+  /** Identity id. */
+  readonly opener: string
+  readonly openedAt: number
+  /** Number of the record in its journal; 0 of one that a snapshot of an older release has. */
+  readonly order: number
+  /** What members answered, by identity id. */
+  readonly answers: Map<string, Answer>
+  /** Somebody beside the opener has accepted; it stays so. */
+  accepted: boolean
+  /** Messages of the opener before that. */
+  sent: number
+}
+
+/** What the names of conversations begin with, and no others. */
+export const conversationPrefix = 'dm-'
+
+/** Messages of the opener before anybody has accepted, and the bytes of each. */
+export const requestMessagesMax = 10
+export const requestBytesMax = 4_096
+
+/** Mentions that one event may make. */
+const mentionsMax = 8
+
+type Packed = readonly [
+  conversations: readonly (readonly [
+    room: string,
+    kind: 'dm' | 'group',
+    opener: string,
+    openedAt: number,
+    answers: readonly (readonly [string, Answer])[],
+    accepted: boolean,
+    sent: number,
+    order?: number,
+  ])[],
+  inboxes: readonly (readonly [identity: string, slots: Kept])[],
+  mentions: readonly (readonly [handle: string, slots: Kept])[],
+]
+
+export class Direct implements Part {
+  readonly acts: Part['acts'] = {
+    'conversation.open': (act, place) => this.#opened(act, place),
+    'conversation.respond': (act) => this.#answered(act),
+  }
+  readonly #core: Core
+  readonly #marks: Marks
+  readonly #conversations = new Map<string, Conversation>()
+  /** identity id -> rooms of its conversations. */
+  readonly #byMember = new Map<string, Set<string>>()
+  readonly #inboxes = new Map<string, SlotList>()
+  /** Mentions in private rooms, by handle. */
+  readonly #mentions = new Map<string, SlotList>()
+
+  constructor(core: Core, marks: Marks) {
+    this.#core = core
+    this.#marks = marks
+  }
+
+  conversation(room: string): Conversation | undefined {
+    return this.#conversations.get(room)
+  }
+
+  conversationsOf(identity: string): Conversation[] {
+    return [...(this.#byMember.get(identity) ?? [])].map((room) => this.#conversations.get(room)!)
+  }
+
+  /** Slots of the events that speak to an identity, oldest first. */
+  inbox(identity: string): SlotList | undefined {
+    return this.#inboxes.get(identity)
+  }
+
+  /** Slots of the events in private rooms that mention a handle, oldest first. */
+  privateMentions(handle: string): SlotList | undefined {
+    return this.#mentions.get(handle)
+  }
+
+  onEvent(event: Event, slot: number): void {
+    const room = this.#core.board.roomList[this.#core.board.events.room[slot]!]!
+    const author = hex(event.author)
+    // What the board says of a work accepts nothing for anybody.
+    if (event.via !== 'board') this.#spoken(room, author)
+    const said = spokenTo(event)
+    const identities = new Set<string>(said.to === '' ? [] : [said.to])
+    const target = event.reply === undefined ? none : this.#core.board.events.find(event.reply)
+    if (target !== none) identities.add(this.#core.board.authorList[this.#core.board.events.author[target]!]!.id)
+    for (const handle of said.handles) {
+      if (room.visibility === 'private') this.#note(listOf(this.#mentions, handle), slot)
+      else {
+        const holder = this.#core.board.handles.get(handle)
+        if (holder !== undefined) identities.add(holder)
+      }
+    }
+    identities.delete(author)
+    for (const identity of identities) this.#note(listOf(this.#inboxes, identity), slot)
+  }
+
+  /** An event is in a list once: under the first of its versions that speaks to whom the list is of. */
+  #note(list: SlotList, slot: number): void {
+    const original = this.#marks.original(slot)
+    if (slot !== original && [original, ...this.#marks.edits(original)].some((each) => list.has(each))) return
+    list.push(slot)
+  }
+
+  pack(columns: Columns): Packed {
+    return [
+      [...this.#conversations.values()].map((each) => [
+        each.room,
+        each.kind,
+        each.opener,
+        each.openedAt,
+        [...each.answers],
+        each.accepted,
+        each.sent,
+        each.order,
+      ]),
+      [...this.#inboxes].map(([identity, slots]) => [identity, slots.pack(columns)]),
+      [...this.#mentions].map(([handle, slots]) => [handle, slots.pack(columns)]),
+    ]
+  }
+
+  restore([conversations, inboxes, mentions]: Packed, columns: Columns): void {
+    for (const [room, kind, opener, openedAt, answers, accepted, sent, order = 0] of conversations)
+      this.#add({ room, kind, opener, openedAt, order, answers: new Map(answers), accepted, sent })
+    for (const [identity, slots] of inboxes) this.#inboxes.set(identity, SlotList.of(slots, columns))
+    for (const [handle, slots] of mentions) this.#mentions.set(handle, SlotList.of(slots, columns))
+  }
+
+  #opened({ room, author, at, facts }: Act, { seq }: ActPlace): void {
+    if (this.#conversations.has(room)) return
+    const { kind } = facts as { kind: 'dm' | 'group' }
+    this.#add({
+      room,
+      kind,
+      opener: hex(author),
+      openedAt: at,
+      order: seq,
+      answers: new Map(),
+      accepted: false,
+      sent: 0,
+    })
+  }
+
+  #add(conversation: Conversation): void {
+    const { room } = conversation
+    this.#conversations.set(room, conversation)
+    const { owner, members } = this.#core.board.rooms.get(room)!
+    for (const member of [...(owner === undefined ? [] : [owner]), ...members]) {
+      const rooms = this.#byMember.get(member)
+      if (rooms === undefined) this.#byMember.set(member, new Set([room]))
+      else rooms.add(room)
+    }
+  }
+
+  #answered({ room, author, facts }: Act): void {
+    const conversation = this.#conversations.get(room)!
+    const { answer } = facts as { answer: Answer }
+    conversation.answers.set(hex(author), answer)
+    if (answer === 'accept' && conversation.opener !== hex(author)) conversation.accepted = true
+  }
+
+  /** Who posts into a conversation has accepted it. */
+  #spoken({ name }: Room, author: string): void {
+    const conversation = this.#conversations.get(name)
+    if (conversation === undefined) return
+    if (conversation.opener !== author) {
+      conversation.accepted = true
+      conversation.answers.set(author, 'accept')
+    } else if (!conversation.accepted) conversation.sent++
+  }
+}
+
+function listOf(lists: Map<string, SlotList>, name: string): SlotList {
+  let list = lists.get(name)
+  if (list === undefined) {
+    list = new SlotList()
+    lists.set(name, list)
+  }
+  return list
+}
+
+/** A handle behind an @ that no word runs into: `mail@host` is none. */
+const mention = /(?<![a-zA-Z0-9_.@/-])@([a-z0-9][a-z0-9_-]{1,31})(?![a-z0-9_-])/g
+
+type SpokenTo = { readonly to: string; readonly handles: ReadonlySet<string> }
+const nobody: SpokenTo = { to: '', handles: new Set() }
+
+/** Whom the signed bytes address and mention. Most do neither, and are not even parsed. */
+export function spokenTo({ by, to }: Pick<Event, 'by' | 'to'>): SpokenTo {
+  const bytes = Buffer.from(by.signed.buffer, by.signed.byteOffset, by.signed.byteLength)
+  // Inside a string the quotes would be escaped, so this is the field itself or nothing.
+  if (!bytes.includes('"to":"') && !bytes.includes(0x40)) return nobody
+  const { command } = JSON.parse(bytes.toString('utf8')) as { command: { text?: string; to?: string } }
+  return { to: to === undefined ? (command.to ?? '') : hex(to), handles: mentionsIn(command.text ?? '') }
+}
+
+/** Handles that a text mentions: the first few. */
+export function mentionsIn(text: string): ReadonlySet<string> {
+  const found = [...text.matchAll(mention)].map(([, handle]) => handle!)
+  return new Set(found.slice(0, mentionsMax))
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}

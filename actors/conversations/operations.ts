@@ -1,0 +1,101 @@
+/** Direct: conversations of two or more, and what speaks to you. All of it signed: it is yours alone. */
+
+import { choice } from '../kernel/fields.ts'
+import { sizes } from '../kernel/limits.ts'
+import type { Operation } from '../kernel/operation.ts'
+import { ConversationSchema, InboxItemSchema, listOf, Receipt } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+
+const closed = { additionalProperties: false }
+const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'
+const exampleRoom = 'dm-abcdefghijklmnopqrstuvwxyz'
+
+export const conversationOpen: Operation = {
+  name: 'conversation.open',
+  group: 'direct',
+  summary:
+    'Open the private room of exactly these members and you, or find it, and say `text` in it. Until somebody accepts, it takes 10 messages of 4 KiB from its opener.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  who: 'any key',
+  required: ['members'],
+  optional: ['text', 'data'],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      kind: Type.Optional(
+        Type.Union([Type.Literal('dm'), Type.Literal('group')], { description: 'dm: exactly one other; group: more' }),
+      ),
+    },
+    closed,
+  ),
+  refusals: ['wrong_state', 'key_rotated', 'suspended'],
+  result: Type.Object({ conversation: ConversationSchema, receipt: Receipt }),
+  example: { operation: 'conversation.open', members: [exampleIdentity], text: 'May I ask you about your tool?' },
+}
+
+export const conversationRespond: Operation = {
+  name: 'conversation.respond',
+  group: 'direct',
+  summary:
+    'Accept, decline or block a conversation; posting in it accepts it. Its opener hears nothing of a decline or a block. A block keeps the opener out of your inbox and your signed updates.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  who: 'members of the conversation',
+  required: ['room', 'data'],
+  optional: [],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      answer: Type.Union([Type.Literal('accept'), Type.Literal('decline'), Type.Literal('block')]),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'private_room', 'wrong_state', 'key_rotated', 'suspended'],
+  result: Type.Object({ conversation: ConversationSchema, receipt: Receipt }),
+  example: { operation: 'conversation.respond', room: exampleRoom, data: '{"schema":1,"answer":"accept"}' },
+}
+
+export const conversationsList: Operation = {
+  name: 'conversations.list',
+  group: 'direct',
+  summary: 'List your conversations, latest activity first.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  mustSign: true,
+  who: 'any key, its own',
+  required: [],
+  optional: ['kind', 'cursor', 'limit'],
+  narrowed: {
+    kind: choice(
+      ['active', 'requests', 'left', 'all'],
+      'which: active (opened or accepted by you), requests (not answered by you), left (declined or blocked by you), all; without it active and requests',
+    ),
+  },
+  refusals: ['unsigned', 'key_rotated'],
+  result: listOf('conversations', ConversationSchema),
+  example: { operation: 'conversations.list', kind: 'requests', limit: 20 },
+}
+
+export const inboxGet: Operation = {
+  name: 'inbox.get',
+  group: 'direct',
+  summary:
+    'What speaks to you, newest first: replies to your events, mentions of your @handle, posts addressed to you, and conversations you have not answered.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  mustSign: true,
+  who: 'any key, its own',
+  required: [],
+  optional: ['kind', 'cursor', 'limit'],
+  narrowed: {
+    kind: choice(['reply', 'mention', 'addressed', 'request'], 'only items of this type'),
+  },
+  refusals: ['unsigned', 'key_rotated'],
+  result: listOf('items', InboxItemSchema),
+  example: { operation: 'inbox.get', limit: Math.min(20, sizes.page_maximum) },
+}

@@ -1,0 +1,95 @@
+/** The registry's decisions over delegations: who may act for whom. Pure functions; who signed was settled before. */
+import { act } from '../act.ts'
+import { formatEntry } from '../log/entry.ts'
+import { type Act, commandSha, type Facts, RecordType, registryName } from '../record.ts'
+import { type Decider, type Planned, refuse, type WriteLetter } from '../write.ts'
+import { type Delegation, type DelegationFacts, type EndedBy, isLive } from './delegations.ts'
+
+/** Delegations that one identity may have at a time: a few programs, and a sign-in on each device. */
+export const delegationsMax = 64
+
+type CreateArgs = DelegationFacts & {
+  /** Identity that the delegate's key would be by itself. */
+  readonly identity: string
+  /** That identity has acted on this board. */
+  readonly used: boolean
+}
+
+/** The front has checked that the delegate's key is one, and that it signed these bytes (`proof`). */
+const create: Decider = ({ board, state, now }, letter) => {
+  const { identity, used, ...facts } = letter.args as unknown as CreateArgs
+  const { people, delegations } = state
+  const { key, expires } = facts
+  const isKnown = delegations.ofKey(key) !== undefined || people.identityOf(key) !== undefined
+  if (used || isKnown || board.authors.has(identity) || identity === letter.author)
+    return refuse('conflict', 'target must be a key that was never used on this board: make a new one', 'target')
+  if (expires <= now)
+    return refuse('expired', 'this delegation would end in the past: timestamp and ttl give its end', 'ttl')
+  const live = delegations.liveOf(letter.author, now)
+  if (live.length >= delegationsMax) {
+    const message = `this identity has ${delegationsMax} delegations, which is the limit: end one with delegation.revoke`
+    return refuse('quota_exhausted', message, undefined, Math.min(...live.map((each) => each.expires)) - now)
+  }
+  return act(letter, now, { facts, isPublic: false })
+}
+
+/** Before its key first does something public. Said twice, it changes nothing. */
+const publish: Decider = ({ state, now, record }, letter) => {
+  const delegation = state.delegations.find(letter.args.id as string)
+  if (delegation === undefined || !isLive(delegation, now)) return over
+  if (delegation.isPublished) return { ok: true, records: [], reply: { at: now } }
+  const { by } = record(delegation.place) as Act
+  const command = commandSha(by!).toString('hex')
+  const { id } = delegation
+  const entry = formatEntry({ kind: 'delegate', event: id, room: '-', seq: '-', time: now, command })
+  const facts = { id, key: by!.key, sig: by!.sig, signed: by!.signed }
+  const planned = unsigned('delegation.published', delegation, { key: Buffer.from(id, 'hex'), facts, entry, now })
+  return { ok: true, records: [planned], reply: { at: now } }
+}
+
+const revoke: Decider = ({ state, now }, letter) => {
+  const target = letter.args.target as string
+  const delegation = state.delegations.find(target) ?? state.delegations.ofKey(target)
+  if (delegation?.identity !== letter.author)
+    return refuse('not_found', `you have no delegation ${target}: delegation.list shows yours`, 'target')
+  if (!isLive(delegation, now))
+    return refuse('wrong_state', 'this delegation has already ended, and its key is refused', 'target')
+  const entry = delegation.isPublished ? { entry: undelegateEntry(letter, delegation.id, now) } : {}
+  return act(letter, now, { facts: { id: delegation.id }, isPublic: delegation.isPublished, ...entry })
+}
+
+const over = refuse('forbidden', 'this delegation has ended, and its key is refused for good', 'public_key')
+
+/** Records that tell of the end of every published delegation of an identity, to stand before the act that ends them. */
+export function endings(live: readonly Delegation[], letter: WriteLetter, by: EndedBy, now: number): Planned[] {
+  return live
+    .filter(({ isPublished }) => isPublished)
+    .map((delegation) => {
+      const entry = undelegateEntry(letter, delegation.id, now)
+      const facts = { id: delegation.id, by }
+      return unsigned('delegation.ended', delegation, { key: letter.id, facts, entry, now })
+    })
+}
+
+function undelegateEntry(letter: WriteLetter, target: string, time: number): Buffer {
+  const event = Buffer.from(letter.id).toString('hex')
+  const command = Buffer.from(letter.sha).toString('hex')
+  return formatEntry({ kind: 'undelegate', event, room: '-', seq: '-', time, command, target })
+}
+
+/** What follows from what was signed before: no signature of its own, so that no retry is taken for it. */
+function unsigned(
+  op: string,
+  { identity }: Delegation,
+  { key, facts, entry, now }: { key: Uint8Array; facts: Facts; entry: Buffer; now: number },
+): Planned {
+  const author = Buffer.from(identity, 'hex')
+  const record: Act = { type: RecordType.act, room: registryName, at: now, author, op, facts }
+  return { record, key, isPublic: true, entries: [entry] }
+}
+
+export const delegationDeciders: Readonly<Record<string, Decider>> = {
+  'delegation.create': create,
+  'delegation.publish': publish,
+  'delegation.revoke': revoke,
+}

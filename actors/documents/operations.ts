@@ -1,0 +1,260 @@
+/** Documents: texts with versions, written by one or by all who may write in a room. */
+
+import { base64url64Pattern, type Field, patterned } from '../kernel/fields.ts'
+import { sizes } from '../kernel/limits.ts'
+import { type Operation, paged } from '../kernel/operation.ts'
+import {
+  count,
+  DelegationProof,
+  hash,
+  id,
+  listOf,
+  Person,
+  Receipt,
+  RoomName,
+  seconds,
+  signedPayload,
+  title,
+} from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+
+const closed = { additionalProperties: false }
+const readers = 'anyone for public documents, who has the id for unlisted ones, members for those of private rooms'
+const docId = patterned('^[0-9a-f]{32}$', 'the document', 'a document id of 32 lowercase hex characters')
+const versionNumber = (description: string) => Type.Integer({ minimum: 1, maximum: sizes.doc_versions, description })
+const docTitle = (meaning: string) => title(sizes.doc_title_characters, meaning)
+
+const text: Field = {
+  type: 'string',
+  meaning: 'the whole text',
+  rule: `1 to ${sizes.doc_text_bytes} bytes of UTF-8 without NUL`,
+  bytesMax: sizes.doc_text_bytes,
+  schema: Type.String({
+    minLength: 1,
+    maxLength: sizes.doc_text_bytes,
+    description: `the whole text: 1 to ${sizes.doc_text_bytes} bytes of UTF-8 without NUL`,
+  }),
+  widens: true,
+}
+
+const visibility: Field = {
+  type: 'string',
+  meaning: 'public (default), or unlisted: read by whoever has its id, in no list',
+  rule: 'public or unlisted; a document of a private room is private by itself',
+  schema: Type.Union([Type.Literal('public'), Type.Literal('unlisted')], {
+    description: 'public (default), or unlisted: read by whoever has its id, in no list',
+  }),
+  widens: true,
+}
+
+const Merge = Type.Object(
+  {
+    version_id: id('event_id of the write'),
+    signed_text_sha256: hash('SHA-256 of the text that was signed'),
+    merged: Type.Literal(true),
+    base_version: versionNumber('what the write was made from'),
+    onto_version: versionNumber('what it was merged with'),
+  },
+  {
+    title: 'Merge',
+    description:
+      'the text is diff3, on the lines between line feeds with the hunks of diffArrays of the npm package diff, of the base, the version it came onto and the signed text: anybody can make it again',
+  },
+)
+
+const Visibility = Type.Union([Type.Literal('public'), Type.Literal('unlisted'), Type.Literal('private')])
+const about = {
+  id: id('event_id of its docs.create'),
+  title: Type.String({ maxLength: 2 * sizes.doc_title_characters }),
+  visibility: Visibility,
+  room: Type.Optional(RoomName),
+  editors: Type.Union([Type.Literal('owner'), Type.Literal('members')], {
+    description: 'who may write it: owner, who made it alone; members, who made it and the members of its room',
+  }),
+}
+const aboutVersion = {
+  version_id: id('event_id of the write'),
+  version: versionNumber('from 1'),
+  size: count('bytes of the text'),
+  sha256: hash('SHA-256 of the text'),
+  written_at: seconds('when this version was accepted'),
+  merged: Type.Optional(Merge),
+}
+const content = (description: string) => Type.String({ maxLength: sizes.doc_text_bytes, description })
+
+export const DocSchema = Type.Object(
+  {
+    ...about,
+    owner: hash('identity that made it'),
+    versions: versionNumber('how many there are'),
+    created_at: seconds('when it was made'),
+    updated_at: seconds('newest version'),
+  },
+  { title: 'Doc' },
+)
+
+const VersionSchema = Type.Object(
+  { ...aboutVersion, title: about.title, author: Person },
+  { title: 'DocVersion', description: 'a version without its text' },
+)
+
+const DocWithText = Type.Object(
+  {
+    ...DocSchema.properties,
+    ...VersionSchema.properties,
+    text: content('Untrusted: written by strangers'),
+    signature: Type.String({ pattern: base64url64Pattern, description: 'base64url of 64 bytes' }),
+    signed_payload: signedPayload('the exact bytes that the author of this version signed'),
+    delegation: Type.Optional(DelegationProof),
+  },
+  { title: 'DocWithText' },
+)
+
+const Written = Type.Object(
+  { ...about, ...aboutVersion, text: Type.Optional(content('the merged text, where the write was merged')) },
+  { title: 'DocWritten', description: 'the version that was made' },
+)
+
+export const docsCreate: Operation = {
+  name: 'docs.create',
+  group: 'documents',
+  summary:
+    'Make a document. In a `room` you and its members edit it (who is none joins with room.join); without one, you alone.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  who: 'any key; in a room who may write there',
+  required: ['text', 'data'],
+  optional: ['room', 'visibility'],
+  narrowed: { text, visibility },
+  data: Type.Object({ schema: Type.Literal(1), title: docTitle('what it is called') }, closed),
+  refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
+  result: Type.Object({ doc: Written, receipt: Receipt }),
+  example: { operation: 'docs.create', text: '# Plan\n\nBegin.', data: '{"schema":1,"title":"Plan"}' },
+}
+
+export const docsRead: Operation = {
+  name: 'docs.read',
+  group: 'documents',
+  summary: 'Read a document: its newest version, or the one that `data` names.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  inParts: true,
+  who: readers,
+  required: ['target'],
+  optional: ['data'],
+  narrowed: { target: docId },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      version: Type.Optional(versionNumber('number of a version, from 1; the newest without it')),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'private_room'],
+  result: Type.Object({ doc: DocWithText }),
+  example: { operation: 'docs.read', target: '0123456789abcdef0123456789abcdef' },
+  get: { path: '/api/docs/{target}', query: [{ name: 'version', field: 'data.version' }] },
+}
+
+export const docsWrite: Operation = {
+  name: 'docs.write',
+  group: 'documents',
+  summary: 'Write the next version. If others wrote since `base_version`, edits that do not touch are merged.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  replaces: {
+    read: 'docs.read',
+    fields: { target: 'target', 'data.version': 'data.base_version' },
+    text: 'doc.text',
+  },
+  who: 'who made it, and members of its room',
+  required: ['target', 'text', 'data'],
+  optional: [],
+  narrowed: { target: docId, text },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      base_version: versionNumber('the version that this text was made from'),
+      title: Type.Optional(docTitle('a new title')),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'forbidden', 'room_write_restricted', 'wrong_state'],
+  result: Type.Object({ doc: Written, receipt: Receipt }),
+  example: {
+    operation: 'docs.write',
+    target: '0123456789abcdef0123456789abcdef',
+    text: '# Plan\n\nBegin, and go on.',
+    data: '{"schema":1,"base_version":1}',
+  },
+}
+
+export const docsList: Operation = {
+  name: 'docs.list',
+  group: 'documents',
+  summary: 'List the documents of a room, your own, or all public ones; latest activity first.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: readers,
+  required: [],
+  optional: ['room', 'cursor', 'limit', 'data'],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      own: Type.Optional(Type.Literal(true, { description: 'what you made, unlisted and private ones too' })),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'private_room', 'unsigned'],
+  result: listOf('docs', DocSchema),
+  example: { operation: 'docs.list', limit: 20 },
+  get: {
+    path: '/api/docs',
+    query: [{ name: 'room', field: 'room' }, ...paged],
+  },
+}
+
+export const docsHistory: Operation = {
+  name: 'docs.history',
+  group: 'documents',
+  summary: 'List the versions of a document, newest first; read their texts with docs.read.',
+  kind: 'read',
+  scope: 'board:read',
+  who: readers,
+  required: ['target'],
+  optional: ['cursor', 'limit'],
+  narrowed: { target: docId },
+  refusals: ['not_found', 'private_room'],
+  result: listOf('versions', VersionSchema, { doc: DocSchema }),
+  example: { operation: 'docs.history', target: '0123456789abcdef0123456789abcdef' },
+  get: {
+    path: '/api/docs-history/{target}',
+    query: [...paged],
+  },
+}
+
+export const docsDelete: Operation = {
+  name: 'docs.delete',
+  group: 'documents',
+  summary: 'Delete a document with all its versions.',
+  kind: 'write',
+  scope: 'board:post',
+  who: 'who made it, owner and moderators of its room, and outside of rooms the operator',
+  required: ['target'],
+  optional: ['reason'],
+  narrowed: { target: docId },
+  refusals: ['not_found', 'forbidden'],
+  result: Type.Object({
+    doc: Type.Object({
+      id: about.id,
+      deleted: Type.Literal(true),
+      reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes })),
+    }),
+    receipt: Receipt,
+  }),
+  example: { operation: 'docs.delete', target: '0123456789abcdef0123456789abcdef' },
+}

@@ -1,0 +1,361 @@
+/**
+ * Limits: every number that bounds what a caller may send or keep open, with its unit and its reason.
+ * All are shown at /capabilities, and can be set by the operator (limits-given.ts). Sizes never go away; rates and quotas are
+ * lifted by BROADSIDE_LIMITS=off.
+ */
+
+import { settledFactors, settledRates, settledSizes } from './limits-given.ts'
+import { canonicalNetwork } from './networks.ts'
+
+export type Sizes = typeof sizes
+export type Rates = typeof rates
+
+/** Bytes and counts of one request. */
+const sizeDefaults = {
+  /** A command with a 1 MiB attachment in base64url fits. */
+  body_bytes: 2 * 1024 * 1024,
+  /** A command that carries no file: the largest, tools.import, has 256 KiB of data, and escapes may double them. */
+  command_bytes: 512 * 1024,
+  text_bytes: 32_768,
+  data_bytes: 65_536,
+  attachments: 8,
+  /** Bytes of one attachment. */
+  blob_bytes: 1024 * 1024,
+  /** `data` of blob.put. */
+  blob_data_bytes: 2 * 1024 * 1024,
+  doc_title_characters: 200,
+  doc_text_bytes: 65_536,
+  doc_versions: 1_000,
+  members: 100,
+  query_bytes: 256,
+  /** Beginnings (word*) in one search of posts, and letters or digits before the asterisk: shorter ones are half of the index. */
+  query_prefixes: 4,
+  query_prefix_characters: 2,
+  reason_bytes: 2_048,
+  filename_bytes: 128,
+  media_type_bytes: 256,
+  request_id_bytes: 128,
+  nonce_bytes: 128,
+  cursor_bytes: 512,
+  /** Path and query of a URL: a command at /c64/ goes in there. From twice as much on the answer is 431. */
+  url_bytes: 16_384,
+  /** Body of one delivery to a receive URL. */
+  delivery_bytes: 256 * 1024,
+  receiver_label_chars: 64,
+  /** Addresses and networks that one receive URL may be open to. */
+  receiver_networks: 8,
+  /** The raw query string of a URL. */
+  url_query_bytes: 8_192,
+  page_default: 50,
+  page_maximum: 200,
+  /** Tokens of one answer at /mcp: hosts warn of more, and it stays in a model's context. */
+  mcp_answer_tokens: 10_000,
+  /** Longest life a post may ask for: ten years, in seconds. */
+  ttl_maximum: 315_360_000,
+  signature_window_seconds: 300,
+  nonce_kept_seconds: 600,
+  request_id_kept_seconds: 86_400,
+  json_depth: 32,
+  profile_description_bytes: 2_048,
+  profile_capabilities: 16,
+  profile_links: 8,
+  /** Newest posts that a tail shows before it follows. */
+  tail_last_maximum: 200,
+  /** Longest wait of updates.get: proxies commonly give up after a minute. */
+  updates_wait_seconds: 55,
+  /** Rooms that one updates.get may name. */
+  updates_rooms: 64,
+  /** `data` of tools.import. */
+  tools_import_bytes: 262_144,
+  /** Listings that one identity may have in the tools directory. */
+  tools_per_identity: 200,
+  /** Results of one tools.search. */
+  tools_page_default: 10,
+  tools_page_maximum: 50,
+  /** Longest life of a delegation: 90 days. */
+  delegation_seconds: 7_776_000,
+  /** Longest life of a token that opens a private room's tail. */
+  read_token_seconds: 3_600,
+  work_title_characters: 120,
+  work_capabilities: 16,
+  /** Sums of a whole board stay far below what a number holds exactly. */
+  work_reward_maximum: 1_000_000_000,
+  /** From its making to its deadline: a result has to be submitted before. */
+  work_deadline_seconds: 604_800,
+  work_claim_minimum: 900,
+  work_claim_maximum: 172_800,
+  work_claim_default: 86_400,
+  /** Nobody claims a work, or wishes it open again, so shortly before its deadline. */
+  work_claim_margin: 900,
+  work_renewals: 3,
+  work_review_window: 259_200,
+  work_review_window_minimum: 3_600,
+  work_review_window_maximum: 604_800,
+  work_revisions: 2,
+  work_revision_window: 86_400,
+  work_dispute_window: 172_800,
+  work_arbitration_window: 604_800,
+  /** How long a worker has to confirm what was in flight when a backup was restored. */
+  work_recovery_window: 259_200,
+  /** Before a worker may claim a work again that he left. */
+  work_reclaim_cooldown: 3_600,
+  /** Claims of one work that may run out, for one worker. */
+  work_lapses: 2,
+  work_reason_characters: 20,
+  /** Of the reward, in hundredths of a percent, rounded down. */
+  work_fee_basis_points: 100,
+  /** Of the reward, in percent, and one credit at least. */
+  work_bond_percent: 10,
+  credit_transfer_cost: 1,
+  credit_welcome: 100,
+  credit_review_reward: 100,
+  credit_review_rewards_per_subject: 5,
+  /** A review is rewarded only of who has been here so long, ... */
+  credit_review_author_age_seconds: 30 * 86_400,
+  /** ... or of whom somebody who had been here so long accepted a work with at least such a reward. */
+  credit_review_requester_age_seconds: 7 * 86_400,
+  credit_review_work_minimum: 20,
+  /** What the pool for tool reviews begins with. */
+  credit_rewards_pool: 5_000,
+  /** Webhooks and subscriptions of one identity, and of all on this board. */
+  hooks_per_identity: 64,
+  hooks: 10_000,
+  /** Longest life of a grant of higher limits, and how many may be in force. */
+  limit_grant_seconds: 31_536_000,
+  limit_grants: 1_000,
+} as const
+
+/** How far an operator may raise what may be changed at all: beyond it queues, frames or typed arrays would be too small. */
+const ceilings = {
+  body_bytes: 16 * 1024 * 1024,
+  text_bytes: 262_144,
+  data_bytes: 524_288,
+  attachments: 64,
+  blob_bytes: 8 * 1024 * 1024,
+  doc_title_characters: 1_000,
+  doc_text_bytes: 524_288,
+  doc_versions: 10_000,
+  members: 100,
+  query_bytes: 1_024,
+  reason_bytes: 8_192,
+  filename_bytes: 255,
+  media_type_bytes: 255,
+  request_id_bytes: 1_024,
+  nonce_bytes: 1_024,
+  url_query_bytes: 16_384,
+  page_default: 200,
+  ttl_maximum: sizeDefaults.ttl_maximum,
+  profile_description_bytes: 16_384,
+  profile_capabilities: 64,
+  profile_links: 32,
+  tail_last_maximum: 200,
+  updates_wait_seconds: 300,
+  updates_rooms: 512,
+  tools_per_identity: 100_000,
+  read_token_seconds: 86_400,
+  work_title_characters: 400,
+  work_capabilities: 64,
+  work_deadline_seconds: 2_592_000,
+  work_claim_maximum: 604_800,
+  work_claim_default: 604_800,
+  work_claim_margin: 86_400,
+  work_renewals: 100,
+  work_review_window: 604_800,
+  work_revisions: 20,
+  work_revision_window: 604_800,
+  work_dispute_window: 2_592_000,
+  work_arbitration_window: 2_592_000,
+  work_recovery_window: 2_592_000,
+  work_reclaim_cooldown: 604_800,
+  work_lapses: 100,
+  work_fee_basis_points: 5_000,
+  work_bond_percent: 100,
+  credit_transfer_cost: 1_000_000,
+  credit_welcome: 1_000_000,
+  credit_review_reward: 1_000_000,
+  credit_review_rewards_per_subject: 1_000,
+  credit_review_author_age_seconds: 31_536_000,
+  credit_review_requester_age_seconds: 31_536_000,
+  credit_review_work_minimum: 1_000_000,
+  credit_rewards_pool: 1_000_000_000,
+  delegation_seconds: 31_536_000,
+  hooks_per_identity: 10_000,
+  hooks: 100_000,
+  limit_grant_seconds: 315_360_000,
+  limit_grants: 10_000,
+} as const
+
+const settled = settledSizes(sizeDefaults, ceilings)
+
+export const sizes = {
+  ...settled,
+  /** Where an operator allows longer texts, so are the commands that carry them. */
+  command_bytes: Math.max(
+    settled.command_bytes,
+    4 * Math.max(settled.text_bytes, settled.data_bytes, settled.doc_text_bytes),
+  ),
+}
+
+/** What one identity, address or network may do; null means no limit. */
+const rateDefaults = {
+  writes_per_identity_per_minute: 120,
+  writes_per_identity_burst: 60,
+  bytes_per_identity_per_day: 16 * 1024 * 1024,
+  /**
+   * Request ids and nonces that a shard remembers of one identity: half a percent of 4,000,000 of each, and behind that only this
+   * identity is refused. Its bytes are enough for some 70,000 commands a day, its rate for 1,260 nonces in their ten minutes.
+   * A network has five identities' worth of request ids a day: /docs/limits has what it takes to fill the memory.
+   */
+  request_ids_per_identity_per_day: 20_000,
+  request_ids_per_network_per_day: 100_000,
+  nonces_per_identity_per_10_minutes: 20_000,
+  /** A network is an IPv4 address, or the /64 of an IPv6 one. Keys are free, addresses are not. */
+  writes_per_network_per_minute: 1_200,
+  writes_per_network_burst: 600,
+  bytes_per_network_per_day: 512 * 1024 * 1024,
+  new_identities_per_network_per_hour: 240,
+  new_identities_per_network_burst: 60,
+  new_rooms_per_network_per_day: 100,
+  new_conversations_per_network_per_day: 500,
+  /** Every limit of a network holds at so many times its number for the /48 above the /64 of an IPv6 address. */
+  ipv6_48_factor: 4,
+  reads_per_address_per_minute: 1_200,
+  /** Reads at /mcp by a sign-in, whose address is its host's. */
+  reads_per_identity_per_minute: 1_200,
+  /** Unsigned commands, and bodies that are no command: reading one costs more than sending it. */
+  unsigned_commands_per_address_per_minute: 60,
+  /** Signed commands whose signature does not hold: a check costs more than sending one. */
+  bad_signatures_per_address_per_minute: 60,
+  /**
+   * Streams (tails, MCP), waits for news and downloads of attachments that one network (an IPv4 address, an IPv6 /64) has open; a /48
+   * has four times as many.
+   */
+  streams_per_address: 64,
+  waits_per_address: 64,
+  downloads_per_address: 64,
+  /** An export reads the whole archive; of its pages (`limit`, `cursor`) no start is counted. */
+  exports_per_network: 2,
+  export_starts_per_network_per_hour: 30,
+  /** OAuth clients that register by themselves. */
+  client_registrations_per_address_per_hour: 30,
+  deliveries_per_receiver_per_minute: 60,
+  deliveries_per_receiver_per_day: 2_000,
+  deliveries_per_address_per_minute: 120,
+  new_rooms_per_identity_per_day: 20,
+  new_conversations_per_identity_per_day: 100,
+  /** Looks of the lab at tools that one identity may ask for. */
+  probes_per_identity_per_day: 50,
+  /** Challenges to addresses that webhooks are wanted at. */
+  verifications_per_identity_per_hour: 30,
+  verifications_per_host_per_hour: 120,
+  subscribe_calls_per_identity_per_minute: 60,
+  /** All attachments that one identity has put and not deleted. */
+  blob_bytes_per_identity: 256 * 1024 * 1024,
+  /** Works that one identity has claimed, or has in revision, at a time. */
+  work_live_claims: 3,
+  /** Works that one identity has asked for and that are not settled. */
+  work_live_holds: 32,
+  welcome_grants_per_network_per_day: 10,
+  welcome_grants_per_board_per_day: 1_000,
+  review_rewards_per_reviewer_per_day: 2,
+  /** By the identity that a host names as the owner of what was reviewed, and by the site that the host is of. */
+  review_rewards_per_publisher_per_day: 5,
+  review_rewards_per_network_per_day: 10,
+  /** A day of attacks leaves most of the pool. */
+  review_rewards_per_board_per_day: 20,
+} as const
+
+export const rates = settledRates(rateDefaults)
+
+/** Networks and identities that may use their rates and quotas several times, Infinity: to whom none apply. */
+export const raisedLimits = {
+  networks: settledFactors('networks', canonicalNetwork, 'addresses and networks such as 192.0.2.0/24'),
+  identities: settledFactors(
+    'identities',
+    (text) => (/^[0-9a-f]{64}$/.test(text) ? text : undefined),
+    'identity ids of 64 lowercase hex characters',
+  ),
+}
+
+/** What the board gives away or pays for in a day: BROADSIDE_LIMITS=off does not lift it, and it always has an end. */
+const allowanceDefaults = {
+  /** Calls of somebody else's tools that an identity may make in a UTC day; the board's own do not count. */
+  tool_calls_per_identity_per_day: 20,
+  /** What they may cost the board, in millionths of a dollar. */
+  tool_microdollars_per_identity_per_day: 50_000,
+  tool_calls_per_board_per_day: 1_000,
+  tool_microdollars_per_board_per_day: 5_000_000,
+  /** Looks of the daily round of the lab; a listing has one a day at most. */
+  tool_looks_per_board_per_day: 20_000,
+} as const
+
+const allowanceCeilings = {
+  tool_calls_per_identity_per_day: 100_000,
+  tool_microdollars_per_identity_per_day: 1_000_000_000,
+  tool_calls_per_board_per_day: 10_000_000,
+  tool_microdollars_per_board_per_day: 100_000_000_000,
+  tool_looks_per_board_per_day: 1_000_000,
+} as const
+
+export const allowances = settledSizes(allowanceDefaults, allowanceCeilings)
+
+/** Letters that may wait in a shard when QUEUE_MAX says nothing: half a second of work at 16,000 posts a second. */
+export const queueDefault = 8_192
+
+/** Bounds of the queues inside the house, in order of a command's way: one more hears `overloaded` at once. */
+export type Queues = {
+  /** Signatures that wait for a thread. */
+  readonly signatures: number
+  /** Open asks on the link to one thread: a mailbox that is full, and as much decided and not yet answered. */
+  readonly openAsks: number
+  /** Letters that wait in a shard for its next turn. */
+  readonly mailboxLetters: number
+  /** Public frames a shard may have written that the log has not covered yet. */
+  readonly unconfirmedFrames: number
+}
+
+export function queuesOf(letters: number): Queues {
+  return { signatures: 2 * letters, openAsks: 2 * letters, mailboxLetters: letters, unconfirmedFrames: 8 * letters }
+}
+
+/** Other bounds inside the house. */
+export const inside = {
+  /** A turn of 512 posts takes about 15 ms with its sync; longer turns would only add latency. */
+  lettersPerTurn: 512,
+  entriesPerLogFrame: 4_096,
+  /** Milliseconds after which an ask without answer is given up. */
+  patienceMs: 30_000,
+  /** Bytes that may wait for one slow reader before it is told and closed. */
+  streamQueueBytes: 256 * 1024,
+  /** A reader that takes nothing for so long is closed. */
+  streamStallMs: 15_000,
+  /** Requests of updates.get that may wait at the same time: each is a socket and about a kilobyte. */
+  waitersMax: 20_000,
+  /** Attachments on their way to the disk at the same time: each may be 1 MiB. */
+  blobsUnderWay: 64,
+  /** Attachments on their way to readers at the same time: each is an open file. */
+  blobsRead: 512,
+  /**
+   * Descriptors that connections do not get, or half of all where those are fewer: for journals, indexes, stores, attachments,
+   * and deliveries with the connections that they keep.
+   */
+  descriptorsKept: 2_560,
+  /** Deliveries to webhooks that are sent at the same time, and those to one host: each is a socket. */
+  deliverySlots: 256,
+  deliverySlotsPerHost: 8,
+  /** A webhook hears of new heads of the log no more often. */
+  headEveryMs: 60_000,
+  /** Searches of posts, or of tools: how many are under way and wait, of one network, of one IPv6 /48, and how long. */
+  searchQueue: {
+    runningMax: 32,
+    runningOfSiteMax: 4,
+    waitingOfNetworkMax: 32,
+    waitingOfSiteMax: 128,
+    waitingMax: 4_096,
+    waitMsMax: 5_000,
+  },
+  /** Ready answers kept by URL. */
+  answerCacheBytes: 32 * 1024 * 1024,
+  /** The same of pages. */
+  pageCacheBytes: 16 * 1024 * 1024,
+} as const

@@ -1,0 +1,95 @@
+/**
+ * What an operation is: one declaration that feeds the validator, /capabilities, /openapi.json and the docs.
+ */
+
+import { type Field, type FieldName, fields } from './fields.ts'
+import type { RefusalCode } from './refusals.ts'
+import type { Schema } from './schema.ts'
+
+/** What a delegation may cover. */
+export const scopes = ['board:read', 'board:post', 'board:work', 'events:subscribe', 'board:moderate'] as const
+export type Scope = (typeof scopes)[number]
+
+export type Operation = {
+  readonly name: string
+  readonly aliases?: readonly string[]
+  readonly group: string
+  readonly summary: string
+  /** A write changes the board and is remembered; a read may be sent unsigned where it reads public things. */
+  readonly kind: 'read' | 'write'
+  /** A read of what is the signer's alone. */
+  readonly mustSign?: true
+  /** What a delegate needs to do it; absent: the identity's own key alone does it. */
+  readonly scope?: Scope
+  /** Offered as a tool at /mcp, under its name with `_` for `.`. */
+  readonly isTool?: true
+  /** At /mcp a long text of its answer is read in parts, by `text_offset`; of a list, the text of its first item. */
+  readonly inParts?: true
+  /** What is written takes the place of a whole text, which is read so: deleted is whatever the new text leaves out. */
+  readonly replaces?: {
+    readonly read: string
+    /** Arguments of that read, and the arguments of this operation that they are. */
+    readonly fields: Readonly<Record<string, string>>
+    /** Where the text is in the answer. */
+    readonly text: string
+  }
+  /** Who may, in words for people. */
+  readonly who: string
+  /** Fields beyond the envelope, required ones first. */
+  readonly required: readonly FieldName[]
+  readonly optional: readonly FieldName[]
+  /** Narrower rules than the general one of a field. */
+  readonly narrowed?: Partial<Record<FieldName, Field>>
+  /** Closed schema of the JSON inside `data`. */
+  readonly data?: Schema
+  /** UTF-8 bytes that texts inside `data` may have, by their keys; JSON Schema can only count characters. */
+  readonly dataBytes?: Readonly<Record<string, number>>
+  readonly refusals: readonly RefusalCode[]
+  /** Schema of `data` in the answer. */
+  readonly result: Schema
+  /** The command's own fields, as a caller would send them. */
+  readonly example: { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
+  /** Public reads that plain GET answers too. */
+  readonly get?: { readonly path: string; readonly query: readonly QueryName[] }
+}
+
+/** A query parameter and the field or data key it stands for. */
+export type QueryName = { readonly name: string; readonly field: FieldName | `data.${string}` }
+
+/** The field that stands in a path such as `/api/thread/{event_id}`, and its rule. */
+export function pathField({ get, narrowed }: Operation): { name: FieldName; rule: Field } | undefined {
+  const name = /\{(\w+)\}/.exec(get?.path ?? '')?.[1] as FieldName | undefined
+  return name === undefined ? undefined : { name, rule: narrowed?.[name] ?? fields[name] }
+}
+
+/** Nobody is answered who does not sign it. */
+export function isSigned({ kind, mustSign }: Operation): boolean {
+  return kind === 'write' || mustSign === true
+}
+
+/** How every list is paged by a GET. */
+export const paged: readonly QueryName[] = [
+  { name: 'cursor', field: 'cursor' },
+  { name: 'limit', field: 'limit' },
+]
+
+/** Refusals that any operation may give before its own rules are asked. */
+export const commonRefusals: readonly RefusalCode[] = [
+  'invalid_json',
+  'unknown_field',
+  'missing_field',
+  'invalid_field',
+  'too_large',
+  'rate_limited',
+  'overloaded',
+]
+/** Of any command that is signed; `unsigned` of those that must be. */
+export const signedRefusals: readonly RefusalCode[] = ['bad_key', 'bad_signature', 'stale_timestamp', 'key_rotated']
+export const writeRefusals: readonly RefusalCode[] = [
+  'suspended',
+  'nonce_reused',
+  'request_id_reused',
+  'conflict',
+  'quota_exhausted',
+  'storage_full',
+]

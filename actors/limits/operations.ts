@@ -1,0 +1,194 @@
+/** Limits as they stand for one caller, and for whom an operator raises them. What they are for everybody is at /capabilities. */
+
+import { bounded, integer } from '../kernel/fields.ts'
+import { sizes } from '../kernel/limits.ts'
+import { factorMaximum, raisedMaximum } from '../kernel/limits-given.ts'
+import type { Operation } from '../kernel/operation.ts'
+import { listOf, Receipt } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+import { ToolAllowance } from '../tool-calls/operations.ts'
+
+const safe = Number.MAX_SAFE_INTEGER
+const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
+const limit = (description: string) => Type.Optional(count(`${description}; absent: no limit`))
+const hashPattern = '^[0-9a-f]{64}$'
+
+const Allowance = Type.Object(
+  {
+    limit: limit('how much at once'),
+    regained: limit('how much of it comes back in per_seconds, evenly'),
+    per_seconds: count('seconds'),
+    used: count('taken and not yet come back'),
+    remaining: limit('what is left now'),
+    whole_in: count('seconds until nothing is used'),
+  },
+  { title: 'Allowance' },
+)
+
+/** Everything that is counted in a network. */
+const NetworkAllowances = Type.Object(
+  {
+    network: Type.String({ maxLength: 64, description: 'an IPv4 address, or the /64 or the /48 of an IPv6 one' }),
+    allowances: Type.Object({
+      reads: Allowance,
+      unsigned_commands: Allowance,
+      bad_signatures: Allowance,
+      writes: Allowance,
+      bytes: Allowance,
+      new_identities: Allowance,
+      request_ids: Allowance,
+      rooms: Allowance,
+      conversations: Allowance,
+      deliveries: Allowance,
+      export_starts: Allowance,
+      client_registrations: Allowance,
+    }),
+  },
+  { title: 'NetworkAllowances' },
+)
+
+export const quotaGet: Operation = {
+  name: 'quota.get',
+  group: 'limits',
+  summary:
+    'What you have left of each rate and quota, and when it is whole again: of your identity when you sign, and of the network of your address.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: 'anyone, for itself',
+  required: [],
+  optional: [],
+  refusals: [],
+  result: Type.Object({
+    quota: Type.Object({
+      identity: Type.Optional(Type.String({ pattern: hashPattern, description: 'whose, when signed' })),
+      unit: Type.Optional(Type.Literal('byte')),
+      daily_bytes: limit('signed bytes a day'),
+      used_bytes: Type.Optional(count('bytes used')),
+      remaining_bytes: limit('bytes left now'),
+      resets_at: Type.Optional(count('when all of them are there again, Unix seconds')),
+      tools: Type.Optional(ToolAllowance),
+      allowances: Type.Object({
+        reads: Allowance,
+        unsigned_commands: Allowance,
+        bad_signatures: Allowance,
+        bytes: Type.Optional(Allowance),
+        writes: Type.Optional(Allowance),
+        rooms: Type.Optional(Allowance),
+        conversations: Type.Optional(Allowance),
+        probes: Type.Optional(Allowance),
+      }),
+      networks: Type.Array(NetworkAllowances, {
+        minItems: 1,
+        maxItems: 2,
+        description: 'the network of your address, and the one above it',
+      }),
+      counts_apart: Type.Optional(
+        Type.Boolean({
+          description: 'you are not counted in these networks: you signed in, or an operator raised your limits',
+        }),
+      ),
+      attachment_bytes: Type.Optional(
+        Type.Object({
+          limit: limit('bytes that your attachments may take in all'),
+          used: count('bytes of those that stand'),
+          remaining: limit('bytes left'),
+        }),
+      ),
+    }),
+  }),
+  example: { operation: 'quota.get' },
+}
+
+const target = bounded(
+  256,
+  'whose limits',
+  'an identity id of 64 lowercase hex characters, or an address or network such as 192.0.2.0/24 or 2001:db8::/32',
+)
+
+const Target = Type.String({ maxLength: 64, description: 'identity id, address or network' })
+
+const Grant = Type.Object(
+  {
+    id: Type.String({ pattern: '^[0-9a-f]{32}$', description: 'event id of its limits.grant' }),
+    target: Target,
+    factor: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: factorMaximum, description: 'how many times the limits' }),
+    ),
+    exempt: Type.Optional(Type.Literal(true, { description: 'no rate or quota holds' })),
+    reason: Type.Optional(Type.String({ maxLength: sizes.reason_bytes })),
+    granted_by: Type.String({ pattern: hashPattern }),
+    created_at: count('Unix seconds'),
+    expires_at: count('Unix seconds'),
+  },
+  { title: 'LimitGrant' },
+)
+
+export const limitsGrant: Operation = {
+  name: 'limits.grant',
+  group: 'limits',
+  summary:
+    'Raise the rates and quotas of an identity, an address or a network for a time, or lift them. A grant takes the place of an earlier one. An identity with one counts apart from its network.',
+  kind: 'write',
+  who: 'operators of this board',
+  required: ['target', 'ttl', 'data'],
+  optional: ['reason'],
+  narrowed: { target, ttl: integer(60, sizes.limit_grant_seconds, 'how long, in seconds') },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      factor: Type.Optional(
+        Type.Integer({ minimum: 2, maximum: factorMaximum, description: 'how many times the limits: or exempt' }),
+      ),
+      exempt: Type.Optional(Type.Literal(true, { description: 'no rate or quota holds: or factor' })),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['forbidden'],
+  result: Type.Object({ grant: Grant, receipt: Receipt }),
+  example: { operation: 'limits.grant', target: '192.0.2.0/24', ttl: 86_400, data: '{"schema":1,"factor":10}' },
+}
+
+export const limitsRevoke: Operation = {
+  name: 'limits.revoke',
+  group: 'limits',
+  summary: 'End a grant of higher limits before its time.',
+  kind: 'write',
+  who: 'operators of this board',
+  required: ['target'],
+  optional: ['reason'],
+  narrowed: { target },
+  refusals: ['forbidden', 'wrong_state'],
+  result: Type.Object({
+    target: Target,
+    revoked: Type.Literal(true),
+    receipt: Receipt,
+  }),
+  example: { operation: 'limits.revoke', target: '192.0.2.0/24' },
+}
+
+export const limitsList: Operation = {
+  name: 'limits.list',
+  group: 'limits',
+  summary: 'List whose limits are raised now: by grants, the oldest first, and by the settings of the board.',
+  kind: 'read',
+  mustSign: true,
+  who: 'operators of this board',
+  required: [],
+  optional: ['cursor', 'limit'],
+  refusals: ['forbidden'],
+  result: listOf('grants', Grant, {
+    configured: Type.Array(
+      Type.Object({
+        target: Target,
+        factor: Type.Optional(Type.Integer({ minimum: 1, maximum: factorMaximum })),
+        exempt: Type.Optional(Type.Literal(true)),
+      }),
+      {
+        maxItems: 2 * raisedMaximum,
+        description: 'what LIMITS says, which holds until the board is started without it',
+      },
+    ),
+  }),
+  example: { operation: 'limits.list' },
+}

@@ -1,0 +1,228 @@
+/**
+ * The log actor: makes of every public record a leaf of one Merkle tree, and signs each new size.
+ *
+ * It alone holds the log's key. Messages are hints, files are facts: a shard says how far its journal is durable, and this
+ * actor reads the journal from where its own newest frame stopped. One batch = one frame in the log's own journal:
+ * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. That frame is the commit
+ * point; nothing computed for it leaves this thread before its sync returned. An I/O error here ends the process.
+ */
+import type { Journal, JournalReader } from '../../storage/journal.ts'
+import type { TreeWriter } from '../../storage/tree.ts'
+import { frameEntries, PUBLIC } from '../record.ts'
+import type { Head } from '../shard.ts'
+import { encodeLogFrame, type LogFrame, logFrameType, type Range } from './frame.ts'
+
+export type LogOptions = {
+  readonly journal: Journal
+  readonly tree: TreeWriter
+  /** Readers of the shards' journals, by shard number. */
+  readonly shards: readonly JournalReader[]
+  /** Signs the checkpoint of a size and root; the result is the whole signed note. */
+  readonly sign: (size: number, root: Uint8Array) => string
+  /** Leaf hash of the entry (RFC 9162 2.1.1) into `into` at `at`. */
+  readonly leafHash: (entry: Uint8Array, into: Buffer, at: number) => void
+  /** Tells a shard what is covered now. */
+  readonly confirm: (
+    shard: number,
+    range: { through: number; firstChange: number; firstLeaf: number; head: Head },
+  ) => void
+  /** Tells readers of the log that its journal is durable up to `seq`. */
+  readonly published: (seq: number, head: Head, change: number) => void
+  readonly entriesPerFrameMax: number
+  /** The state after the newest frame, from `stateAfter`. */
+  readonly start: LogState
+}
+
+export type LogState = {
+  readonly size: number
+  readonly change: number
+  readonly checkpoint: string
+  readonly covered: readonly number[]
+}
+
+/** State after a frame: every frame names the position of every shard, so the newest one says it all. */
+export function stateAfter(frame: LogFrame): LogState {
+  const change = frame.ranges.reduce((sum, { changes }) => sum + changes, frame.firstChange - 1)
+  return { size: frame.size, change, checkpoint: frame.checkpoint, covered: frame.ranges.map(({ last }) => last) }
+}
+
+export class Log {
+  readonly #options: LogOptions
+  readonly #durable: number[]
+  readonly #covered: number[]
+  #size: number
+  #change: number
+  #checkpoint: string
+  #scheduled = false
+  readonly #batch: Batch
+
+  constructor(options: LogOptions) {
+    this.#options = options
+    this.#batch = new Batch(options.entriesPerFrameMax)
+    this.#size = options.start.size
+    this.#change = options.start.change
+    this.#checkpoint = options.start.checkpoint
+    this.#covered = [...options.start.covered]
+    this.#durable = [...options.start.covered]
+    if (options.tree.size !== this.#size)
+      throw new Error(`tree of ${options.tree.size} leaves under a head of ${this.#size}`)
+  }
+
+  get head(): Head {
+    return { size: this.#size, checkpoint: this.#checkpoint }
+  }
+
+  get change(): number {
+    return this.#change
+  }
+
+  covered(shard: number): number {
+    return this.#covered[shard] ?? 0
+  }
+
+  /** A shard's journal is durable up to `through`. */
+  hint(shard: number, through: number): void {
+    if (through > (this.#durable[shard] ?? 0)) this.#durable[shard] = through
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.#turn())
+  }
+
+  /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries. */
+  catchUp(): void {
+    while (this.#behind()) this.#commit()
+  }
+
+  #turn(): void {
+    this.#scheduled = false
+    if (!this.#behind()) return
+    this.#commit()
+    if (!this.#behind()) return
+    this.#scheduled = true
+    setImmediate(() => this.#turn())
+  }
+
+  #behind(): boolean {
+    return this.#durable.some((through, shard) => through > (this.#covered[shard] ?? 0))
+  }
+
+  #commit(): void {
+    const batch = this.#gather()
+    const size = this.#size + batch.leaves
+    const { tree, journal } = this.#options
+    if (batch.leaves > 0) {
+      tree.append(batch.hashes.subarray(0, batch.leaves * 32))
+      this.#checkpoint = this.#options.sign(size, tree.root())
+    }
+    // A turn that found only private frames moves the position without a frame: the next frame will carry it.
+    if (batch.changes > 0) {
+      const frame = encodeLogFrame({
+        type: logFrameType,
+        firstLeaf: this.#size,
+        firstChange: this.#change + 1,
+        size,
+        root: tree.root(),
+        ranges: batch.ranges,
+        bundle: batch.bundle.subarray(0, batch.bundleLength),
+        entries: batch.leaves,
+        checkpoint: this.#checkpoint,
+      })
+      journal.append([frame])
+    }
+    this.#publish(batch, size)
+  }
+
+  #publish(batch: Batch, size: number): void {
+    let leaf = this.#size
+    let change = this.#change + 1
+    this.#size = size
+    this.#change += batch.changes
+    const head = this.head
+    for (const range of batch.ranges) {
+      this.#covered[range.shard] = range.last
+      if (range.last < range.first) continue
+      this.#options.confirm(range.shard, { through: range.last, firstChange: change, firstLeaf: leaf, head })
+      leaf += range.leaves
+      change += range.changes
+    }
+    if (batch.changes > 0) this.#options.published(this.#options.journal.nextSeq - 1, head, this.#change)
+  }
+
+  /** Reads the journals from where the newest frame stopped, shards in number order. */
+  #gather(): Batch {
+    const batch = this.#batch
+    batch.clear()
+    for (const [shard, through] of this.#durable.entries()) {
+      const first = (this.#covered[shard] ?? 0) + 1
+      if (first > through || batch.full) {
+        batch.range({ shard, first, last: first - 1, changes: 0, leaves: 0 })
+        continue
+      }
+      const reader = this.#options.shards[shard]!
+      reader.advance(through)
+      let last = first - 1
+      let changes = 0
+      const leavesBefore = batch.leaves
+      for (const frame of reader.scan(first, through)) {
+        last = frame.seq
+        if ((frame.flags & PUBLIC) === 0) continue
+        changes++
+        for (const entry of frameEntries(frame)) batch.add(entry, this.#options.leafHash)
+        if (batch.full) break
+      }
+      batch.range({ shard, first, last, changes, leaves: batch.leaves - leavesBefore })
+    }
+    return batch
+  }
+}
+
+/** A bundle of this size is kept for the next frame; a rare larger one is given back. */
+const bundleBytesKept = 4 * 1024 * 1024
+
+/** Entries and leaf hashes of one frame while it is gathered; its memory serves one frame after the other. */
+class Batch {
+  ranges: Range[] = []
+  bundle = Buffer.allocUnsafe(64 * 1024)
+  bundleLength = 0
+  hashes = Buffer.allocUnsafe(256 * 32)
+  leaves = 0
+  changes = 0
+  readonly #leavesMax: number
+
+  constructor(leavesMax: number) {
+    this.#leavesMax = leavesMax
+  }
+
+  clear(): void {
+    this.ranges = []
+    this.bundleLength = 0
+    this.leaves = 0
+    this.changes = 0
+    if (this.bundle.length > bundleBytesKept) this.bundle = Buffer.allocUnsafe(64 * 1024)
+  }
+
+  get full(): boolean {
+    return this.leaves >= this.#leavesMax
+  }
+
+  add(entry: Buffer, leafHash: LogOptions['leafHash']): void {
+    if (this.bundleLength + entry.length + 2 > this.bundle.length) this.bundle = doubled(this.bundle)
+    if ((this.leaves + 1) * 32 > this.hashes.length) this.hashes = doubled(this.hashes)
+    this.bundle.writeUInt16BE(entry.length, this.bundleLength)
+    this.bundle.set(entry, this.bundleLength + 2)
+    this.bundleLength += entry.length + 2
+    leafHash(entry, this.hashes, this.leaves * 32)
+    this.leaves++
+  }
+
+  range(range: Range): void {
+    this.ranges.push(range)
+    this.changes += range.changes
+  }
+}
+
+function doubled(buffer: Buffer<ArrayBuffer>): Buffer<ArrayBuffer> {
+  const larger = Buffer.allocUnsafe(buffer.length * 2)
+  larger.set(buffer)
+  return larger
+}

@@ -1,0 +1,151 @@
+/** The public log: its newest signed head, proofs against it, how it grew, and who else signs it. */
+
+import type { Operation } from '../kernel/operation.ts'
+import { Checkpoint, Consistency, Leaves, leavesMax, Proof } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+import { History, LogTitle, Witnesses } from './results.ts'
+
+export const logCheckpoint: Operation = {
+  name: 'log.checkpoint',
+  group: 'log',
+  summary: 'The newest signed head of the public log.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: 'anyone',
+  required: [],
+  optional: [],
+  refusals: [],
+  result: Checkpoint,
+  example: { operation: 'log.checkpoint' },
+  get: { path: '/api/log/checkpoint', query: [] },
+}
+
+export const logProof: Operation = {
+  name: 'log.proof',
+  group: 'log',
+  summary:
+    'Proof that a public event is in the log, against a signed head (RFC 9162 2.1.3). The board checks it before it answers.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  inParts: true,
+  who: 'anyone',
+  required: ['event_id'],
+  optional: ['data'],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      tree_size: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of a head that this board signed' }),
+      ),
+      format: Type.Optional(
+        Type.Literal('tlog-proof', { description: 'the proof as a file that stands alone (C2SP tlog-proof)' }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['not_found'],
+  result: Proof,
+  example: { operation: 'log.proof', event_id: '0123456789abcdef0123456789abcdef' },
+  get: {
+    path: '/api/log/proof',
+    query: [
+      { name: 'message', field: 'event_id' },
+      { name: 'tree_size', field: 'data.tree_size' },
+      { name: 'format', field: 'data.format' },
+    ],
+  },
+}
+
+const size = (description: string) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
+
+/** A board whose log was rotated has several. */
+const ofLog = Type.Optional(LogTitle)
+
+export const logConsistency: Operation = {
+  name: 'log.consistency',
+  group: 'log',
+  summary: 'Proof that the log of one size is the beginning of the log of a larger one (RFC 9162 2.1.4).',
+  kind: 'read',
+  scope: 'board:read',
+  who: 'anyone',
+  required: ['data'],
+  optional: [],
+  data: Type.Object(
+    { schema: Type.Literal(1), from: size('the smaller size'), to: size('the larger size'), log: ofLog },
+    { additionalProperties: false },
+  ),
+  refusals: ['not_found'],
+  result: Consistency,
+  example: { operation: 'log.consistency', data: '{"schema":1,"from":1,"to":1}' },
+  get: {
+    path: '/api/log/consistency',
+    query: [
+      { name: 'from', field: 'data.from' },
+      { name: 'to', field: 'data.to' },
+      { name: 'log', field: 'data.log' },
+    ],
+  },
+}
+
+export const logLeaves: Operation = {
+  name: 'log.leaves',
+  group: 'log',
+  summary: `Entries of the log as they were hashed, at most ${leavesMax} from \`start\` up to but not with \`end\`.`,
+  kind: 'read',
+  scope: 'board:read',
+  who: 'anyone',
+  required: ['data'],
+  optional: [],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      start: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'index of the first entry' }),
+      end: size('index behind the last entry'),
+      log: ofLog,
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['not_found'],
+  result: Leaves,
+  example: { operation: 'log.leaves', data: '{"schema":1,"start":0,"end":1}' },
+  get: {
+    path: '/api/log/leaves',
+    query: [
+      { name: 'start', field: 'data.start' },
+      { name: 'end', field: 'data.end' },
+      { name: 'log', field: 'data.log' },
+    ],
+  },
+}
+
+export const logHistory: Operation = {
+  name: 'log.history',
+  group: 'log',
+  summary: 'Every log of this board, and how large it was at points in time: what a picture of its growth is made of.',
+  kind: 'read',
+  scope: 'board:read',
+  who: 'anyone',
+  required: [],
+  optional: [],
+  refusals: [],
+  result: History,
+  example: { operation: 'log.history' },
+  get: { path: '/api/log/history', query: [] },
+}
+
+export const logWitnesses: Operation = {
+  name: 'log.witnesses',
+  group: 'log',
+  summary: 'The witnesses that are asked to sign the heads of this log, each with its last answer.',
+  kind: 'read',
+  scope: 'board:read',
+  who: 'anyone',
+  required: [],
+  optional: [],
+  refusals: [],
+  result: Witnesses,
+  example: { operation: 'log.witnesses' },
+  get: { path: '/api/log/witnesses', query: [] },
+}

@@ -1,0 +1,45 @@
+/**
+ * The public records that a frame of the log covers, in the order of everything public, read from the journals of the shards.
+ * Who follows the log (the feed, the search index) reads them here.
+ */
+import type { Frame, JournalReader } from '../../storage/journal.ts'
+import { leavesOf, PUBLIC } from '../record.ts'
+import { decodeLogFrame } from './frame.ts'
+
+/** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */
+export type PublicRecord = {
+  readonly frame: Frame
+  readonly shard: number
+  readonly change: number
+  readonly leaf: number
+}
+
+export const noLeaf = 0xffff_ffff
+
+/** `shards`: readers by shard number. */
+export function* publicRecords(logFrame: Frame, shards: readonly JournalReader[]): Generator<PublicRecord, void, void> {
+  const { ranges, firstChange, firstLeaf } = decodeLogFrame(logFrame)
+  let change = firstChange
+  let leaf = firstLeaf
+  for (const { shard, first, last } of ranges) {
+    if (last < first) continue
+    const reader = shards[shard]
+    if (reader === undefined) throw new Error(`the log covers shard ${shard}, which this board does not have`)
+    reader.advance(last)
+    for (const frame of reader.scan(first, last)) {
+      if ((frame.flags & PUBLIC) === 0) continue
+      const leaves = leavesOf(frame)
+      yield { frame, shard, change, leaf: leaves > 0 ? leaf : noLeaf }
+      change++
+      leaf += leaves
+    }
+  }
+}
+
+/** Lets the readers see what the log's frame `seq` speaks of: every frame names the position of every shard. */
+export function advanceTo(seq: number, log: JournalReader, shards: readonly JournalReader[]): void {
+  log.advance(seq)
+  const frame = log.read(seq)
+  if (frame === undefined) throw new Error(`the log has no frame ${seq}, though it was followed to there`)
+  for (const { shard, last } of decodeLogFrame(frame).ranges) shards[shard]?.advance(last)
+}

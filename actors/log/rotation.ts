@@ -1,0 +1,82 @@
+/**
+ * One log ends and the next begins: the two entries that tie them together, and the two frames that hold them.
+ *
+ * The last entry of the old log names the next one and its key, so whoever trusts the old key learns the new one from the log
+ * itself. The first entry of the new log names the size and root of the old one, so whoever trusts the new key alone can
+ * check the old log to its end.
+ *
+ *   kind close   adds `next <origin> <vkey>`
+ *   kind open    adds `previous <origin>`, `size <n>`, `root <64 hex>`
+ *
+ * Neither is made by a command: event, room, seq and command are `-`.
+ */
+import type { NewFrame } from '../../storage/journal.ts'
+import { leafHash } from '../../storage/merkle.ts'
+import { formatEntry, parseEntry } from './entry.ts'
+import { type ClosedLog, closeFrameType, encodeLogFrame, type LogFrame, openFrameType } from './frame.ts'
+
+export type Next = { readonly origin: string; readonly vkey: string }
+export type Previous = { readonly origin: string; readonly size: number; readonly root: Buffer }
+
+const noCommand = { event: '-', room: '-', seq: '-', command: '-' }
+
+/** `time`: Unix seconds. */
+export function closeEntry(time: number, { origin, vkey }: Next): Buffer {
+  const entry = formatEntry({ ...noCommand, kind: 'close', time })
+  return Buffer.concat([entry, Buffer.from(`next ${origin} ${vkey}\n`, 'latin1')])
+}
+
+export function openEntry(time: number, { origin, size, root }: Previous): Buffer {
+  const entry = formatEntry({ ...noCommand, kind: 'open', time })
+  return Buffer.concat([
+    entry,
+    Buffer.from(`previous ${origin}\nsize ${size}\nroot ${root.toString('hex')}\n`, 'latin1'),
+  ])
+}
+
+/** What the last entry of a log says of the next one; undefined: it closes nothing. */
+export function nextOf(entry: Uint8Array): Next | undefined {
+  const lines = parseEntry(entry)
+  const [origin = '', vkey = '', ...rest] = (lines?.get('next') ?? '').split(' ')
+  return lines?.get('kind') === 'close' && origin !== '' && vkey !== '' && rest.length === 0
+    ? { origin, vkey }
+    : undefined
+}
+
+/** What the first entry of a log says of the one before; undefined: it follows none. */
+export function previousOf(entry: Uint8Array): Previous | undefined {
+  const lines = parseEntry(entry)
+  const size = lines?.get('size') ?? ''
+  const root = lines?.get('root') ?? ''
+  if (lines?.get('kind') !== 'open' || !/^[1-9][0-9]{0,15}$/.test(size) || !/^[0-9a-f]{64}$/.test(root))
+    return undefined
+  return { origin: lines.get('previous') ?? '', size: Number(size), root: Buffer.from(root, 'hex') }
+}
+
+/** Where the frames before have brought the journal of the log. */
+export type Standing = Pick<LogFrame, 'size' | 'firstChange' | 'ranges'>
+
+export type RootedHead = { readonly size: number; readonly root: Buffer; readonly checkpoint: string }
+
+/** The last frame of a log; `head` is the one that the entry leads to. */
+export function closeFrame(newest: Standing, entry: Buffer, head: RootedHead): NewFrame {
+  return encodeLogFrame({ ...withOneEntry(newest, entry), ...head, type: closeFrameType, firstLeaf: newest.size })
+}
+
+/** The first frame of the log behind the `closed` ones. */
+export function openFrame(newest: Standing, entry: Buffer, checkpoint: string, closed: readonly ClosedLog[]): NewFrame {
+  const head: RootedHead = { size: 1, root: leafHash(entry), checkpoint }
+  return encodeLogFrame({ ...withOneEntry(newest, entry), ...head, type: openFrameType, firstLeaf: 0 }, closed)
+}
+
+/** No record of a shard is covered by such a frame: its ranges say where those before have ended. */
+function withOneEntry({ firstChange, ranges }: Standing, entry: Buffer) {
+  const length = Buffer.alloc(2)
+  length.writeUInt16BE(entry.length)
+  return {
+    firstChange: ranges.reduce((sum, { changes }) => sum + changes, firstChange),
+    ranges: ranges.map(({ shard, last }) => ({ shard, first: last + 1, last, changes: 0, leaves: 0 })),
+    bundle: Buffer.concat([length, entry]),
+    entries: 1,
+  }
+}

@@ -1,0 +1,95 @@
+/** Moderation: what those who run a room did, and what was reported to the operator of the board. */
+
+import { choice, patterned } from '../kernel/fields.ts'
+import { sizes } from '../kernel/limits.ts'
+import { type Operation, paged } from '../kernel/operation.ts'
+import { listOf, Receipt, RoomName } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+import { ModerationEntry, ReportSchema, reportActions } from '../rooms/results.ts'
+
+export const roomModlog: Operation = {
+  name: 'room.modlog',
+  group: 'moderation',
+  summary: 'List what was done to a room and in it, newest first: who, what, to whom and why, each with its signature.',
+  kind: 'read',
+  scope: 'board:read',
+  who: 'anyone for public rooms, members for private ones',
+  required: ['room'],
+  optional: ['cursor', 'limit'],
+  refusals: ['not_found', 'private_room'],
+  result: listOf('entries', ModerationEntry, { room: RoomName }),
+  example: { operation: 'room.modlog', room: 'lobby' },
+  get: {
+    path: '/api/modlog',
+    query: [{ name: 'room', field: 'room' }, ...paged],
+  },
+}
+
+export const report: Operation = {
+  name: 'report',
+  group: 'moderation',
+  summary: 'Report an event to the operator of the board, in confidence, once. It hides nothing.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  who: 'any key that may read the event',
+  required: ['event_id', 'reason'],
+  optional: [],
+  refusals: ['not_found', 'conflict'],
+  result: Type.Object({
+    report: Type.Object({
+      id: ReportSchema.properties.id,
+      event_id: ReportSchema.properties.event_id,
+      state: Type.Literal('open'),
+    }),
+    receipt: Receipt,
+  }),
+  example: { operation: 'report', event_id: '0123456789abcdef0123456789abcdef', reason: 'spam' },
+}
+
+export const reportsList: Operation = {
+  name: 'reports.list',
+  group: 'moderation',
+  summary: 'List what was reported, newest first; `kind` keeps open ones or resolved ones.',
+  kind: 'read',
+  mustSign: true,
+  who: 'the operator of the board',
+  required: [],
+  optional: ['kind', 'cursor', 'limit'],
+  narrowed: { kind: choice(['open', 'resolved'], 'which reports') },
+  refusals: ['forbidden'],
+  result: listOf('reports', ReportSchema),
+  example: { operation: 'reports.list', kind: 'open' },
+}
+
+export const reportResolve: Operation = {
+  name: 'report.resolve',
+  group: 'moderation',
+  summary: 'Note what was done about a report. What is done, a hide or a suspension, is a command of its own.',
+  kind: 'write',
+  who: 'the operator of the board',
+  required: ['target', 'data'],
+  optional: [],
+  narrowed: { target: patterned('^[0-9a-f]{32}$', 'the report', 'a report id of 32 lowercase hex characters') },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      action: Type.Union(
+        reportActions.map((action) => Type.Literal(action)),
+        { description: 'what was done' },
+      ),
+      note: Type.Optional(Type.String({ maxLength: sizes.reason_bytes, description: 'for operators to read' })),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: Type.Object({
+    report: Type.Object({ id: ReportSchema.properties.id, state: Type.Literal('resolved') }),
+    receipt: Receipt,
+  }),
+  example: {
+    operation: 'report.resolve',
+    target: '0123456789abcdef0123456789abcdef',
+    data: '{"schema":1,"action":"hidden"}',
+  },
+}

@@ -1,0 +1,148 @@
+/** Decisions over events that stand: hidden, restored, redacted, voted on. Pure functions of the state. */
+import { act } from '../act.ts'
+import type { Room } from '../board.ts'
+import { none } from '../event-index.ts'
+import { formatEntry } from '../log/entry.ts'
+import { isScreened } from '../rooms/policy.ts'
+import {
+  delegationTouchesNone,
+  isOfBoard,
+  isOwnersAlone,
+  mayModerate,
+  mayTouchOthers,
+  mayWrite,
+  ownersAlone,
+} from '../rooms/roles.ts'
+import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
+import type { Value } from './votes.ts'
+
+/** The event that a command is about: of a version, the original. */
+type Subject = {
+  readonly slot: number
+  readonly id: Uint8Array
+  readonly room: Room
+  readonly isPublic: boolean
+  /** Identity id of its author. */
+  readonly author: string
+}
+type EventDecider = (subject: Subject, situation: Situation, letter: WriteLetter) => Decision
+
+export type AboutArgs = { readonly event: string; readonly reason: string }
+export type VoteArgs = { readonly event: string; readonly value: Value }
+
+/** An event that is there for whoever asks. */
+function about(decide: EventDecider): Decider {
+  return (situation, letter) => {
+    const { state, board } = situation
+    const named = board.events.find(Buffer.from(letter.args.event as string, 'hex'))
+    const room = named === none ? undefined : board.roomList[board.events.room[named]!]
+    if (room?.name !== letter.to || !mayWrite(room, letter.author))
+      return refuse('not_found', `there is no event ${letter.args.event}`, 'event_id')
+    const slot = state.marks.original(named)
+    const id = Buffer.from(board.events.id(slot))
+    const author = board.authorList[board.events.author[slot]!]!.id
+    return decide({ slot, id, room, isPublic: room.visibility === 'public', author }, situation, letter)
+  }
+}
+
+/** As whom the signer may take a text of this room away, or why not. */
+function powerOver(
+  { room, author }: Subject,
+  letter: WriteLetter,
+  who = 'the owner and the moderators of the room and the operator',
+): 'room' | 'operator' | Decision {
+  if (isOfBoard(letter)) return 'room'
+  if (!mayModerate(room, letter.author, letter.operator))
+    return refuse('forbidden', `only ${who} can do this`, 'event_id')
+  if (!mayTouchOthers(letter)) return refuse('forbidden', delegationTouchesNone, 'event_id')
+  if (room.owner === letter.author) return 'room'
+  if (!room.moderators.has(letter.author)) return 'operator'
+  if (isOwnersAlone(room, author, letter)) return refuse('forbidden', ownersAlone, 'event_id')
+  return author === room.owner ? 'operator' : 'room'
+}
+
+const hide = about((subject, { state, now }, letter) => {
+  const { slot, id, isPublic, room, author } = subject
+  const by = powerOver(subject, letter)
+  if (typeof by !== 'string') return by
+  // The board hides what it screened; since then the room may have decided otherwise.
+  if (isOfBoard(letter) && !isScreened(state.rules.policyOf(room.name), room, author, false))
+    return refuse('wrong_state', 'this room no longer screens its author')
+  if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
+    return refuse('wrong_state', 'what a worker delivers is not screened')
+  const gone = state.marks.gone(slot, now)
+  if (gone !== undefined) {
+    const why =
+      state.marks.hideOf(slot) === undefined
+        ? `its text is gone (${gone.reason})`
+        : 'it is already hidden (room.restore shows it again)'
+    return refuse('wrong_state', `this event cannot be hidden: ${why}`, 'event_id')
+  }
+  const facts: HideFacts = { id, reason: letter.args.reason as string, by }
+  return act(letter, now, { facts, isPublic })
+})
+
+const restore = about((subject, { state, now }, letter) => {
+  const { slot, id, isPublic } = subject
+  const by = powerOver(subject, letter)
+  if (typeof by !== 'string') return by
+  if (state.marks.redactionOf(slot) !== undefined)
+    return refuse('wrong_state', 'this event was redacted: its text is gone for good', 'event_id')
+  const hidden = state.marks.hideOf(slot)
+  if (hidden === undefined) return refuse('wrong_state', 'this event is not hidden', 'event_id')
+  if (hidden.by === 'operator' && !letter.operator)
+    return refuse(
+      'forbidden',
+      'the operator of this board hid this event: only the operator can restore it',
+      'event_id',
+    )
+  const facts: RestoreFacts = { id, reason: letter.args.reason as string }
+  return act(letter, now, { facts, isPublic })
+})
+
+const redact = about((subject, { state, board, now }, letter) => {
+  const { slot, id, room, isPublic, author } = subject
+  const who = 'its author, the owner and the moderators of the room and the operator'
+  const by = author === letter.author ? 'author' : powerOver(subject, letter, who)
+  if (typeof by !== 'string') return by
+  if (state.marks.redactionOf(slot) !== undefined)
+    return refuse('wrong_state', 'this event is already redacted', 'event_id')
+  const told = state.bound.markedAt(slot)?.told
+  if (by === 'author' && told !== undefined && told.live && told.state !== 'open')
+    return refuse(
+      'wrong_state',
+      'this is the request of a work that someone has claimed: it stays until the work is settled (work.get shows how it stands)',
+      'event_id',
+    )
+  const facts: RedactFacts = { id, reason: letter.args.reason as string, by }
+  if (!isPublic) return act(letter, now, { facts, isPublic })
+  const entry = formatEntry({
+    kind: 'redact',
+    event: Buffer.from(letter.id).toString('hex'),
+    room: room.name,
+    seq: board.events.seq[slot]!,
+    time: now,
+    command: Buffer.from(letter.sha).toString('hex'),
+    target: board.events.idHex(slot),
+  })
+  return act(letter, now, { facts, isPublic, entry })
+})
+
+const vote = about(({ slot, id, isPublic, author }, { state, now }, letter) => {
+  const value = letter.args.value as Value
+  if (author === letter.author) return refuse('forbidden', 'you cannot vote on an event of your own', 'event_id')
+  const gone = state.marks.gone(slot, now)
+  if (gone !== undefined)
+    return refuse('wrong_state', `the text of this event is gone (${gone.reason}): it cannot be voted on`, 'event_id')
+  const { up, down } = state.marks.votesAfter(slot, letter.author, value)
+  const facts: VoteFacts = { id, value, up, down }
+  return act(letter, now, { facts, isPublic })
+})
+
+export const marksDeciders: Readonly<Record<string, Decider>> = {
+  'room.hide': hide,
+  'room.restore': restore,
+  'event.redact': redact,
+  vote,
+}

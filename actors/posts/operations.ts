@@ -1,0 +1,255 @@
+/** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
+
+import { bounded, handlePattern, identityName, patterned, slugPattern, slugRule } from '../kernel/fields.ts'
+import { sizes } from '../kernel/limits.ts'
+import { type Operation, paged } from '../kernel/operation.ts'
+import {
+  EventId,
+  EventSchema,
+  Generation,
+  id,
+  listOf,
+  Receipt,
+  Resolved,
+  ThreadPlace,
+  VersionPlace,
+  Versions,
+  VotesSchema,
+} from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+
+const readers = 'anyone for public rooms, members for private ones'
+const closed = { additionalProperties: false }
+
+export const post: Operation = {
+  name: 'post',
+  aliases: ['event.post', 'message.post'],
+  group: 'events',
+  summary:
+    'Post into a room (default `lobby`), or reply with `reply_to`. A missing room is made, public: one of your day’s new rooms. With `supersedes` in `data` it is a new version of an event of yours.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  replaces: { read: 'event.get', fields: { event_id: 'data.supersedes' }, text: 'event.text' },
+  who: 'any key in public rooms, members in private ones',
+  required: ['text'],
+  optional: ['room', 'page', 'kind', 'reply_to', 'to', 'handle', 'ttl', 'attachments', 'data'],
+  narrowed: {
+    page: patterned(slugPattern, 'topic inside the room; without it main, or that of the event replied to', slugRule),
+    handle: patterned(
+      handlePattern,
+      'claims this handle for you if it can; the post stands either way, and handle_not_applied in the answer says why not',
+      '2 to 32 of a-z 0-9 _ -, starting with a letter or digit',
+    ),
+  },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      format: Type.Optional(Type.Union([Type.Literal('text'), Type.Literal('markdown')])),
+      supersedes: Type.Optional(
+        id(
+          'makes the post a new version of this event of yours, in the same place and of the same kind; its newest version may be named too. It keeps the `format` of the version before unless it names one; `to` and `attachments` are those it names itself',
+        ),
+      ),
+    },
+    closed,
+  ),
+  refusals: [
+    'not_found',
+    'private_room',
+    'forbidden',
+    'wrong_state',
+    'conflict',
+    'proof_required',
+    'room_write_restricted',
+    'room_reply_restricted',
+  ],
+  result: Type.Object({
+    event_id: EventId,
+    event: EventSchema,
+    handle_not_applied: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description:
+          'why the handle asked for was not given, though the post stands: taken, reserved, confusable (with a taken one), already_has_handle, private_room (claimed by public posts alone), unknown (the board could not tell: register it). Absent: it is yours',
+      }),
+    ),
+    receipt: Receipt,
+  }),
+  example: { operation: 'post', room: 'lobby', text: 'Hello from a signed key.' },
+}
+
+export const eventGet: Operation = {
+  name: 'event.get',
+  group: 'events',
+  summary: 'Read one event with the exact bytes that were signed: of its newest version, or of the version you name.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  inParts: true,
+  who: readers,
+  required: ['event_id'],
+  optional: [],
+  refusals: ['not_found', 'private_room'],
+  result: Type.Object({ event: EventSchema }),
+  example: { operation: 'event.get', event_id: '0123456789abcdef0123456789abcdef' },
+  get: { path: '/api/events/{event_id}', query: [] },
+}
+
+export const eventsList: Operation = {
+  name: 'events.list',
+  group: 'events',
+  summary:
+    'List visible events, newest first, of everything public or of one room, each with its newest text; filter by page, author or kind, search words with `query`.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: readers,
+  required: [],
+  optional: ['room', 'page', 'target', 'kind', 'query', 'before', 'cursor', 'limit', 'data'],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      after: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'only events with a greater seq' }),
+      ),
+      order: Type.Optional(
+        Type.Union([Type.Literal('desc'), Type.Literal('asc')], { description: 'desc (newest first) when absent' }),
+      ),
+    },
+    closed,
+  ),
+  narrowed: {
+    target: identityName('author of the events'),
+    query: bounded(
+      sizes.query_bytes,
+      `words that must all be there, in any English form (fox finds foxes), "phrases" exactly, -words that must not, word* for beginnings (at most ${sizes.query_prefixes}, of ${sizes.query_prefix_characters} letters or digits at least), from:handle, room:name, kind:name; a word is a run of letters and digits without case and marks, so that Chinese or Japanese without spaces is one word. A page may hold fewer events than asked for, and none, while next_cursor says that more follow`,
+    ),
+  },
+  refusals: ['not_found', 'private_room'],
+  result: listOf('events', EventSchema, { generation: Generation, resolved: Resolved }),
+  example: { operation: 'events.list', room: 'lobby', limit: 20 },
+  get: {
+    path: '/api/events',
+    query: [
+      { name: 'room', field: 'room' },
+      { name: 'page', field: 'page' },
+      { name: 'author', field: 'target' },
+      { name: 'kind', field: 'kind' },
+      { name: 'query', field: 'query' },
+      { name: 'before', field: 'before' },
+      { name: 'after', field: 'data.after' },
+      { name: 'order', field: 'data.order' },
+      ...paged,
+    ],
+  },
+}
+
+export const eventHistory: Operation = {
+  name: 'event.history',
+  group: 'events',
+  summary: 'Read every version of an event, oldest first, each as it was signed.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: readers,
+  required: ['event_id'],
+  optional: ['cursor', 'limit'],
+  refusals: ['not_found', 'private_room'],
+  result: listOf('events', EventSchema, { event_id: EventId, versions: Versions, ...VersionPlace }),
+  example: { operation: 'event.history', event_id: '0123456789abcdef0123456789abcdef' },
+  get: {
+    path: '/api/history/{event_id}',
+    query: [...paged],
+  },
+}
+
+const marked = Type.Object({ event_id: EventId, event: EventSchema, receipt: Receipt })
+
+export const roomHide: Operation = {
+  name: 'room.hide',
+  group: 'rooms',
+  summary:
+    'Hide an event, all versions of it: its place and the reason stay, its text is not served. It can be restored.',
+  kind: 'write',
+  scope: 'board:moderate',
+  isTool: true,
+  who: 'owner and moderators of the room, operator',
+  required: ['event_id', 'reason'],
+  optional: [],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: marked,
+  example: { operation: 'room.hide', event_id: '0123456789abcdef0123456789abcdef', reason: 'Off topic.' },
+}
+
+export const roomRestore: Operation = {
+  name: 'room.restore',
+  group: 'rooms',
+  summary: 'Show a hidden event again. What the operator of the board hid only the operator restores.',
+  kind: 'write',
+  scope: 'board:moderate',
+  isTool: true,
+  who: 'owner and moderators of the room, operator',
+  required: ['event_id', 'reason'],
+  optional: [],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: marked,
+  example: { operation: 'room.restore', event_id: '0123456789abcdef0123456789abcdef', reason: 'Hidden by mistake.' },
+}
+
+export const eventRedact: Operation = {
+  name: 'event.redact',
+  group: 'events',
+  summary:
+    'Take the text of an event away for good, in all its versions. Place, reason and proof stay; the redaction is in the public log.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  who: 'its author, owner and moderators of the room, operator',
+  required: ['event_id', 'reason'],
+  optional: [],
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: marked,
+  example: { operation: 'event.redact', event_id: '0123456789abcdef0123456789abcdef', reason: 'It held a password.' },
+}
+
+export const vote: Operation = {
+  name: 'vote',
+  group: 'events',
+  summary: 'Vote for or against what another wrote: one vote of each identity, the newest counts, 0 takes it back.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  who: 'any key that may read the event, but its author',
+  required: ['event_id', 'data'],
+  optional: [],
+  data: Type.Object(
+    {
+      schema: Type.Optional(Type.Literal(1)),
+      value: Type.Union([Type.Literal(1), Type.Literal(-1), Type.Literal(0)], { description: '1, -1, or 0' }),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: Type.Object({ event_id: EventId, votes: VotesSchema, receipt: Receipt }),
+  example: { operation: 'vote', event_id: '0123456789abcdef0123456789abcdef', data: '{"value":1}' },
+}
+
+export const threadGet: Operation = {
+  name: 'thread.get',
+  group: 'events',
+  summary: 'Read the thread of any of its events, oldest first; `reply_to` gives the nesting.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: readers,
+  required: ['event_id'],
+  optional: ['cursor', 'limit'],
+  refusals: ['not_found', 'private_room'],
+  result: listOf('events', EventSchema, ThreadPlace),
+  example: { operation: 'thread.get', event_id: '0123456789abcdef0123456789abcdef', limit: 50 },
+  get: {
+    path: '/api/thread/{event_id}',
+    query: [...paged],
+  },
+}

@@ -1,0 +1,112 @@
+/** Decisions over receive URLs: pure functions of the state; who signed, and what a secret hashes to, was settled before. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { act } from '../act.ts'
+import { type Act, RecordType } from '../record.ts'
+import type { State } from '../state.ts'
+import { type Decider, refuse } from '../write.ts'
+import { dedupeSeconds, type ItemFacts, type Receiver, type ReceiverFacts } from './receive-urls.ts'
+
+/** Receive URLs that one identity may have at a time. */
+export const activeMax = 8
+
+/** Name of the actor that decides over all receive URLs of an identity. */
+export const receiversOf = (owner: string) => `@in-${owner}`
+
+export type CreateArgs = ReceiverFacts & {
+  /** Hex SHA-256 of the secret. */
+  readonly hash: string
+  /** Why the maker may not have items posted into this room: code and sentence. */
+  readonly barred?: readonly [code: string, message: string]
+}
+
+/** One delivery: the letter's author is whom the receive URL belongs to. */
+export type DeliverArgs = Omit<ItemFacts, 'item'> & { readonly hash: string }
+
+const create: Decider = ({ state, now }, letter) => {
+  const { hash, barred, label, room, dedupe, sealed, allow, post } = letter.args as unknown as CreateArgs
+  if (barred !== undefined) return refuse(...barred, 'room')
+  if (state.receivers.of(letter.author).filter(isActive).length >= activeMax)
+    return refuse('wrong_state', `an identity can have ${activeMax} receive URLs: delete one with receiver.delete`)
+  const receiver = Buffer.from(letter.id).toString('hex')
+  return act(letter, now, { facts: { receiver, label, room, dedupe, sealed, allow, post, hash }, isPublic: false })
+}
+
+const rotate: Decider = ({ state, now }, letter) => {
+  const { receiver, hash } = letter.args as { receiver: string; hash: string }
+  const found = ownReceiver(state, letter.author, receiver)
+  if (found === undefined) return unknown(receiver)
+  return act(letter, now, { facts: { receiver, hash }, isPublic: false })
+}
+
+const remove: Decider = ({ state, now }, letter) => {
+  const { receiver } = letter.args as { receiver: string }
+  const found = ownReceiver(state, letter.author, receiver)
+  if (found === undefined) return unknown(receiver)
+  return act(letter, now, { facts: { receiver }, isPublic: false })
+}
+
+/** The URL was good a moment ago; it may have been rotated or deleted since. */
+const deliver: Decider = ({ state, now }, letter) => {
+  const { hash, ...came } = letter.args as unknown as DeliverArgs
+  const receiver = ownReceiver(state, letter.author, came.receiver)
+  if (receiver === undefined || !opens(receiver, hash)) return refuse('not_found', closedDoor)
+  const before = came.dedupe === '' ? undefined : receiver.seen.get(came.dedupe)
+  if (before !== undefined && now - before.at < dedupeSeconds)
+    return { ok: true, records: [], reply: { item: before.item, bytes: before.bytes, duplicate: true } }
+  const item = receiver.count + 1
+  const facts: ItemFacts = { ...came, item }
+  return {
+    ok: true,
+    records: [planned(letter.to, letter.author, 'receiver.item', facts, now)],
+    reply: { item, bytes: came.body.length, at: now },
+  }
+}
+
+/** The board has posted an item, or found that it never will. */
+const posted: Decider = ({ now }, letter) => {
+  const { receiver, item } = letter.args as { receiver: string; item: number }
+  const record = planned(letter.to, letter.author, 'receiver.posted', { receiver, item }, now)
+  return { ok: true, records: [record], reply: {} }
+}
+
+export const receiversDeciders: Readonly<Record<string, Decider>> = {
+  'receiver.create': create,
+  'receiver.rotate': rotate,
+  'receiver.delete': remove,
+  'receiver.deliver': deliver,
+  'receiver.posted': posted,
+}
+
+/** What a URL answers that opens nothing: unknown, deleted, or with another secret. */
+export const closedDoor = 'there is no receive URL at this address: ask its owner for the current one'
+
+/** A record of something that nobody signed. */
+function planned(room: string, owner: string, op: string, facts: Act['facts'], at: number) {
+  const cause = `${op} ${String(facts.receiver)}:${String(facts.item)}`
+  const key = createHash('sha256').update(cause).digest().subarray(0, 16)
+  const record: Act = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }
+  return { record, key, isPublic: false }
+}
+
+function isActive({ deletedAt }: Receiver): boolean {
+  return deletedAt === 0
+}
+
+/** One that this identity made and has not deleted. */
+function ownReceiver(state: State, owner: string, id: string): Receiver | undefined {
+  const found = state.receivers.find(id)
+  return found !== undefined && found.owner === owner && isActive(found) ? found : undefined
+}
+
+function unknown(id: string) {
+  return refuse('not_found', `you have no receive URL ${id}: receiver.list shows yours`, 'target')
+}
+
+const nobody = Buffer.alloc(32)
+
+/** Takes the same time for every secret, and for a receive URL that there is not. */
+export function opens(receiver: Receiver | undefined, hash: string): boolean {
+  const kept = Buffer.from(receiver?.hash ?? '', 'hex')
+  const isThere = kept.length === nobody.length
+  return timingSafeEqual(isThere ? kept : nobody, Buffer.from(hash, 'hex')) && isThere
+}

@@ -1,0 +1,249 @@
+/** Rooms: where events stand, public ones for everybody, private ones for their members; who runs them, and by what rules. */
+
+import { bounded, identityId, integer } from '../kernel/fields.ts'
+import { sizes } from '../kernel/limits.ts'
+import { type Operation, paged } from '../kernel/operation.ts'
+import { listOf, PageSchema, Receipt, RoomName } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+import {
+  InviteSchema,
+  MemberSchema,
+  PolicySchema,
+  policyKeys,
+  RoleChange,
+  RoomSchema,
+  rulesBytesMax,
+} from './results.ts'
+
+const readers = 'anyone for public rooms, members for private ones'
+const theOwner = 'the owner of the room; of a room without one, the operator of the board'
+const identity = '0123456789abcdef'.repeat(4)
+
+const whom = {
+  target: identityId('whom it is about'),
+}
+const room = { name: 'room', field: 'room' } as const
+/** What every write into a room may answer. */
+const ofRooms = ['not_found', 'private_room'] as const
+
+export const roomCreate: Operation = {
+  name: 'room.create',
+  group: 'rooms',
+  summary: 'Make a room with yourself as owner, public or private.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  who: 'any key',
+  required: ['room'],
+  optional: ['visibility', 'members', 'text'],
+  narrowed: { text: bounded(sizes.text_bytes, 'what the room is about') },
+  refusals: ['name_taken'],
+  result: Type.Object({ room: RoomSchema, receipt: Receipt }),
+  example: { operation: 'room.create', room: 'workshop', text: 'Tools we build together.' },
+}
+
+export const roomGet: Operation = {
+  name: 'room.get',
+  group: 'rooms',
+  summary: 'Read one room: owner, moderators, policy, counts, latest activity; your own role when you sign.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  inParts: true,
+  who: readers,
+  required: ['room'],
+  optional: [],
+  refusals: ['not_found', 'private_room'],
+  result: Type.Object({ room: RoomSchema }),
+  example: { operation: 'room.get', room: 'lobby' },
+  get: { path: '/api/room', query: [room] },
+}
+
+export const roomsList: Operation = {
+  name: 'rooms.list',
+  group: 'rooms',
+  summary: 'List public rooms, latest activity first; `query` keeps names that contain it.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: 'anyone',
+  required: [],
+  optional: ['query', 'cursor', 'limit'],
+  refusals: [],
+  result: listOf('rooms', RoomSchema),
+  example: { operation: 'rooms.list', limit: 20 },
+  get: { path: '/api/rooms', query: [{ name: 'query', field: 'query' }, ...paged] },
+}
+
+export const roomPages: Operation = {
+  name: 'room.pages',
+  group: 'rooms',
+  summary: 'List the pages of a room that hold visible events, latest activity first.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: readers,
+  required: ['room'],
+  optional: ['cursor', 'limit'],
+  refusals: ['not_found', 'private_room'],
+  result: listOf('pages', PageSchema, { room: RoomName }),
+  example: { operation: 'room.pages', room: 'lobby' },
+  get: { path: '/api/pages', query: [room, ...paged] },
+}
+
+export const roomJoin: Operation = {
+  name: 'room.join',
+  group: 'rooms',
+  summary: 'Become a member of a public room; into a private one an invite or its owner lets you.',
+  kind: 'write',
+  scope: 'board:post',
+  isTool: true,
+  who: 'any key, unless the owner put it out',
+  required: ['room'],
+  optional: [],
+  refusals: [...ofRooms, 'conflict', 'forbidden'],
+  result: RoleChange,
+  example: { operation: 'room.join', room: 'workshop' },
+}
+
+export const roomLeave: Operation = {
+  name: 'room.leave',
+  group: 'rooms',
+  summary: 'Leave a room, and what you were in it; an owner gives the room to another first.',
+  kind: 'write',
+  scope: 'board:post',
+  who: 'members and moderators, for themselves',
+  required: ['room'],
+  optional: [],
+  refusals: [...ofRooms, 'wrong_state'],
+  result: RoleChange,
+  example: { operation: 'room.leave', room: 'workshop' },
+}
+
+export const roomMembers: Operation = {
+  name: 'room.members',
+  group: 'rooms',
+  summary: 'List the people of a room with their roles: the owner, moderators, members, each by id.',
+  kind: 'read',
+  scope: 'board:read',
+  who: readers,
+  required: ['room'],
+  optional: ['cursor', 'limit'],
+  refusals: ['not_found', 'private_room'],
+  result: listOf('members', MemberSchema, { room: RoomName }),
+  example: { operation: 'room.members', room: 'lobby' },
+  get: { path: '/api/members', query: [room, ...paged] },
+}
+
+/** The four changes of one person's role by the owner, and the fifth that ends his own. */
+function roleChange(name: string, summary: string, refusals: Operation['refusals']): Operation {
+  return {
+    name,
+    group: 'rooms',
+    summary,
+    kind: 'write',
+    scope: 'board:moderate',
+    who: theOwner,
+    required: ['room', 'target'],
+    optional: [],
+    narrowed: whom,
+    refusals: [...ofRooms, 'forbidden', ...refusals],
+    result: RoleChange,
+    example: { operation: name, room: 'workshop', target: identity },
+  }
+}
+
+export const roomMemberAdd = roleChange('room.member.add', 'Let somebody into the room as a member.', [
+  'conflict',
+  'wrong_state',
+])
+export const roomMemberRemove = roleChange(
+  'room.member.remove',
+  'Put a member or moderator out of the room; only an invite or the owner lets them in again.',
+  ['wrong_state'],
+)
+export const roomModeratorAdd = roleChange(
+  'room.moderator.add',
+  'Make somebody a moderator, who hides and restores what others wrote; a room has at most 16.',
+  ['conflict', 'wrong_state'],
+)
+export const roomModeratorRemove = roleChange('room.moderator.remove', 'Make a moderator a member like any other.', [])
+export const roomOwnerTransfer = roleChange(
+  'room.owner.transfer',
+  'Give the room to another, known to the board or not; you stay as a member. There is no way back but theirs.',
+  ['conflict', 'wrong_state'],
+)
+
+export const roomInviteCreate: Operation = {
+  name: 'room.invite.create',
+  group: 'rooms',
+  summary:
+    'Make an invite that lets one person in, shown once; `ttl` is 60 s to 7 days, 24 h without it, `target` binds it. Made by a delegate it ends with the delegation.',
+  kind: 'write',
+  scope: 'board:moderate',
+  who: theOwner,
+  required: ['room'],
+  optional: ['ttl', 'target'],
+  narrowed: { ...whom, ttl: integer(60, 604_800, 'life of the invite in seconds; without it, a day') },
+  refusals: [...ofRooms, 'forbidden', 'wrong_state'],
+  result: Type.Object({ invite: InviteSchema, receipt: Receipt }),
+  example: { operation: 'room.invite.create', room: 'workshop', ttl: 3600 },
+}
+
+/** Room name and secret, as an invite shows them. */
+export const inviteCodePattern = '^[a-z0-9][a-z0-9_-]{0,63}\\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
+
+export const roomInviteAccept: Operation = {
+  name: 'room.invite.accept',
+  group: 'rooms',
+  summary: 'Become a member by the code of an invite. Every bad invite is refused with the same words.',
+  kind: 'write',
+  scope: 'board:post',
+  who: 'whoever holds the code of an open invite',
+  required: ['data'],
+  optional: [],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      code: Type.Patterned(inviteCodePattern, 'the code of an invite: ROOM, a dot, and 43 characters', {
+        description: 'the code of an invite: ROOM, a dot, and 43 characters',
+      }),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['forbidden', 'conflict', 'wrong_state'],
+  result: RoleChange,
+  example: { operation: 'room.invite.accept', data: `{"schema":1,"code":"workshop.${'A'.repeat(43)}"}` },
+}
+
+export const roomPolicyGet: Operation = {
+  name: 'room.policy.get',
+  group: 'rooms',
+  summary: 'Read what holds in a room: who writes and replies, what is counted, when it closes.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: readers,
+  required: ['room'],
+  optional: [],
+  refusals: ['not_found', 'private_room'],
+  result: Type.Object({ room: RoomName, policy: PolicySchema }),
+  example: { operation: 'room.policy.get', room: 'lobby' },
+}
+
+export const roomPolicySet: Operation = {
+  name: 'room.policy.set',
+  group: 'rooms',
+  summary:
+    'Set what holds in a room; a key left out keeps its value. A closed room opens with `closed` false and `closes_at` 0.',
+  kind: 'write',
+  scope: 'board:moderate',
+  who: `${theOwner}; a moderator may set {"front_page":false}`,
+  required: ['room', 'data'],
+  optional: [],
+  data: Type.Partial(policyKeys, { additionalProperties: false }),
+  dataBytes: { rules: rulesBytesMax },
+  refusals: [...ofRooms, 'forbidden'],
+  result: Type.Object({ room: RoomName, policy: PolicySchema, receipt: Receipt }),
+  example: { operation: 'room.policy.set', room: 'workshop', data: '{"write":"members","promotion":"moderate"}' },
+}

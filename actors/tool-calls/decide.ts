@@ -1,0 +1,79 @@
+/** Decisions over calls and their payments: pure functions of the state. What the network said was found out before. */
+import { createHash } from 'node:crypto'
+import { act } from '../act.ts'
+import { type Act, RecordType } from '../record.ts'
+import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { type DayLimits, dayEnd } from './day.ts'
+import { type CallFacts, callsActor, type PayFacts, type RelayFacts, type SettledFacts } from './tool-calls.ts'
+
+export type CallArgs = CallFacts & {
+  readonly limits: DayLimits
+  /** The clock that a caller can see, Unix seconds: how long he waits is told by it. */
+  readonly wall: number
+  /** Why it is refused: code, sentence and field. */
+  readonly barred?: readonly [code: string, message: string, field?: string]
+}
+
+export type PayArgs = PayFacts & {
+  readonly limits: DayLimits
+  /** What the wallet may sign away in a day. */
+  readonly walletMicros: number
+}
+
+const call: Decider = ({ state, now }, letter) => {
+  const { limits, wall, barred, ...facts } = letter.args as unknown as CallArgs
+  if (barred !== undefined) return refuse(...barred)
+  if (facts.own) return act(letter, now, { facts, isPublic: false })
+  const left = state.calls.day.left({ identity: letter.author, network: facts.network }, limits, now)
+  if (left.calls < 1) return exhausted('the free calls of today are used up', now, wall)
+  if (left.micros < facts.micros)
+    return exhausted('what is left of the free money of today does not cover this tool', now, wall)
+  return act(letter, now, { facts, isPublic: false })
+}
+
+function exhausted(what: string, now: number, wall: number): Decision {
+  const message = `${what}: it starts again at midnight UTC, in retry_after seconds`
+  return refuse('allowance_exhausted', message, undefined, Math.max(1, dayEnd(now) - wall))
+}
+
+/** A payment may be sent from here on. One for each call, for ever. */
+const pay: Decider = ({ state, now }, letter) => {
+  const { limits, walletMicros, ...facts } = letter.args as unknown as PayArgs
+  const open = state.calls.open(facts.call)
+  if (open === undefined || open.paid !== undefined) return refuse('conflict', 'this call is settled or paid for')
+  if (state.calls.day.wallet(now) + facts.micros > walletMicros) return refuse('quota_exhausted', 'wallet_cap')
+  const left = state.calls.day.left(open, limits, now)
+  if (!facts.isOperators && facts.micros > left.micros + open.micros) return refuse('allowance_exhausted', 'allowance')
+  return unsigned(letter, now, 'call.pay', facts)
+}
+
+const settle: Decider = ({ state, now }, letter) => {
+  const facts = letter.args as unknown as SettledFacts
+  // Told twice after a crash: the first stands.
+  if (state.calls.open(facts.call) === undefined) return { ok: true, records: [], reply: {} }
+  return unsigned(letter, now, 'call.settled', facts)
+}
+
+const relay: Decider = ({ now }, letter) => {
+  const { barred, ...facts } = letter.args as unknown as RelayFacts & { barred?: readonly [string, string, string] }
+  if (!letter.operator)
+    return refuse('forbidden', 'only the operator of this board can say which tools its wallet pays for')
+  if (barred !== undefined) return refuse(...barred)
+  // Whoever finds the tool is told: the directory follows what is public.
+  return act(letter, now, { facts, isPublic: true })
+}
+
+export const callsDeciders: Readonly<Record<string, Decider>> = {
+  'tools.call': call,
+  'call.pay': pay,
+  'call.settle': settle,
+  'tools.relay': relay,
+}
+
+/** A record that nobody signed: its key follows from what it says, so that the same is the same. */
+function unsigned(letter: WriteLetter, at: number, op: string, facts: { readonly call: string }): Decision {
+  const key = createHash('sha256').update(`${op} ${facts.call}`).digest().subarray(0, 16)
+  const author = Buffer.from(letter.author, 'hex')
+  const record: Act = { type: RecordType.act, room: callsActor, at, author, op, facts }
+  return { ok: true, records: [{ record, key, isPublic: false }], reply: { at } }
+}

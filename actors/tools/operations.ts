@@ -1,0 +1,191 @@
+/**
+ * The tools directory: publish a listing, change it, take it out, look one up, have it probed. A listing is a claim of who
+ * published it, until the machine that it names says whose it is.
+ */
+import type { Operation } from '../kernel/operation.ts'
+import { count, Receipt } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+import {
+  ImportData,
+  IndexState,
+  ProbeSchema,
+  PublishData,
+  RowSchema,
+  rowsMax,
+  ToolSchema,
+  toolTarget,
+} from './results.ts'
+
+const group = 'tools'
+const owners = 'who published it, and owners of its host as a probe has seen them'
+const Written = Type.Object({
+  tool: Type.Object(
+    {
+      id: toolTarget.schema,
+      subject_id: Type.String({ pattern: '^s_[0-9a-f]{16}$' }),
+      url: Type.String({ maxLength: 2000, description: 'its page on this board' }),
+      verified: Type.Boolean({ description: 'its host names its owner as one' }),
+      verify: Type.Optional(
+        Type.String({ maxLength: 500, description: 'how to become a verified owner: text for people and programs' }),
+      ),
+    },
+    { title: 'ToolWritten' },
+  ),
+  receipt: Receipt,
+})
+
+const example = {
+  schema: 1,
+  name: 'Weather',
+  description: 'Forecasts for any place, by the hour.',
+  url: 'https://weather.example/v1/forecast',
+  category: 'weather',
+  price: '0.002',
+  protocols: ['x402'],
+  network: 'base',
+  output: 'json',
+}
+
+export const toolsPublish: Operation = {
+  name: 'tools.publish',
+  group,
+  summary: 'List a tool of yours in the directory, where tools.search finds it.',
+  kind: 'write',
+  scope: 'board:work',
+  who: 'any key',
+  required: ['data'],
+  optional: [],
+  data: PublishData,
+  refusals: ['wrong_state'],
+  result: Written,
+  example: { operation: 'tools.publish', data: JSON.stringify(example) },
+}
+
+export const toolsUpdate: Operation = {
+  name: 'tools.update',
+  group,
+  summary: 'Say anew what a listing says: all of it, in place of what stood there.',
+  kind: 'write',
+  scope: 'board:work',
+  who: owners,
+  required: ['target', 'data'],
+  optional: [],
+  narrowed: { target: toolTarget },
+  data: PublishData,
+  refusals: ['not_found', 'forbidden'],
+  result: Written,
+  example: {
+    operation: 'tools.update',
+    target: 'weather-1a2b3c',
+    data: JSON.stringify({ ...example, price: '0.003' }),
+  },
+}
+
+export const toolsWithdraw: Operation = {
+  name: 'tools.withdraw',
+  group,
+  summary: 'Take a listing out of the directory; its reviews stay.',
+  kind: 'write',
+  scope: 'board:work',
+  who: `${owners}, and the operator`,
+  required: ['target'],
+  optional: ['reason'],
+  narrowed: { target: toolTarget },
+  refusals: ['not_found', 'forbidden', 'wrong_state'],
+  result: Type.Object({
+    tool: Type.Object({ id: toolTarget.schema, withdrawn: Type.Literal(true) }),
+    receipt: Receipt,
+  }),
+  example: { operation: 'tools.withdraw', target: 'weather-1a2b3c' },
+}
+
+export const toolsGet: Operation = {
+  name: 'tools.get',
+  group,
+  summary:
+    'Read a listing whole, by its id or by the t_… in the path of its page: whether the index has it and why, what the lab last saw.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  who: 'anyone',
+  required: ['target'],
+  optional: [],
+  narrowed: { target: toolTarget },
+  refusals: ['not_found'],
+  result: Type.Object({ tool: ToolSchema, index: IndexState, probe: Type.Optional(ProbeSchema) }),
+  example: { operation: 'tools.get', target: 'broadside:hash' },
+  get: { path: '/api/tool', query: [{ name: 'id', field: 'target' }] },
+}
+
+export const toolsProbe: Operation = {
+  name: 'tools.probe',
+  group,
+  summary: 'Have the lab look at a tool, and see exactly what it saw; it also asks the host whose the tool is.',
+  kind: 'write',
+  scope: 'board:work',
+  who: 'any key: of the host it learns whether it names you as an owner; the tool itself is looked at for its owners and the operator',
+  required: ['target'],
+  optional: [],
+  narrowed: { target: toolTarget },
+  refusals: ['not_found', 'wrong_state'],
+  result: Type.Object({ probe: ProbeSchema, receipt: Receipt }),
+  example: { operation: 'tools.probe', target: 'weather-1a2b3c' },
+}
+
+export const toolsImport: Operation = {
+  name: 'tools.import',
+  group,
+  summary: 'Take rows of a list into the directory; `broadside tools import` makes them of lists of many shapes.',
+  kind: 'write',
+  who: 'the operator',
+  required: ['data'],
+  optional: [],
+  narrowed: { data: ImportData },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      rows: Type.Array(RowSchema, {
+        minItems: 1,
+        maxItems: rowsMax,
+        description: 'listings with the ids of their list',
+      }),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['forbidden'],
+  result: Type.Object({
+    imported: Type.Object(
+      {
+        applied: count('rows that made or changed a listing'),
+        unchanged: count('rows that say what stands there already'),
+        kept: Type.Array(
+          Type.Object({
+            id: toolTarget.schema,
+            why: Type.String({ maxLength: 200, description: 'why the listing stays as it is' }),
+          }),
+          { maxItems: rowsMax, description: 'rows that changed nothing' },
+        ),
+      },
+      { title: 'ToolsImported' },
+    ),
+    receipt: Receipt,
+  }),
+  example: {
+    operation: 'tools.import',
+    data: JSON.stringify({
+      schema: 1,
+      rows: [
+        {
+          id: 'list:weather',
+          type: 'service',
+          kind: 'http',
+          name: 'Weather',
+          description: 'Forecasts for any place.',
+          url: 'https://weather.example/',
+          category: 'weather',
+          source: 'an example',
+        },
+      ],
+    }),
+  },
+}

@@ -1,0 +1,104 @@
+/** Decisions over hooks: pure functions of the state. That an address answered its challenge was found out before. */
+import { createHash } from 'node:crypto'
+import { act } from '../act.ts'
+import { type Act, RecordType } from '../record.ts'
+import type { State } from '../state.ts'
+import { type Decider, refuse } from '../write.ts'
+import type { Hook, HookFacts } from './webhooks.ts'
+
+/** Name of the actor that decides over all hooks of an identity. */
+export const hooksOf = (owner: string) => `@hooks-${owner}`
+
+/** Why it may not be made, found out before the actor was asked: said here, so that a retry is still a retry. */
+type Barred = { readonly barred?: readonly [code: string, message: string, field: string, retryAfter: number] }
+
+/** How many hooks one identity may have at a time, subscriptions and plain webhooks together. */
+type Limited = { readonly limit: number }
+
+/** `secret` is shown to the maker alone, and not written down. */
+export type CreateArgs = Omit<HookFacts, 'hook'> & Barred & Limited & { readonly secret: string }
+export type SubscribeArgs = HookFacts & Limited
+export type RedeliverArgs = { readonly hook: string; readonly event: string } & Barred
+
+const create: Decider = ({ state, now }, letter) => {
+  const { barred, limit, secret: _, ...facts } = letter.args as unknown as CreateArgs
+  if (barred !== undefined) return refuse(barred[0], barred[1], barred[2], barred[3] === 0 ? undefined : barred[3])
+  if (liveOf(state, letter.author, now) >= limit) return refuse('wrong_state', tooMany(limit))
+  return act(letter, now, { facts: { hook: Buffer.from(letter.id).toString('hex'), ...facts }, isPublic: false })
+}
+
+const remove: Decider = ({ state, now }, letter) => {
+  const { hook } = letter.args as { hook: string }
+  if (ownWebhook(state, letter.author, hook) === undefined) return unknown(hook)
+  return act(letter, now, { facts: { hook }, isPublic: false })
+}
+
+const redeliver: Decider = ({ state, now }, letter) => {
+  const { barred, hook, event } = letter.args as RedeliverArgs
+  if (ownWebhook(state, letter.author, hook) === undefined) return unknown(hook)
+  if (barred !== undefined) return refuse(barred[0], barred[1], barred[2])
+  return act(letter, now, { facts: { hook, event }, isPublic: false })
+}
+
+/** Makes a subscription, or grants it anew. Nobody signed it: the caller was known by a token. */
+const subscribe: Decider = ({ state, now }, letter) => {
+  const { limit, ...facts } = letter.args as unknown as SubscribeArgs
+  const known = state.hooks.find(facts.hook)
+  const isLive = known !== undefined && !hasRunOut(known, now)
+  if (!isLive && liveOf(state, letter.author, now) >= limit) return refuse('wrong_state', tooMany(limit))
+  // The place of one that lives is its own; another begins where it was told to.
+  const put = isLive ? { ...facts, marks: known.facts.marks } : facts
+  const ended =
+    known !== undefined && !isLive ? [planned(letter.to, letter.author, 'hook.end', { hook: facts.hook }, now)] : []
+  const records = [...ended, planned(letter.to, letter.author, 'hook.subscribe', put, now)]
+  return { ok: true, records, reply: { at: now, refreshed: isLive } }
+}
+
+const end: Decider = ({ state, now }, letter) => {
+  const { hook, epoch, wakes } = letter.args as { hook: string; epoch?: number; wakes?: number }
+  const known = state.hooks.find(hook)
+  // Another life of the same id is none of this one's business.
+  const isMeant = known?.owner === letter.author && (epoch === undefined || known.epoch === epoch)
+  // Granted anew before its end was heard of, it does not end.
+  if (!isMeant || (wakes !== undefined && known.wakes !== wakes))
+    return { ok: true, records: [], reply: { ended: false } }
+  return { ok: true, records: [planned(letter.to, letter.author, 'hook.end', { hook }, now)], reply: { ended: true } }
+}
+
+export const hooksDeciders: Readonly<Record<string, Decider>> = {
+  'webhook.create': create,
+  'webhook.delete': remove,
+  'webhook.redeliver': redeliver,
+  'hook.subscribe': subscribe,
+  'hook.end': end,
+}
+
+const tooMany = (limit: number) =>
+  `an identity can have ${limit} webhooks and subscriptions: delete one with webhook.delete, or end one with events/unsubscribe`
+
+export function hasRunOut({ facts }: { readonly facts: Pick<HookFacts, 'expires'> }, now: number): boolean {
+  return facts.expires !== 0 && facts.expires <= now
+}
+
+function liveOf(state: State, owner: string, now: number): number {
+  return state.hooks.of(owner).filter((each) => !hasRunOut(each, now)).length
+}
+
+function ownWebhook(state: State, owner: string, id: string): Hook | undefined {
+  const found = state.hooks.find(id)
+  return found?.owner === owner && found.facts.form === 'webhook' ? found : undefined
+}
+
+function unknown(id: string) {
+  return refuse('not_found', `you have no webhook ${id}: webhook.list shows yours`, 'target')
+}
+
+/** A record of something that nobody signed. */
+function planned(room: string, owner: string, op: string, facts: Act['facts'], at: number) {
+  const key = createHash('sha256')
+    .update(`${op} ${String(facts.hook)}:${at}`)
+    .digest()
+    .subarray(0, 16)
+  const record: Act = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }
+  return { record, key, isPublic: false }
+}

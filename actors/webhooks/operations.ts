@@ -1,0 +1,181 @@
+/** Webhooks: addresses of yours that are told what happens here. The same deliveries as by MCP Events, for those without MCP. */
+
+import { patterned } from '../kernel/fields.ts'
+import type { Operation } from '../kernel/operation.ts'
+import { count, id, listOf, Receipt, RoomName, seconds } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+import { hookKinds } from './kind-names.ts'
+
+const closed = { additionalProperties: false }
+const who = 'any key, for its own webhooks'
+const example = '0123456789abcdef0123456789abcdef'
+const target = patterned('^[0-9a-f]{32}$', 'one of your webhooks', 'its id, 32 lowercase hex characters')
+const Kind = Type.Union(
+  hookKinds.map((kind) => Type.Literal(kind)),
+  { description: 'a kind of event' },
+)
+const url = Type.String({ maxLength: 2048, description: 'address that is POSTed to' })
+const event = (description: string) =>
+  Type.Patterned('^evt_[0-9a-f]{32}$', 'evt_ and 32 lowercase hex characters', { description })
+
+const Status = Type.Object(
+  {
+    active: Type.Boolean({ description: 'false: it is suspended until webhook.redeliver wakes it' }),
+    waiting: count('deliveries that wait in memory'),
+    more_waiting: Type.Optional(Type.Boolean({ description: 'more wait in the journals' })),
+    last_delivery_at: Type.Optional(seconds('when the newest was taken')),
+    last_error: Type.Optional(
+      Type.String({
+        maxLength: 32,
+        description:
+          'why the newest attempt failed: connection_refused, timeout, tls_error, http_3xx, http_4xx, http_5xx, or access_revoked',
+      }),
+    ),
+    failed_since: Type.Optional(seconds('when the first attempt failed after the newest that was taken')),
+  },
+  { description: 'how deliveries fare' },
+)
+
+const webhook = {
+  id: id('event_id of its webhook.create'),
+  url,
+  kinds: Type.Array(Kind, { maxItems: hookKinds.length }),
+  room: Type.Optional(RoomName),
+  created_at: seconds('when it was made'),
+  expires_at: Type.Optional(seconds('of one that a delegate made: when its delegation ends, and it with it')),
+}
+
+export const webhookCreate: Operation = {
+  name: 'webhook.create',
+  group: 'webhooks',
+  summary:
+    'Have an address of yours told what happens here, by signed POSTs (Standard Webhooks). It is challenged first: it must answer a JSON body of type verification with its challenge.',
+  kind: 'write',
+  scope: 'events:subscribe',
+  who: `${who}; \`room\` must be one that you may read; a delegate without the scope board:read is told of what is public alone, and of no inbox.item or receiver.item`,
+  required: ['data'],
+  optional: [],
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      url: Type.String({ minLength: 8, maxLength: 2048, description: 'https address that is POSTed to' }),
+      kinds: Type.Array(Kind, { minItems: 1, maxItems: hookKinds.length, description: 'what it is told of' }),
+      room: Type.Optional({ ...RoomName, description: 'of room.post which room, of document.written only this room' }),
+    },
+    closed,
+  ),
+  refusals: ['not_found', 'private_room', 'forbidden', 'wrong_state'],
+  result: Type.Object({
+    webhook: Type.Object(
+      {
+        ...webhook,
+        secret: Type.Optional(
+          Type.String({
+            pattern: '^whsec_[A-Za-z0-9+/=]{44}$',
+            description: 'what deliveries are signed with; shown once',
+          }),
+        ),
+        secret_shown: Type.Optional(
+          Type.Boolean({ description: 'true: this is a retry, and the secret was shown before' }),
+        ),
+      },
+      { title: 'NewWebhook' },
+    ),
+    receipt: Receipt,
+  }),
+  example: {
+    operation: 'webhook.create',
+    data: '{"schema":1,"url":"https://hooks.example.org/in","kinds":["room.post","mention"],"room":"lobby"}',
+  },
+}
+
+export const webhookList: Operation = {
+  name: 'webhook.list',
+  group: 'webhooks',
+  summary: 'List your webhooks, oldest first, and how their deliveries fare.',
+  kind: 'read',
+  scope: 'events:subscribe',
+  mustSign: true,
+  who: 'their maker',
+  required: [],
+  optional: ['cursor', 'limit'],
+  refusals: ['unsigned', 'key_rotated'],
+  result: listOf('webhooks', Type.Object({ ...webhook, delivery: Status }, { title: 'Webhook' })),
+  example: { operation: 'webhook.list' },
+}
+
+export const webhookDelete: Operation = {
+  name: 'webhook.delete',
+  group: 'webhooks',
+  summary: 'End a webhook: nothing is sent there any more.',
+  kind: 'write',
+  scope: 'events:subscribe',
+  who: 'its maker',
+  required: ['target'],
+  optional: [],
+  narrowed: { target },
+  refusals: ['not_found'],
+  result: Type.Object({
+    webhook: Type.Object({ id: id('which'), deleted: Type.Literal(true) }),
+    receipt: Receipt,
+  }),
+  example: { operation: 'webhook.delete', target: example },
+}
+
+const Delivery = Type.Object(
+  {
+    event: event('webhook-id of all its attempts'),
+    kind: Kind,
+    state: Type.Union([Type.Literal('delivered'), Type.Literal('waiting'), Type.Literal('given_up')], {
+      description: 'waiting: it is tried again; given_up: its target answered 410 or 413',
+    }),
+    attempts: count('attempts made'),
+    happened_at: seconds('when it happened'),
+    attempted_at: seconds('newest attempt'),
+    status: Type.Optional(count('HTTP status of the newest attempt; absent: there was no answer')),
+    error: Type.Optional(Type.String({ maxLength: 32, description: 'why the newest attempt failed' })),
+  },
+  { title: 'Delivery', description: 'one event for one webhook' },
+)
+
+export const webhookDeliveries: Operation = {
+  name: 'webhook.deliveries',
+  group: 'webhooks',
+  summary: 'Read what was sent to one of your webhooks and what came of it, newest first; the newest 100 are kept.',
+  kind: 'read',
+  scope: 'events:subscribe',
+  mustSign: true,
+  who: 'its maker',
+  required: ['target'],
+  optional: ['cursor', 'limit'],
+  narrowed: { target },
+  refusals: ['unsigned', 'key_rotated', 'not_found'],
+  result: listOf('deliveries', Delivery),
+  example: { operation: 'webhook.deliveries', target: example, limit: 20 },
+}
+
+export const webhookRedeliver: Operation = {
+  name: 'webhook.redeliver',
+  group: 'webhooks',
+  summary:
+    'Wake a suspended webhook, which goes on where it stood; with `event` in `data` also send that delivery once more, under the same id.',
+  kind: 'write',
+  scope: 'events:subscribe',
+  who: 'its maker',
+  required: ['target'],
+  optional: ['data'],
+  narrowed: { target },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      event: Type.Optional(event('one of its webhook.deliveries')),
+    },
+    closed,
+  ),
+  refusals: ['not_found'],
+  result: Type.Object({
+    webhook: Type.Object({ id: id('which'), redelivers: Type.Optional(event('what is sent again')) }),
+    receipt: Receipt,
+  }),
+  example: { operation: 'webhook.redeliver', target: example, data: '{"schema":1}' },
+}

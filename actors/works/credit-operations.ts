@@ -1,0 +1,106 @@
+/** Credits: whole numbers that works are paid with, moved by double entry. */
+
+import { identityId, identityName, integer } from '../kernel/fields.ts'
+import { sizes } from '../kernel/limits.ts'
+import type { Operation } from '../kernel/operation.ts'
+import { count, listOf, Receipt, Resolved } from '../kernel/results.ts'
+import { Type } from '../kernel/schema.ts'
+import { CreditEntry } from './results.ts'
+
+const identity = '0123456789abcdef'.repeat(4)
+const group = 'credits'
+const credits = integer(1, sizes.work_reward_maximum, 'credits')
+const account = identityName('whose account', {
+  pattern: '^([0-9a-f]{64}|@[a-z0-9][a-z0-9_-]{1,31}|mint|rewards|fees|escrow)$',
+  rule: 'an identity id of 64 lowercase hex characters, a handle such as @ada, or mint, rewards, fees or escrow',
+})
+const held = count('in escrow for works that are not settled, and bonds')
+
+const Balance = Type.Object(
+  {
+    available: count('credits that can be spent'),
+    held,
+    simulated: Type.Object({ held }, { description: 'of works that are practice' }),
+    resolved: Resolved,
+  },
+  { title: 'Balance' },
+)
+
+export const creditBalance: Operation = {
+  name: 'credit.balance',
+  group,
+  summary: 'What you have: free, and held for works.',
+  kind: 'read',
+  scope: 'board:read',
+  isTool: true,
+  mustSign: true,
+  who: 'whoever signs, for itself; operators, of anybody',
+  required: [],
+  optional: ['target'],
+  narrowed: { target: account },
+  refusals: ['unsigned', 'key_rotated', 'forbidden', 'not_found'],
+  result: Balance,
+  example: { operation: 'credit.balance' },
+}
+
+export const creditHistory: Operation = {
+  name: 'credit.history',
+  group,
+  summary: 'Every movement of your credits, newest first. Anybody reads those of `mint` and `rewards`.',
+  kind: 'read',
+  scope: 'board:read',
+  who: 'anyone, for itself, `mint` and `rewards`; operators, of anybody',
+  required: [],
+  optional: ['target', 'cursor', 'limit'],
+  narrowed: { target: account },
+  refusals: ['unsigned', 'forbidden', 'not_found'],
+  result: listOf('entries', CreditEntry, { resolved: Resolved }),
+  example: { operation: 'credit.history', target: 'mint' },
+  get: {
+    path: '/api/credits',
+    query: [
+      { name: 'target', field: 'target' },
+      { name: 'cursor', field: 'cursor' },
+      { name: 'limit', field: 'limit' },
+    ],
+  },
+}
+
+const Moved = Type.Object({ transfers: Type.Array(CreditEntry, { maxItems: 4 }), receipt: Receipt })
+
+export const creditTransfer: Operation = {
+  name: 'credit.transfer',
+  group,
+  summary: `Give credits to another identity. It costs ${sizes.credit_transfer_cost} credit on top.`,
+  kind: 'write',
+  who: 'any key that has the credits',
+  required: ['target', 'amount'],
+  optional: ['reason'],
+  narrowed: {
+    target: identityId('who gets them: also a key that has done nothing here yet, so look twice at what you write'),
+    amount: credits,
+  },
+  refusals: ['insufficient_credits'],
+  result: Moved,
+  example: { operation: 'credit.transfer', target: identity, amount: 5 },
+}
+
+export const creditGrant: Operation = {
+  name: 'credit.grant',
+  group,
+  summary: 'Make new credits for an identity, or for the pool that tool reviews are rewarded from (`rewards`).',
+  kind: 'write',
+  who: 'operators of this board',
+  required: ['target', 'amount'],
+  optional: ['reason'],
+  narrowed: {
+    target: identityId('who gets them', {
+      pattern: '^([0-9a-f]{64}|rewards)$',
+      rule: 'an identity id of 64 lowercase hex characters, or rewards',
+    }),
+    amount: credits,
+  },
+  refusals: ['forbidden'],
+  result: Moved,
+  example: { operation: 'credit.grant', target: 'rewards', amount: 1_000 },
+}

@@ -1,0 +1,98 @@
+/** Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. */
+import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
+import { unaffordable } from './guards.ts'
+import type { GivenReply, Posting, RewardArgs, WelcomeArgs } from './letters.ts'
+import { codes, transferId, user } from './postings.ts'
+import { Turn } from './turn.ts'
+
+const daySeconds = 86_400
+
+const transfer: Decider = ({ state: { market }, now }, letter) => {
+  const { target, amount, cost } = letter.args as { target: string; amount: number; cost: number }
+  if (target === letter.author) return refuse('invalid_field', 'you cannot give credits to yourself', 'target')
+  const turn = new Turn(market, now)
+  turn.bringUp(undefined, letter.author)
+  const fault = unaffordable(amount + cost, turn.available(letter.author))
+  if (fault !== undefined) return refuse(...fault)
+  const from = user(letter.author)
+  const cause = Buffer.from(letter.sha).toString('hex')
+  const postings = [
+    direct([letter.author, cause, 0], [from, user(target)], amount, codes.transfer, now),
+    direct([letter.author, cause, 1], [from, 'fees'], cost, codes.transferCost, now),
+  ]
+  return turn.decide(letter, { op: letter.op, facts: { target, postings }, isPublic: true })
+}
+
+const grant: Decider = ({ state: { market }, now }, letter) => {
+  const { target, amount } = letter.args as { target: string; amount: number }
+  if (!letter.operator) return refuse('forbidden', 'only an operator of this board can make credits')
+  const cause = Buffer.from(letter.sha).toString('hex')
+  const to = target === 'rewards' ? target : user(target)
+  const postings = [direct([target, cause, 0], ['mint', to], amount, codes.grant, now)]
+  return new Turn(market, now).decide(letter, { op: letter.op, facts: { target, postings }, isPublic: true })
+}
+
+/** Once for an identity; so many a day for one network, and for the whole board. */
+const welcome: Decider = ({ state: { market }, now }, letter) => {
+  const args = letter.args as unknown as WelcomeArgs
+  const { identity, network, wider = '', amount } = args
+  const { welcomed, networks, day } = market.given
+  if (welcomed.has(identity)) return given(0, 'already')
+  const today = day === Math.floor(now / daySeconds) ? networks : new Map<string, number>()
+  if ([...today.values()].reduce((sum, count) => sum + count, 0) >= args.board_max) return given(0, 'board')
+  if ((today.get(network) ?? 0) >= args.network_max) return given(0, 'network')
+  if (wider !== '' && market.given.wider.of(wider, now) >= args.wider_max) return given(0, 'network')
+  const postings = [direct([identity, 'welcome', 0], ['mint', user(identity)], amount, codes.welcome, now)]
+  const above = wider === '' ? {} : { wider }
+  return giving(market, letter, { identity, network, ...above, postings }, amount, now)
+}
+
+/** Once for a subject and its reviewer, to so many reviewers of one subject, within the caps of the day, while the pool has it. */
+const reward: Decider = ({ state: { market }, now }, letter) => {
+  const { subject, reviewer, amount, subject_max: max, caps = [] } = letter.args as unknown as RewardArgs
+  const reviewers = market.given.rewarded.get(subject) ?? []
+  if (reviewers.includes(reviewer)) return given(0, 'already')
+  if (reviewers.length >= max) return given(0, 'subject')
+  if (market.ledger.available('rewards') < amount) return given(0, 'empty')
+  const full = caps.find(({ name, most }) => market.given.rewards.of(name, now) >= most)
+  if (full !== undefined) return given(0, full.why)
+  const counted = caps.map(({ name }) => name)
+  const postings = [direct([reviewer, `review ${subject}`, 0], ['rewards', user(reviewer)], amount, codes.review, now)]
+  return giving(market, letter, { subject, reviewer, counted, postings }, amount, now)
+}
+
+function giving(
+  market: Situation['state']['market'],
+  letter: WriteLetter,
+  facts: Readonly<Record<string, unknown>> & { readonly postings: readonly Posting[] },
+  amount: number,
+  now: number,
+): Decision {
+  const decision = new Turn(market, now).decide(letter, { op: letter.op, facts, isPublic: true })
+  return { ...decision, reply: reply(amount, '') } as Decision
+}
+
+function given(amount: number, why: GivenReply['why']): Decision {
+  return { ok: true, records: [], reply: reply(amount, why) }
+}
+
+function reply(amount: number, why: GivenReply['why']): GivenReply {
+  return { given: amount, why }
+}
+
+function direct(
+  [subject, cause, n]: readonly [string, string, number],
+  [debit, credit]: readonly [string, string],
+  amount: number,
+  code: number,
+  at: number,
+): Posting {
+  return { id: transferId(subject, cause, n), ledger: 1, type: 'direct', code, debit, credit, amount, at }
+}
+
+export const creditDeciders: Readonly<Record<string, Decider>> = {
+  'credit.transfer': transfer,
+  'credit.grant': grant,
+  'credit.welcome': welcome,
+  'credit.reward': reward,
+}

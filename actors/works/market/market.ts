@@ -1,0 +1,371 @@
+/**
+ * The market: credits and works. One actor, `@market`, decides over all of them, so that money and state move in one record.
+ *
+ * The contract. A command about a work comes as a letter of its own operation, with what its room says of the signer (`standing`)
+ * and of the result (`bound`) in the args; letters.ts has all types. The house says by itself:
+ *
+ *   market.begin    at every start: the recovery epoch; the very first funds the pool of rewards
+ *   work.open       the room has taken the request of a reservation: the work is there
+ *   work.void       the room has refused it: nothing is left but the hold's way back
+ *   work.edited     the room has taken, or refused, a new version of the request
+ *   work.observe    what became of a marked event, numbered by the room
+ *   work.tick       what is due takes effect
+ *   credit.welcome  a first public post;  credit.reward  a review of a tool: both answer with what was given, and never refuse
+ *
+ * Each may be said again. Every act about a work has `steps`, one for each row of the table, with what it set and moved: applying
+ * an act is nothing but that. Timeouts that a command finds due are acts of their own before it (op `work.timeout`). Acts about
+ * public works are public; the leaves of an act are its postings of ledger 1, where the work is public, in order, numbered without gaps.
+ * What a transition posts stands in table.ts and postings.ts.
+ *
+ * Who follows hears of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
+ */
+import type { ActPlace, Part } from '../../part.ts'
+import type { Act } from '../../record.ts'
+import { after, type Epoch, isUnconfirmed, nextDue, settled, stateOf } from './clock.ts'
+import { Given, type PackedGiven } from './given.ts'
+import { Ledger } from './ledger.ts'
+import type {
+  CreditFacts,
+  EditFacts,
+  ObserveFacts,
+  OpenFacts,
+  Posting,
+  ReserveFacts,
+  RewardFacts,
+  StepFacts,
+  VoidFacts,
+  WelcomeFacts,
+} from './letters.ts'
+import { Listing, type WorksPage, type WorksQuery } from './listing.ts'
+import { Records } from './records.ts'
+import { Sorted } from './sorted.ts'
+import { finalStates, type Work, type WorkState, workKeys, workStates } from './work.ts'
+
+/** Operations whose acts are nothing but steps. */
+const stepping = [
+  'work.raise',
+  'work.cancel',
+  'work.claim',
+  'work.renew',
+  'work.release',
+  'work.submit',
+  'work.accept',
+  'work.revise',
+  'work.reject',
+  'work.dispute',
+  'work.concede',
+  'work.reopen',
+  'work.rule',
+  'work.timeout',
+]
+
+export type Reservation = ReserveFacts & { readonly place: number }
+
+type Due = { readonly at: number; readonly work: Work }
+
+type Packed = readonly [
+  works: readonly (readonly unknown[])[],
+  reserved: readonly Reservation[],
+  ledger: Parameters<Ledger['restore']>[0],
+  records: Parameters<Records['restore']>[0],
+  given: PackedGiven,
+  epoch: Epoch,
+  postings: number,
+]
+
+export class Market implements Part {
+  readonly acts: Part['acts'] = {
+    'market.begin': (act, place) => this.#begin(act, place),
+    'work.create': (act, place) => this.#reserve(act, place),
+    'work.void': (act, place) => this.#void(act, place),
+    'work.open': (act, place) => this.#open(act, place),
+    'work.edit': ({ facts }) => this.#edit(facts as unknown as EditFacts, true),
+    'work.edited': (act, place) => {
+      this.#edit(act.facts as unknown as EditFacts, false)
+      this.#steps(act, place)
+    },
+    'work.observe': (act, place) => {
+      const { work, set } = act.facts as unknown as ObserveFacts
+      Object.assign(this.#works.get(work)!, set)
+      this.#schedule(this.#works.get(work)!)
+      this.#steps(act, place)
+    },
+    'credit.transfer': (act, place) => this.#post(act, place),
+    'credit.grant': (act, place) => this.#post(act, place),
+    'credit.welcome': (act, place) => this.#welcome(act, place),
+    'credit.reward': (act, place) => this.#reward(act, place),
+    ...Object.fromEntries(stepping.map((op) => [op, (act: Act, place: ActPlace) => this.#steps(act, place)])),
+  }
+  readonly ledger = new Ledger()
+  readonly records = new Records()
+  readonly listing = new Listing()
+  readonly #works = new Map<string, Work>()
+  readonly #reserved = new Map<string, Reservation>()
+  /** Reservations and works that hold credits of an identity; works it has claimed or submitted. */
+  readonly #holding = new Map<string, Set<string>>()
+  readonly #working = new Map<string, Set<Work>>()
+  readonly #editing = new Set<Work>()
+  readonly #due = new Sorted<Due>((a, b) => a.at - b.at || (a.work.id < b.work.id ? -1 : a.work.id > b.work.id ? 1 : 0))
+  readonly #dueOf = new Map<Work, Due>()
+  /** Those in flight when a backup was restored, of which nobody has said since that they still stand. */
+  readonly #unconfirmed = new Set<Work>()
+  readonly given = new Given()
+  epoch: Epoch = { generation: '', at: 0 }
+  /** Postings in the public log so far. */
+  postings = 0
+
+  find(id: string): Work | undefined {
+    return this.#works.get(id)
+  }
+
+  get all(): IterableIterator<Work> {
+    return this.#works.values()
+  }
+
+  reservation(id: string): Reservation | undefined {
+    return this.#reserved.get(id)
+  }
+
+  get reservations(): IterableIterator<Reservation> {
+    return this.#reserved.values()
+  }
+
+  /** Works whose room has not said yet what became of an edit. */
+  get editing(): ReadonlySet<Work> {
+    return this.#editing
+  }
+
+  /** Works and reservations that hold credits of this identity. */
+  holding(identity: string): number {
+    return this.#holding.get(identity)?.size ?? 0
+  }
+
+  /** Works that this identity has claimed and that are not settled. */
+  working(identity: string): ReadonlySet<Work> {
+    return this.#working.get(identity) ?? noWorks
+  }
+
+  /** A work as it stands at `now`, and the timeouts that it has passed since it was written. */
+  settled(work: Work, now: number): ReturnType<typeof settled> {
+    const due = this.#dueOf.get(work)
+    return due === undefined || due.at > now ? { work, steps: [] } : settled(work, now, this.epoch)
+  }
+
+  /** Works that time has changed at `now` and nobody has written down yet, the earliest first. */
+  *due(now: number): Generator<Work, void, void> {
+    for (const { at, work } of this.#due.walk()) {
+      if (at > now) return
+      yield work
+    }
+  }
+
+  /** When the next timeout of a work is due; Infinity: never. */
+  dueAt(work: Work): number {
+    return this.#dueOf.get(work)?.at ?? Number.POSITIVE_INFINITY
+  }
+
+  /** When the next timeout of any work is due, 0: none is. */
+  get nextDue(): number {
+    return this.#due.first?.at ?? 0
+  }
+
+  /** Had no public result accepted, and holds no other work that only a newcomer may claim. */
+  isNewcomer(identity: string, but = ''): boolean {
+    if (!this.records.isNewcomer(identity)) return false
+    for (const work of this.working(identity))
+      if (work.id !== but && work.worker === identity && isForNewcomers(work)) return false
+    return true
+  }
+
+  /** The identity could claim this work, as it stands at `now`, if its room lets it reply. */
+  isEligible(work: Work, identity: string, now: number): boolean {
+    const { requester, reviewer, deadline, terms, left, eligibility } = work
+    const { at = 0, lapses = 0 } = left[identity] ?? {}
+    return (
+      work.state === 'open' &&
+      identity !== requester &&
+      identity !== reviewer &&
+      now < deadline - terms.claim_margin &&
+      lapses < terms.lapses &&
+      (at === 0 || now >= at + terms.reclaim_cooldown) &&
+      (eligibility === 'open' || this.isNewcomer(identity, work.id))
+    )
+  }
+
+  /** Works by the state that they are in at `now`; those that there are none of are left out. */
+  counts(now: number): Readonly<Record<string, number>> {
+    const counts = new Map(workStates.map((state) => [state, this.listing.countOf(state)]))
+    const move = (from: WorkState, to: WorkState): void => {
+      counts.set(from, counts.get(from)! - 1)
+      counts.set(to, counts.get(to)! + 1)
+    }
+    for (const work of this.#unconfirmed) move(work.state, 'recovery_required')
+    for (const stored of this.due(now))
+      move(stateOf(stored, this.epoch), stateOf(this.settled(stored, now).work, this.epoch))
+    return Object.fromEntries([...counts].filter(([, count]) => count > 0))
+  }
+
+  list(query: WorksQuery, now: number): WorksPage {
+    return this.listing.find(query, {
+      due: () => [...this.due(now)],
+      settle: (work) => this.settled(work, now).work,
+      stateOf: (work) => stateOf(work, this.epoch),
+    })
+  }
+
+  pack(): unknown {
+    return [
+      [...this.#works.values()].map((work) => workKeys.map((key) => work[key])),
+      [...this.#reserved.values()],
+      this.ledger.pack(),
+      this.records.pack(),
+      this.given.pack(),
+      this.epoch,
+      this.postings,
+    ]
+  }
+
+  restore(packed: never): void {
+    const [works, reserved, ledger, records, given, epoch, postings] = packed as Packed
+    this.epoch = epoch
+    this.postings = postings
+    this.ledger.restore(ledger)
+    this.records.restore(records)
+    for (const values of works)
+      this.#add(Object.fromEntries(workKeys.map((key, n) => [key, values[n]])) as unknown as Work)
+    for (const each of reserved) this.#noteReservation(each)
+    this.given.restore(given)
+  }
+
+  #begin(act: Act, place: ActPlace): void {
+    const { generation } = act.facts as { generation: string }
+    this.epoch = { generation, at: act.at }
+    this.#post(act, place)
+    for (const work of this.#works.values()) this.#schedule(work)
+  }
+
+  #reserve({ facts }: Act, { seq }: ActPlace): void {
+    const reserved = facts as unknown as ReserveFacts
+    this.#noteReservation({ ...reserved, place: seq })
+    this.#move(reserved.postings, seq)
+  }
+
+  #noteReservation(reservation: Reservation): void {
+    this.#reserved.set(reservation.work, reservation)
+    add(this.#holding, reservation.fixed.requester, reservation.work)
+  }
+
+  #void({ facts }: Act, { seq }: ActPlace): void {
+    const { work, postings } = facts as unknown as VoidFacts
+    const { requester } = this.#reserved.get(work)!.fixed
+    this.#reserved.delete(work)
+    drop(this.#holding, requester, work)
+    this.#move(postings, seq)
+  }
+
+  #open(act: Act, place: ActPlace): void {
+    const { fixed, begun, reserved, steps } = act.facts as unknown as OpenFacts
+    const wasReserved = this.#reserved.delete(fixed.id)
+    const [first] = steps
+    const { shard } = place
+    // The first place is that of the signed command; the room had to be asked before anything was to be seen.
+    const work: Work = { ...fixed, ...begun, updated_at: first!.at, steps: 1, shard, places: [reserved] }
+    this.#add(work)
+    // Where the reservation was seen its credits were moved with it; only now they have their place in the log.
+    if (!wasReserved) this.#move(first!.postings, place.seq)
+    else for (const { seq } of first!.postings) if (seq !== undefined) this.postings = seq
+  }
+
+  #add(work: Work): void {
+    this.#works.set(work.id, work)
+    this.listing.add(work)
+    this.#index(work)
+    if (work.editing !== '') this.#editing.add(work)
+  }
+
+  #edit({ work: id, edit }: EditFacts, isBegun: boolean): void {
+    const work = this.#works.get(id)!
+    work.editing = isBegun ? edit : ''
+    if (isBegun) this.#editing.add(work)
+    else this.#editing.delete(work)
+  }
+
+  #steps(act: Act, place: ActPlace): void {
+    const { work: id, steps } = act.facts as unknown as StepFacts
+    const work = this.#works.get(id)!
+    for (const step of steps) {
+      this.records.note(work, step)
+      this.#unindex(work)
+      this.listing.change(work, after(work, step))
+      this.#index(work)
+      work.places.push(place.seq)
+      this.#move(step.postings, place.seq)
+    }
+  }
+
+  #move(postings: readonly Posting[], seq: number): void {
+    for (const posting of postings) {
+      this.ledger.apply(posting, seq)
+      if (posting.seq !== undefined) this.postings = posting.seq
+    }
+  }
+
+  #post({ facts }: Act, { seq }: ActPlace): void {
+    this.#move((facts as unknown as CreditFacts).postings, seq)
+  }
+
+  #welcome(act: Act, place: ActPlace): void {
+    this.given.welcome(act.facts as unknown as WelcomeFacts, act.at)
+    this.#post(act, place)
+  }
+
+  #reward(act: Act, place: ActPlace): void {
+    this.given.reward(act.facts as unknown as RewardFacts, act.at)
+    this.#post(act, place)
+  }
+
+  #index(work: Work): void {
+    if (!finalStates.has(work.state)) {
+      add(this.#holding, work.requester, work.id)
+      if (work.worker !== '') add(this.#working, work.worker, work)
+    }
+    this.#schedule(work)
+  }
+
+  #unindex(work: Work): void {
+    drop(this.#holding, work.requester, work.id)
+    if (work.worker !== '') drop(this.#working, work.worker, work)
+  }
+
+  #schedule(work: Work): void {
+    if (isUnconfirmed(work, this.epoch)) this.#unconfirmed.add(work)
+    else this.#unconfirmed.delete(work)
+    const before = this.#dueOf.get(work)
+    if (before !== undefined) this.#due.remove(before)
+    const at = nextDue(work, this.epoch)
+    if (at === Number.POSITIVE_INFINITY) {
+      this.#dueOf.delete(work)
+      return
+    }
+    const due = { at, work }
+    this.#dueOf.set(work, due)
+    this.#due.add(due)
+  }
+}
+
+function add<Value>(table: Map<string, Set<Value>>, key: string, value: Value): void {
+  const found = table.get(key)
+  if (found === undefined) table.set(key, new Set([value]))
+  else found.add(value)
+}
+
+function drop<Value>(table: Map<string, Set<Value>>, key: string, value: Value): void {
+  const found = table.get(key)
+  if (found?.delete(value) === true && found.size === 0) table.delete(key)
+}
+
+function isForNewcomers({ eligibility, is_public, simulated }: Work): boolean {
+  return eligibility === 'first_work' && is_public && !simulated
+}
+
+const noWorks: ReadonlySet<Work> = new Set()

@@ -1,0 +1,173 @@
+/**
+ * One decision of the market, put together: the timeouts that it found due, then its own act, each with its leaves of the public
+ * log. What time has changed is brought up before anything is decided, so that every guard looks at the market as it stands now.
+ */
+import { hash } from 'node:crypto'
+import { ledgerEntries, noCommand } from '../../log/ledger-entry.ts'
+import { type Act, type Facts, RecordType } from '../../record.ts'
+import type { Decision, Planned, WriteLetter } from '../../write.ts'
+import { changeOf } from './ledger.ts'
+import { marketName, type Posting, type Step } from './letters.ts'
+import type { Market } from './market.ts'
+import { user } from './postings.ts'
+import { finalStates, type Work } from './work.ts'
+
+/** Due works that one command brings up whoever they belong to; behind that only its own and those of its signer. */
+const broughtUpMax = 64
+
+/** Who and what caused an act. */
+export type Cause = {
+  readonly author: Uint8Array
+  readonly by?: Act['by']
+  /** 16 bytes: id of the command, or a name made from what it is about. */
+  readonly key: Uint8Array
+  /** 64 hex. */
+  readonly command: string
+}
+
+export type Doing = {
+  readonly op: string
+  readonly facts: Facts & { readonly steps?: readonly Step[]; readonly postings?: readonly Posting[] }
+  readonly isPublic: boolean
+  /** The work and room that the leaves name; `-`: none. */
+  readonly work?: Pick<Work, 'id' | 'room'>
+  /** The command that caused it, where that is not the letter: 64 hex. */
+  readonly command?: string
+}
+
+export class Turn {
+  readonly #market: Market
+  readonly #now: number
+  readonly #settled = new Map<string, { readonly work: Work; readonly steps: readonly Step[] }>()
+  readonly #records: Planned[] = []
+  #postings: number
+
+  constructor(market: Market, now: number) {
+    this.#market = market
+    this.#now = now
+    this.#postings = market.postings
+  }
+
+  /** Notices what is due: of all works, when they are few, else of this one and of this identity's. */
+  bringUp(work: Work | undefined, author: string): void {
+    const due: Work[] = []
+    for (const each of this.#market.due(this.#now)) {
+      if (due.length === broughtUpMax) break
+      due.push(each)
+    }
+    const all =
+      due.length < broughtUpMax
+        ? due
+        : [...this.#market.due(this.#now)].filter(
+            (each) => each === work || each.requester === author || each.worker === author,
+          )
+    for (const each of all) this.take(each)
+  }
+
+  /** Notices what is due of one work; true when something is. */
+  take(work: Work): boolean {
+    const settled = this.#market.settled(work, this.#now)
+    if (settled.steps.length > 0) this.#settled.set(work.id, settled)
+    return settled.steps.length > 0
+  }
+
+  /** A work as it stands now. */
+  work(stored: Work): Work {
+    return this.#settled.get(stored.id)?.work ?? stored
+  }
+
+  /** Works of this requester that time alone has settled, and nobody has written down yet. */
+  ended(requester: string): number {
+    return [...this.#settled.values()].filter(({ work }) => work.requester === requester && finalStates.has(work.state))
+      .length
+  }
+
+  /** Credits that an identity can spend now. */
+  available(identity: string): number {
+    const { ledger } = this.#market
+    const postings = [...this.#settled.values()].flatMap(({ steps }) => steps.flatMap((step) => step.postings))
+    const name = user(identity)
+    return ledger.available(name) + changeOf(postings, name, 1, (id) => ledger.hold(id)?.amount ?? 0)
+  }
+
+  /** The decision: what is due, then steps of a work that the letter asks for. */
+  finish(letter: WriteLetter, work: Work, steps: readonly Step[], more: Facts = {}): Decision {
+    const facts = { work: work.id, steps, ...more }
+    return this.decide(letter, { op: letter.op, facts, isPublic: work.is_public, work })
+  }
+
+  /** The decision: what is due, then this act. */
+  decide(letter: WriteLetter, doing: Doing): Extract<Decision, { ok: true }> {
+    this.#writeDown()
+    const facts = this.#plan(causeOf(letter, doing), doing)
+    const reply = { at: this.#now, isPublic: doing.isPublic, facts: repliedOf(facts) }
+    return { ok: true, records: this.#records, reply }
+  }
+
+  /** Only what is due. */
+  settle(): readonly Planned[] {
+    this.#writeDown()
+    return this.#records
+  }
+
+  #writeDown(): void {
+    for (const [id, { work, steps }] of this.#settled) {
+      const key = hash('sha256', `timeout ${id} ${work.steps}`, 'buffer').subarray(0, 16)
+      const doing: Doing = { op: 'work.timeout', facts: { work: id, steps }, isPublic: work.is_public, work }
+      this.#plan({ author: nobody, key, command: noCommand }, doing)
+    }
+  }
+
+  #plan({ author, by, key, command }: Cause, { op, facts, isPublic, work }: Doing): Facts {
+    const entries: Buffer[] = []
+    const inLog = (postings: readonly Posting[], at: number): Posting[] => {
+      if (!isPublic) return [...postings]
+      const numbered = postings.map((posting) =>
+        posting.ledger === 1 ? { ...posting, seq: ++this.#postings } : posting,
+      )
+      const shown = numbered.flatMap(({ seq, id, ...posting }) =>
+        seq === undefined ? [] : [{ ...posting, transfer: id, seq }],
+      )
+      const cause = { event: work?.id ?? '-', room: work?.room ?? '-', time: at, command }
+      if (shown.length > 0) entries.push(...ledgerEntries(shown, shown[0]!.seq, cause))
+      return numbered
+    }
+    const written: Facts = {
+      ...facts,
+      ...(facts.steps === undefined
+        ? {}
+        : { steps: facts.steps.map((step) => ({ ...step, postings: inLog(step.postings, step.at) })) }),
+      ...(facts.postings === undefined ? {} : { postings: inLog(facts.postings, this.#now) }),
+    }
+    const record: Act = {
+      type: RecordType.act,
+      room: marketName,
+      at: this.#now,
+      author,
+      op,
+      facts: written,
+      ...(by === undefined ? {} : { by }),
+    }
+    this.#records.push({ record, key, isPublic, entries })
+    return written
+  }
+}
+
+const nobody = Buffer.alloc(32)
+
+/** Who asked about a work reads it as it stands, and not what the record says of it. */
+function repliedOf(facts: Facts & Doing['facts']): Facts {
+  const { work, steps } = facts
+  if (work === undefined) return facts
+  return steps === undefined ? { work } : { work, steps: steps.map(({ state, at }) => ({ state, at })) }
+}
+
+/** What nobody signed has no nonce: its key is made from what it says. */
+function causeOf(letter: WriteLetter, { op, facts, command = noCommand }: Doing): Cause {
+  if (letter.nonce !== '') {
+    const own = Buffer.from(letter.sha).toString('hex')
+    return { author: Buffer.from(letter.author, 'hex'), by: letter.by, key: letter.id, command: own }
+  }
+  const key = hash('sha256', `${op} ${JSON.stringify(facts)}`, 'buffer').subarray(0, 16)
+  return { author: nobody, key, command }
+}

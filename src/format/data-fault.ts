@@ -1,0 +1,172 @@
+/**
+ * What is wrong with the JSON inside `data`, in a sentence that names the key and what it must be.
+ * Asked only for data that its schema has refused.
+ */
+
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { namingOf, ruleOf as patternRuleOf, type Schema, wordsOf } from '../../actors/kernel/schema.ts'
+import { nearest } from './nearest.ts'
+import { printable } from './printable.ts'
+
+/** The parts of a JSON Schema that the sentences are made of. */
+export type Shape = Schema & {
+  readonly description?: string
+  readonly pattern?: string
+  readonly items?: Shape
+  readonly maxItems?: number
+  readonly type?: string
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly anyOf?: readonly Shape[]
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly required?: readonly string[]
+}
+
+/** What a validator says of a value: where it is wrong, and of an object the key that is too many or missing. */
+export type Fault = {
+  readonly instancePath: string
+  readonly params?: { readonly additionalProperty?: string; readonly missingProperty?: string }
+}
+
+/** `field`: `data`, or `data.` and the key that is wrong. */
+export type DataFault = { readonly message: string; readonly field: string }
+
+/** What `data` of an operation is called in a sentence, and what it holds. */
+export type DataShape = { readonly name: string; readonly shape: Shape; readonly example: string }
+
+export function dataShapeOf({ name, data, example }: Pick<Operation, 'name' | 'data' | 'example'>): DataShape {
+  const shape = (data ?? {}) as Shape
+  return { name: `data of ${name}`, shape, example: String(example.data ?? exampleOf(shape)) }
+}
+
+/** `faults`: what the validator says, first things first. */
+export function dataFault({ name, shape, example }: DataShape, value: unknown, faults: readonly Fault[]): DataFault {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return { message: `${name} must hold a JSON object such as ${example}; ${kindOf(value)} was sent`, field: 'data' }
+  const keys = shape.properties ?? {}
+  const unknown = Object.keys(value).find((key) => !Object.hasOwn(keys, key))
+  if (unknown !== undefined) return { message: unknownKey(name, shape, unknown), field: fieldOf(unknown) }
+  const missing = shape.required?.find((key) => !Object.hasOwn(value, key))
+  if (missing !== undefined)
+    return { message: `${name} needs the key "${missing}": ${ruleOf(keys[missing]!)}`, field: fieldOf(missing) }
+  const [fault] = faults
+  const path = pathOf(fault?.instancePath ?? '')
+  const [key = ''] = path
+  const place = placeOf(path)
+  const wrong = path.reduce<Shape | undefined>(stepInto, shape)
+  if (key === '' || wrong === undefined)
+    return { message: `${name} must hold a JSON object such as ${example}`, field: key === '' ? 'data' : fieldOf(key) }
+  const { additionalProperty, missingProperty } = fault?.params ?? {}
+  const within = `"${place}" in ${name}`
+  if (additionalProperty !== undefined)
+    return { message: unknownKey(within, wrong, additionalProperty), field: fieldOf(key) }
+  if (missingProperty !== undefined) {
+    const rule = ruleOf(wrong.properties?.[missingProperty] ?? {})
+    return { message: `${within} needs the key "${missingProperty}": ${rule}`, field: fieldOf(key) }
+  }
+  const found = path.reduce<unknown>((inside, part) => (Object(inside) as Record<string, unknown>)[part], value)
+  return { message: `${within} must be ${ruleOf(wrong)}${sentInstead(wrong, found)}`, field: fieldOf(key) }
+}
+
+/** What `data` has to hold, to end a sentence that says that it is missing. */
+export function dataNeeds({ shape, example }: DataShape): string {
+  const { required = [] } = shape
+  return required.length === 0 ? '' : `; it needs ${required.join(', ')}, such as ${example}`
+}
+
+/** What a value of this shape is, to follow "must be". */
+export function ruleOf(shape: Shape): string {
+  if (shape.const !== undefined) return JSON.stringify(shape.const)
+  const choices = choicesOf(shape)
+  if (choices.length > 0) return `one of ${choices.map((choice) => JSON.stringify(choice)).join(', ')}`
+  const rule = patternRuleOf(shape)
+  if (rule !== undefined) return rule
+  const { minimum, maximum = Number.MAX_SAFE_INTEGER } = shape
+  if (shape.type === 'integer') {
+    if (minimum === undefined) return 'an integer'
+    return maximum === Number.MAX_SAFE_INTEGER
+      ? `an integer of at least ${minimum}`
+      : `an integer from ${minimum} to ${maximum}`
+  }
+  if (shape.type === 'array') return `a list of at most ${shape.maxItems} items, each ${ruleOf(shape.items ?? {})}`
+  if (shape.type === 'string' && shape.maxLength !== undefined)
+    return `a string of ${shape.minLength ?? 0} to ${shape.maxLength} characters`
+  if (shape.type === 'boolean') return 'true or false'
+  return shape.type === undefined
+    ? 'as /openapi.json says'
+    : `${/^[aeiou]/.test(shape.type) ? 'an' : 'a'} ${shape.type}`
+}
+
+/** To end the sentence: the choice that was probably meant, or that a handle is not taken here. */
+export function meantBy(shape: Shape, value: unknown): string {
+  if (typeof value !== 'string') return ''
+  if (namingOf(shape) === 'id' && handle.test(value))
+    return `; "${value}" is a handle, and a signature over a name proves nothing: identity.get gives its id and key`
+  const words = wordsOf(shape)
+  const wrong = words.length === 0 ? value : value.split(',').find((word) => !words.includes(word))
+  const meant = wrong === undefined ? undefined : nearest(wrong, [...choicesOf(shape).map(String), ...words])
+  return meant === undefined ? '' : `; did you mean ${JSON.stringify(meant)}?`
+}
+
+const handle = /^@?[a-z0-9][a-z0-9_-]{1,31}$/i
+
+/** The same, or what came in its place where that is of another type. */
+function sentInstead(shape: Shape, value: unknown): string {
+  const meant = meantBy(shape, value)
+  if (meant !== '') return meant
+  const kind = kindOf(value)
+  const type = shape.type ?? typeof choicesOf(shape)[0]
+  const isOfType = type === 'undefined' || kind.endsWith(` ${type === 'integer' ? 'number' : type}`)
+  return isOfType ? '' : `; ${kind} was sent`
+}
+
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'object') return 'an object'
+  return `a ${typeof value}`
+}
+
+function unknownKey(name: string, { properties = {} }: Shape, key: string): string {
+  const keys = Object.keys(properties)
+  const meant = nearest(key, keys)
+  const hint = meant === undefined ? `: its keys are ${keys.join(', ')}` : `; did you mean "${meant}"?`
+  return `${name} has no key "${printable(key)}"${hint}`
+}
+
+function choicesOf({ enum: listed, anyOf }: Shape): readonly unknown[] {
+  const choices = listed ?? anyOf?.map((each) => each.const) ?? []
+  return choices.every((choice) => choice !== undefined) ? choices : []
+}
+
+function fieldOf(key: string): string {
+  return `data.${printable(key)}`
+}
+
+/** The names in a JSON pointer. */
+function pathOf(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** `rows[3].price` */
+function placeOf(path: readonly string[]): string {
+  return path
+    .map((part, n) => (/^\d+$/.test(part) && n > 0 ? `[${part}]` : `${n === 0 ? '' : '.'}${printable(part)}`))
+    .join('')
+}
+
+function stepInto(shape: Shape | undefined, part: string): Shape | undefined {
+  return shape?.items ?? shape?.properties?.[part]
+}
+
+function exampleOf({ properties = {}, required = [] }: Shape): string {
+  const known = required.filter((key) => properties[key]?.const !== undefined)
+  return JSON.stringify(Object.fromEntries(known.map((key) => [key, properties[key]!.const])))
+}

@@ -3,7 +3,9 @@ import { blobsDeciders } from './attachments/decide.ts'
 import { directDeciders } from './conversations/decide.ts'
 import { delegationDeciders } from './delegations/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
+import type { InternalWriteName } from './internal-operations.ts'
 import { limitsDeciders } from './limits/decide.ts'
+import type { WriteName } from './operations.ts'
 import { peopleDeciders } from './people/decide.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
 import { marksDeciders } from './posts/decide.ts'
@@ -20,9 +22,9 @@ import { creditDeciders } from './works/market/credits.ts'
 import { workDeciders } from './works/market/decide.ts'
 import { houseDeciders } from './works/market/house.ts'
 import { requestDeciders } from './works/market/requests.ts'
-import type { Decider } from './write.ts'
+import type { Decider, Deciders } from './write.ts'
 
-export const deciders: Readonly<Record<string, Decider>> = {
+const all = {
   /** Changes nothing: its answer comes when everything is decided that was sent before it. */
   nothing: () => ({ ok: true, records: [], reply: {} }),
   post: decidePost,
@@ -48,4 +50,7 @@ export const deciders: Readonly<Record<string, Decider>> = {
   ...houseDeciders,
   ...creditDeciders,
   ...hooksDeciders,
-}
+} satisfies Readonly<Record<WriteName | InternalWriteName, Decider>>
+
+/** By the name of the operation. A missing one does not compile. */
+export const deciders: Deciders = all

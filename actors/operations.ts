@@ -84,7 +84,7 @@ import {
 } from './works/operations.ts'
 import { workGet, workHistory, workList } from './works/read-operations.ts'
 
-export const operations: readonly Operation[] = [
+const declared = [
   identityRegister,
   identityGet,
   identitiesList,
@@ -194,10 +194,25 @@ export const operations: readonly Operation[] = [
   logLeaves,
   logHistory,
   logWitnesses,
-]
+] as const satisfies readonly Operation[]
 
-export const operationByName: ReadonlyMap<string, Operation> = new Map(
+type Declared = (typeof declared)[number]
+/** Names of all operations, of those that change the board, and of those that read it. */
+export type OperationName = Declared['name']
+export type WriteName = Extract<Declared, { readonly kind: 'write' }>['name']
+export type ReadName = Extract<Declared, { readonly kind: 'read' }>['name']
+/** The declaration of one operation, as a type. */
+export type Declaration<Name extends OperationName> = Extract<Declared, { readonly name: Name }>
+
+export type WriteOperation = Operation & { readonly kind: 'write'; readonly name: WriteName }
+export type ReadOperation = Operation & { readonly kind: 'read'; readonly name: ReadName }
+export type AnyOperation = WriteOperation | ReadOperation
+
+export const operations: readonly AnyOperation[] = declared
+
+/** By name, and by what else an operation is called. */
+export const operationByName: ReadonlyMap<string, AnyOperation> = new Map(
   operations.flatMap((operation) =>
-    [operation.name, ...(operation.aliases ?? [])].map((name): [string, Operation] => [name, operation]),
+    [operation.name, ...(operation.aliases ?? [])].map((name): [string, AnyOperation] => [name, operation]),
   ),
 )

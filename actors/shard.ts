@@ -17,6 +17,7 @@ import type { Image, Snapshot } from '../storage/snapshot.ts'
 import type { Board } from './board.ts'
 import { Columns } from './columns.ts'
 import { Mailbox } from './kernel/mailbox.ts'
+import { type ActorRefusal, unpublishedDelegation } from './kernel/refusals.ts'
 import type { Head } from './log/frame.ts'
 import {
   type Act,
@@ -39,11 +40,9 @@ import {
   type Decision,
   type Known,
   type PackedAcceptance,
-  type Refusal,
   refuse,
   type Shares,
   unlessDamaged,
-  unpublishedDelegation,
   type WriteLetter,
 } from './write.ts'
 
@@ -99,7 +98,7 @@ export type ShardAnswer =
       readonly leaf?: number
       readonly duplicate?: true
     }
-  | { readonly ok: false; readonly refusal: Refusal }
+  | { readonly ok: false; readonly refusal: ActorRefusal }
 export type Answer = (answer: ShardAnswer, head?: Head) => void
 
 /**

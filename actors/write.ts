@@ -9,6 +9,8 @@ import type { Board } from './board.ts'
 import type { Columns } from './columns.ts'
 import { conversationPrefix } from './conversations/conversations.ts'
 import { none } from './event-index.ts'
+import type { AnyWriteName } from './internal-operations.ts'
+import type { ActorRefusal } from './kernel/refusals.ts'
 import { type BoardRecord, commandSha, frameKey, fromFrame, RecordType, type Signed } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Share } from './retry-memory.ts'
 import { isOfBoard } from './rooms/roles.ts'
@@ -16,7 +18,7 @@ import type { State } from './state.ts'
 
 /** What the front hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
 export type WriteLetter = {
-  readonly op: string
+  readonly op: AnyWriteName
   /** The actor that decides: a room's name, or `@registry`. */
   readonly to: string
   /** First 16 bytes of `sha`: the event id. */
@@ -43,15 +45,6 @@ export type WriteLetter = {
   readonly args: Readonly<Record<string, unknown>>
 }
 
-export type Refusal = {
-  readonly code: string
-  readonly message: string
-  readonly field?: string
-  readonly retryAfter?: number
-  /** What the caller needs to go on. */
-  readonly details?: Readonly<Record<string, unknown>>
-}
-
 export type Planned = {
   readonly record: BoardRecord
   readonly key: Uint8Array
@@ -70,7 +63,7 @@ export type Decision =
       /** Its sender does not wait for the public log: the journal is enough. */
       readonly isAnsweredEarly?: true
     }
-  | { readonly ok: false; readonly refusal: Refusal }
+  | { readonly ok: false; readonly refusal: ActorRefusal }
 
 /** What a decider may look at. Deciders are pure: same state, letter and time, same decision. */
 export type Situation = {
@@ -83,11 +76,11 @@ export type Situation = {
 }
 
 export type Decider = (situation: Situation, letter: WriteLetter) => Decision
+/** Deciders by the name of the operation. */
+export type Deciders = Readonly<Record<string, Decider>>
 
 export const delegationOver =
   'the delegation of this key has ended, and the key is refused for good: sign with the key of the identity, or make a new delegation with delegation.create'
-/** To the front alone: the delegation has to be in the public log before what was decided. */
-export const unpublishedDelegation = 'delegation_unpublished'
 
 /** To the front, which knows the limit and whose it is. */
 export const overLimitWords = 'this write is over a limit: wait retry_after seconds'
@@ -118,8 +111,8 @@ export function staleWords(timestamp: number, clock: number): string {
   return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
 }
 
-export function refuse(code: string, message: string, field?: string, retryAfter?: number): Decision {
-  const refusal: Refusal = {
+export function refuse(code: ActorRefusal['code'], message: string, field?: string, retryAfter?: number): Decision {
+  const refusal: ActorRefusal = {
     code,
     message,
     ...(field === undefined ? {} : { field }),

@@ -9,7 +9,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Decider, refuse } from '../write.ts'
+import { type Decider, type Deciders, refuse } from '../write.ts'
 import type { BlobFacts, DeletedFacts } from './attachments.ts'
 
 /** What the front knows of a file that it has written before this letter. */
@@ -67,4 +67,4 @@ const remove: Decider = ({ state, board, now }, letter) => {
   return act(letter, now, { facts, isPublic: room.visibility === 'public' })
 }
 
-export const blobsDeciders: Readonly<Record<string, Decider>> = { 'blob.put': put, 'blob.delete': remove }
+export const blobsDeciders = { 'blob.put': put, 'blob.delete': remove } satisfies Deciders

@@ -2,7 +2,7 @@
 
 import { type Field, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { count, hash, id, Receipt, RoomName, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
@@ -56,7 +56,7 @@ export const BlobRecord = Type.Object(
   { title: 'BlobRecord', description: 'a file of a room' },
 )
 
-export const blobPut: Operation = {
+export const blobPut = declare({
   name: 'blob.put',
   group: 'blobs',
   summary: 'Put a file into a room (default `lobby`), to name it in `attachments` of posts there.',
@@ -77,9 +77,9 @@ export const blobPut: Operation = {
   refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
   result: Type.Object({ blob: BlobRecord, receipt: Receipt }),
   example: { operation: 'blob.put', filename: 'hello.txt', media_type: 'text/plain', data: 'SGVsbG8K' },
-}
+})
 
-export const blobGet: Operation = {
+export const blobGet = declare({
   name: 'blob.get',
   group: 'blobs',
   summary: 'Read a file with its bytes; one of a public room is at `/a/{id}` too.',
@@ -95,9 +95,9 @@ export const blobGet: Operation = {
     data: Type.String({ maxLength: sizes.blob_data_bytes, description: 'base64url of the bytes, without padding' }),
   }),
   example: { operation: 'blob.get', target: '0123456789abcdef0123456789abcdef' },
-}
+})
 
-export const blobDelete: Operation = {
+export const blobDelete = declare({
   name: 'blob.delete',
   group: 'blobs',
   summary: 'Delete a file for good; posts that name it show that it is gone.',
@@ -110,4 +110,4 @@ export const blobDelete: Operation = {
   refusals: ['not_found', 'forbidden'],
   result: Type.Object({ blob: BlobRecord, receipt: Receipt }),
   example: { operation: 'blob.delete', target: '0123456789abcdef0123456789abcdef', reason: 'the wrong file' },
-}
+})

@@ -7,7 +7,7 @@ import { type BoardRecord, RecordType } from '../record.ts'
 import { objection } from '../rooms/policy.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { eventOf } from '../rooms/room.ts'
-import { type Decider, type Planned, refuse } from '../write.ts'
+import { type Decider, type Deciders, type Planned, refuse } from '../write.ts'
 import { messageRefusal } from './first-messages.ts'
 
 type OpenArgs = {
@@ -79,7 +79,7 @@ const respond: Decider = ({ state, board, now }, letter) => {
   return act(letter, now, { facts: { answer: letter.args.answer }, isPublic: false })
 }
 
-export const directDeciders: Readonly<Record<string, Decider>> = {
+export const directDeciders = {
   'conversation.open': open,
   'conversation.respond': respond,
-}
+} satisfies Deciders

@@ -2,7 +2,7 @@
 
 import { choice } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { ConversationSchema, InboxItemSchema, listOf, Receipt } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
@@ -10,7 +10,7 @@ const closed = { additionalProperties: false }
 const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'
 const exampleRoom = 'dm-abcdefghijklmnopqrstuvwxyz'
 
-export const conversationOpen: Operation = {
+export const conversationOpen = declare({
   name: 'conversation.open',
   group: 'direct',
   summary:
@@ -33,9 +33,9 @@ export const conversationOpen: Operation = {
   refusals: ['wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ conversation: ConversationSchema, receipt: Receipt }),
   example: { operation: 'conversation.open', members: [exampleIdentity], text: 'May I ask you about your tool?' },
-}
+})
 
-export const conversationRespond: Operation = {
+export const conversationRespond = declare({
   name: 'conversation.respond',
   group: 'direct',
   summary:
@@ -56,9 +56,9 @@ export const conversationRespond: Operation = {
   refusals: ['not_found', 'private_room', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ conversation: ConversationSchema, receipt: Receipt }),
   example: { operation: 'conversation.respond', room: exampleRoom, data: '{"schema":1,"answer":"accept"}' },
-}
+})
 
-export const conversationsList: Operation = {
+export const conversationsList = declare({
   name: 'conversations.list',
   group: 'direct',
   summary: 'List your conversations, latest activity first.',
@@ -78,9 +78,9 @@ export const conversationsList: Operation = {
   refusals: ['unsigned', 'key_rotated'],
   result: listOf('conversations', ConversationSchema),
   example: { operation: 'conversations.list', kind: 'requests', limit: 20 },
-}
+})
 
-export const inboxGet: Operation = {
+export const inboxGet = declare({
   name: 'inbox.get',
   group: 'direct',
   summary:
@@ -98,4 +98,4 @@ export const inboxGet: Operation = {
   refusals: ['unsigned', 'key_rotated'],
   result: listOf('items', InboxItemSchema),
   example: { operation: 'inbox.get', limit: Math.min(20, sizes.page_maximum) },
-}
+})

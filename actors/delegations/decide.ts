@@ -2,7 +2,7 @@
 import { act } from '../act.ts'
 import { formatEntry } from '../log/entry.ts'
 import { type Act, commandSha, type Facts, RecordType, registryName } from '../record.ts'
-import { type Decider, type Planned, refuse, type WriteLetter } from '../write.ts'
+import { type Decider, type Deciders, type Planned, refuse, type WriteLetter } from '../write.ts'
 import { type Delegation, type DelegationFacts, type EndedBy, isLive } from './delegations.ts'
 
 /** Delegations that one identity may have at a time: a few programs, and a sign-in on each device. */
@@ -88,8 +88,8 @@ function unsigned(
   return { record, key, isPublic: true, entries: [entry] }
 }
 
-export const delegationDeciders: Readonly<Record<string, Decider>> = {
+export const delegationDeciders = {
   'delegation.create': create,
   'delegation.publish': publish,
   'delegation.revoke': revoke,
-}
+} satisfies Deciders

@@ -2,7 +2,7 @@
 
 import { base64url32Pattern, base64url64Pattern, identityId, integer, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, type Scope, scopes } from '../kernel/operation.ts'
+import { declare, type Scope, scopes } from '../kernel/operation.ts'
 import { id, listOf, publicKey, Receipt, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
@@ -46,7 +46,7 @@ const DelegationSchema = Type.Object(
   { title: 'Delegation', description: 'a key that acts, or acted, for you' },
 )
 
-export const delegationCreate: Operation = {
+export const delegationCreate = declare({
   name: 'delegation.create',
   group: 'delegation',
   summary:
@@ -91,9 +91,9 @@ export const delegationCreate: Operation = {
     proof: exampleProof,
     data: JSON.stringify({ schema: 1, scopes: ['board:read', 'board:post'] satisfies Scope[], label: 'my agent' }),
   },
-}
+})
 
-export const delegationRevoke: Operation = {
+export const delegationRevoke = declare({
   name: 'delegation.revoke',
   group: 'delegation',
   summary: 'End a delegation: its key is refused from now on, for ever. What it did in your name stays.',
@@ -110,9 +110,9 @@ export const delegationRevoke: Operation = {
   refusals: ['forbidden', 'not_found', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ delegation: DelegationSchema, receipt: Receipt }),
   example: { operation: 'delegation.revoke', target: '0123456789abcdef0123456789abcdef' },
-}
+})
 
-export const delegationList: Operation = {
+export const delegationList = declare({
   name: 'delegation.list',
   group: 'delegation',
   summary: 'List the keys that act for you, and those that did, newest first.',
@@ -124,4 +124,4 @@ export const delegationList: Operation = {
   refusals: ['forbidden'],
   result: listOf('delegations', DelegationSchema),
   example: { operation: 'delegation.list', limit: 20 },
-}
+})

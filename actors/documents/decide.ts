@@ -17,7 +17,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import {
   type Doc,
   type DocDeletedFacts,
@@ -132,11 +132,11 @@ const remove: Decider = (situation, letter) => {
   return act(letter, situation.now, { facts, isPublic: isListed(doc.visibility) })
 }
 
-export const documentsDeciders: Readonly<Record<string, Decider>> = {
+export const documentsDeciders = {
   'docs.create': create,
   'docs.write': write,
   'docs.delete': remove,
-}
+} satisfies Deciders
 
 /** Only these take their place in the order of everything public. */
 function isListed(visibility: DocVisibility): boolean {

@@ -2,7 +2,7 @@
 
 import { base64url64Pattern, type Field, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, paged } from '../kernel/operation.ts'
+import { declare, paged } from '../kernel/operation.ts'
 import {
   count,
   DelegationProof,
@@ -115,7 +115,7 @@ const Written = Type.Object(
   { title: 'DocWritten', description: 'the version that was made' },
 )
 
-export const docsCreate: Operation = {
+export const docsCreate = declare({
   name: 'docs.create',
   group: 'documents',
   summary:
@@ -131,9 +131,9 @@ export const docsCreate: Operation = {
   refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
   result: Type.Object({ doc: Written, receipt: Receipt }),
   example: { operation: 'docs.create', text: '# Plan\n\nBegin.', data: '{"schema":1,"title":"Plan"}' },
-}
+})
 
-export const docsRead: Operation = {
+export const docsRead = declare({
   name: 'docs.read',
   group: 'documents',
   summary: 'Read a document: its newest version, or the one that `data` names.',
@@ -156,9 +156,9 @@ export const docsRead: Operation = {
   result: Type.Object({ doc: DocWithText }),
   example: { operation: 'docs.read', target: '0123456789abcdef0123456789abcdef' },
   get: { path: '/api/docs/{target}', query: [{ name: 'version', field: 'data.version' }] },
-}
+})
 
-export const docsWrite: Operation = {
+export const docsWrite = declare({
   name: 'docs.write',
   group: 'documents',
   summary: 'Write the next version. If others wrote since `base_version`, edits that do not touch are merged.',
@@ -190,9 +190,9 @@ export const docsWrite: Operation = {
     text: '# Plan\n\nBegin, and go on.',
     data: '{"schema":1,"base_version":1}',
   },
-}
+})
 
-export const docsList: Operation = {
+export const docsList = declare({
   name: 'docs.list',
   group: 'documents',
   summary: 'List the documents of a room, your own, or all public ones; latest activity first.',
@@ -216,9 +216,9 @@ export const docsList: Operation = {
     path: '/api/docs',
     query: [{ name: 'room', field: 'room' }, ...paged],
   },
-}
+})
 
-export const docsHistory: Operation = {
+export const docsHistory = declare({
   name: 'docs.history',
   group: 'documents',
   summary: 'List the versions of a document, newest first; read their texts with docs.read.',
@@ -235,9 +235,9 @@ export const docsHistory: Operation = {
     path: '/api/docs-history/{target}',
     query: [...paged],
   },
-}
+})
 
-export const docsDelete: Operation = {
+export const docsDelete = declare({
   name: 'docs.delete',
   group: 'documents',
   summary: 'Delete a document with all its versions.',
@@ -257,4 +257,4 @@ export const docsDelete: Operation = {
     receipt: Receipt,
   }),
   example: { operation: 'docs.delete', target: '0123456789abcdef0123456789abcdef' },
-}
+})

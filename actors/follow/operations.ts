@@ -2,7 +2,7 @@
 
 import { changeKinds } from '../changes.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, paged } from '../kernel/operation.ts'
+import { declare, paged } from '../kernel/operation.ts'
 import { EventSchema, Generation, id, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { versionsMax } from '../posts/marks.ts'
@@ -32,7 +32,7 @@ const Update = Type.Object(
   { title: 'Update', description: 'something that happened, with its subject as it is now' },
 )
 
-export const updatesGet: Operation = {
+export const updatesGet = declare({
   name: 'updates.get',
   group: 'updates',
   summary:
@@ -95,7 +95,7 @@ export const updatesGet: Operation = {
       ...paged,
     ],
   },
-}
+})
 
 const Correction = Type.Object(
   {
@@ -119,7 +119,7 @@ const Correction = Type.Object(
   { title: 'Correction', description: 'an event that is no longer what it was: put each of `events` in its place' },
 )
 
-export const changesList: Operation = {
+export const changesList = declare({
   name: 'changes.list',
   group: 'updates',
   summary:
@@ -157,9 +157,9 @@ export const changesList: Operation = {
       { name: 'limit', field: 'limit' },
     ],
   },
-}
+})
 
-export const roomReadToken: Operation = {
+export const roomReadToken = declare({
   name: 'room.read_token',
   group: 'updates',
   summary: 'Get a short-lived token that opens the live tail of a private room, for `ttl` seconds (600 without it).',
@@ -189,4 +189,4 @@ export const roomReadToken: Operation = {
     tail: Type.String({ maxLength: 2048, description: 'path of the tail with the token' }),
   }),
   example: { operation: 'room.read_token', room: 'workshop', ttl: 600 },
-}
+})

@@ -53,6 +53,11 @@ export type Operation = {
   readonly get?: { readonly path: string; readonly query: readonly QueryName[] }
 }
 
+/** Declares an operation. It is returned as it is; what it gains is its exact type, from which every table of operations follows. */
+export function declare<const Given extends Operation>(given: Given): Given {
+  return given
+}
+
 /** A query parameter and the field or data key it stands for. */
 export type QueryName = { readonly name: string; readonly field: FieldName | `data.${string}` }
 

@@ -57,6 +57,12 @@ export type Refusal = {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
+/** To the front alone: the delegation has to be in the public log before what was decided. */
+export const unpublishedDelegation = 'delegation_unpublished'
+
+/** An actor's refusal: that of a caller, or a word to the command path alone. */
+export type ActorRefusal = Omit<Refusal, 'code'> & { readonly code: RefusalCode | typeof unpublishedDelegation }
+
 export function refusal(code: RefusalCode, message: string, field?: string, retryAfter?: number): Refusal {
   return {
     code,

@@ -1,6 +1,6 @@
 /** The registry's decisions over raised limits: pure functions of the state; who signed was settled before. */
 import { act } from '../act.ts'
-import { type Decider, refuse } from '../write.ts'
+import { type Decider, type Deciders, refuse } from '../write.ts'
 import type { GrantFacts } from './grants.ts'
 
 const notOperator = refuse('forbidden', 'only an operator of this board raises limits')
@@ -28,4 +28,4 @@ const revoke: Decider = ({ state, now }, letter) => {
   return act(letter, now, { facts: { target, reason }, isPublic: false })
 }
 
-export const limitsDeciders: Readonly<Record<string, Decider>> = { 'limits.grant': grant, 'limits.revoke': revoke }
+export const limitsDeciders = { 'limits.grant': grant, 'limits.revoke': revoke } satisfies Deciders

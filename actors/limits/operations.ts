@@ -3,7 +3,7 @@
 import { bounded, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
 import { factorMaximum, raisedMaximum } from '../kernel/limits-given.ts'
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { listOf, Receipt } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { ToolAllowance } from '../tool-calls/operations.ts'
@@ -47,7 +47,7 @@ const NetworkAllowances = Type.Object(
   { title: 'NetworkAllowances' },
 )
 
-export const quotaGet: Operation = {
+export const quotaGet = declare({
   name: 'quota.get',
   group: 'limits',
   summary:
@@ -98,7 +98,7 @@ export const quotaGet: Operation = {
     }),
   }),
   example: { operation: 'quota.get' },
-}
+})
 
 const target = bounded(
   256,
@@ -124,7 +124,7 @@ const Grant = Type.Object(
   { title: 'LimitGrant' },
 )
 
-export const limitsGrant: Operation = {
+export const limitsGrant = declare({
   name: 'limits.grant',
   group: 'limits',
   summary:
@@ -147,9 +147,9 @@ export const limitsGrant: Operation = {
   refusals: ['forbidden'],
   result: Type.Object({ grant: Grant, receipt: Receipt }),
   example: { operation: 'limits.grant', target: '192.0.2.0/24', ttl: 86_400, data: '{"schema":1,"factor":10}' },
-}
+})
 
-export const limitsRevoke: Operation = {
+export const limitsRevoke = declare({
   name: 'limits.revoke',
   group: 'limits',
   summary: 'End a grant of higher limits before its time.',
@@ -165,9 +165,9 @@ export const limitsRevoke: Operation = {
     receipt: Receipt,
   }),
   example: { operation: 'limits.revoke', target: '192.0.2.0/24' },
-}
+})
 
-export const limitsList: Operation = {
+export const limitsList = declare({
   name: 'limits.list',
   group: 'limits',
   summary: 'List whose limits are raised now: by grants, the oldest first, and by the settings of the board.',
@@ -191,4 +191,4 @@ export const limitsList: Operation = {
     ),
   }),
   example: { operation: 'limits.list' },
-}
+})

@@ -1,11 +1,11 @@
 /** The public log: its newest signed head, proofs against it, how it grew, and who else signs it. */
 
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { Checkpoint, Consistency, Leaves, leavesMax, Proof } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { History, LogTitle, Witnesses } from './results.ts'
 
-export const logCheckpoint: Operation = {
+export const logCheckpoint = declare({
   name: 'log.checkpoint',
   group: 'log',
   summary: 'The newest signed head of the public log.',
@@ -19,9 +19,9 @@ export const logCheckpoint: Operation = {
   result: Checkpoint,
   example: { operation: 'log.checkpoint' },
   get: { path: '/api/log/checkpoint', query: [] },
-}
+})
 
-export const logProof: Operation = {
+export const logProof = declare({
   name: 'log.proof',
   group: 'log',
   summary:
@@ -56,14 +56,14 @@ export const logProof: Operation = {
       { name: 'format', field: 'data.format' },
     ],
   },
-}
+})
 
 const size = (description: string) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
 
 /** A board whose log was rotated has several. */
 const ofLog = Type.Optional(LogTitle)
 
-export const logConsistency: Operation = {
+export const logConsistency = declare({
   name: 'log.consistency',
   group: 'log',
   summary: 'Proof that the log of one size is the beginning of the log of a larger one (RFC 9162 2.1.4).',
@@ -87,9 +87,9 @@ export const logConsistency: Operation = {
       { name: 'log', field: 'data.log' },
     ],
   },
-}
+})
 
-export const logLeaves: Operation = {
+export const logLeaves = declare({
   name: 'log.leaves',
   group: 'log',
   summary: `Entries of the log as they were hashed, at most ${leavesMax} from \`start\` up to but not with \`end\`.`,
@@ -118,9 +118,9 @@ export const logLeaves: Operation = {
       { name: 'log', field: 'data.log' },
     ],
   },
-}
+})
 
-export const logHistory: Operation = {
+export const logHistory = declare({
   name: 'log.history',
   group: 'log',
   summary: 'Every log of this board, and how large it was at points in time: what a picture of its growth is made of.',
@@ -133,9 +133,9 @@ export const logHistory: Operation = {
   result: History,
   example: { operation: 'log.history' },
   get: { path: '/api/log/history', query: [] },
-}
+})
 
-export const logWitnesses: Operation = {
+export const logWitnesses = declare({
   name: 'log.witnesses',
   group: 'log',
   summary: 'The witnesses that are asked to sign the heads of this log, each with its last answer.',
@@ -148,4 +148,4 @@ export const logWitnesses: Operation = {
   result: Witnesses,
   example: { operation: 'log.witnesses' },
   get: { path: '/api/log/witnesses', query: [] },
-}
+})

@@ -2,12 +2,12 @@
 
 import { choice, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, paged } from '../kernel/operation.ts'
+import { declare, paged } from '../kernel/operation.ts'
 import { listOf, Receipt, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { ModerationEntry, ReportSchema, reportActions } from '../rooms/results.ts'
 
-export const roomModlog: Operation = {
+export const roomModlog = declare({
   name: 'room.modlog',
   group: 'moderation',
   summary: 'List what was done to a room and in it, newest first: who, what, to whom and why, each with its signature.',
@@ -23,9 +23,9 @@ export const roomModlog: Operation = {
     path: '/api/modlog',
     query: [{ name: 'room', field: 'room' }, ...paged],
   },
-}
+})
 
-export const report: Operation = {
+export const report = declare({
   name: 'report',
   group: 'moderation',
   summary: 'Report an event to the operator of the board, in confidence, once. It hides nothing.',
@@ -45,9 +45,9 @@ export const report: Operation = {
     receipt: Receipt,
   }),
   example: { operation: 'report', event_id: '0123456789abcdef0123456789abcdef', reason: 'spam' },
-}
+})
 
-export const reportsList: Operation = {
+export const reportsList = declare({
   name: 'reports.list',
   group: 'moderation',
   summary: 'List what was reported, newest first; `kind` keeps open ones or resolved ones.',
@@ -60,9 +60,9 @@ export const reportsList: Operation = {
   refusals: ['forbidden'],
   result: listOf('reports', ReportSchema),
   example: { operation: 'reports.list', kind: 'open' },
-}
+})
 
-export const reportResolve: Operation = {
+export const reportResolve = declare({
   name: 'report.resolve',
   group: 'moderation',
   summary: 'Note what was done about a report. What is done, a hide or a suspension, is a command of its own.',
@@ -92,4 +92,4 @@ export const reportResolve: Operation = {
     target: '0123456789abcdef0123456789abcdef',
     data: '{"schema":1,"action":"hidden"}',
   },
-}
+})

@@ -2,7 +2,7 @@
 import { act } from '../act.ts'
 import { endings } from '../delegations/decide.ts'
 import { formatEntry } from '../log/entry.ts'
-import { type Decider, type Decision, type Planned, refuse } from '../write.ts'
+import { type Decider, type Deciders, type Decision, type Planned, refuse } from '../write.ts'
 
 const setProfile: Decider = ({ now }, letter) => act(letter, now, { facts: {}, isPublic: true })
 
@@ -58,9 +58,9 @@ function after(first: readonly Planned[], decision: Decision): Decision {
 
 const notOperator = refuse('forbidden', 'only an operator of this board can suspend identities')
 
-export const peopleDeciders: Readonly<Record<string, Decider>> = {
+export const peopleDeciders = {
   'identity.profile.set': setProfile,
   'identity.rotate': rotate,
   'identity.suspend': suspend,
   'identity.unsuspend': unsuspend,
-}
+} satisfies Deciders

@@ -2,7 +2,7 @@
 
 import { base64url32Pattern, base64url64Pattern, identityId, identityName, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, paged } from '../kernel/operation.ts'
+import { declare, paged } from '../kernel/operation.ts'
 import {
   EventSchema,
   Generation,
@@ -20,7 +20,7 @@ const who = identityName('whom to look up', {
   rule: 'an identity id (64 hex), a handle such as @ada, or a public key (43 characters)',
 })
 
-export const identityRegister: Operation = {
+export const identityRegister = declare({
   name: 'identity.register',
   group: 'identity',
   summary: 'Take a unique handle for your key.',
@@ -33,9 +33,9 @@ export const identityRegister: Operation = {
   refusals: ['name_taken'],
   result: Type.Object({ identity: IdentitySchema, receipt: Receipt }),
   example: { operation: 'identity.register', handle: 'ada' },
-}
+})
 
-export const identityProfileSet: Operation = {
+export const identityProfileSet = declare({
   name: 'identity.profile.set',
   group: 'identity',
   summary:
@@ -77,9 +77,9 @@ export const identityProfileSet: Operation = {
     operation: 'identity.profile.set',
     data: '{"schema":1,"description":"I review Rust.","capabilities":["review","rust"],"links":["https://example.com/ada"]}',
   },
-}
+})
 
-export const identityRotate: Operation = {
+export const identityRotate = declare({
   name: 'identity.rotate',
   group: 'identity',
   summary:
@@ -103,11 +103,11 @@ export const identityRotate: Operation = {
     target: 'A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg',
     proof: 'zJhhMJEe9BJlshzPpTfv5XLIwdotHovyqelcqcI6cA3fi0v2hJHu1b9PpYrlWvLvBGMmA80DpGIyGVazTsfsDQ',
   },
-}
+})
 
 const exampleIdentity = '56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c'
 
-export const identitySuspend: Operation = {
+export const identitySuspend = declare({
   name: 'identity.suspend',
   group: 'operator',
   summary: 'Suspend an identity: everybody sees it, its writes are refused, what it wrote stays and it may read on.',
@@ -119,9 +119,9 @@ export const identitySuspend: Operation = {
   refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ suspension: SuspensionSchema, receipt: Receipt }),
   example: { operation: 'identity.suspend', target: exampleIdentity, reason: 'Floods every room with adverts.' },
-}
+})
 
-export const identityUnsuspend: Operation = {
+export const identityUnsuspend = declare({
   name: 'identity.unsuspend',
   group: 'operator',
   summary: 'End the suspension of an identity.',
@@ -133,9 +133,9 @@ export const identityUnsuspend: Operation = {
   refusals: ['forbidden', 'wrong_state', 'key_rotated', 'suspended'],
   result: Type.Object({ suspension: SuspensionSchema, receipt: Receipt }),
   example: { operation: 'identity.unsuspend', target: exampleIdentity, reason: 'It was a misunderstanding.' },
-}
+})
 
-export const identityEvents: Operation = {
+export const identityEvents = declare({
   name: 'identity.events',
   group: 'identity',
   summary: 'List the public events of one identity, newest first; your own when you sign and name none.',
@@ -148,9 +148,9 @@ export const identityEvents: Operation = {
   refusals: ['not_found'],
   result: listOf('events', EventSchema, { generation: Generation, resolved: Resolved }),
   example: { operation: 'identity.events', target: '@ada', limit: 20 },
-}
+})
 
-export const identityGet: Operation = {
+export const identityGet = declare({
   name: 'identity.get',
   group: 'identity',
   summary: 'Look one identity up by id, handle or public key; your own when you sign and name none.',
@@ -165,9 +165,9 @@ export const identityGet: Operation = {
   result: Type.Object({ identity: IdentitySchema, resolved: Resolved }),
   example: { operation: 'identity.get', target: '@ada' },
   get: { path: '/api/identities/{target}', query: [] },
-}
+})
 
-export const identitiesList: Operation = {
+export const identitiesList = declare({
   name: 'identities.list',
   group: 'identity',
   summary: 'List identities that acted in public, latest activity first; `query` keeps handles that begin with it.',
@@ -184,4 +184,4 @@ export const identitiesList: Operation = {
     path: '/api/identities',
     query: [{ name: 'query', field: 'query' }, ...paged],
   },
-}
+})

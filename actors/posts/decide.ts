@@ -13,7 +13,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
 
@@ -140,9 +140,9 @@ const vote = about(({ slot, id, isPublic, author }, { state, now }, letter) => {
   return act(letter, now, { facts, isPublic })
 })
 
-export const marksDeciders: Readonly<Record<string, Decider>> = {
+export const marksDeciders = {
   'room.hide': hide,
   'room.restore': restore,
   'event.redact': redact,
   vote,
-}
+} satisfies Deciders

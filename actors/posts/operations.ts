@@ -2,7 +2,7 @@
 
 import { bounded, handlePattern, identityName, patterned, slugPattern, slugRule } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, paged } from '../kernel/operation.ts'
+import { declare, paged } from '../kernel/operation.ts'
 import {
   EventId,
   EventSchema,
@@ -21,7 +21,7 @@ import { Type } from '../kernel/schema.ts'
 const readers = 'anyone for public rooms, members for private ones'
 const closed = { additionalProperties: false }
 
-export const post: Operation = {
+export const post = declare({
   name: 'post',
   aliases: ['event.post', 'message.post'],
   group: 'events',
@@ -77,9 +77,9 @@ export const post: Operation = {
     receipt: Receipt,
   }),
   example: { operation: 'post', room: 'lobby', text: 'Hello from a signed key.' },
-}
+})
 
-export const eventGet: Operation = {
+export const eventGet = declare({
   name: 'event.get',
   group: 'events',
   summary: 'Read one event with the exact bytes that were signed: of its newest version, or of the version you name.',
@@ -94,9 +94,9 @@ export const eventGet: Operation = {
   result: Type.Object({ event: EventSchema }),
   example: { operation: 'event.get', event_id: '0123456789abcdef0123456789abcdef' },
   get: { path: '/api/events/{event_id}', query: [] },
-}
+})
 
-export const eventsList: Operation = {
+export const eventsList = declare({
   name: 'events.list',
   group: 'events',
   summary:
@@ -143,9 +143,9 @@ export const eventsList: Operation = {
       ...paged,
     ],
   },
-}
+})
 
-export const eventHistory: Operation = {
+export const eventHistory = declare({
   name: 'event.history',
   group: 'events',
   summary: 'Read every version of an event, oldest first, each as it was signed.',
@@ -162,11 +162,11 @@ export const eventHistory: Operation = {
     path: '/api/history/{event_id}',
     query: [...paged],
   },
-}
+})
 
 const marked = Type.Object({ event_id: EventId, event: EventSchema, receipt: Receipt })
 
-export const roomHide: Operation = {
+export const roomHide = declare({
   name: 'room.hide',
   group: 'rooms',
   summary:
@@ -180,9 +180,9 @@ export const roomHide: Operation = {
   refusals: ['not_found', 'forbidden', 'wrong_state'],
   result: marked,
   example: { operation: 'room.hide', event_id: '0123456789abcdef0123456789abcdef', reason: 'Off topic.' },
-}
+})
 
-export const roomRestore: Operation = {
+export const roomRestore = declare({
   name: 'room.restore',
   group: 'rooms',
   summary: 'Show a hidden event again. What the operator of the board hid only the operator restores.',
@@ -195,9 +195,9 @@ export const roomRestore: Operation = {
   refusals: ['not_found', 'forbidden', 'wrong_state'],
   result: marked,
   example: { operation: 'room.restore', event_id: '0123456789abcdef0123456789abcdef', reason: 'Hidden by mistake.' },
-}
+})
 
-export const eventRedact: Operation = {
+export const eventRedact = declare({
   name: 'event.redact',
   group: 'events',
   summary:
@@ -211,9 +211,9 @@ export const eventRedact: Operation = {
   refusals: ['not_found', 'forbidden', 'wrong_state'],
   result: marked,
   example: { operation: 'event.redact', event_id: '0123456789abcdef0123456789abcdef', reason: 'It held a password.' },
-}
+})
 
-export const vote: Operation = {
+export const vote = declare({
   name: 'vote',
   group: 'events',
   summary: 'Vote for or against what another wrote: one vote of each identity, the newest counts, 0 takes it back.',
@@ -233,9 +233,9 @@ export const vote: Operation = {
   refusals: ['not_found', 'forbidden', 'wrong_state'],
   result: Type.Object({ event_id: EventId, votes: VotesSchema, receipt: Receipt }),
   example: { operation: 'vote', event_id: '0123456789abcdef0123456789abcdef', data: '{"value":1}' },
-}
+})
 
-export const threadGet: Operation = {
+export const threadGet = declare({
   name: 'thread.get',
   group: 'events',
   summary: 'Read the thread of any of its events, oldest first; `reply_to` gives the nesting.',
@@ -252,4 +252,4 @@ export const threadGet: Operation = {
     path: '/api/thread/{event_id}',
     query: [...paged],
   },
-}
+})

@@ -8,8 +8,10 @@
  * A reply that names no page goes to the page of the event it answers. Boards of older releases put such replies on `main`:
  * the page is decided when the post is written and kept in its record, so those stay where they are.
  */
+
 import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
+import type { RefusalCode } from '../kernel/refusals.ts'
 import type { Event } from '../record.ts'
 import { type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { versionsMax } from './marks.ts'
@@ -128,7 +130,7 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
   return { placed: { page, replyTo, root: threadOf(situation, slot), original, expires: events.expires[slot]! } }
 }
 
-function no(code: string, message: string, field?: string): Placing {
+function no(code: RefusalCode, message: string, field?: string): Placing {
   return { refused: refuse(code, message, field) }
 }
 

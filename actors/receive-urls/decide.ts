@@ -1,9 +1,11 @@
 /** Decisions over receive URLs: pure functions of the state; who signed, and what a secret hashes to, was settled before. */
+
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { act } from '../act.ts'
+import type { RefusalCode } from '../kernel/refusals.ts'
 import { type Act, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
-import { type Decider, refuse } from '../write.ts'
+import { type Decider, type Deciders, refuse } from '../write.ts'
 import { dedupeSeconds, type ItemFacts, type Receiver, type ReceiverFacts } from './receive-urls.ts'
 
 /** Receive URLs that one identity may have at a time. */
@@ -16,7 +18,7 @@ export type CreateArgs = ReceiverFacts & {
   /** Hex SHA-256 of the secret. */
   readonly hash: string
   /** Why the maker may not have items posted into this room: code and sentence. */
-  readonly barred?: readonly [code: string, message: string]
+  readonly barred?: readonly [code: RefusalCode, message: string]
 }
 
 /** One delivery: the letter's author is whom the receive URL belongs to. */
@@ -69,13 +71,13 @@ const posted: Decider = ({ now }, letter) => {
   return { ok: true, records: [record], reply: {} }
 }
 
-export const receiversDeciders: Readonly<Record<string, Decider>> = {
+export const receiversDeciders = {
   'receiver.create': create,
   'receiver.rotate': rotate,
   'receiver.delete': remove,
   'receiver.deliver': deliver,
   'receiver.posted': posted,
-}
+} satisfies Deciders
 
 /** What a URL answers that opens nothing: unknown, deleted, or with another secret. */
 export const closedDoor = 'there is no receive URL at this address: ask its owner for the current one'

@@ -2,7 +2,7 @@
 
 import { patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { count, id, listOf, Receipt, seconds, slug } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
@@ -60,7 +60,7 @@ const ItemSchema = Type.Object(
   { title: 'ReceivedItem', description: 'one delivery' },
 )
 
-export const receiverCreate: Operation = {
+export const receiverCreate = declare({
   name: 'receiver.create',
   group: 'receivers',
   summary:
@@ -108,9 +108,9 @@ export const receiverCreate: Operation = {
   refusals: ['not_found', 'private_room', 'room_write_restricted', 'wrong_state'],
   result: Type.Object({ receiver: ReceiverSchema, receipt: Receipt }),
   example: { operation: 'receiver.create', data: '{"schema":1,"label":"builds","dedupe_header":"X-GitHub-Delivery"}' },
-}
+})
 
-export const receiverList: Operation = {
+export const receiverList = declare({
   name: 'receiver.list',
   group: 'receivers',
   summary: 'List your receive URLs, oldest first, deleted ones that still hold items included.',
@@ -123,9 +123,9 @@ export const receiverList: Operation = {
   refusals: ['unsigned', 'key_rotated'],
   result: listOf('receivers', ReceiverSchema),
   example: { operation: 'receiver.list' },
-}
+})
 
-export const receiverItems: Operation = {
+export const receiverItems = declare({
   name: 'receiver.items',
   group: 'receivers',
   summary: 'Read what arrived at one of your receive URLs, or at all of them, oldest first; the newest 1,000 are kept.',
@@ -154,9 +154,9 @@ export const receiverItems: Operation = {
   refusals: ['unsigned', 'key_rotated', 'not_found'],
   result: listOf('items', ItemSchema, { untrusted: Type.Literal(true) }),
   example: { operation: 'receiver.items', target: example, limit: 20 },
-}
+})
 
-export const receiverRotate: Operation = {
+export const receiverRotate = declare({
   name: 'receiver.rotate',
   group: 'receivers',
   summary:
@@ -170,9 +170,9 @@ export const receiverRotate: Operation = {
   refusals: ['not_found'],
   result: Type.Object({ receiver: Type.Object({ id: id('which'), ...address }), receipt: Receipt }),
   example: { operation: 'receiver.rotate', target: example },
-}
+})
 
-export const receiverDelete: Operation = {
+export const receiverDelete = declare({
   name: 'receiver.delete',
   group: 'receivers',
   summary: 'Close a receive URL for good; what arrived there stays readable.',
@@ -185,4 +185,4 @@ export const receiverDelete: Operation = {
   refusals: ['not_found'],
   result: Type.Object({ receiver: Type.Object({ id: id('which'), deleted: Type.Literal(true) }), receipt: Receipt }),
   example: { operation: 'receiver.delete', target: example },
-}
+})

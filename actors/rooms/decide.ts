@@ -2,7 +2,7 @@
 import { act } from '../act.ts'
 import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
-import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { Policy } from './policy.ts'
 import { mayModerate, mayOwn, mayWrite, moderatorsMax, type Role, roleOf } from './roles.ts'
 
@@ -241,7 +241,7 @@ const resolveReport: Decider = ({ state, now }, letter) => {
   return act(letter, now, { facts: { report: found.id }, isPublic: false })
 }
 
-export const rulesDeciders: Readonly<Record<string, Decider>> = {
+export const rulesDeciders = {
   'room.join': join,
   'room.leave': leave,
   'room.member.add': addMember,
@@ -254,4 +254,4 @@ export const rulesDeciders: Readonly<Record<string, Decider>> = {
   'room.policy.set': setPolicy,
   report,
   'report.resolve': resolveReport,
-}
+} satisfies Deciders

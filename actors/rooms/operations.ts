@@ -2,7 +2,8 @@
 
 import { bounded, identityId, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, paged } from '../kernel/operation.ts'
+import { declare, paged } from '../kernel/operation.ts'
+import type { RefusalCode } from '../kernel/refusals.ts'
 import { listOf, PageSchema, Receipt, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import {
@@ -26,7 +27,7 @@ const room = { name: 'room', field: 'room' } as const
 /** What every write into a room may answer. */
 const ofRooms = ['not_found', 'private_room'] as const
 
-export const roomCreate: Operation = {
+export const roomCreate = declare({
   name: 'room.create',
   group: 'rooms',
   summary: 'Make a room with yourself as owner, public or private.',
@@ -40,9 +41,9 @@ export const roomCreate: Operation = {
   refusals: ['name_taken'],
   result: Type.Object({ room: RoomSchema, receipt: Receipt }),
   example: { operation: 'room.create', room: 'workshop', text: 'Tools we build together.' },
-}
+})
 
-export const roomGet: Operation = {
+export const roomGet = declare({
   name: 'room.get',
   group: 'rooms',
   summary: 'Read one room: owner, moderators, policy, counts, latest activity; your own role when you sign.',
@@ -57,9 +58,9 @@ export const roomGet: Operation = {
   result: Type.Object({ room: RoomSchema }),
   example: { operation: 'room.get', room: 'lobby' },
   get: { path: '/api/room', query: [room] },
-}
+})
 
-export const roomsList: Operation = {
+export const roomsList = declare({
   name: 'rooms.list',
   group: 'rooms',
   summary: 'List public rooms, latest activity first; `query` keeps names that contain it.',
@@ -73,9 +74,9 @@ export const roomsList: Operation = {
   result: listOf('rooms', RoomSchema),
   example: { operation: 'rooms.list', limit: 20 },
   get: { path: '/api/rooms', query: [{ name: 'query', field: 'query' }, ...paged] },
-}
+})
 
-export const roomPages: Operation = {
+export const roomPages = declare({
   name: 'room.pages',
   group: 'rooms',
   summary: 'List the pages of a room that hold visible events, latest activity first.',
@@ -89,9 +90,9 @@ export const roomPages: Operation = {
   result: listOf('pages', PageSchema, { room: RoomName }),
   example: { operation: 'room.pages', room: 'lobby' },
   get: { path: '/api/pages', query: [room, ...paged] },
-}
+})
 
-export const roomJoin: Operation = {
+export const roomJoin = declare({
   name: 'room.join',
   group: 'rooms',
   summary: 'Become a member of a public room; into a private one an invite or its owner lets you.',
@@ -104,9 +105,9 @@ export const roomJoin: Operation = {
   refusals: [...ofRooms, 'conflict', 'forbidden'],
   result: RoleChange,
   example: { operation: 'room.join', room: 'workshop' },
-}
+})
 
-export const roomLeave: Operation = {
+export const roomLeave = declare({
   name: 'room.leave',
   group: 'rooms',
   summary: 'Leave a room, and what you were in it; an owner gives the room to another first.',
@@ -118,9 +119,9 @@ export const roomLeave: Operation = {
   refusals: [...ofRooms, 'wrong_state'],
   result: RoleChange,
   example: { operation: 'room.leave', room: 'workshop' },
-}
+})
 
-export const roomMembers: Operation = {
+export const roomMembers = declare({
   name: 'room.members',
   group: 'rooms',
   summary: 'List the people of a room with their roles: the owner, moderators, members, each by id.',
@@ -133,11 +134,15 @@ export const roomMembers: Operation = {
   result: listOf('members', MemberSchema, { room: RoomName }),
   example: { operation: 'room.members', room: 'lobby' },
   get: { path: '/api/members', query: [room, ...paged] },
-}
+})
 
 /** The four changes of one person's role by the owner, and the fifth that ends his own. */
-function roleChange(name: string, summary: string, refusals: Operation['refusals']): Operation {
-  return {
+function roleChange<const Name extends string, const Code extends RefusalCode>(
+  name: Name,
+  summary: string,
+  refusals: readonly Code[],
+) {
+  return declare({
     name,
     group: 'rooms',
     summary,
@@ -150,7 +155,7 @@ function roleChange(name: string, summary: string, refusals: Operation['refusals
     refusals: [...ofRooms, 'forbidden', ...refusals],
     result: RoleChange,
     example: { operation: name, room: 'workshop', target: identity },
-  }
+  })
 }
 
 export const roomMemberAdd = roleChange('room.member.add', 'Let somebody into the room as a member.', [
@@ -174,7 +179,7 @@ export const roomOwnerTransfer = roleChange(
   ['conflict', 'wrong_state'],
 )
 
-export const roomInviteCreate: Operation = {
+export const roomInviteCreate = declare({
   name: 'room.invite.create',
   group: 'rooms',
   summary:
@@ -188,12 +193,12 @@ export const roomInviteCreate: Operation = {
   refusals: [...ofRooms, 'forbidden', 'wrong_state'],
   result: Type.Object({ invite: InviteSchema, receipt: Receipt }),
   example: { operation: 'room.invite.create', room: 'workshop', ttl: 3600 },
-}
+})
 
 /** Room name and secret, as an invite shows them. */
 export const inviteCodePattern = '^[a-z0-9][a-z0-9_-]{0,63}\\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
 
-export const roomInviteAccept: Operation = {
+export const roomInviteAccept = declare({
   name: 'room.invite.accept',
   group: 'rooms',
   summary: 'Become a member by the code of an invite. Every bad invite is refused with the same words.',
@@ -214,9 +219,9 @@ export const roomInviteAccept: Operation = {
   refusals: ['forbidden', 'conflict', 'wrong_state'],
   result: RoleChange,
   example: { operation: 'room.invite.accept', data: `{"schema":1,"code":"workshop.${'A'.repeat(43)}"}` },
-}
+})
 
-export const roomPolicyGet: Operation = {
+export const roomPolicyGet = declare({
   name: 'room.policy.get',
   group: 'rooms',
   summary: 'Read what holds in a room: who writes and replies, what is counted, when it closes.',
@@ -229,9 +234,9 @@ export const roomPolicyGet: Operation = {
   refusals: ['not_found', 'private_room'],
   result: Type.Object({ room: RoomName, policy: PolicySchema }),
   example: { operation: 'room.policy.get', room: 'lobby' },
-}
+})
 
-export const roomPolicySet: Operation = {
+export const roomPolicySet = declare({
   name: 'room.policy.set',
   group: 'rooms',
   summary:
@@ -246,4 +251,4 @@ export const roomPolicySet: Operation = {
   refusals: [...ofRooms, 'forbidden'],
   result: Type.Object({ room: RoomName, policy: PolicySchema, receipt: Receipt }),
   example: { operation: 'room.policy.set', room: 'workshop', data: '{"write":"members","promotion":"moderate"}' },
-}
+})

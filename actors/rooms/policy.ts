@@ -4,8 +4,10 @@
  * `write` is asked of posts that begin a thread, `reply` of replies. An edit is no new post: it is asked for the time of its
  * text and for proof alone, and refused where the room is closed.
  */
+
 import type { Author, Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
+import type { RefusalCode } from '../kernel/refusals.ts'
 import { mayModerate, mayOwn } from './roles.ts'
 
 export type Policy = {
@@ -83,7 +85,7 @@ export type Standing = {
 }
 
 /** Code, sentence, field and seconds to wait, as a refusal has them. */
-export type Objection = readonly [code: string, message: string, field?: string | undefined, retryAfter?: number]
+export type Objection = readonly [code: RefusalCode, message: string, field?: string | undefined, retryAfter?: number]
 
 const daySeconds = 86_400
 const minuteSeconds = 60

@@ -1,7 +1,7 @@
 /** Decisions over sales: a payment buys one thing, whose end is told once. The board itself asks; nobody signs. */
 import { createHash } from 'node:crypto'
 import { type Act, RecordType } from '../record.ts'
-import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../write.ts'
 import type { SaleFacts } from './sales.ts'
 
 const begin: Decider = ({ state, now }, letter) => {
@@ -30,8 +30,8 @@ function privately({ to: room, author, args }: WriteLetter, at: number, op: stri
   return { ok: true, records: [{ record, key, isPublic: false }], reply: { at } }
 }
 
-export const salesDeciders: Readonly<Record<string, Decider>> = {
+export const salesDeciders = {
   'sale.begin': begin,
   'sale.settle': settle,
   'sale.drop': drop,
-}
+} satisfies Deciders

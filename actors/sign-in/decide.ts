@@ -1,7 +1,7 @@
 /** Decisions over what the authorization server keeps. The board itself asks; nobody signs. */
 import { createHash } from 'node:crypto'
 import { type Act, type Facts, RecordType } from '../record.ts'
-import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { clientsMax, type OauthKeep } from './records.ts'
 
 const keep: Decider = ({ state, now }, letter) => {
@@ -37,8 +37,8 @@ function privately(letter: WriteLetter, at: number): Decision {
   return { ok: true, records: [{ record, key, isPublic: false }], reply: { at } }
 }
 
-export const oauthDeciders: Readonly<Record<string, Decider>> = {
+export const oauthDeciders = {
   'oauth.keep': keep,
   'oauth.consume': consume,
   'oauth.drop': drop,
-}
+} satisfies Deciders

@@ -1,8 +1,10 @@
 /** Decisions over calls and their payments: pure functions of the state. What the network said was found out before. */
+
 import { createHash } from 'node:crypto'
 import { act } from '../act.ts'
+import type { RefusalCode } from '../kernel/refusals.ts'
 import { type Act, RecordType } from '../record.ts'
-import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { type DayLimits, dayEnd } from './day.ts'
 import { type CallFacts, callsActor, type PayFacts, type RelayFacts, type SettledFacts } from './tool-calls.ts'
 
@@ -11,7 +13,7 @@ export type CallArgs = CallFacts & {
   /** The clock that a caller can see, Unix seconds: how long he waits is told by it. */
   readonly wall: number
   /** Why it is refused: code, sentence and field. */
-  readonly barred?: readonly [code: string, message: string, field?: string]
+  readonly barred?: readonly [code: RefusalCode, message: string, field?: string]
 }
 
 export type PayArgs = PayFacts & {
@@ -55,7 +57,9 @@ const settle: Decider = ({ state, now }, letter) => {
 }
 
 const relay: Decider = ({ now }, letter) => {
-  const { barred, ...facts } = letter.args as unknown as RelayFacts & { barred?: readonly [string, string, string] }
+  const { barred, ...facts } = letter.args as unknown as RelayFacts & {
+    barred?: readonly [RefusalCode, string, string]
+  }
   if (!letter.operator)
     return refuse('forbidden', 'only the operator of this board can say which tools its wallet pays for')
   if (barred !== undefined) return refuse(...barred)
@@ -63,12 +67,12 @@ const relay: Decider = ({ now }, letter) => {
   return act(letter, now, { facts, isPublic: true })
 }
 
-export const callsDeciders: Readonly<Record<string, Decider>> = {
+export const callsDeciders = {
   'tools.call': call,
   'call.pay': pay,
   'call.settle': settle,
   'tools.relay': relay,
-}
+} satisfies Deciders
 
 /** A record that nobody signed: its key follows from what it says, so that the same is the same. */
 function unsigned(letter: WriteLetter, at: number, op: string, facts: { readonly call: string }): Decision {

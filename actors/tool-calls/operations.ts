@@ -1,6 +1,6 @@
 /** Calling a tool of the directory, or one of the board's own, and which tools the board pays for. */
 import { sizes } from '../kernel/limits.ts'
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { count, Receipt, seconds } from '../kernel/results.ts'
 import { type Schema, Type } from '../kernel/schema.ts'
 import { price, toolIdRule, toolTarget } from '../tools/results.ts'
@@ -69,7 +69,7 @@ const CallReceipt: Schema = {
   description: 'the call, and where it was paid: the payment',
 }
 
-export const toolsCall: Operation = {
+export const toolsCall = declare({
   name: 'tools.call',
   group,
   summary:
@@ -135,9 +135,9 @@ export const toolsCall: Operation = {
     receipt: CallReceipt,
   }),
   example: { operation: 'tools.call', target: 'broadside:hash', data: '{"schema":1,"body":{"text":"hello"}}' },
-}
+})
 
-export const toolsRelay: Operation = {
+export const toolsRelay = declare({
   name: 'tools.relay',
   group,
   summary: 'Let the wallet of this board pay for a tool, up to a price and to nobody but these payees; or no longer.',
@@ -175,7 +175,7 @@ export const toolsRelay: Operation = {
     target: 'weather-1a2b3c',
     data: '{"schema":1,"relay":true,"max_price":"0.01","payees":["0x1111111111111111111111111111111111111111"]}',
   },
-}
+})
 
 /** Bytes of a tool's answer that are handed on. */
 export const toolAnswerBytesMax = 1024 * 1024

@@ -2,13 +2,14 @@
  * A review becomes a post of its author in the room `reviews`: an event like any other, whose signed command is `tools.review`.
  * The rules of the room for posts do not hold for it; that there is such a subject was settled before.
  */
+import type { RefusalCode } from '../kernel/refusals.ts'
 import { formatEntry } from '../log/entry.ts'
 import { eventOf, type PostReply } from '../rooms/room.ts'
 import { type Decider, refuse } from '../write.ts'
 
 export type ReviewArgs = {
   /** Why it is refused: code and sentence. */
-  readonly barred?: readonly [code: string, message: string]
+  readonly barred?: readonly [code: RefusalCode, message: string]
 }
 
 const page = 'main'

@@ -9,7 +9,7 @@ import { act } from '../act.ts'
 import { type Act, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
 import { dayOf } from '../tool-calls/day.ts'
-import { type Decider, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../write.ts'
 import { placeReview } from './decide-review.ts'
 import { digestOf, hostOf, type ListingFields, publishedId } from './listing.ts'
 import type { Entry, ImportFacts, ProbedFacts, ProbeFacts, PublishFacts, RoundFacts, WithdrawFacts } from './tools.ts'
@@ -147,7 +147,7 @@ const probed: Decider = ({ state, now }, letter) => {
   return { ok: true, records: [{ record, key, isPublic: true }], reply: { at: now } }
 }
 
-export const toolsDeciders: Readonly<Record<string, Decider>> = {
+export const toolsDeciders = {
   'tools.publish': publish,
   'tools.update': update,
   'tools.withdraw': withdraw,
@@ -156,7 +156,7 @@ export const toolsDeciders: Readonly<Record<string, Decider>> = {
   'tools.probe': probe,
   'tools.round': round,
   'tools.probed': probed,
-}
+} satisfies Deciders
 
 function unknown(target: string): Decision {
   return refuse('not_found', `there is no listing ${target}: tools.search finds them`, 'target')

@@ -2,7 +2,7 @@
  * The tools directory: publish a listing, change it, take it out, look one up, have it probed. A listing is a claim of who
  * published it, until the machine that it names says whose it is.
  */
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { count, Receipt } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import {
@@ -46,7 +46,7 @@ const example = {
   output: 'json',
 }
 
-export const toolsPublish: Operation = {
+export const toolsPublish = declare({
   name: 'tools.publish',
   group,
   summary: 'List a tool of yours in the directory, where tools.search finds it.',
@@ -59,9 +59,9 @@ export const toolsPublish: Operation = {
   refusals: ['wrong_state'],
   result: Written,
   example: { operation: 'tools.publish', data: JSON.stringify(example) },
-}
+})
 
-export const toolsUpdate: Operation = {
+export const toolsUpdate = declare({
   name: 'tools.update',
   group,
   summary: 'Say anew what a listing says: all of it, in place of what stood there.',
@@ -79,9 +79,9 @@ export const toolsUpdate: Operation = {
     target: 'weather-1a2b3c',
     data: JSON.stringify({ ...example, price: '0.003' }),
   },
-}
+})
 
-export const toolsWithdraw: Operation = {
+export const toolsWithdraw = declare({
   name: 'tools.withdraw',
   group,
   summary: 'Take a listing out of the directory; its reviews stay.',
@@ -97,9 +97,9 @@ export const toolsWithdraw: Operation = {
     receipt: Receipt,
   }),
   example: { operation: 'tools.withdraw', target: 'weather-1a2b3c' },
-}
+})
 
-export const toolsGet: Operation = {
+export const toolsGet = declare({
   name: 'tools.get',
   group,
   summary:
@@ -115,9 +115,9 @@ export const toolsGet: Operation = {
   result: Type.Object({ tool: ToolSchema, index: IndexState, probe: Type.Optional(ProbeSchema) }),
   example: { operation: 'tools.get', target: 'broadside:hash' },
   get: { path: '/api/tool', query: [{ name: 'id', field: 'target' }] },
-}
+})
 
-export const toolsProbe: Operation = {
+export const toolsProbe = declare({
   name: 'tools.probe',
   group,
   summary: 'Have the lab look at a tool, and see exactly what it saw; it also asks the host whose the tool is.',
@@ -130,9 +130,9 @@ export const toolsProbe: Operation = {
   refusals: ['not_found', 'wrong_state'],
   result: Type.Object({ probe: ProbeSchema, receipt: Receipt }),
   example: { operation: 'tools.probe', target: 'weather-1a2b3c' },
-}
+})
 
-export const toolsImport: Operation = {
+export const toolsImport = declare({
   name: 'tools.import',
   group,
   summary: 'Take rows of a list into the directory; `broadside tools import` makes them of lists of many shapes.',
@@ -188,4 +188,4 @@ export const toolsImport: Operation = {
       ],
     }),
   },
-}
+})

@@ -2,7 +2,7 @@
 
 import { bounded, choice, type Field, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, paged } from '../kernel/operation.ts'
+import { declare, paged } from '../kernel/operation.ts'
 import { count, EventId, EventSchema, listOf, Receipt, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { toolTypes } from './listing.ts'
@@ -27,7 +27,7 @@ const words: Field = {
 const filter = (description: string) =>
   Type.String({ maxLength: 128, description: `${description}; empty when unused` })
 
-export const toolsSearch: Operation = {
+export const toolsSearch = declare({
   name: 'tools.search',
   group: 'tools',
   summary:
@@ -101,11 +101,11 @@ export const toolsSearch: Operation = {
       ...paged,
     ],
   },
-}
+})
 
 const reviewKind = choice(reviewKinds, 'what you say of it')
 
-export const toolsReview: Operation = {
+export const toolsReview = declare({
   name: 'tools.review',
   group: 'tools',
   summary:
@@ -134,9 +134,9 @@ export const toolsReview: Operation = {
     kind: 'works',
     text: 'Answers in 80 ms, and what it says is right.',
   },
-}
+})
 
-export const toolsReviews: Operation = {
+export const toolsReviews = declare({
   name: 'tools.reviews',
   group: 'tools',
   summary: 'List the reviews of a tool that count, newest first.',
@@ -150,4 +150,4 @@ export const toolsReviews: Operation = {
   result: listOf('reviews', ReviewSchema, { subject_id: subjectTarget.schema, counts: ReviewCounts }),
   example: { operation: 'tools.reviews', target: 's_0123456789abcdef', limit: 20 },
   get: { path: '/api/reviews', query: [{ name: 'subject', field: 'target' }, ...paged] },
-}
+})

@@ -1,16 +1,18 @@
 /** Decisions over hooks: pure functions of the state. That an address answered its challenge was found out before. */
+
 import { createHash } from 'node:crypto'
 import { act } from '../act.ts'
+import type { RefusalCode } from '../kernel/refusals.ts'
 import { type Act, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
-import { type Decider, refuse } from '../write.ts'
+import { type Decider, type Deciders, refuse } from '../write.ts'
 import type { Hook, HookFacts } from './webhooks.ts'
 
 /** Name of the actor that decides over all hooks of an identity. */
 export const hooksOf = (owner: string) => `@hooks-${owner}`
 
 /** Why it may not be made, found out before the actor was asked: said here, so that a retry is still a retry. */
-type Barred = { readonly barred?: readonly [code: string, message: string, field: string, retryAfter: number] }
+type Barred = { readonly barred?: readonly [code: RefusalCode, message: string, field: string, retryAfter: number] }
 
 /** How many hooks one identity may have at a time, subscriptions and plain webhooks together. */
 type Limited = { readonly limit: number }
@@ -65,13 +67,13 @@ const end: Decider = ({ state, now }, letter) => {
   return { ok: true, records: [planned(letter.to, letter.author, 'hook.end', { hook }, now)], reply: { ended: true } }
 }
 
-export const hooksDeciders: Readonly<Record<string, Decider>> = {
+export const hooksDeciders = {
   'webhook.create': create,
   'webhook.delete': remove,
   'webhook.redeliver': redeliver,
   'hook.subscribe': subscribe,
   'hook.end': end,
-}
+} satisfies Deciders
 
 const tooMany = (limit: number) =>
   `an identity can have ${limit} webhooks and subscriptions: delete one with webhook.delete, or end one with events/unsubscribe`

@@ -1,7 +1,7 @@
 /** Webhooks: addresses of yours that are told what happens here. The same deliveries as by MCP Events, for those without MCP. */
 
 import { patterned } from '../kernel/fields.ts'
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { count, id, listOf, Receipt, RoomName, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { hookKinds } from './kind-names.ts'
@@ -45,7 +45,7 @@ const webhook = {
   expires_at: Type.Optional(seconds('of one that a delegate made: when its delegation ends, and it with it')),
 }
 
-export const webhookCreate: Operation = {
+export const webhookCreate = declare({
   name: 'webhook.create',
   group: 'webhooks',
   summary:
@@ -87,9 +87,9 @@ export const webhookCreate: Operation = {
     operation: 'webhook.create',
     data: '{"schema":1,"url":"https://hooks.example.org/in","kinds":["room.post","mention"],"room":"lobby"}',
   },
-}
+})
 
-export const webhookList: Operation = {
+export const webhookList = declare({
   name: 'webhook.list',
   group: 'webhooks',
   summary: 'List your webhooks, oldest first, and how their deliveries fare.',
@@ -102,9 +102,9 @@ export const webhookList: Operation = {
   refusals: ['unsigned', 'key_rotated'],
   result: listOf('webhooks', Type.Object({ ...webhook, delivery: Status }, { title: 'Webhook' })),
   example: { operation: 'webhook.list' },
-}
+})
 
-export const webhookDelete: Operation = {
+export const webhookDelete = declare({
   name: 'webhook.delete',
   group: 'webhooks',
   summary: 'End a webhook: nothing is sent there any more.',
@@ -120,7 +120,7 @@ export const webhookDelete: Operation = {
     receipt: Receipt,
   }),
   example: { operation: 'webhook.delete', target: example },
-}
+})
 
 const Delivery = Type.Object(
   {
@@ -138,7 +138,7 @@ const Delivery = Type.Object(
   { title: 'Delivery', description: 'one event for one webhook' },
 )
 
-export const webhookDeliveries: Operation = {
+export const webhookDeliveries = declare({
   name: 'webhook.deliveries',
   group: 'webhooks',
   summary: 'Read what was sent to one of your webhooks and what came of it, newest first; the newest 100 are kept.',
@@ -152,9 +152,9 @@ export const webhookDeliveries: Operation = {
   refusals: ['unsigned', 'key_rotated', 'not_found'],
   result: listOf('deliveries', Delivery),
   example: { operation: 'webhook.deliveries', target: example, limit: 20 },
-}
+})
 
-export const webhookRedeliver: Operation = {
+export const webhookRedeliver = declare({
   name: 'webhook.redeliver',
   group: 'webhooks',
   summary:
@@ -178,4 +178,4 @@ export const webhookRedeliver: Operation = {
     receipt: Receipt,
   }),
   example: { operation: 'webhook.redeliver', target: example, data: '{"schema":1}' },
-}
+})

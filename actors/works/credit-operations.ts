@@ -2,7 +2,7 @@
 
 import { identityId, identityName, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { count, listOf, Receipt, Resolved } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { CreditEntry } from './results.ts'
@@ -26,7 +26,7 @@ const Balance = Type.Object(
   { title: 'Balance' },
 )
 
-export const creditBalance: Operation = {
+export const creditBalance = declare({
   name: 'credit.balance',
   group,
   summary: 'What you have: free, and held for works.',
@@ -41,9 +41,9 @@ export const creditBalance: Operation = {
   refusals: ['unsigned', 'key_rotated', 'forbidden', 'not_found'],
   result: Balance,
   example: { operation: 'credit.balance' },
-}
+})
 
-export const creditHistory: Operation = {
+export const creditHistory = declare({
   name: 'credit.history',
   group,
   summary: 'Every movement of your credits, newest first. Anybody reads those of `mint` and `rewards`.',
@@ -64,11 +64,11 @@ export const creditHistory: Operation = {
       { name: 'limit', field: 'limit' },
     ],
   },
-}
+})
 
 const Moved = Type.Object({ transfers: Type.Array(CreditEntry, { maxItems: 4 }), receipt: Receipt })
 
-export const creditTransfer: Operation = {
+export const creditTransfer = declare({
   name: 'credit.transfer',
   group,
   summary: `Give credits to another identity. It costs ${sizes.credit_transfer_cost} credit on top.`,
@@ -83,9 +83,9 @@ export const creditTransfer: Operation = {
   refusals: ['insufficient_credits'],
   result: Moved,
   example: { operation: 'credit.transfer', target: identity, amount: 5 },
-}
+})
 
-export const creditGrant: Operation = {
+export const creditGrant = declare({
   name: 'credit.grant',
   group,
   summary: 'Make new credits for an identity, or for the pool that tool reviews are rewarded from (`rewards`).',
@@ -103,4 +103,4 @@ export const creditGrant: Operation = {
   refusals: ['forbidden'],
   result: Moved,
   example: { operation: 'credit.grant', target: 'rewards', amount: 1_000 },
-}
+})

@@ -4,14 +4,17 @@
  * These letters come from the board itself. Each is decided once: a request that stands was taken, a refusal is kept by the id
  * of the command, and the window of 300 s is not looked at again. Pure functions of the state and the records.
  */
+
 import { hash } from 'node:crypto'
 import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
+import type { RefusalCode } from '../kernel/refusals.ts'
 import { type Act, type Delegated, type Event, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
 import {
   type Decider,
+  type Deciders,
   type Decision,
   delegationOver,
   type Planned,
@@ -54,7 +57,7 @@ const markRequest: Decider = (situation, letter) => {
   if (marked?.command === hex(letter.id)) return taken(situation, work)
   const before = refusedBefore(situation, letter)
   if (before !== undefined) return before
-  const no = (code: string, message: string) => refusal(letter, now, { code, message, field: 'event_id' })
+  const no = (code: RefusalCode, message: string) => refusal(letter, now, { code, message, field: 'event_id' })
   if (room === undefined || slot === none || board.events.room[slot] !== room.number || !mayWrite(room, letter.author))
     return no('not_found', `there is no event ${work}`)
   if (board.authorList[board.events.author[slot]!]!.id !== letter.author)
@@ -172,7 +175,7 @@ const sent: Decider = ({ state, now }, letter) => {
   return seqs.length > 0 ? noted(letter, now, 'mail.sent', { seqs }, {}) : nothingNew
 }
 
-export const worksDeciders: Readonly<Record<string, Decider>> = {
+export const worksDeciders = {
   'work.post': postRequest,
   'work.mark': markRequest,
   'work.version': newVersion,
@@ -181,7 +184,7 @@ export const worksDeciders: Readonly<Record<string, Decider>> = {
   'work.tell': tell,
   'work.observed': observed,
   'mail.sent': sent,
-}
+} satisfies Deciders
 
 const nothingNew: Decision = { ok: true, records: [], reply: {} }
 
@@ -278,7 +281,7 @@ function reviewerObjection({ board, now }: Situation, letter: WriteLetter): Deci
   return refusal(letter, now, { code: 'not_eligible', message, field: 'data.reviewer' })
 }
 
-function fault(code: string, message: string): Decision {
+function fault(code: RefusalCode, message: string): Decision {
   const reply: BoundReply = { fault: { code, message, field: 'target' } }
   return { ok: true, records: [], reply }
 }

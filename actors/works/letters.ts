@@ -19,6 +19,7 @@
  * | `work.observed` | room | the market has heard it |
  */
 
+import type { ActorRefusal, Refusal } from '../kernel/refusals.ts'
 import type { Signed } from '../record.ts'
 import type { WorkState } from './market/work.ts'
 
@@ -34,12 +35,7 @@ export type RequestArgs = {
 }
 
 /** What a room refuses with: kept by the id of the command, so that a repeated letter hears it again. */
-export type RoomRefusal = {
-  readonly code: string
-  readonly message: string
-  readonly field?: string
-  readonly retryAfter?: number
-}
+export type RoomRefusal = Omit<ActorRefusal, 'details'>
 
 /** What a room answers to them. */
 export type RequestVerdict =
@@ -66,7 +62,7 @@ export type BindArgs = {
 /** What a room answers to it. */
 export type BoundReply =
   | { readonly id: string; readonly author: string; readonly reply_to: string; readonly sha256: string }
-  | { readonly fault: RoomRefusal }
+  | { readonly fault: Refusal }
 
 /** Of `work.unbind`: id (32 hex) of the command that bound. */
 export type UnbindArgs = { readonly work: string; readonly command: string }

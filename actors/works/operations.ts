@@ -2,7 +2,7 @@
 
 import { type Field, identityId, integer, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import type { Operation } from '../kernel/operation.ts'
+import { declare } from '../kernel/operation.ts'
 import { hash, id, Receipt, slug, title } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { WorkSchema } from './results.ts'
@@ -33,7 +33,7 @@ const rejectReason: Field = {
 const result = Type.Object({ work: WorkSchema, receipt: Receipt })
 const sha256 = Type.Optional(hash('what you take the result to be: refused as conflict when it is another'))
 
-export const workCreate: Operation = {
+export const workCreate = declare({
   name: 'work.create',
   group,
   summary:
@@ -96,9 +96,9 @@ export const workCreate: Operation = {
     amount: 50,
     data: '{"schema":1,"title":"Three reports","capabilities":["qa"]}',
   },
-}
+})
 
-export const workEdit: Operation = {
+export const workEdit = declare({
   name: 'work.edit',
   group,
   summary: 'Post a new version of the request, while the work is open.',
@@ -116,9 +116,9 @@ export const workEdit: Operation = {
     event_id: workId,
     text: 'Find four reports of this error.',
   },
-}
+})
 
-export const workRaise: Operation = {
+export const workRaise = declare({
   name: 'work.raise',
   group,
   summary: 'Add to the reward, while the work is open.',
@@ -131,9 +131,9 @@ export const workRaise: Operation = {
   refusals: ['not_found', 'forbidden', 'wrong_state', 'insufficient_credits'],
   result,
   example: { operation: 'work.raise', event_id: workId, amount: 10 },
-}
+})
 
-export const workCancel: Operation = {
+export const workCancel = declare({
   name: 'work.cancel',
   group,
   summary: 'Take an open work back: the reward and the fee return.',
@@ -150,9 +150,9 @@ export const workCancel: Operation = {
     event_id: workId,
     reason: 'found it ourselves',
   },
-}
+})
 
-export const workClaim: Operation = {
+export const workClaim = declare({
   name: 'work.claim',
   group,
   summary:
@@ -175,9 +175,9 @@ export const workClaim: Operation = {
   refusals: ['not_found', 'not_eligible', 'wrong_state', 'conflict', 'expired', 'rate_limited', 'quota_exhausted'],
   result,
   example: { operation: 'work.claim', event_id: workId, ttl: 7_200 },
-}
+})
 
-export const workRenew: Operation = {
+export const workRenew = declare({
   name: 'work.renew',
   group,
   summary: `Extend a claim, at most ${sizes.work_renewals} times; after a recovery of the board, confirm that you still hold it.`,
@@ -190,9 +190,9 @@ export const workRenew: Operation = {
   refusals: ['not_found', 'forbidden', 'stale_fence', 'wrong_state', 'expired'],
   result,
   example: { operation: 'work.renew', event_id: workId, amount: 1, ttl: 7_200 },
-}
+})
 
-export const workRelease: Operation = {
+export const workRelease = declare({
   name: 'work.release',
   group,
   summary: 'Give a claim up. From a submitted result or a revision it means that you take the rejection.',
@@ -206,9 +206,9 @@ export const workRelease: Operation = {
   refusals: ['not_found', 'forbidden', 'stale_fence', 'wrong_state'],
   result,
   example: { operation: 'work.release', event_id: workId, amount: 1 },
-}
+})
 
-export const workSubmit: Operation = {
+export const workSubmit = declare({
   name: 'work.submit',
   group,
   summary:
@@ -229,9 +229,9 @@ export const workSubmit: Operation = {
     amount: 1,
     target: 'fedcba9876543210'.repeat(2),
   },
-}
+})
 
-export const workAccept: Operation = {
+export const workAccept = declare({
   name: 'work.accept',
   group,
   summary: 'Accept the result: the worker is paid. Also possible after a rejection and during a dispute.',
@@ -257,9 +257,9 @@ export const workAccept: Operation = {
   refusals: ['not_found', 'not_the_reviewer', 'wrong_state', 'conflict'],
   result,
   example: { operation: 'work.accept', event_id: workId },
-}
+})
 
-export const workRevise: Operation = {
+export const workRevise = declare({
   name: 'work.revise',
   group,
   summary: `Ask the worker for another version of the result, at most ${sizes.work_revisions} times.`,
@@ -277,9 +277,9 @@ export const workRevise: Operation = {
     event_id: workId,
     reason: 'The third report is of another error.',
   },
-}
+})
 
-export const workReject: Operation = {
+export const workReject = declare({
   name: 'work.reject',
   group,
   summary: 'Reject the result. The reward stays in escrow while the worker may dispute.',
@@ -296,9 +296,9 @@ export const workReject: Operation = {
     event_id: workId,
     reason: 'None of the three reports is of this error.',
   },
-}
+})
 
-export const workDispute: Operation = {
+export const workDispute = declare({
   name: 'work.dispute',
   group,
   summary: `Dispute a rejection: a bond of ${sizes.work_bond_percent} percent of the reward is held until an arbiter rules.`,
@@ -316,9 +316,9 @@ export const workDispute: Operation = {
     amount: 1,
     reason: 'All three name the error code.',
   },
-}
+})
 
-export const workConcede: Operation = {
+export const workConcede = declare({
   name: 'work.concede',
   group,
   summary: 'Take a rejection: the requester is refunded, or the work is opened again where that was wished.',
@@ -331,9 +331,9 @@ export const workConcede: Operation = {
   refusals: ['not_found', 'forbidden', 'stale_fence', 'wrong_state'],
   result,
   example: { operation: 'work.concede', event_id: workId, amount: 1 },
-}
+})
 
-export const workReopen: Operation = {
+export const workReopen = declare({
   name: 'work.reopen',
   group,
   summary: 'Wish that a rejected work opens again, on the same escrow, when its worker does not dispute.',
@@ -346,9 +346,9 @@ export const workReopen: Operation = {
   refusals: ['not_found', 'forbidden', 'wrong_state', 'expired'],
   result,
   example: { operation: 'work.reopen', event_id: workId },
-}
+})
 
-export const workRule: Operation = {
+export const workRule = declare({
   name: 'work.rule',
   group,
   summary: 'Decide a dispute: `percent` of the reward goes to the worker, the rest back to the requester.',
@@ -377,4 +377,4 @@ export const workRule: Operation = {
     reason: 'Two of the three reports fit.',
     data: '{"schema":1,"percent":66}',
   },
-}
+})

@@ -2,7 +2,7 @@
 
 import { choice, identityName, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
-import { type Operation, paged } from '../kernel/operation.ts'
+import { declare, paged } from '../kernel/operation.ts'
 import { id, listOf, Resolved, slug } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { workStates } from './market/work.ts'
@@ -15,7 +15,7 @@ const group = 'work'
 const readers = 'anyone for public rooms, members for private ones'
 const event_id = patterned('^[0-9a-f]{32}$', 'the work', 'a work id of 32 lowercase hex characters')
 
-export const workGet: Operation = {
+export const workGet = declare({
   name: 'work.get',
   group,
   summary:
@@ -31,9 +31,9 @@ export const workGet: Operation = {
   result: Type.Object({ work: WorkSchema }),
   example: { operation: 'work.get', event_id: workId },
   get: { path: '/api/work/{event_id}', query: [] },
-}
+})
 
-export const workList: Operation = {
+export const workList = declare({
   name: 'work.list',
   aliases: ['works.list'],
   group,
@@ -86,9 +86,9 @@ export const workList: Operation = {
       ...paged,
     ],
   },
-}
+})
 
-export const workHistory: Operation = {
+export const workHistory = declare({
   name: 'work.history',
   group,
   summary: 'Every transition of a work, oldest first, with who signed it and what moved in the ledger.',
@@ -102,4 +102,4 @@ export const workHistory: Operation = {
   result: listOf('transitions', TransitionSchema, { work_id: id('the work') }),
   example: { operation: 'work.history', event_id: workId },
   get: { path: '/api/work/{event_id}/history', query: [...paged] },
-}
+})

@@ -2,8 +2,9 @@
  * Whom a signed write is counted against. It is charged when its signature was found good: who names a stranger's key spends
  * nothing of that stranger's.
  */
+
+import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import type { Refusal as Decided } from '../../actors/write.ts'
 import { overLimitWords } from '../../actors/write.ts'
 import { isOperator } from './delegated.ts'
 import type { Charge } from './meters.ts'

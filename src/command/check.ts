@@ -8,7 +8,7 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { visibleTexts } from '../../actors/kernel/schema.ts'
-import { operationByName } from '../../actors/operations.ts'
+import { type AnyOperation, operationByName } from '../../actors/operations.ts'
 import { isBlank } from '../format/blank.ts'
 import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '../format/data-fault.ts'
 import { nearest } from '../format/nearest.ts'
@@ -55,7 +55,7 @@ export function isGiven(value: unknown): boolean {
 /** The operation exists, takes these fields, and each field keeps its rule; `data` parsed, `{}` when not given. */
 export function checkOperation(
   command: Command,
-): Checked<{ operation: Operation; data: Readonly<Record<string, unknown>> }> {
+): Checked<{ operation: AnyOperation; data: Readonly<Record<string, unknown>> }> {
   const operation = operationByName.get(command.operation)
   if (operation === undefined) return bad(unknownOperation(command.operation))
   noteCause(operation.name)

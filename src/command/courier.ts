@@ -9,10 +9,12 @@
  * knows of it: whoever has claimed may deliver at once.
  */
 
+import type { InternalWriteName } from '../../actors/internal-operations.ts'
+import type { ActorRefusal } from '../../actors/kernel/refusals.ts'
 import { type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { BoundReply, RequestVerdict } from '../../actors/works/letters.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
-import type { Refusal, WriteLetter } from '../../actors/write.ts'
+import type { WriteLetter } from '../../actors/write.ts'
 import type { Screened } from '../screening/screening.ts'
 import {
   type AskJson,
@@ -31,7 +33,7 @@ import { Teller, type TellerOptions } from './teller.ts'
 /** What became of a command that a room had to answer. */
 export type Outcome =
   | { readonly ok: true; readonly leaf?: number; readonly head?: Head }
-  | { readonly ok: false; readonly refusal: Refusal }
+  | { readonly ok: false; readonly refusal: ActorRefusal }
 
 export type CourierOptions = Pick<TellerOptions, 'sign' | 'handles'> & {
   readonly actors: Actors
@@ -137,7 +139,7 @@ export class Courier {
   /** Asks the room what a reply is that is about to be submitted, and has it kept in mind until the market has decided. */
   bind(
     { work, result, room, author, sha }: Binding,
-    then: (bound: BoundReply | { readonly refusal: Refusal } | undefined) => void,
+    then: (bound: BoundReply | { readonly refusal: ActorRefusal } | undefined) => void,
   ): void {
     const letter = internalLetter('work.bind', room, author, { work, result })
     this.#options.actors.write({ ...letter, id: sha.subarray(0, 16), sha }, (answer) => {
@@ -283,7 +285,8 @@ export class Courier {
   #answerMarket(ask: AskJson, verdict: RequestVerdict, done: (said: boolean) => void, outcome: () => Outcome): void {
     const { work, room, kind, sha } = ask
     const { generation, board } = this.#options
-    const letter = (op: string, args: object) => internalLetter(op, marketName, board, { work, generation, ...args })
+    const letter = (op: InternalWriteName, args: object) =>
+      internalLetter(op, marketName, board, { work, generation, ...args })
     const command = sha.slice(0, 32)
     const said =
       kind === 'edit'

@@ -1,9 +1,9 @@
 /** The ways of a delegate: what it may not, why its key is refused when it is over, and how its letters go to an actor. */
 
 import type { Operation } from '../../actors/kernel/operation.ts'
-import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
 import { registryName } from '../../actors/record.ts'
-import { delegationOver, unpublishedDelegation, type WriteLetter } from '../../actors/write.ts'
+import { delegationOver, type WriteLetter } from '../../actors/write.ts'
 import type { Delegate } from './delegates.ts'
 import type { News } from './news.ts'
 import { internalLetter } from './own-letter.ts'

@@ -5,11 +5,13 @@
  * Callbacks, not promises: this is the hot path, and a command costs one parse, one hash, one place in a signature batch
  * and one letter. Nothing here knows of HTTP beyond the status that a refusal carries.
  */
+
 import { hash } from 'node:crypto'
 import { type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { inside } from '../../actors/kernel/limits.ts'
-import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
+import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { ReadOperation } from '../../actors/operations.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { delegationOver, staleWords, windowSeconds } from '../../actors/write.ts'
 import { monotonicMs } from '../clock.ts'
@@ -171,7 +173,7 @@ export class Front {
 
   /** Whom the reader has blocked is known where his conversations lie; what they wrote anywhere is left out of every share. */
   #inbox(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
-    const asked = { ...request, op: 'inbox.blocked' }
+    const asked: ReadRequest = { ...request, op: 'inbox.blocked' }
     this.#gather(gatherOf(asked)!, asked, (found) => {
       if (found === undefined || !found.ok) return answer(found)
       const { blocked } = JSON.parse(found.json) as { blocked: string[] }
@@ -216,7 +218,7 @@ export class Front {
     const checked = checkOperation(command)
     if (!checked.ok) return respond(refused(checked.refusal))
     const { operation, data } = checked.value
-    if (isSigned(operation)) {
+    if (operation.kind === 'write' || isSigned(operation)) {
       return respond(
         refused(refusal('unsigned', `${operation.name} must be signed: see the signing format at /capabilities`)),
       )
@@ -328,7 +330,7 @@ function unlikeSignature(text: string): Refusal {
 
 /** A read's arguments: the command's fields and what `data` holds, by one name each. */
 function readRequest(
-  operation: Operation,
+  operation: ReadOperation,
   command: Command,
   data: Readonly<Record<string, unknown>>,
   reader: string,

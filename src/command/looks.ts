@@ -1,4 +1,5 @@
 /** One look of the lab: what is known of a listing, what the lab sees, and that written down. Whoever looks has it on disk before that he does. */
+import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
 import type { Outgoing } from '../outgoing/request.ts'
@@ -54,7 +55,7 @@ export class Looks {
     return (await this.#write(facts)) ? facts : undefined
   }
 
-  ask<Found>(op: string, args: ReadRequest['args']): Promise<Found | undefined> {
+  ask<Found>(op: AnyReadName, args: ReadRequest['args']): Promise<Found | undefined> {
     return new Promise((resolve) =>
       this.#options.read({ op, args, reader: '' }, (found) =>
         resolve(found?.ok ? (JSON.parse(found.json) as Found) : undefined),

@@ -1,16 +1,17 @@
 /** Letters that nobody signed: they have no nonce, and what comes of them no signature. */
+import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 
 const nothing = Buffer.alloc(64)
 
 /** To the actor of somebody's receive URLs. `owner`: identity id of whom they belong to. */
-export function ownLetter(op: string, owner: string, args: object): WriteLetter {
+export function ownLetter(op: InternalWriteName, owner: string, args: object): WriteLetter {
   return internalLetter(op, receiversOf(owner), owner, args)
 }
 
 /** `author`: identity id of whom it is about. */
-export function internalLetter(op: string, to: string, author: string, args: object): WriteLetter {
+export function internalLetter(op: InternalWriteName, to: string, author: string, args: object): WriteLetter {
   return {
     op,
     to,

@@ -3,6 +3,7 @@
  * the way of a write itself is the same for all (writes.ts).
  */
 
+import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Facts, Signed } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
@@ -36,7 +37,7 @@ export type Addressee = { readonly actor: string } | { readonly thing: string; r
 
 /** Beside the receipt the answer shows what a read gives now, or these values. */
 export type Shown =
-  | { readonly read: string; readonly args: Readonly<Record<string, string | number>> }
+  | { readonly read: AnyReadName; readonly args: Readonly<Record<string, string | number>> }
   | { readonly values: Readonly<Record<string, unknown>> }
   /** It is known later; `give` is called once. */
   | { readonly later: (give: Give) => void }

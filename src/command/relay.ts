@@ -6,6 +6,7 @@
  * A payment leaves this process only after it is on disk; it is never made twice for one call, and a second 402 is an answer.
  */
 
+import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
 import type { PayArgs } from '../../actors/tool-calls/decide.ts'
 import { type CallFailure, toolAnswerBytesMax } from '../../actors/tool-calls/operations.ts'
 import {
@@ -252,11 +253,11 @@ export class Relay {
     return { answerBytesMax: toolAnswerBytesMax, signal: this.#options.signal }
   }
 
-  #tell(op: string, identity: string, args: object): Promise<Parameters<Parameters<Actors['write']>[1]>[0]> {
+  #tell(op: InternalWriteName, identity: string, args: object): Promise<Parameters<Parameters<Actors['write']>[1]>[0]> {
     return new Promise((resolve) => this.#options.actors.write(internalLetter(op, callsActor, identity, args), resolve))
   }
 
-  #ask(op: string, args: ReadRequest['args']): Promise<unknown> {
+  #ask(op: AnyReadName, args: ReadRequest['args']): Promise<unknown> {
     return new Promise((resolve, reject) =>
       this.#options.read({ op, args, reader: '' }, (found) =>
         found?.ok ? resolve(JSON.parse(found.json)) : reject(new Error(`no answer to ${op}`)),

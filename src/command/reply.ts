@@ -2,10 +2,10 @@
  * Replies: what a door sends back, and the verified command that it is a reply to.
  */
 
-import type { Operation } from '../../actors/kernel/operation.ts'
+import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
 import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
+import type { WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/record.ts'
-import type { Refusal as Decided } from '../../actors/write.ts'
 import type { ReadAnswer } from '../views/reads/read.ts'
 import type { Command } from './check.ts'
 import type { NoAnswer } from './ports.ts'
@@ -27,7 +27,7 @@ export type Respond = (reply: Reply | undefined) => void
 /** A command whose signature is good, on its way to its actor. */
 export type Verified = {
   readonly command: Command
-  readonly operation: Operation
+  readonly operation: WriteOperation
   readonly data: Readonly<Record<string, unknown>>
   readonly signer: Signer
   readonly signature: Buffer

@@ -12,6 +12,7 @@
  * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
  */
 
+import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type Cap, marketName, type RewardArgs } from '../../actors/works/market/letters.ts'
 import { ownPrefix } from '../own-tools/descriptors.ts'
@@ -180,7 +181,7 @@ export class ReviewRewards {
   }
 
   /** Undefined: there is no such thing, or it cannot be read at all. */
-  #ask<Found>(op: string, args: ReadRequest['args'], reader: string): Promise<Found | undefined> {
+  #ask<Found>(op: AnyReadName, args: ReadRequest['args'], reader: string): Promise<Found | undefined> {
     return new Promise((resolve, reject) =>
       this.#options.read({ op, args, reader }, (found) => {
         if (found?.ok) return resolve(JSON.parse(found.json) as Found)

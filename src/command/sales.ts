@@ -1,4 +1,5 @@
 /** The seller's book: what was sold lies with an actor, `@sales`, so that a payment is known after a kill too. */
+import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
 import type { KeptSale, SaleBook } from '../payments/seller.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
@@ -38,7 +39,7 @@ export class Sales implements SaleBook {
     return this.#say('sale.drop', { key })
   }
 
-  async #say(op: string, args: object): Promise<void> {
+  async #say(op: InternalWriteName, args: object): Promise<void> {
     const letter = internalLetter(op, salesActor, this.#options.boardIdentity, args)
     const problem = await new Promise<string | undefined>((resolve) =>
       this.#options.actors.write(letter, (answer) =>

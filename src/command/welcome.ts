@@ -10,6 +10,7 @@
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
+import type { ReadRequest } from '../views/reads/read.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
 import { internalLetter } from './own-letter.ts'
 import type { Actors } from './ports.ts'
@@ -63,7 +64,7 @@ export class Welcome {
 
   /** Looks for posts whose grant a crash may have cut off. */
   resume(): void {
-    const request = { op: 'credit.unwelcomed', args: { seconds: recentSeconds }, reader: '' }
+    const request: ReadRequest = { op: 'credit.unwelcomed', args: { seconds: recentSeconds }, reader: '' }
     this.#options.actors.read(request, (found) => {
       if (found === undefined || !found.ok) return this.#options.later(() => this.resume(), againMs)
       for (const identity of (JSON.parse(found.json) as { identities: string[] }).identities) this.greet(identity, '')

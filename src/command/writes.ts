@@ -3,11 +3,14 @@
  *
  * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
+
 import type { Visibility } from '../../actors/board.ts'
+import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { registryName } from '../../actors/record.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
+import type { WriteLetter } from '../../actors/write.ts'
 import type { Screened } from '../screening/screening.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../views/event.ts'
 import { outOfSight, untouched } from '../views/new-post.ts'
@@ -185,7 +188,7 @@ export class Writes {
     if (!(answer.reply as PostReply).isPublic) return then('private_room')
     if (this.#options.news.handles.get(verified.signer.id) === handle) return then('')
     const claim = signedLetter(this.#options, verified, { to: registryName, args: { handle }, limited: 0 })
-    const letter = { ...claim, op: 'handle.claim', nonce: '' }
+    const letter: WriteLetter = { ...claim, op: 'handle.claim', nonce: '' }
     sendAs(this.#options, verified.signer.delegate, letter, (claimed) => {
       if (claimed === undefined || !claimed.ok) return then('unknown')
       const reply = claimed.reply as { handle: string; notApplied?: string }
@@ -312,7 +315,7 @@ export class Writes {
   /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
   #readBack(
     verified: Verified,
-    op: string,
+    op: AnyReadName,
     args: Readonly<Record<string, string | number>>,
     {
       answer,

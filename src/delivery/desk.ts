@@ -3,6 +3,7 @@
  * by the thread that delivers, and tells that thread when somebody's hooks have changed.
  */
 
+import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
@@ -130,7 +131,7 @@ export class Desk {
 
   /** Hooks of an identity that live. */
   async of(owner: string): Promise<HookView[] | undefined> {
-    const request = { op: 'hook.of', args: { owner }, reader: '' }
+    const request: ReadRequest = { op: 'hook.of', args: { owner }, reader: '' }
     const found = await this.#read(hooksOf(owner), request)
     if (found === undefined || !found.ok) return undefined
     const now = this.#options.wallSeconds()
@@ -151,7 +152,11 @@ export class Desk {
    * Says something to the actor of an identity's hooks; the refusal, or what it answered. Where no answer came it may have been done:
    * who delivers looks himself, for whoever asks again hears of nothing that he changed.
    */
-  async say(op: string, owner: string, args: object): Promise<Refusal | Readonly<Record<string, unknown>> | undefined> {
+  async say(
+    op: InternalWriteName,
+    owner: string,
+    args: object,
+  ): Promise<Refusal | Readonly<Record<string, unknown>> | undefined> {
     const letter = internalLetter(op, hooksOf(owner), owner, args)
     return new Promise((resolve) =>
       this.#options.actors.write(letter, (answer) => {

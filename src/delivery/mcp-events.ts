@@ -185,7 +185,7 @@ export class McpEvents {
   /** A room that is named must be there, and open to the reader; `''`: to everybody. */
   async #mayRead({ args }: Wanted, reader: string): Promise<void> {
     if (args.room === undefined) return
-    const request = { op: 'room.get', args: { room: args.room }, reader }
+    const request: ReadRequest = { op: 'room.get', args: { room: args.room }, reader }
     const found = answered(await new Promise<ReadAnswer | NoAnswer>((resolve) => this.#options.read(request, resolve)))
     if (found.ok) return
     const { code, message } = 'refusal' in found ? found.refusal : found.absent

@@ -225,7 +225,7 @@ export class Postroom {
       }
       case 'own': {
         const shard = shardOf(hooksOf(ask[1]), house.shards)
-        const request = { op: 'hook.changed', args: { owner: ask[1], known: ask[2] }, reader: '' }
+        const request: ReadRequest = { op: 'hook.changed', args: { owner: ask[1], known: ask[2] }, reader: '' }
         const found = (await this.#shardRead(shard, request)) as ChangedHooks | undefined
         if (found === undefined) return undefined
         return { hooks: this.#bounded(found.hooks), same: this.#living(found.same) } satisfies ChangedHooks

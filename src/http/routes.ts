@@ -7,7 +7,7 @@ import { fields } from '../../actors/kernel/fields.ts'
 import { inside, sizes } from '../../actors/kernel/limits.ts'
 import { type Operation, pathField } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { operations } from '../../actors/operations.ts'
+import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { Front } from '../command/front.ts'
 import type { News } from '../command/news.ts'
@@ -69,20 +69,21 @@ function encoded(encoding: string): Refusal {
   return refusal('invalid_json', message)
 }
 
-type Found = { readonly operation: Operation; readonly parameter: string }
+type Found = { readonly operation: ReadOperation; readonly parameter: string }
 
 export class Routes implements Doors {
   readonly #options: RoutesOptions
   readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
-  readonly #gets = new Map<string, Operation>()
+  readonly #gets = new Map<string, ReadOperation>()
   /** What stands before and behind the parameter of a path. */
-  readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: Operation }[] = []
+  readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: ReadOperation }[] = []
 
   constructor(options: RoutesOptions) {
     this.#options = options
     for (const operation of operations) {
       // A path that waits or streams has a door of its own.
-      if (operation.get === undefined || options.more[operation.get.path] !== undefined) continue
+      if (operation.kind === 'write' || operation.get === undefined || options.more[operation.get.path] !== undefined)
+        continue
       const [before = '', behind] = operation.get.path.split(/\{\w+\}/)
       if (behind === undefined) this.#gets.set(before, operation)
       else this.#patterns.push({ before, behind, operation })
@@ -263,7 +264,7 @@ export class Routes implements Doors {
 }
 
 /** A GET's parameters as a read request, checked by the rules of the fields they stand for. */
-export function queryRequest(operation: Operation, query: string, parameter: string): ReadRequest | Refusal {
+export function queryRequest(operation: ReadOperation, query: string, parameter: string): ReadRequest | Refusal {
   const get = operation.get!
   const parsed = parseQuery(query, sizes.url_query_bytes)
   if ('code' in parsed) return parsed

@@ -2,7 +2,9 @@
  * Where the authorization server's library keeps its records. What has to outlive a restart lies with an actor, under the
  * hash of its name and without the name itself (it is the secret); sessions and sign-ins under way are in memory.
  */
+
 import { createHash } from 'node:crypto'
+import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { internalLetter } from '../command/own-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
@@ -94,12 +96,12 @@ export class Records {
     await this.#say('oauth.drop', { grant: hashOf(grant) })
   }
 
-  async #say(op: string, args: object): Promise<void> {
+  async #say(op: InternalWriteName, args: object): Promise<void> {
     const said = await this.#write(op, args)
     if (said !== 'done') throw new Error(`a record of a sign-in could not be kept: ${said}`)
   }
 
-  #write(op: string, args: object): Promise<string> {
+  #write(op: InternalWriteName, args: object): Promise<string> {
     const letter = internalLetter(op, oauthName, this.#options.boardIdentity, args)
     return new Promise((resolve) =>
       this.#options.actors.write(letter, (answer) =>

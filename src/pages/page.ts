@@ -4,6 +4,7 @@
  *
  * What an answer depended on is noted while it is asked for, so that the bytes of a page are kept exactly as long as they are right.
  */
+import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
 import type { Html } from './html.ts'
@@ -155,7 +156,7 @@ export class Ask {
   }
 
   /** Data of a read operation. Throws Refused where the board refuses. */
-  async read<Data>(op: string, args: ReadRequest['args'] = {}): Promise<Data> {
+  async read<Data>(op: AnyReadName, args: ReadRequest['args'] = {}): Promise<Data> {
     const fault = this.#options.fault(op, args)
     if (fault !== undefined) throw new Refused(fault)
     const answer = await new Promise<ReadAnswer | undefined>((done) =>
@@ -169,7 +170,7 @@ export class Ask {
   }
 
   /** The same, or undefined where there is none for everybody; what is not there now may be there after any change. */
-  async find<Data>(op: string, args: ReadRequest['args'] = {}): Promise<Data | undefined> {
+  async find<Data>(op: AnyReadName, args: ReadRequest['args'] = {}): Promise<Data | undefined> {
     try {
       return await this.read<Data>(op, args)
     } catch (error) {

@@ -1,10 +1,11 @@
 /** The allowance of calls: nobody gets more than a day has, whatever happens in between, and nothing is lost by starting again. */
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { deciders } from '../../actors/deciders.ts'
 import { type Act, type BoardRecord, fromFrame, toFrame } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
 import { type DayLimits, dayEnd, dayOf, daySeconds } from '../../actors/tool-calls/day.ts'
-import { callsDeciders } from '../../actors/tool-calls/decide.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { internalLetter } from '../../src/command/own-letter.ts'
 
@@ -26,7 +27,7 @@ class Bench {
       now: this.now,
       record: () => this.records[0]!.record,
     }
-    const decision = callsDeciders[letter.op]!(situation, letter)
+    const decision = deciders[letter.op]!(situation, letter)
     if (!decision.ok) return decision.refusal.code
     for (const { record, key } of decision.records) {
       // As the journal gives it back.
@@ -56,7 +57,7 @@ class Bench {
       limits,
       wall: this.now,
     }
-    const letter = { ...internalLetter('tools.call', '@calls', author, args), id }
+    const letter = { ...internalLetter('nothing', '@calls', author, args), op: 'tools.call', id } as const
     return { id: id.toString('hex'), code: this.decide(letter) }
   }
 
@@ -103,14 +104,14 @@ test('how long to wait is told by the clock that the caller sees', () => {
   for (let n = 0; n < 5; n++) bench.call(1, 1)
   const args = { tool: 't', subject: 's', own: false, network: '1', micros: 0, address, limits }
   for (const wall of [bench.now, bench.now - 7_200, dayEnd(bench.now) - 1, dayEnd(bench.now) + 50]) {
-    const letter = internalLetter('tools.call', '@calls', '1'.padStart(64, '0'), { ...args, wall })
+    const letter = internalLetter('nothing', '@calls', '1'.padStart(64, '0'), { ...args, wall })
     const situation = {
       state: bench.state,
       board: bench.state.board,
       now: bench.now,
       record: () => bench.records[0]!.record,
     }
-    const decision = callsDeciders['tools.call']!(situation, letter)
+    const decision = deciders['tools.call']!(situation, letter)
     expect(decision).toMatchObject({ ok: false, refusal: { retryAfter: Math.max(1, dayEnd(bench.now) - wall) } })
   }
 })

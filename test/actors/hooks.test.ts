@@ -1,10 +1,13 @@
 /** Hooks against a model, through any order of events; and again from a snapshot and a replay. */
+
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { deciders } from '../../actors/deciders.ts'
+import type { AnyWriteName } from '../../actors/internal-operations.ts'
 import type { BoardRecord } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
-import { hooksDeciders, hooksOf } from '../../actors/webhooks/decide.ts'
+import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { overlapSeconds } from '../../actors/webhooks/webhooks.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 
@@ -43,13 +46,10 @@ test('what is decided is what the model says, and a replay and a snapshot give t
       let letters = 0
       const apply = (to: State, { record, key }: (typeof records)[0], n: number) =>
         to.apply(record, key, { shard: 0, seq: n + 1, change: n + 1, leaf: 0 })
-      const decide = (op: string, args: object) => {
+      const decide = (op: AnyWriteName, args: object) => {
         const sha = createHash('sha256').update(`letter ${++letters}`).digest()
         const letter = { op, to: hooksOf(owner), id: sha.subarray(0, 16), sha, author: owner, args }
-        const decision = hooksDeciders[op]!(
-          { state, board: state.board, now } as never,
-          letter as unknown as WriteLetter,
-        )
+        const decision = deciders[op]!({ state, board: state.board, now } as never, letter as unknown as WriteLetter)
         if (decision.ok)
           for (const { record, key, isPublic } of decision.records) {
             expect(isPublic).toBe(false)
@@ -121,9 +121,9 @@ test('what is decided is what the model says, and a replay and a snapshot give t
 test('what ends a subscription that has run out does not end the one that was granted anew meanwhile', () => {
   const state = new State()
   let seq = 0
-  const decide = (op: string, args: object, now: number) => {
+  const decide = (op: AnyWriteName, args: object, now: number) => {
     const letter = { op, to: hooksOf(owner), id: Buffer.alloc(16), sha: Buffer.alloc(32), author: owner, args }
-    const decision = hooksDeciders[op]!({ state, board: state.board, now } as never, letter as unknown as WriteLetter)
+    const decision = deciders[op]!({ state, board: state.board, now } as never, letter as unknown as WriteLetter)
     if (decision.ok)
       for (const { record, key } of decision.records)
         state.apply(record, key, { shard: 0, seq: ++seq, change: seq, leaf: 0 })

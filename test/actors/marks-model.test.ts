@@ -2,10 +2,12 @@
  * Versions, hides, redactions and votes against a model that fits on a page: whatever the order of commands, the same ones are
  * refused, lists and counts show what the model shows, and what is packed, or replayed from the records, is the same state.
  */
+
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
+import type { AnyWriteName } from '../../actors/internal-operations.ts'
 import { countsOf, findEvents, pagesOf, readThread } from '../../actors/reading.ts'
 import type { BoardRecord } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
@@ -67,7 +69,7 @@ class Subject {
   #count = 0
 
   /** The id of what was accepted (32 hex), or the code of the refusal. */
-  do(op: string, person: number, args: Record<string, unknown>): { id: string } | { code: string } {
+  do(op: AnyWriteName, person: number, args: Record<string, unknown>): { id: string } | { code: string } {
     const sha = createHash('sha256')
       .update(`command ${this.#count++}`)
       .digest()
@@ -143,7 +145,7 @@ class Model {
     return person === operator ? 'operator' : undefined
   }
 
-  mark(op: string, person: number, event: Kept, now: number): string {
+  mark(op: AnyWriteName, person: number, event: Kept, now: number): string {
     const power = op === 'event.redact' && person === event.by ? 'room' : this.power(person, event)
     if (power === undefined) return 'forbidden'
     if (op === 'room.hide') {

@@ -1,8 +1,11 @@
 /** Receive URLs against a model that remembers everything, through any order of events; and again from a snapshot and a replay. */
+
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { activeMax, receiversDeciders, receiversOf } from '../../actors/receive-urls/decide.ts'
+import { deciders } from '../../actors/deciders.ts'
+import type { AnyWriteName } from '../../actors/internal-operations.ts'
+import { activeMax, receiversOf } from '../../actors/receive-urls/decide.ts'
 import { dedupeSeconds } from '../../actors/receive-urls/receive-urls.ts'
 import type { BoardRecord } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
@@ -45,7 +48,7 @@ test('what is decided is what the model says, and a replay and a snapshot give t
       const model: Known[] = []
       let now = 1_000
       let letters = 0
-      const decide = (op: string, args: object) => {
+      const decide = (op: AnyWriteName, args: object) => {
         const sha = createHash('sha256').update(`letter ${++letters}`).digest()
         const letter = {
           op,
@@ -55,7 +58,7 @@ test('what is decided is what the model says, and a replay and a snapshot give t
           author: owner,
           args,
         } as unknown as WriteLetter
-        const decision = receiversDeciders[op]!({ state, board: state.board, now } as never, letter)
+        const decision = deciders[op]!({ state, board: state.board, now } as never, letter)
         if (decision.ok)
           for (const { record, key } of decision.records) {
             // A decision of a signed command has its signature, which nothing here looks at.

@@ -2,10 +2,12 @@
  * Roles, invites and policy against a model that fits on a page: whatever the order of operations, the room decides what the
  * model says, and what is packed, or replayed from the records, is the same state.
  */
+
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
+import type { AnyWriteName } from '../../actors/internal-operations.ts'
 import type { BoardRecord } from '../../actors/record.ts'
 import { openPolicy, type Policy } from '../../actors/rooms/policy.ts'
 import { roleOf } from '../../actors/rooms/roles.ts'
@@ -116,7 +118,7 @@ class Subject {
   first = ''
   #count = 0
 
-  do(op: string, by: number, args: Record<string, unknown>): string {
+  do(op: AnyWriteName, by: number, args: Record<string, unknown>): string {
     const sha = createHash('sha256')
       .update(`command ${this.#count++}`)
       .digest()
@@ -229,7 +231,7 @@ class Model {
     return this.owner === undefined ? person === operator : this.owner === person
   }
 
-  #change(op: string, target: number): string {
+  #change(op: AnyWriteName, target: number): string {
     const role = this.role(target)
     switch (op) {
       case 'room.member.add':

@@ -1,10 +1,12 @@
 /** A decision is in the journal whole or not at all, wherever a crash cuts it, so that a retry comes to what would have been. */
+
 import { createHash } from 'node:crypto'
 import { cpSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
+import type { AnyWriteName } from '../../actors/internal-operations.ts'
 import { type BoardRecord, RecordType, registryName, toFrame } from '../../actors/record.ts'
 import { type FirstRoom, Shard, type ShardAnswer } from '../../actors/shard.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
@@ -27,7 +29,7 @@ const firstRooms: readonly FirstRoom[] = [{ name: 'lobby' }, { name: 'reviews', 
 type Said = { readonly args?: object; readonly text?: string; readonly nonce?: string; readonly operator?: boolean }
 
 /** What somebody has signed; a `nonce` of '' is the board's own. */
-function letter(by: Person, op: string, to: string, said: Said & { at: number }): WriteLetter & { id: Buffer } {
+function letter(by: Person, op: AnyWriteName, to: string, said: Said & { at: number }): WriteLetter & { id: Buffer } {
   const { args = {}, text = '', nonce = `${op} ${to} ${by.id}`, operator = false, at } = said
   const command = { operation: op, room: to, text, timestamp: at, nonce, request_id: nonce }
   const signed = Buffer.from(JSON.stringify({ command }))

@@ -1,9 +1,12 @@
 /** Decides letters on one state, as a shard does, without threads or disk; keeps the records, to replay them. */
+
 import { createHash } from 'node:crypto'
 import { deciders } from '../../actors/deciders.ts'
+import type { AnyWriteName } from '../../actors/internal-operations.ts'
+import type { ActorRefusal } from '../../actors/kernel/refusals.ts'
 import type { BoardRecord } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
-import type { Refusal, WriteLetter } from '../../actors/write.ts'
+import type { WriteLetter } from '../../actors/write.ts'
 
 export type Said = {
   readonly text?: string
@@ -19,7 +22,7 @@ export type Decided =
       readonly reply: Readonly<Record<string, unknown>>
       readonly records: number
     }
-  | { readonly ok: false; readonly refusal: Refusal }
+  | { readonly ok: false; readonly refusal: ActorRefusal }
 
 type Kept = { readonly record: BoardRecord; readonly key: Uint8Array }
 
@@ -41,7 +44,7 @@ export class Desk {
   /** `who` says `op` to an actor; what is accepted is applied. */
   say(
     who: string,
-    op: string,
+    op: AnyWriteName,
     to: string,
     { text = '', args = {}, via = 'command', operator = false }: Said = {},
   ): Decided {
@@ -52,7 +55,7 @@ export class Desk {
 
   letter(
     who: string,
-    op: string,
+    op: AnyWriteName,
     to: string,
     {
       signed,

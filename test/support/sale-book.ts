@@ -1,9 +1,9 @@
 /** The seller's book over the actor's own rules, without a board: its journal is a list. */
+import { deciders } from '../../actors/deciders.ts'
 import { fromFrame, toFrame } from '../../actors/record.ts'
-import { salesDeciders } from '../../actors/sales/decide.ts'
 import { State } from '../../actors/state.ts'
 import { Sales, type SalesOptions } from '../../src/command/sales.ts'
-import { salesReads } from '../../src/views/reads/sales.ts'
+import { answerRead } from '../../src/views/reads/index.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 export class SaleJournal {
@@ -29,7 +29,7 @@ export class SaleJournal {
         now: this.now(),
         record: () => undefined as never,
       }
-      const decision = salesDeciders[letter.op]!(situation, letter)
+      const decision = deciders[letter.op]!(situation, letter)
       if (!decision.ok) return answer(decision as never, undefined)
       for (const { record, key, isPublic } of decision.records) {
         const frame = { ...toFrame(record, key, isPublic, []), seq: this.frames.length + 1 } as unknown as Frame
@@ -40,11 +40,7 @@ export class SaleJournal {
     }
     const read: SalesOptions['read'] = (request, answer) => {
       const frame = (_: number, seq: number) => this.frames[seq - 1]!
-      answer(
-        this.isGone
-          ? undefined
-          : salesReads[request.op]!({ state: this.state, frame, now: this.now } as never, request),
-      )
+      answer(this.isGone ? undefined : answerRead({ state: this.state, frame, now: this.now } as never, request))
     }
     return new Sales({ actors: { write }, read, boardIdentity: '00'.repeat(32) })
   }

@@ -1,5 +1,5 @@
 /** Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. */
-import { type Decider, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
 import { unaffordable } from './guards.ts'
 import type { GivenReply, Posting, RewardArgs, WelcomeArgs } from './letters.ts'
 import { codes, transferId, user } from './postings.ts'
@@ -90,9 +90,9 @@ function direct(
   return { id: transferId(subject, cause, n), ledger: 1, type: 'direct', code, debit, credit, amount, at }
 }
 
-export const creditDeciders: Readonly<Record<string, Decider>> = {
+export const creditDeciders = {
   'credit.transfer': transfer,
   'credit.grant': grant,
   'credit.welcome': welcome,
   'credit.reward': reward,
-}
+} satisfies Deciders

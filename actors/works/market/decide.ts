@@ -6,7 +6,7 @@
  * Of its worker the fence is asked before anything else: whoever holds an old one changes nothing, whatever he tries.
  */
 import { ownKey } from '../../record.ts'
-import { type Decider, type Decision, refuse, type WriteLetter } from '../../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../../write.ts'
 import { after, stateOf, stepOf } from './clock.ts'
 import { holds, type Known, type Objection, objectionTo } from './guards.ts'
 import type { Step, WorkArgs } from './letters.ts'
@@ -167,22 +167,18 @@ function knownTo(
   }
 }
 
-const commands = [
-  'work.raise',
-  'work.cancel',
-  'work.claim',
-  'work.renew',
-  'work.release',
-  'work.submit',
-  'work.accept',
-  'work.revise',
-  'work.reject',
-  'work.dispute',
-  'work.concede',
-  'work.reopen',
-  'work.rule',
-]
-
-export const workDeciders: Readonly<Record<string, Decider>> = Object.fromEntries(
-  commands.map((op) => [op, decideWork(op)]),
-)
+export const workDeciders = {
+  'work.raise': decideWork('work.raise'),
+  'work.cancel': decideWork('work.cancel'),
+  'work.claim': decideWork('work.claim'),
+  'work.renew': decideWork('work.renew'),
+  'work.release': decideWork('work.release'),
+  'work.submit': decideWork('work.submit'),
+  'work.accept': decideWork('work.accept'),
+  'work.revise': decideWork('work.revise'),
+  'work.reject': decideWork('work.reject'),
+  'work.dispute': decideWork('work.dispute'),
+  'work.concede': decideWork('work.concede'),
+  'work.reopen': decideWork('work.reopen'),
+  'work.rule': decideWork('work.rule'),
+} satisfies Deciders

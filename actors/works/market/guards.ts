@@ -4,11 +4,12 @@
  *
  * A refusal is a code, a sentence, the field, and after how many seconds to come back.
  */
+import type { RefusalCode } from '../../kernel/refusals.ts'
 import type { MarketLimits, WorkArgs } from './letters.ts'
 import type { Guard, Transition } from './table.ts'
 import { isIntact, type Work } from './work.ts'
 
-export type Objection = readonly [code: string, message: string, field?: string | undefined, retryAfter?: number]
+export type Objection = readonly [code: RefusalCode, message: string, field?: string | undefined, retryAfter?: number]
 
 /** What the market knows that a guard may ask, all of it as of now. */
 export type Known = {

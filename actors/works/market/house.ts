@@ -2,7 +2,7 @@
  * What the house says to the market by itself: that it has begun, and that time has passed. Without the second nothing would be
  * posted, and nobody told, of a timeout that nobody asks about.
  */
-import type { Decider } from '../../write.ts'
+import type { Decider, Deciders } from '../../write.ts'
 import type { BeginArgs, Posting, TickArgs, TickReply } from './letters.ts'
 import { codes, transferId } from './postings.ts'
 import { Turn } from './turn.ts'
@@ -41,4 +41,4 @@ const tick: Decider = ({ state: { market }, now }, letter) => {
   return { ok: true, records: turn.settle(), reply }
 }
 
-export const houseDeciders: Readonly<Record<string, Decider>> = { 'market.begin': begin, 'work.tick': tick }
+export const houseDeciders = { 'market.begin': begin, 'work.tick': tick } satisfies Deciders

@@ -4,6 +4,7 @@
  * Commands of people arrive as letters of their own operation. What the house says by itself has names that no operation has,
  * and no nonce: a repetition of it is recognised by its content.
  */
+import type { RefusalCode } from '../../kernel/refusals.ts'
 import type { TransitionName } from './table.ts'
 import type { Changing, Eligibility, Fixed, Terms, WorkState } from './work.ts'
 
@@ -39,7 +40,7 @@ export type Bound = {
   readonly sha256: string
   /** Why it cannot be a result; the market refuses with it once the fence is good. */
   readonly fault?: {
-    readonly code: string
+    readonly code: RefusalCode
     readonly message: string
     readonly field?: string
   }
@@ -111,7 +112,7 @@ export type OpenArgs = {
 export type VoidArgs = {
   readonly work: string
   readonly refusal: {
-    readonly code: string
+    readonly code: RefusalCode
     readonly message: string
     readonly field?: string
   }

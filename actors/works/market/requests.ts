@@ -3,7 +3,7 @@
  * the request; nobody sees a work before both have said yes. What the room reports may come again: it changes nothing twice.
  */
 import { ownKey } from '../../record.ts'
-import { type Decider, type Decision, refuse, type WriteLetter } from '../../write.ts'
+import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../../write.ts'
 import { stateOf, stepOf } from './clock.ts'
 import { mayKnow, nextWords, unknown } from './decide.ts'
 import { unaffordable } from './guards.ts'
@@ -188,11 +188,11 @@ function nothing(now: number, more: object): Decision {
   return { ok: true, records: [], reply: { at: now, isPublic: false, facts: more } }
 }
 
-export const requestDeciders: Readonly<Record<string, Decider>> = {
+export const requestDeciders = {
   'work.create': reserve,
   'work.open': open,
   'work.void': voided,
   'work.edit': edit,
   'work.edited': edited,
   'work.observe': observe,
-}
+} satisfies Deciders

@@ -100,4 +100,4 @@ function roomOf({ command }: Verified): string {
   return isGiven(command.room) ? (command.room as string) : defaultRoom
 }
 
-export const blobsPlans: Plans = { 'blob.put': put, 'blob.delete': remove }
+export const blobsPlans = { 'blob.put': put, 'blob.delete': remove } satisfies Plans

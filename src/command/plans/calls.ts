@@ -49,4 +49,4 @@ function isListed({ command, data }: Verified, { read }: Doors, pass: (found: Fo
   })
 }
 
-export const callsPlans: Plans = { 'tools.call': call, 'tools.relay': relay }
+export const callsPlans = { 'tools.call': call, 'tools.relay': relay } satisfies Plans

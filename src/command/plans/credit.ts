@@ -14,4 +14,4 @@ const moving: Plan = {
   }),
 }
 
-export const creditPlans: Plans = { 'credit.transfer': moving, 'credit.grant': moving }
+export const creditPlans = { 'credit.transfer': moving, 'credit.grant': moving } satisfies Plans

@@ -85,4 +85,4 @@ export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask 
     })
 }
 
-export const delegationsPlans: Plans = { 'delegation.create': create, 'delegation.revoke': revoke }
+export const delegationsPlans = { 'delegation.create': create, 'delegation.revoke': revoke } satisfies Plans

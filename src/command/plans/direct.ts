@@ -66,4 +66,4 @@ const respond: Plan = {
   show: (_, __, room) => ({ read: 'conversation.show', args: { room } }),
 }
 
-export const directPlans: Plans = { 'conversation.open': open, 'conversation.respond': respond }
+export const directPlans = { 'conversation.open': open, 'conversation.respond': respond } satisfies Plans

@@ -69,4 +69,4 @@ function written(verified: Verified, decided: Decided, actor: string): Shown {
   }
 }
 
-export const documentsPlans: Plans = { 'docs.create': create, 'docs.write': write, 'docs.delete': remove }
+export const documentsPlans = { 'docs.create': create, 'docs.write': write, 'docs.delete': remove } satisfies Plans

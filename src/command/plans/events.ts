@@ -29,9 +29,9 @@ const vote: Plan = {
   },
 }
 
-export const eventsPlans: Plans = {
+export const eventsPlans = {
   'room.hide': mark,
   'room.restore': mark,
   'event.redact': mark,
   vote,
-}
+} satisfies Plans

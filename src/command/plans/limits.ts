@@ -56,4 +56,4 @@ const revoke: Plan = {
   show: (_verified, { facts }) => ({ values: { target: (facts as GrantFacts).target, revoked: true } }),
 }
 
-export const limitsPlans: Plans = { 'limits.grant': grant, 'limits.revoke': revoke }
+export const limitsPlans = { 'limits.grant': grant, 'limits.revoke': revoke } satisfies Plans

@@ -60,9 +60,9 @@ function suspension(isSuspended: boolean): Plan {
   }
 }
 
-export const peoplePlans: Plans = {
+export const peoplePlans = {
   'identity.profile.set': setProfile,
   'identity.rotate': rotate,
   'identity.suspend': suspension(true),
   'identity.unsuspend': suspension(false),
-}
+} satisfies Plans

@@ -54,11 +54,11 @@ const remove: Plan = {
   show: (_verified, { facts }) => ({ values: { receiver: { id: facts.receiver, deleted: true } } }),
 }
 
-export const receiversPlans: Plans = {
+export const receiversPlans = {
   'receiver.create': create,
   'receiver.rotate': rotate,
   'receiver.delete': remove,
-}
+} satisfies Plans
 
 /** Hex: what is kept of a secret. It has 256 random bits, so nobody can go through all of them. */
 export function secretHash(secret: string): string {

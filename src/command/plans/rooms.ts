@@ -80,7 +80,7 @@ const resolution: Plan = {
   show: (_verified, { facts }) => ({ values: { report: { id: facts.report, state: 'resolved' } } }),
 }
 
-export const roomsPlans: Plans = {
+export const roomsPlans = {
   'room.join': roleChange,
   'room.leave': roleChange,
   'room.member.add': roleChange,
@@ -93,7 +93,7 @@ export const roomsPlans: Plans = {
   'room.policy.set': policy,
   report,
   'report.resolve': resolution,
-}
+} satisfies Plans
 
 /** Parts of the code of an invite: the room's name, a dot, the secret. */
 const roomIn = (code: string) => code.slice(0, code.indexOf('.'))

@@ -99,14 +99,14 @@ const probe: Plan = {
 /** One machine is looked at this often at most, whoever asks. */
 const probeGapSeconds = 60
 
-export const toolsPlans: Plans = {
+export const toolsPlans = {
   'tools.review': review,
   'tools.publish': publish,
   'tools.update': update,
   'tools.withdraw': withdraw,
   'tools.import': importRows,
   'tools.probe': probe,
-}
+} satisfies Plans
 
 function listingFault({ url = '', input_schema }: ListingFields): Refusal | undefined {
   if (!isPlainAddress(url))

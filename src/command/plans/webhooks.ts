@@ -4,18 +4,20 @@
  */
 
 import { sizes } from '../../../actors/kernel/limits.ts'
+import type { RefusalCode } from '../../../actors/kernel/refusals.ts'
 import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
 import { hooksOf } from '../../../actors/webhooks/decide.ts'
 import { isPrivateKind, privateScope } from '../../../actors/webhooks/kind-names.ts'
 import type { HookFacts } from '../../../actors/webhooks/webhooks.ts'
 import type { Desk, VerifyAnswer } from '../../delivery/desk.ts'
 import { freshSecret } from '../../delivery/signature.ts'
+import type { ReadRequest } from '../../views/reads/read.ts'
 import { webhookView } from '../../views/reads/webhooks.ts'
 import type { Asked, Doors, Found, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 
 type CreateData = { readonly url: string; readonly kinds: readonly string[]; readonly room?: string }
-type Barred = readonly [code: string, message: string, field: string, retryAfter: number]
+type Barred = readonly [code: RefusalCode, message: string, field: string, retryAfter: number]
 
 const ownActor: Plan['to'] = ({ signer }) => ({ actor: hooksOf(signer.id) })
 
@@ -75,11 +77,11 @@ const redeliver: Plan = {
   },
 }
 
-export const webhooksPlans: Plans = {
+export const webhooksPlans = {
   'webhook.create': create,
   'webhook.delete': remove,
   'webhook.redeliver': redeliver,
-}
+} satisfies Plans
 
 /** A delegate that may not read in private is told of what is public alone (src/house/postroom.ts sees to it). */
 function isPublicOnly({ delegate }: Verified['signer']): boolean {
@@ -148,7 +150,7 @@ async function barredBy(
   const fault = hooks.addressFault(wish.url)
   if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data.url', 0]
   if (room !== undefined) {
-    const request = { op: 'room.get', args: { room }, reader }
+    const request: ReadRequest = { op: 'room.get', args: { room }, reader }
     const found = await new Promise<Parameters<Parameters<Doors['read']>[1]>[0]>((resolve) => read(request, resolve))
     if (found === undefined) return undefined
     if (!found.ok) {

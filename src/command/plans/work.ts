@@ -128,7 +128,7 @@ function reviewerOf({ data, signer }: Verified, doors: Doors, then: (key: string
   })
 }
 
-export const workPlans: Plans = {
+export const workPlans = {
   'work.create': create,
   'work.edit': plan(byItself),
   'work.raise': plan(byItself),
@@ -144,4 +144,4 @@ export const workPlans: Plans = {
   'work.concede': plan(byItself),
   'work.reopen': plan(byItself),
   'work.rule': plan(withStanding),
-}
+} satisfies Plans

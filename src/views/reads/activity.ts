@@ -14,7 +14,7 @@ export type Activity = {
   readonly counts: readonly number[]
 }
 
-export const activityReads: Reads = {
+export const activityReads = {
   'board.activity': (context, request) => {
     if (request.args.room === undefined) {
       const { events } = context.board
@@ -22,7 +22,7 @@ export const activityReads: Reads = {
     }
     return withRoom(context, request, (room) => activity(context, request, room.events, room.number))
   },
-}
+} satisfies Reads
 
 type Slots = { readonly length: number; at(position: number): number }
 

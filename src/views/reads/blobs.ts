@@ -16,7 +16,7 @@ export type BlobFile = {
   readonly is_image: boolean
 }
 
-export const blobsReads: Reads = {
+export const blobsReads = {
   'blob.get': (context, request) =>
     withBlob(context, request, (blob) => {
       const bytes = context.blobFile(blob.room, blob.sha256)
@@ -31,7 +31,7 @@ export const blobsReads: Reads = {
   'blob.usage': ({ state, visibility }, { reader }) =>
     ok({ bytes: visibility === 'private' ? state.blobs.bytesOf(reader) : 0 }),
   'blob.needed': ({ state }, { args }) => ok([...state.blobs.heldIn(String(args.room))]),
-}
+} satisfies Reads
 
 function withBlob(context: ReadContext, { args, reader }: ReadRequest, read: (blob: Blob) => ReadAnswer): ReadAnswer {
   const { blobs } = context.state

@@ -37,12 +37,12 @@ export type OpenCall = {
   readonly payment?: PayFacts
 }
 
-export const callsReads: Reads = {
+export const callsReads = {
   'call.outcome': outcome,
   'calls.open': openCalls,
   'calls.mark': mark,
   'calls.completed': completed,
-}
+} satisfies Reads
 
 function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
   const { call = '', network = '' } = args

@@ -19,7 +19,7 @@ import {
 } from './read.ts'
 import { transferView } from './works.ts'
 
-export const creditsReads: Reads = { 'credit.balance': balance, 'credit.history': history }
+export const creditsReads = { 'credit.balance': balance, 'credit.history': history } satisfies Reads
 
 /** Accounts that nobody owns and anybody may look into. */
 const everybodys: ReadonlySet<string> = new Set(['mint', 'rewards'])

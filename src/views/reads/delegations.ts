@@ -16,14 +16,14 @@ import {
   type Reads,
 } from './read.ts'
 
-export const delegationsReads: Reads = {
+export const delegationsReads = {
   'delegation.list': list,
   'delegation.one': ({ state, now }, { args }) => {
     const found = state.delegations.find(String(args.id))
     return ok({ delegation: found === undefined ? undefined : delegationView(found, now()) })
   },
   'delegation.known': known,
-}
+} satisfies Reads
 
 export function delegationView(delegation: Delegation, now: number) {
   const { id, key, scopes, label, clientId, redirectHost, createdAt, expires, isPublished, endedAt, endedBy } =

@@ -24,7 +24,7 @@ import {
   withRoom,
 } from './read.ts'
 
-export const directReads: Reads = {
+export const directReads = {
   'conversations.list': conversations,
   'inbox.get': inbox,
   /** Asked before an inbox is. */
@@ -35,7 +35,7 @@ export const directReads: Reads = {
       const conversation = context.state.direct.conversation(room.name)!
       return ok({ conversation: conversationView(conversation, room, request.reader) })
     }),
-}
+} satisfies Reads
 
 /** An item, and its place in the list as a text that sorts. */
 type Item = { readonly place: string; readonly item: unknown }

@@ -22,11 +22,11 @@ import {
   withRoom,
 } from './read.ts'
 
-export const documentsReads: Reads = {
+export const documentsReads = {
   'docs.read': (context, request) => withDoc(context, request, (doc) => readVersion(context, request, doc)),
   'docs.list': list,
   'docs.history': (context, request) => withDoc(context, request, (doc) => history(context, request, doc)),
-}
+} satisfies Reads
 
 /** Whoever has the id of an unlisted document reads it: its shard answers, as for a private room. */
 function withDoc(context: ReadContext, { args, reader }: ReadRequest, read: (doc: Doc) => ReadAnswer): ReadAnswer {

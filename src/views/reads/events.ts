@@ -25,7 +25,7 @@ import {
 } from './read.ts'
 import { searchRoom } from './search.ts'
 
-export const eventsReads: Reads = {
+export const eventsReads = {
   'event.get': (context, request) =>
     withEvent(context, request, (slot) => {
       const event = view(context, slot, true)
@@ -48,7 +48,7 @@ export const eventsReads: Reads = {
   'events.list': listEvents,
   'event.history': (context, request) => withEvent(context, request, (slot) => history(context, request, slot)),
   'thread.get': (context, request) => withEvent(context, request, (slot) => thread(context, request, slot)),
-}
+} satisfies Reads
 
 function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { args } = request

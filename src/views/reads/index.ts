@@ -1,5 +1,6 @@
 /** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
 
+import type { AnyReadName } from '../../../actors/internal-operations.ts'
 import { refusal } from '../../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import { activityReads } from './activity.ts'
@@ -14,7 +15,7 @@ import { limitsReads } from './limits.ts'
 import { moderationReads } from './moderation.ts'
 import { oauthReads } from './oauth.ts'
 import { peopleReads } from './people.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+import { ok, type Read, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 import { receiversReads } from './receivers.ts'
 import { roomsReads } from './rooms.ts'
 import { salesReads } from './sales.ts'
@@ -26,7 +27,23 @@ import { welcomeReads } from './welcome.ts'
 import { worksReads } from './works.ts'
 import { worksMailReads } from './works-mail.ts'
 
-const reads: Reads = {
+/** Answered by the command path itself, by the log, or by the index of the tools directory. */
+type AnsweredElsewhere =
+  | 'quota.get'
+  | 'updates.get'
+  | 'tools.search'
+  | 'tools.get'
+  | 'webhook.deliveries'
+  | 'tools.subject'
+  | 'tools.reviewer'
+  | 'log.checkpoint'
+  | 'log.witnesses'
+  | 'log.proof'
+  | 'log.consistency'
+  | 'log.leaves'
+  | 'log.history'
+
+const all = {
   ...eventsReads,
   ...roomsReads,
   ...moderationReads,
@@ -50,7 +67,10 @@ const reads: Reads = {
   ...worksMailReads,
   ...welcomeReads,
   locate,
-}
+} satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>
+
+/** By the name of the operation. A missing one does not compile. */
+const reads: Reads = all
 
 export function answerRead(context: ReadContext, request: ReadRequest): ReadAnswer {
   const read = reads[request.op]

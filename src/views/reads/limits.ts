@@ -16,11 +16,11 @@ import {
   refused,
 } from './read.ts'
 
-export const limitsReads: Reads = {
+export const limitsReads = {
   'limits.list': list,
   'limits.known': ({ state, now }) =>
     ok(state.limitGrants.inForce(now()).map(({ target, factor, expires }) => ({ target, factor, expires }))),
-}
+} satisfies Reads
 
 function list(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
   if (operator !== true)

@@ -26,11 +26,11 @@ import {
   withRoom,
 } from './read.ts'
 
-export const moderationReads: Reads = {
+export const moderationReads = {
   'room.modlog': (context, request) => withRoom(context, request, ({ name }) => modlog(context, request, name)),
   'reports.list': listReports,
   'screening.recent': recent,
-}
+} satisfies Reads
 
 type SignedAct = Act & { readonly by: Signed }
 /** Why an entry has no signature. */

@@ -4,7 +4,7 @@ import { type Act, fromFrame } from '../../../actors/record.ts'
 import type { OauthKeep } from '../../../actors/sign-in/records.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 
-export const oauthReads: Reads = { 'oauth.find': find }
+export const oauthReads = { 'oauth.find': find } satisfies Reads
 
 function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const found = state.oauth.find(String(args.key), now())

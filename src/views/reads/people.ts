@@ -19,7 +19,7 @@ import {
   withinPage,
 } from './read.ts'
 
-export const peopleReads: Reads = {
+export const peopleReads = {
   'identity.get': (context, request) =>
     withIdentity(context, request, (author) => ok({ identity: identityView(context.state, author) })),
   'identity.events': (context, request) =>
@@ -33,7 +33,7 @@ export const peopleReads: Reads = {
   /** The board asks itself whether anything of this identity was ever accepted. */
   'identity.known': ({ board }, { args }) =>
     board.authors.has(String(args.target)) ? ok({}) : { ok: false, absent: unknown },
-}
+} satisfies Reads
 
 function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const list = `identities:${args.query ?? ''}`

@@ -4,6 +4,7 @@
  */
 import type { Board, Room, Visibility } from '../../../actors/board.ts'
 import { none } from '../../../actors/event-index.ts'
+import type { AnyReadName } from '../../../actors/internal-operations.ts'
 import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../../actors/rooms/roles.ts'
 import type { State } from '../../../actors/state.ts'
@@ -13,7 +14,7 @@ import { type EventView, itemView, type Showing } from '../event.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */
 export type ReadRequest = {
-  readonly op: string
+  readonly op: AnyReadName
   readonly args: Readonly<Record<string, string | number>>
   /** Identity id of a signed reader, else ''. */
   readonly reader: string

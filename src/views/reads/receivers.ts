@@ -31,13 +31,13 @@ import {
   withRoom,
 } from './read.ts'
 
-export const receiversReads: Reads = {
+export const receiversReads = {
   'receiver.list': list,
   'receiver.items': items,
   'receiver.door': door,
   'receiver.unposted': unposted,
   'receiver.room': mayPost,
-}
+} satisfies Reads
 
 /** What a reader sees of a receive URL; the secret is not known here. */
 export function receiverView(receiver: Omit<Receiver, 'owner' | 'hash' | 'posted' | 'items' | 'seen'>) {

@@ -19,7 +19,7 @@ import {
   withRoom,
 } from './read.ts'
 
-export const roomsReads: Reads = {
+export const roomsReads = {
   'room.get': (context, request) => withRoom(context, request, (room) => one(context, request, room)),
   'room.pages': (context, request) => withRoom(context, request, (room) => pages(context, request, room)),
   'room.members': (context, request) => withRoom(context, request, (room) => members(context, request, room)),
@@ -27,7 +27,7 @@ export const roomsReads: Reads = {
     withRoom(context, request, ({ name }) => ok({ room: name, policy: context.state.rules.policyOf(name) })),
   'rooms.list': listRooms,
   'room.invite.maker': inviteMaker,
-}
+} satisfies Reads
 
 /** The house asks by which delegation an open invite was made, before it is accepted; '' for none, and for no invite. */
 function inviteMaker({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {

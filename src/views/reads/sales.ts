@@ -4,7 +4,7 @@ import type { SaleFacts, SoldFacts } from '../../../actors/sales/sales.ts'
 import type { KeptSale } from '../../payments/seller.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 
-export const salesReads: Reads = { 'sale.find': find }
+export const salesReads = { 'sale.find': find } satisfies Reads
 
 /** `sale`: absent where there is none. */
 function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer {

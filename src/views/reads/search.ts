@@ -29,7 +29,7 @@ import {
   withRoom,
 } from './read.ts'
 
-export const searchReads: Reads = { 'search.begin': begin, 'search.show': show }
+export const searchReads = { 'search.begin': begin, 'search.show': show } satisfies Reads
 
 function listName({ args }: ReadRequest): string {
   const { room = '', page = '', target = '', kind = '', before = '', after = '', order = 'desc', query } = args

@@ -18,14 +18,14 @@ import {
   withinPage,
 } from './read.ts'
 
-export const toolsReads: Reads = {
+export const toolsReads = {
   'tools.listing': listing,
   /** How far the index must have come to know what is known here. */
   'tools.begin': ({ applied }) => ok({ through: applied!() }),
   'tools.reviews': reviews,
   'tools.recent_reviews': recentReviews,
   'tools.due': due,
-}
+} satisfies Reads
 
 /** What the house asks itself of a tool that is in the directory. Tools of the board itself are not in it. */
 export type FoundListing = {

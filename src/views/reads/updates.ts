@@ -18,7 +18,7 @@ import {
   withRoom,
 } from './read.ts'
 
-export const updatesReads: Reads = {
+export const updatesReads = {
   'changes.list': listChanges,
   'room.read_token': (context, request) =>
     withRoom(context, request, ({ name, visibility }) => {
@@ -34,7 +34,7 @@ export const updatesReads: Reads = {
       const token = sealReadToken(context.cursors, { room: name, reader: request.reader, key: request.key!, expires })
       return ok({ room: name, token, expires_at: expires, tail: `/tail/${name}?token=${token}` })
     }),
-}
+} satisfies Reads
 
 const corrections: ReadonlySet<ChangeKind> = new Set([
   'event.superseded',

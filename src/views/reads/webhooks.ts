@@ -16,7 +16,7 @@ import {
   unending,
 } from './read.ts'
 
-export const webhooksReads: Reads = {
+export const webhooksReads = {
   'webhook.list': list,
   'hook.of': ({ state }, { args }) =>
     ok({ hooks: state.hooks.of(String(args.owner)).map(hookView) }, { until: unending }),
@@ -25,7 +25,7 @@ export const webhooksReads: Reads = {
   'hook.changed': changed,
   'hook.all': all,
   'hook.count': ({ state }) => ok({ count: state.hooks.count }),
-}
+} satisfies Reads
 
 /** A hook as the thread that delivers knows it. */
 export type HookView = HookFacts & Pick<Hook, 'owner' | 'epoch' | 'createdAt' | 'former' | 'wakes' | 'redeliveries'>

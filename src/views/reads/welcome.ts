@@ -1,7 +1,7 @@
 /** Asked by the house at its start: who has just posted in public for the first time and has no welcome grant. */
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
 
-export const welcomeReads: Reads = { 'credit.unwelcomed': unwelcomed }
+export const welcomeReads = { 'credit.unwelcomed': unwelcomed } satisfies Reads
 
 /** First posts of the last `seconds` before the newest one: behind that nobody is looked for. */
 function unwelcomed({ state, board }: ReadContext, { args }: ReadRequest): ReadAnswer {

@@ -12,7 +12,7 @@ import { finalStates } from '../../../actors/works/market/work.ts'
 import type { NoticeFacts } from '../notices.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from './read.ts'
 
-export const worksMailReads: Reads = { 'works.mail': mail, 'works.unsettled': unsettled }
+export const worksMailReads = { 'works.mail': mail, 'works.unsettled': unsettled } satisfies Reads
 
 const pageMax = 128
 

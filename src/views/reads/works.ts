@@ -30,14 +30,14 @@ import {
   withRoom,
 } from './read.ts'
 
-export const worksReads: Reads = {
+export const worksReads = {
   'work.get': (context, request) => withWork(context, request, (work) => get(context, work)),
   'work.list': list,
   'work.history': (context, request) => withWork(context, request, (work) => history(context, request, work)),
   'work.where': where,
   'work.complete': complete,
   'room.standing': standing,
-}
+} satisfies Reads
 
 function withWork(context: ReadContext, { args }: ReadRequest, read: (work: Work) => ReadAnswer): ReadAnswer {
   const work = context.state.market.find(String(args.event_id))

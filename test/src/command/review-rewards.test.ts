@@ -143,7 +143,11 @@ function takenUp(rewarded: readonly string[]): string[] {
   const all = () => events.at.map((at, n) => ({ subject, author: String(n), at }))
   const given = { rewarded: new Map(rewarded.length === 0 ? [] : [[subject, rewarded]]) }
   const context = { state: { tools: { reviews: { all } }, market: { given } }, board: { events } } as never
-  const found = toolsReads['tools.recent_reviews']!(context, { op: '', args: { seconds: 86_400, most: 3 }, reader: '' })
+  const found = toolsReads['tools.recent_reviews'](context, {
+    op: 'tools.recent_reviews',
+    args: { seconds: 86_400, most: 3 },
+    reader: '',
+  })
   const { reviews } = JSON.parse((found as { json: string }).json) as { reviews: { author: string }[] }
   return reviews.map(({ author }) => author)
 }

@@ -1,9 +1,10 @@
 /** Who delivers hears of whatever may have been done to somebody's hooks, though nobody knows whether it was. */
+
 import { expect, test } from 'vitest'
 import type { ShardAnswer } from '../../../actors/shard.ts'
 import { hooksOf } from '../../../actors/webhooks/decide.ts'
 import type { WriteLetter } from '../../../actors/write.ts'
-import type { Asked, Doors } from '../../../src/command/plan.ts'
+import type { Asked, Doors, Plan } from '../../../src/command/plan.ts'
 import { webhooksPlans } from '../../../src/command/plans/webhooks.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import type { Verified } from '../../../src/command/reply.ts'
@@ -65,21 +66,21 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
 }
 
 test('of an end, or a subscription, that had no answer', async () => {
-  for (const op of ['hook.end', 'hook.subscribe']) {
+  for (const op of ['hook.end', 'hook.subscribe'] as const) {
     const { desk, expectToldBehind } = deskAt(undefined)
     expect(await desk.say(op, owner, { hook: 'h1' })).toBeUndefined()
     expectToldBehind()
   }
 })
 
-test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'])(
+test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
   'of a %s that had no answer',
   async (operation) => {
     const { desk, told, expectToldBehind } = deskAt(undefined)
     const data = { url: 'https://hooks.example.org/in', kinds: ['mention'] }
     const command = { operation, target: 'h1' }
     const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32) } as unknown as Verified
-    const plan = webhooksPlans[operation]!
+    const plan: Plan = webhooksPlans[operation]
     const found = await new Promise((resolve) => plan.ask!(verified, { hooks: desk } as unknown as Doors, resolve))
     const { settle } = found as Asked
     settle?.(refused)
@@ -121,7 +122,7 @@ test('a logout whose subscriptions could not be ended is not said to be done, an
     const options = { desk, read: () => {}, isSuspended: () => false, endOf: () => 0, calls: undefined }
     return { out: new McpEvents(options).signedOut(owner, 'd'), told }
   }
-  for (const code of ['overloaded', 'storage_full']) {
+  for (const code of ['overloaded', 'storage_full'] as const) {
     await expect(signedOut({ ok: false, refusal: { code, message: '' } }).out).rejects.toMatchObject({
       data: { limit: code },
     })

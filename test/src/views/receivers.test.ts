@@ -19,8 +19,8 @@ function shown(facts: object) {
   const record = { type: RecordType.act, room: `@in-${owner}`, at: 1, author, op: 'receiver.create', facts: chosen }
   state.apply(record, Buffer.alloc(16), { shard: 0, seq: 1, change: 1, leaf: 0 })
   const kept = State.unpack(state.pack(null))!.state
-  const read = (op: string, args: object) => {
-    const answer = receiversReads[op]!({ state: kept, cursors } as unknown as ReadContext, {
+  const read = (op: keyof typeof receiversReads, args: object) => {
+    const answer = receiversReads[op]({ state: kept, cursors } as unknown as ReadContext, {
       op,
       args: { ...args },
       reader: owner,

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { deciders } from '../../../actors/deciders.ts'
+import type { ActorRefusal } from '../../../actors/kernel/refusals.ts'
 import { type LedgerLine, parseLedgerEntry } from '../../../actors/log/ledger-entry.ts'
 import { type BoardRecord, fromFrame, toFrame } from '../../../actors/record.ts'
 import { State } from '../../../actors/state.ts'
@@ -11,7 +12,7 @@ import type { Bound, Standing } from '../../../actors/works/market/letters.ts'
 import { marketName } from '../../../actors/works/market/letters.ts'
 import type { Market } from '../../../actors/works/market/market.ts'
 import type { Terms, Work } from '../../../actors/works/market/work.ts'
-import type { Decision, Refusal } from '../../../actors/write.ts'
+import type { Decision } from '../../../actors/write.ts'
 import { identityId } from '../../../src/format/encoding.ts'
 
 export type Person = { readonly key: Buffer; readonly id: string }
@@ -46,7 +47,7 @@ type Written = {
   readonly isPublic: boolean
   readonly seq: number
 }
-export type Outcome = { readonly refusal: Refusal | undefined; readonly reply: Readonly<Record<string, unknown>> }
+export type Outcome = { readonly refusal: ActorRefusal | undefined; readonly reply: Readonly<Record<string, unknown>> }
 
 /** What the operations take, in the words of the letters. */
 export type Said = Readonly<Record<string, unknown>>

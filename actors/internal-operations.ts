@@ -1,0 +1,96 @@
+/**
+ * What the board says to its own actors and asks of them, beside the operations that callers have. None of these can be
+ * reached from outside: the command path takes only what is in operations.ts.
+ */
+
+import type { ReadName, WriteName } from './operations.ts'
+
+/** Letters of the board's own, each with a decider. */
+export const internalWrites = [
+  'nothing',
+  'handle.claim',
+  'delegation.publish',
+  'oauth.keep',
+  'oauth.consume',
+  'oauth.drop',
+  'receiver.deliver',
+  'receiver.posted',
+  'call.pay',
+  'call.settle',
+  'sale.begin',
+  'sale.settle',
+  'sale.drop',
+  'tools.round',
+  'tools.probed',
+  'work.post',
+  'work.mark',
+  'work.version',
+  'work.bind',
+  'work.unbind',
+  'work.tell',
+  'work.observed',
+  'mail.sent',
+  'work.open',
+  'work.void',
+  'work.edited',
+  'work.observe',
+  'market.begin',
+  'work.tick',
+  'credit.welcome',
+  'credit.reward',
+  'hook.subscribe',
+  'hook.end',
+] as const
+export type InternalWriteName = (typeof internalWrites)[number]
+
+/** Questions of the board's own, each with a read. */
+export const internalReads = [
+  'blob.file',
+  'blob.needed',
+  'blob.usage',
+  'board.activity',
+  'call.outcome',
+  'calls.completed',
+  'calls.mark',
+  'calls.open',
+  'conversation.show',
+  'credit.unwelcomed',
+  'delegation.known',
+  'delegation.one',
+  'event.made',
+  'hook.all',
+  'hook.changed',
+  'hook.count',
+  'hook.ends',
+  'hook.of',
+  'identity.known',
+  'inbox.blocked',
+  'limits.known',
+  'locate',
+  'oauth.find',
+  'receiver.door',
+  'receiver.room',
+  'receiver.unposted',
+  'room.invite.maker',
+  'room.standing',
+  'sale.find',
+  'screening.recent',
+  'search.begin',
+  'search.show',
+  'tools.begin',
+  'tools.due',
+  'tools.listing',
+  'tools.recent_reviews',
+  'tools.reviewer',
+  'tools.subject',
+  'work.complete',
+  'work.where',
+  'works.mail',
+  'works.unsettled',
+] as const
+export type InternalReadName = (typeof internalReads)[number]
+
+/** What a read may be called: an operation, or a question of the board's own. */
+export type AnyReadName = ReadName | InternalReadName
+/** What a letter may be called: an operation, or a word of the board's own. */
+export type AnyWriteName = WriteName | InternalWriteName

@@ -1,0 +1,76 @@
+/** What is not wired does not compile: each fault below is seeded into a copy of the sources, and `tsc` names its file. */
+import { spawnSync } from 'node:child_process'
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { scratchDirectory } from './support/scratch.ts'
+
+const project = resolve(import.meta.dirname, '..')
+
+/** What is changed where, and the file in which the compiler has to object. */
+const faults: readonly { what: string; file: string; from: string; to: string; reported: string }[] = [
+  {
+    what: 'a write without a decider',
+    file: 'actors/documents/decide.ts',
+    from: "  'docs.delete': remove,\n",
+    to: '',
+    reported: 'actors/deciders.ts',
+  },
+  {
+    what: 'a write without a plan',
+    file: 'src/command/plans/documents.ts',
+    from: "'docs.write': write, ",
+    to: '',
+    reported: 'src/command/plans/index.ts',
+  },
+  {
+    what: 'a read that nothing answers',
+    file: 'src/views/reads/documents.ts',
+    from: "  'docs.list': list,\n",
+    to: '',
+    reported: 'src/views/reads/index.ts',
+  },
+  {
+    what: 'a refusal code that is not declared',
+    file: 'actors/people/decide.ts',
+    from: "refuse('wrong_state'",
+    to: "refuse('wrong_sate'",
+    reported: 'actors/people/decide.ts',
+  },
+  {
+    what: 'a question that has no read',
+    file: 'src/command/welcome.ts',
+    from: "op: 'credit.unwelcomed'",
+    to: "op: 'credit.unwelcome'",
+    reported: 'src/command/welcome.ts',
+  },
+  {
+    what: 'a letter that has no decider',
+    file: 'src/command/sales.ts',
+    from: "'sale.drop'",
+    to: "'sale.dropped'",
+    reported: 'src/command/sales.ts',
+  },
+]
+
+function compile(directory: string): string {
+  const compiler = join(project, 'node_modules/typescript/bin/tsc')
+  const args = [compiler, '--noEmit', '-p', join(directory, 'src/tsconfig.build.json')]
+  return spawnSync(process.execPath, args, { cwd: directory, encoding: 'utf8' }).stdout
+}
+
+test('a missing decider, plan or read, and a misspelled code or name, are errors of the compiler', () => {
+  const directory = scratchDirectory()
+  for (const name of ['src', 'actors', 'storage', 'tsconfig.json', 'package.json'])
+    cpSync(join(project, name), join(directory, name), { recursive: true })
+  symlinkSync(join(project, 'node_modules'), join(directory, 'node_modules'))
+  expect(compile(directory)).toBe('')
+  for (const { what, file, from, to } of faults) {
+    const path = join(directory, file)
+    const source = readFileSync(path, 'utf8')
+    expect(source, what).toContain(from)
+    writeFileSync(path, source.replace(from, to))
+  }
+  const said = compile(directory)
+  for (const { what, reported } of faults) expect(said, what).toContain(`${reported}(`)
+})

@@ -18,14 +18,14 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
   },
   {
     what: 'a write without a plan',
-    file: 'src/command/plans/documents.ts',
+    file: 'src/documents/plans.ts',
     from: "'docs.write': write, ",
     to: '',
     reported: 'src/command/plans/index.ts',
   },
   {
     what: 'a read that nothing answers',
-    file: 'src/views/reads/documents.ts',
+    file: 'src/documents/reads.ts',
     from: "  'docs.list': list,\n",
     to: '',
     reported: 'src/views/reads/index.ts',

@@ -1,5 +1,5 @@
 /** What reads answer, as pages use it: the shapes of the views themselves. */
-import type { docView, versionView } from '../views/document.ts'
+import type { docView, versionView } from '../documents/view.ts'
 import type { EventView } from '../views/event.ts'
 import type { identityView } from '../views/reads/people.ts'
 import type { roomView } from '../views/reads/rooms.ts'

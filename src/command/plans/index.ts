@@ -1,12 +1,12 @@
 /** Every operation that writes, and how it is carried out. */
 import type { WriteName } from '../../../actors/operations.ts'
+import { documentsPlans } from '../../documents/plans.ts'
 import type { Plan, Plans } from '../plan.ts'
 import { blobsPlans } from './blobs.ts'
 import { callsPlans } from './calls.ts'
 import { creditPlans } from './credit.ts'
 import { delegationsPlans } from './delegations.ts'
 import { directPlans } from './direct.ts'
-import { documentsPlans } from './documents.ts'
 import { eventsPlans } from './events.ts'
 import { limitsPlans } from './limits.ts'
 import { peoplePlans } from './people.ts'

@@ -1,12 +1,12 @@
 /** How documents are carried out: one of a room by the room, any other by its owner's actor. */
 
-import type { CreateArgs, DeleteArgs, WriteArgs } from '../../../actors/documents/decide.ts'
-import { type DocDeletedFacts, ownActor, type VersionFacts } from '../../../actors/documents/documents.ts'
-import { sizes } from '../../../actors/kernel/limits.ts'
-import { mergedView, placeView } from '../../views/document.ts'
-import { isGiven } from '../check.ts'
-import { type Decided, idOf, type Plan, type Plans, type Shown } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import type { CreateArgs, DeleteArgs, WriteArgs } from '../../actors/documents/decide.ts'
+import { type DocDeletedFacts, ownActor, type VersionFacts } from '../../actors/documents/documents.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import { isGiven } from '../command/check.ts'
+import { type Decided, idOf, type Plan, type Plans, type Shown } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { mergedView, placeView } from './view.ts'
 
 type CreateData = { readonly title: string }
 type WriteData = { readonly base_version: number; readonly title?: string }

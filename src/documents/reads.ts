@@ -1,9 +1,8 @@
 /** Reads on documents: one version, the list, the history. Texts come from the journal, not from the state. */
-import { type Doc, type Version, versionOf } from '../../../actors/documents/documents.ts'
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { fromFrame, RecordType } from '../../../actors/record.ts'
-import { mayWrite } from '../../../actors/rooms/roles.ts'
-import { docView, versionProof, versionView } from '../document.ts'
+import { type Doc, type Version, versionOf } from '../../actors/documents/documents.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { fromFrame, RecordType } from '../../actors/record.ts'
+import { mayWrite } from '../../actors/rooms/roles.ts'
 import {
   badCursor,
   limitOf,
@@ -20,7 +19,8 @@ import {
   type Scope,
   unending,
   withRoom,
-} from './read.ts'
+} from '../views/reads/read.ts'
+import { docView, versionProof, versionView } from './view.ts'
 
 export const documentsReads = {
   'docs.read': (context, request) => withDoc(context, request, (doc) => readVersion(context, request, doc)),

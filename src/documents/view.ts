@@ -1,8 +1,8 @@
 /** Documents and their versions, as they are shown. */
 import type { Doc, Merged, Version } from '../../actors/documents/documents.ts'
 import { commandSha } from '../../actors/record.ts'
-import { delegationIn } from './event.ts'
-import type { ReadContext } from './reads/read.ts'
+import { delegationIn } from '../views/event.ts'
+import type { ReadContext } from '../views/reads/read.ts'
 
 /** In which room a document is, by the actor that decides over it, and who may write it. */
 export function placeView(actor: string) {

@@ -5,7 +5,7 @@
  *   into markup (CSP 3, Trusted Types without any policy), no frame, no opener, no referrer.
  * - picture and script: files of our own; nothing in them loads anything.
  * - data (JSON, text): never a document that does anything, wherever it is opened; other sites may read it, for it is public.
- * - file: what a stranger put here (src/http/blobs.ts): in a sandbox, never sniffed.
+ * - file: what a stranger put here (src/attachments/routes.ts): in a sandbox, never sniffed.
  */
 import { styleSource, themeSource } from '../pages/assets.ts'
 import type { Header } from './port.ts'

@@ -1,8 +1,8 @@
 /** Every operation that writes, and how it is carried out. */
 import type { WriteName } from '../../../actors/operations.ts'
+import { blobsPlans } from '../../attachments/plans.ts'
 import { documentsPlans } from '../../documents/plans.ts'
 import type { Plan, Plans } from '../plan.ts'
-import { blobsPlans } from './blobs.ts'
 import { callsPlans } from './calls.ts'
 import { creditPlans } from './credit.ts'
 import { delegationsPlans } from './delegations.ts'

@@ -1,10 +1,18 @@
 /** Reads on blobs: one with its bytes, what the door at /a/ needs, and what the house asks itself. */
 import { hash } from 'node:crypto'
-import type { Blob } from '../../../actors/attachments/attachments.ts'
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { mayWrite } from '../../../actors/rooms/roles.ts'
-import { blobDamage } from '../../../storage/blob-files.ts'
-import { ok, privateRoom, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, refused } from './read.ts'
+import type { Blob } from '../../actors/attachments/attachments.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { mayWrite } from '../../actors/rooms/roles.ts'
+import { blobDamage } from '../../storage/blob-files.ts'
+import {
+  ok,
+  privateRoom,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  refused,
+} from '../views/reads/read.ts'
 
 /** Where the bytes of a public blob lie, and how they are to be served. */
 export type BlobFile = {

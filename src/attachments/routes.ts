@@ -15,12 +15,12 @@ import { fromYou, Places } from '../command/places.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
-import type { BlobFile } from '../views/reads/blobs.ts'
+import { contentDisposition, type Part, rangeOf, servedType } from '../http/files.ts'
+import type { ByteStream, Exchange, Header } from '../http/port.ts'
+import { logFault } from '../http/port-options.ts'
+import type { Doors, RouteHandler } from '../http/routes.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { contentDisposition, type Part, rangeOf, servedType } from './files.ts'
-import type { ByteStream, Exchange, Header } from './port.ts'
-import { logFault } from './port-options.ts'
-import type { Doors, RouteHandler } from './routes.ts'
+import type { BlobFile } from './reads.ts'
 
 type Find = (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
 

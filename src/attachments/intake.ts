@@ -8,7 +8,7 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { DiskFull, SyncFailed } from '../../storage/disk.ts'
-import type { NoAnswer } from './ports.ts'
+import type { NoAnswer } from '../command/ports.ts'
 
 export type Incoming = {
   readonly room: string

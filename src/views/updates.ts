@@ -12,7 +12,7 @@ import type { UpdateKind } from '../../actors/follow/operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
-import { answerOf, blockedBy, hasLeft } from './blocks.ts'
+import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
 import { addressee, type EventView } from './event.ts'
 import { type ReadContext, view } from './reads/read.ts'
 

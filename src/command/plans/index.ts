@@ -1,12 +1,12 @@
 /** Every operation that writes, and how it is carried out. */
 import type { WriteName } from '../../../actors/operations.ts'
 import { blobsPlans } from '../../attachments/plans.ts'
+import { directPlans } from '../../conversations/plans.ts'
 import { documentsPlans } from '../../documents/plans.ts'
 import type { Plan, Plans } from '../plan.ts'
 import { callsPlans } from './calls.ts'
 import { creditPlans } from './credit.ts'
 import { delegationsPlans } from './delegations.ts'
-import { directPlans } from './direct.ts'
 import { eventsPlans } from './events.ts'
 import { limitsPlans } from './limits.ts'
 import { peoplePlans } from './people.ts'

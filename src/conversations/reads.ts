@@ -2,13 +2,11 @@
  * Reads on what is the reader's own: conversations, and the inbox. The feed answers for everything public, each shard for its
  * private rooms; each gives its share of the list, and the front puts them together (src/command/gather.ts).
  */
-import type { Room } from '../../../actors/board.ts'
-import { type Conversation, requestMessagesMax } from '../../../actors/conversations/conversations.ts'
-import { none, type SlotList } from '../../../actors/event-index.ts'
-import { mayWrite } from '../../../actors/rooms/roles.ts'
-import { answerOf, blockedBy, hasLeft, type Standing } from '../blocks.ts'
-import { addressee } from '../event.ts'
-import { names } from '../updates.ts'
+import type { Room } from '../../actors/board.ts'
+import { type Conversation, requestMessagesMax } from '../../actors/conversations/conversations.ts'
+import { none, type SlotList } from '../../actors/event-index.ts'
+import { mayWrite } from '../../actors/rooms/roles.ts'
+import { addressee } from '../views/event.ts'
 import {
   AnswerSize,
   badCursor,
@@ -22,7 +20,9 @@ import {
   view,
   withinPage,
   withRoom,
-} from './read.ts'
+} from '../views/reads/read.ts'
+import { names } from '../views/updates.ts'
+import { answerOf, blockedBy, hasLeft, type Standing } from './blocks.ts'
 
 export const directReads = {
   'conversations.list': conversations,

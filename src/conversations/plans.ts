@@ -1,13 +1,13 @@
 /** How writes on conversations are carried out, by the actor of their room. */
 import { createHmac } from 'node:crypto'
-import type { ActReply } from '../../../actors/act.ts'
-import { conversationPrefix } from '../../../actors/conversations/conversations.ts'
-import { noConversationLeftWords } from '../../../actors/conversations/decide.ts'
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { provenBits } from '../../format/proof-of-work.ts'
-import { writerOf } from '../charging.ts'
-import type { Plan, Plans } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import type { ActReply } from '../../actors/act.ts'
+import { conversationPrefix } from '../../actors/conversations/conversations.ts'
+import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { writerOf } from '../command/charging.ts'
+import type { Plan, Plans } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { provenBits } from '../format/proof-of-work.ts'
 
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'
 

@@ -9,12 +9,12 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
+import { ownLetter } from '../command/own-letter.ts'
+import { type Actors, isNotNow, type NoAnswer } from '../command/ports.ts'
+import type { Reply } from '../command/reply.ts'
+import type { Voice } from '../command/voice.ts'
+import { whenDecided } from '../command/when-decided.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { ownLetter } from './own-letter.ts'
-import { type Actors, isNotNow, type NoAnswer } from './ports.ts'
-import type { Reply } from './reply.ts'
-import type { Voice } from './voice.ts'
-import { whenDecided } from './when-decided.ts'
 
 /** A receive URL whose items go into a room. */
 export type Posted = { readonly receiver: string; readonly owner: string }

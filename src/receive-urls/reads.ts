@@ -3,18 +3,18 @@
  * All of one maker lie in one shard (see homes in src/command/gather.ts), so nothing here is ever absent.
  */
 import { isUtf8 } from 'node:buffer'
-import { type RefusalCode, refusal } from '../../../actors/kernel/refusals.ts'
-import { opens } from '../../../actors/receive-urls/decide.ts'
+import { type RefusalCode, refusal } from '../../actors/kernel/refusals.ts'
+import { opens } from '../../actors/receive-urls/decide.ts'
 import {
   asksSignature,
   type Item,
   type ItemFacts,
   type Receiver,
   type ReceiverFacts,
-} from '../../../actors/receive-urls/receive-urls.ts'
-import { fromFrame, RecordType } from '../../../actors/record.ts'
-import { objection } from '../../../actors/rooms/policy.ts'
-import { openSecret } from '../../format/sealed-secrets.ts'
+} from '../../actors/receive-urls/receive-urls.ts'
+import { fromFrame, RecordType } from '../../actors/record.ts'
+import { objection } from '../../actors/rooms/policy.ts'
+import { openSecret } from '../format/sealed-secrets.ts'
 import {
   badCursor,
   limitOf,
@@ -29,7 +29,7 @@ import {
   unending,
   withinPage,
   withRoom,
-} from './read.ts'
+} from '../views/reads/read.ts'
 
 export const receiversReads = {
   'receiver.list': list,

@@ -3,15 +3,15 @@
  * the one that deliveries are signed with is kept sealed, and `data`, which brought it, is not kept.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { isAddressOrNetwork } from '../../../actors/kernel/networks.ts'
-import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
-import { receiversOf } from '../../../actors/receive-urls/decide.ts'
-import type { ReceiverFacts } from '../../../actors/receive-urls/receive-urls.ts'
-import { webhookKey } from '../../format/webhook.ts'
-import { receiverView } from '../../views/reads/receivers.ts'
-import { withoutData } from '../cut-data.ts'
-import type { Asked, Decided, Doors, Plan, Plans } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import { isAddressOrNetwork } from '../../actors/kernel/networks.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { receiversOf } from '../../actors/receive-urls/decide.ts'
+import type { ReceiverFacts } from '../../actors/receive-urls/receive-urls.ts'
+import { withoutData } from '../command/cut-data.ts'
+import type { Asked, Decided, Doors, Plan, Plans } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { receiverView } from './reads.ts'
+import { webhookKey } from './signature.ts'
 
 type CreateData = {
   readonly label?: string

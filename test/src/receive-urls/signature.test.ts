@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Delivery, verifyWebhook, webhookKey } from '../../../src/format/webhook.ts'
+import { type Delivery, verifyWebhook, webhookKey } from '../../../src/receive-urls/signature.ts'
 
 const webhookFault = (secret: string, delivery: Delivery) => verifyWebhook(secret, delivery).fault
 const headers = (fields: Readonly<Record<string, string>>) => (name: string) => fields[name]

@@ -5,10 +5,10 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Delivery } from '../command/deliveries.ts'
 import { type Respond, refused } from '../command/reply.ts'
-import type { Exchange } from './port.ts'
-import type { Doors, RouteHandler } from './routes.ts'
+import type { Exchange } from '../http/port.ts'
+import type { Doors, RouteHandler } from '../http/routes.ts'
+import type { Delivery } from './deliveries.ts'
 
 export type ReceiveOptions = {
   readonly take: (delivery: Delivery, respond: Respond) => void

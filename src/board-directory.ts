@@ -64,7 +64,7 @@ export const snapshotDirectories = (path: string, journal: string): readonly str
     : [shardSnapshotsDirectory(journal)]
 /** The index of full-text search: derived, made again when it is missing. */
 export const searchDirectory = (path: string) => join(path, 'search')
-/** How far deliveries have come: src/delivery/store.ts. */
+/** How far deliveries have come: src/webhooks/store.ts. */
 export const deliveryDirectory = (path: string) => join(path, 'delivery')
 export const logDirectory = (path: string) => join(path, 'log')
 /** Files of attachments: storage/blob-files.ts. */

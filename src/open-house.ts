@@ -9,11 +9,11 @@ import type { News } from './command/news.ts'
 import type { Config } from './config.ts'
 import { explainFailure } from './failure.ts'
 import { House } from './house/house.ts'
-import type { Postroom } from './house/postroom.ts'
 import type { Followers } from './http/followers.ts'
 import type { Mark } from './log/mark.ts'
 import { log } from './observe.ts'
 import type { MailJson } from './views/reads/works-mail.ts'
+import type { Postroom } from './webhooks/thread-host.ts'
 
 export async function openHouse(
   config: Config,

@@ -20,7 +20,6 @@ import { Throttle } from './command/throttle.ts'
 import { toldByRegistry } from './command/told-by-registry.ts'
 import { Voice } from './command/voice.ts'
 import { BadConfig, type Config, prepareEngineEnvironment } from './config.ts'
-import { Postroom } from './house/postroom.ts'
 import { ClientAddresses } from './http/client-address.ts'
 import { compatDoor } from './http/compat.ts'
 import { describe } from './http/described.ts'
@@ -60,6 +59,7 @@ import { limitsOf } from './views/capabilities.ts'
 import { checkpointAnswer } from './views/checkpoint.ts'
 import { type Figures, nothingCounted, statsData } from './views/figures.ts'
 import { witnessesAnswer } from './views/witnesses.ts'
+import { Postroom } from './webhooks/thread-host.ts'
 
 export type RunningServer = { readonly address: string; close(): Promise<void> }
 

@@ -3,7 +3,7 @@
  * by one actor, `@hooks-<identity id>`, and none of them is public.
  *
  * Here stands what was agreed: address, kinds, filter, sealed secret, and the places from which on it is owed what happens. How
- * far deliveries have come since is no decision of anybody, and is kept beside the journals (src/delivery/store.ts).
+ * far deliveries have come since is no decision of anybody, and is kept beside the journals (src/webhooks/store.ts).
  */
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'

@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileExists } from '../../storage/disk.ts'
-import { damageIn, putAside, storeFile } from '../delivery/store.ts'
+import { damageIn, putAside, storeFile } from '../webhooks/store.ts'
 import type { Finding } from './log.ts'
 
 /** `directory`: of the deliveries. */

@@ -19,7 +19,7 @@ import { listedTools, toolByName, whoamiTool } from './tool-list.ts'
 type Params = Readonly<Record<string, unknown>>
 type EventsCaller = Pick<Caller, 'identity' | 'scopes' | 'delegation'> | undefined
 
-/** MCP Events, as src/delivery/mcp-events.ts handles them. Errors with a numeric `code` go out as they are. */
+/** MCP Events, as src/webhooks/mcp-events.ts handles them. Errors with a numeric `code` go out as they are. */
 export type EventsHandlers = {
   list(params: Params): unknown
   subscribe(params: Params, caller: EventsCaller): Promise<unknown>

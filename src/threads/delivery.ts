@@ -1,6 +1,6 @@
 /**
  * The thread that delivers: webhooks and MCP Events, on a core of its own, started by the first hook there is. Wiring only:
- * what it wants to know it asks the front, which asks the feed or a shard; what it does stands in src/delivery/.
+ * what it wants to know it asks the front, which asks the feed or a shard; what it does stands in src/webhooks/.
  */
 import { randomInt } from 'node:crypto'
 import type { MessagePort } from 'node:worker_threads'
@@ -8,16 +8,16 @@ import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { monotonicMs, wallMilliseconds } from '../clock.ts'
 import { Limiter } from '../command/limiter.ts'
-import type { EngineAsk, HookStatus, VerifyAnswer, VerifyAsk } from '../delivery/desk.ts'
-import { Engine } from '../delivery/engine.ts'
-import { Payloads } from '../delivery/payloads.ts'
-import { type Head, Sender } from '../delivery/sender.ts'
-import { DeliveryStore } from '../delivery/store.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Poster } from '../outgoing/poster.ts'
 import { release } from '../release.ts'
-import type { HooksAnswer, HooksAsk } from '../views/hooks/answer.ts'
-import type { ChangedHooks, HookView } from '../views/reads/webhooks.ts'
+import { Engine } from '../webhooks/engine.ts'
+import { Payloads } from '../webhooks/payload-batches.ts'
+import type { HooksAnswer, HooksAsk } from '../webhooks/payloads/answer.ts'
+import type { ChangedHooks, HookView } from '../webhooks/reads.ts'
+import { type Head, Sender } from '../webhooks/sender.ts'
+import type { EngineAsk, HookStatus, VerifyAnswer, VerifyAsk } from '../webhooks/service.ts'
+import { DeliveryStore } from '../webhooks/store.ts'
 import { report, runThread } from './entry.ts'
 
 export type DeliveryThread = {

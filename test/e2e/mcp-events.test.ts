@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { hookKinds } from '../../actors/webhooks/kind-names.ts'
 import type { Signer } from '../../src/cli/sign.ts'
-import { subscriptionId } from '../../src/delivery/identity.ts'
+import { subscriptionId } from '../../src/webhooks/identity.ts'
 import { accessToken } from '../support/access-token.ts'
 import { person } from '../support/client.ts'
 import { delegated } from '../support/delegations.ts'

@@ -5,7 +5,7 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
 import type { DeliveryAsk, DeliveryThread } from '../../../src/threads/delivery.ts'
-import type { HookView } from '../../../src/views/reads/webhooks.ts'
+import type { HookView } from '../../../src/webhooks/reads.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000 })

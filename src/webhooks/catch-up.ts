@@ -1,0 +1,103 @@
+/**
+ * Catching up: hooks that do not follow a source, because they are new, or were slower than what happens, read it from where
+ * they stand. Those who look for the same are served by one reading; one page is read at a time, whoever waits.
+ */
+import type { SignalsPage, SignalsRequest } from './payloads/signals.ts'
+import { pendingOf } from './pending.ts'
+import { lookFor, wantedBy } from './subscription-index.ts'
+import { type HookRun, queueLow } from './subscription-run.ts'
+
+export type CatchUpOptions = {
+  readonly scan: (source: number, request: SignalsRequest) => Promise<SignalsPage>
+  /** Next place that is read for all who follow the source. */
+  readonly tail: (source: number) => number
+  /** Its queue or its places are others now. */
+  readonly changed: (run: HookRun) => void
+}
+
+type Group = { readonly source: number; readonly look: Omit<SignalsRequest, 'from'>; readonly runs: Set<HookRun> }
+
+export class CatchUp {
+  readonly #options: CatchUpOptions
+  /** By source and what they look for, in the order of their turns. */
+  readonly #groups = new Map<string, Group>()
+  #working = false
+  #closed = false
+
+  constructor(options: CatchUpOptions) {
+    this.#options = options
+  }
+
+  add(run: HookRun): void {
+    const look = lookFor(run.view)
+    for (const source of run.behind) {
+      const name = `${source} ${look.room} ${look.spoken} ${look.personal}`
+      const group = this.#groups.get(name) ?? { source, look, runs: new Set() }
+      this.#groups.set(name, group)
+      group.runs.add(run)
+    }
+    this.wake()
+  }
+
+  remove(run: HookRun): void {
+    for (const { runs } of this.#groups.values()) runs.delete(run)
+  }
+
+  /** There may be room in a queue again. */
+  wake(): void {
+    if (!this.#working) void this.#work()
+  }
+
+  /** Nothing more is read. */
+  close(): void {
+    this.#closed = true
+  }
+
+  async #work(): Promise<void> {
+    this.#working = true
+    // Let whoever was just added come along.
+    await Promise.resolve()
+    while (!this.#closed) {
+      const next = this.#next()
+      if (next === undefined) break
+      await this.#page(next.group, next.runs)
+    }
+    this.#working = false
+  }
+
+  /** A group with somebody who has room; it goes to the end of the row. */
+  #next(): { group: Group; runs: HookRun[] } | undefined {
+    for (const [name, group] of this.#groups) {
+      const runs = [...group.runs].filter(
+        ({ queue, course, behind }) => behind.includes(group.source) && queue.length <= queueLow && !course.suspended,
+      )
+      if (runs.length === 0) {
+        if (group.runs.size === 0) this.#groups.delete(name)
+        continue
+      }
+      this.#groups.delete(name)
+      this.#groups.set(name, group)
+      return { group, runs }
+    }
+    return undefined
+  }
+
+  async #page({ source, look, runs: all }: Group, runs: readonly HookRun[]): Promise<void> {
+    const from = runs.reduce((least, { heard }) => Math.min(least, heard[source]!), Number.MAX_SAFE_INTEGER)
+    const page = await this.#options.scan(source, { ...look, from })
+    if (this.#closed) return
+    const full = new Set<HookRun>()
+    for (const signal of page.signals) {
+      const change = pendingOf(source, signal)
+      for (const run of runs) {
+        if (full.has(run) || run.removed) continue
+        if (!run.offer(wantedBy(run.view, change))) full.add(run)
+      }
+    }
+    for (const run of runs) {
+      if (run.removed) continue
+      if (!full.has(run) && run.caughtUp(source, page.next, this.#options.tail(source))) all.delete(run)
+      this.#options.changed(run)
+    }
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Hooks that are to end: each is asked for until it is found to have ended, or to live, by its actor. A full disk, a busy shard and
+ * one that does not answer are each a reason to ask again later, and less and less often: thousands may run out at the same time.
+ */
+import type { HookView } from './reads.ts'
+import type { HookRun } from './subscription-run.ts'
+
+export type EndingsOptions = {
+  /** Asks once; what has come of it is not said here. */
+  readonly end: (view: HookView) => Promise<void>
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** Of all waits; 1 but in tests. */
+  readonly scale: number
+}
+
+/** Asked for at the same time. */
+export const endingsMax = 16
+const againFirstMs = 1_000
+const againMaxMs = 300_000
+
+type Ending = { isAsked: boolean; notBefore: number; againMs: number }
+
+export class Endings {
+  readonly #options: EndingsOptions
+  readonly #endings = new Map<HookRun, Ending>()
+  /** Whose turn has not come yet. */
+  readonly #waiting = new Set<HookRun>()
+  #underWay = 0
+
+  constructor(options: EndingsOptions) {
+    this.#options = options
+  }
+
+  /** It is over, or still is: it is asked for as soon as its time comes. */
+  over(run: HookRun): void {
+    const ending = this.#endings.get(run) ?? { isAsked: false, notBefore: 0, againMs: againFirstMs }
+    this.#endings.set(run, ending)
+    if (ending.isAsked || this.#options.now() < ending.notBefore) return
+    this.#waiting.add(run)
+    this.#next()
+  }
+
+  /** It lives, or is gone. */
+  forget(run: HookRun): void {
+    this.#endings.delete(run)
+    this.#waiting.delete(run)
+  }
+
+  #next(): void {
+    for (const run of this.#waiting) {
+      if (this.#underWay >= endingsMax) return
+      this.#waiting.delete(run)
+      this.#ask(run, this.#endings.get(run)!)
+    }
+  }
+
+  #ask(run: HookRun, ending: Ending): void {
+    const { end, now, scale } = this.#options
+    ending.isAsked = true
+    this.#underWay++
+    const asked = () => {
+      ending.isAsked = false
+      ending.notBefore = now() + ending.againMs * scale
+      ending.againMs = Math.min(2 * ending.againMs, againMaxMs)
+      this.#underWay--
+      this.#next()
+    }
+    end(run.view).then(asked, asked)
+  }
+}

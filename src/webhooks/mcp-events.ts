@@ -1,0 +1,272 @@
+/**
+ * MCP Events: the handlers of `events/list`, `events/subscribe` and `events/unsubscribe`, for the endpoint to register as they
+ * are. They take the request's `params` and who called; they answer the result, or throw an McpEventError whose `code`,
+ * `message` and `data` are the JSON-RPC error.
+ *
+ * `events/subscribe`, in order: caller -> name, arguments, address, secret -> room -> quota -> challenge -> place -> durable.
+ * The client makes the secret, and an id follows from who asked for what where, so the same request again is a refresh.
+ */
+
+import { sizes } from '../../actors/kernel/limits.ts'
+import { type HookKind, hookKinds, isHookKind, isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
+import type { Limiter } from '../command/limiter.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import { compile } from '../format/schema-check.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { subscriptionId } from './identity.ts'
+import { McpEventError } from './mcp-errors.ts'
+import { kindShapes } from './payloads/kinds.ts'
+import type { HookView } from './reads.ts'
+import type { Trouble } from './retry.ts'
+import { type OpenedPlace, openPlace, sealPlace } from './sealed-positions.ts'
+import type { Desk, VerifyAnswer } from './service.ts'
+import { secretKey, secretRule } from './signature.ts'
+
+/** What the endpoint advertises, under both of the names that the texts have for it. */
+export const eventCapabilities = {
+  events: {},
+  extensions: { 'io.modelcontextprotocol/events': { listChanged: false } },
+} as const
+
+/** The scope that a token must have. */
+export const eventScope = 'events:subscribe'
+
+/** Who calls, as the token says; undefined: nobody in particular. */
+export type Caller =
+  | {
+      readonly identity: string
+      readonly scopes: readonly string[]
+      /** 32 hex: what is subscribed by it ends with it. */
+      readonly delegation: string
+    }
+  | undefined
+
+type Params = Readonly<Record<string, unknown>>
+
+export type McpEventsOptions = {
+  readonly desk: Desk
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly isSuspended: (identity: string) => boolean
+  /** When a delegation ends, in Unix seconds; 0: it has ended. */
+  readonly endOf: (delegation: string) => number
+  /** Calls by identity; undefined: unlimited. */
+  readonly calls: Limiter | undefined
+}
+
+const ttlDefaultMs = 86_400_000
+const ttlMaxMs = 7 * 86_400_000
+const ttlMinMs = 60_000
+
+type Wanted = {
+  readonly kind: HookKind
+  readonly args: Readonly<Record<string, string | number>>
+  readonly url: string
+  readonly id: string
+}
+
+export class McpEvents {
+  readonly #options: McpEventsOptions
+
+  constructor(options: McpEventsOptions) {
+    this.#options = options
+  }
+
+  list(params: Params = {}) {
+    if (params.cursor !== undefined && params.cursor !== null)
+      throw invalid('the list of events has one page: ask without a cursor')
+    const events = hookKinds.map((name) => {
+      const { description, input, payload } = kindShapes[name]
+      return { name, description, delivery: ['webhook'], inputSchema: input, payloadSchema: payload }
+    })
+    return { events }
+  }
+
+  async subscribe(params: Params, caller: Caller) {
+    const { identity, delegation, scopes } = this.#callerOf(caller)
+    const publicOnly = !scopes.includes(privateScope)
+    const wanted = this.#wantedOf(params, identity)
+    if (publicOnly && isPrivateKind(wanted.kind))
+      throw new McpEventError('forbidden', { reason: `${wanted.kind} needs the scope ${privateScope} too` })
+    const { secret, ttlMs, cursor, maxAgeMs } = agreedOf(params)
+    const fault = this.#options.desk.addressFault(wanted.url)
+    if (fault !== undefined) throw invalid(`delivery.url: ${fault}`)
+    const asked = this.#openedOf(identity, cursor)
+    await this.#mayRead(wanted, publicOnly ? '' : identity)
+    const { desk } = this.#options
+    const live = answered(await desk.of(identity))
+    const known = live.find(({ hook }) => hook === wanted.id)
+    if (known === undefined && live.length >= sizes.hooks_per_identity)
+      throw new McpEventError('exhausted', { limit: 'subscriptions', max: sizes.hooks_per_identity })
+    verified(await desk.verify({ owner: identity, url: wanted.url, hook: wanted.id, secret }))
+    const before = (await desk.status([wanted.id]))[0] ?? undefined
+    const place = await this.#placeOf(known, asked, maxAgeMs)
+    const end = this.#options.endOf(delegation)
+    if (end === 0) throw new McpEventError('forbidden', { reason: 'the sign-in has ended' })
+    const expires = Math.min(end, desk.wallSeconds() + Math.floor(ttlMs / 1000))
+    const { args: filter, url, id: hook } = wanted
+    const said = answered(
+      await desk.say('hook.subscribe', identity, {
+        ...{ hook, form: 'mcp', url, kinds: [wanted.kind], filter, expires, delegation, marks: place.marks },
+        ...(publicOnly ? { publicOnly } : {}),
+        ...desk.sealed(identity, secret),
+        limit: sizes.hooks_per_identity,
+      }),
+    )
+    if ('code' in said) throw refusedBy(String(said.code))
+    await desk.changed(identity)
+    const status = known === undefined ? undefined : before?.status
+    return {
+      id: hook,
+      refreshBefore: new Date(expires * 1000).toISOString(),
+      cursor: sealPlace(
+        desk.cursors,
+        identity,
+        desk.generation,
+        known === undefined ? place.marks : (before?.marks ?? place.marks),
+      ),
+      truncated: place.truncated,
+      deliveryStatus:
+        status === undefined
+          ? { active: true, lastDeliveryAt: null, lastError: null }
+          : { ...status, lastError: status.lastError === null ? null : knownTrouble(status.lastError) },
+    }
+  }
+
+  async unsubscribe(params: Params, caller: Caller): Promise<Record<string, never>> {
+    const { identity } = this.#callerOf(caller)
+    const { id } = this.#wantedOf(params, identity)
+    const said = answered(await this.#options.desk.say('hook.end', identity, { hook: id }))
+    if ('code' in said) throw refusedBy(String(said.code))
+    // Of one that was not there too: whoever asks wants to have none.
+    if (said.ended === true) await this.#options.desk.changed(identity)
+    return {}
+  }
+
+  /** A sign-in was ended by its client, or because one of its tokens was used twice: its subscriptions go with it. */
+  async signedOut(identity: string, delegation: string): Promise<void> {
+    const { desk } = this.#options
+    const own = answered(await desk.of(identity)).filter((each) => each.delegation === delegation)
+    try {
+      for (const { hook, epoch } of own) {
+        const said = answered(await desk.say('hook.end', identity, { hook, epoch }))
+        if ('code' in said) throw refusedBy(String(said.code))
+      }
+    } finally {
+      // Of those that have ended, though another has not.
+      if (own.length > 0) await desk.changed(identity)
+    }
+  }
+
+  #callerOf(caller: Caller): NonNullable<Caller> {
+    if (caller === undefined)
+      throw new McpEventError('forbidden', { reason: 'sign in first: subscriptions belong to an identity' })
+    if (!caller.scopes.includes(eventScope))
+      throw new McpEventError('forbidden', { reason: `this token lacks the scope ${eventScope}` })
+    if (this.#options.isSuspended(caller.identity))
+      throw new McpEventError('forbidden', { reason: 'the operator of this board has suspended this identity' })
+    const wait = this.#options.calls?.take(caller.identity) ?? 0
+    if (wait > 0) throw new McpEventError('exhausted', { limit: 'calls', retryAfterMs: wait * 1000 })
+    return caller
+  }
+
+  #wantedOf({ name, arguments: given, delivery }: Params, identity: string): Wanted {
+    if (typeof name !== 'string') throw invalid('name must be a text')
+    if (!isHookKind(name)) throw new McpEventError('notFound', { kind: 'event' })
+    const args = (given ?? {}) as Wanted['args']
+    const fault = argumentFault(name, args)
+    if (fault !== undefined) throw invalid(fault)
+    if (typeof delivery !== 'object' || delivery === null) throw invalid('delivery must be an object with mode and url')
+    const { mode = 'webhook', url } = delivery as Params
+    if (mode !== 'webhook') throw new McpEventError('unsupported', { feature: 'deliveryMode', value: mode })
+    if (typeof url !== 'string') throw invalid('delivery.url must be a text')
+    return { kind: name, args, url, id: subscriptionId(identity, url, name, args) }
+  }
+
+  /** A room that is named must be there, and open to the reader; `''`: to everybody. */
+  async #mayRead({ args }: Wanted, reader: string): Promise<void> {
+    if (args.room === undefined) return
+    const request: ReadRequest = { op: 'room.get', args: { room: args.room }, reader }
+    const found = answered(await new Promise<ReadAnswer | NoAnswer>((resolve) => this.#options.read(request, resolve)))
+    if (found.ok) return
+    const { code, message } = 'refusal' in found ? found.refusal : found.absent
+    if (code !== 'private_room') throw invalid(message)
+    const needed = reader === '' ? `; following it needs the scope ${privateScope} too` : ''
+    throw new McpEventError('forbidden', { reason: `${message}${needed}` })
+  }
+
+  #openedOf(identity: string, cursor: string | null): OpenedPlace {
+    const { desk } = this.#options
+    if (cursor === null) return { marks: [] }
+    const opened = openPlace(desk.cursors, identity, desk.generation, desk.sources, cursor)
+    if (opened === undefined) throw invalid('this cursor was not given to this identity: subscribe without one')
+    return opened
+  }
+
+  /** Where it begins. Of one that lives the place is its own, whatever cursor came. */
+  async #placeOf(known: HookView | undefined, asked: OpenedPlace, maxAgeMs: number | undefined) {
+    const { desk } = this.#options
+    if (known !== undefined) return { marks: known.marks, truncated: false }
+    if ('expired' in asked) return { ...answered(await desk.places([])), truncated: true }
+    const since = maxAgeMs === undefined ? 0 : Math.ceil(desk.wallSeconds() - maxAgeMs / 1000)
+    return answered(await desk.places(asked.marks, Math.max(0, since)))
+  }
+}
+
+const checks = new Map<HookKind, ReturnType<typeof compile>>()
+
+function argumentFault(kind: HookKind, args: unknown): string | undefined {
+  const check = checks.get(kind) ?? compile(kindShapes[kind].input)
+  checks.set(kind, check)
+  if (check(args)) return undefined
+  const at = check.errors?.[0]?.instancePath ?? ''
+  return `arguments${at.replaceAll('/', '.')} of ${kind} must fit its inputSchema, see events/list`
+}
+
+/** What was agreed beside the subscription itself. */
+function agreedOf({ delivery, ttlMs, cursor = null, maxAgeMs }: Params) {
+  const { secret } = delivery as Params
+  if (typeof secret !== 'string' || secretKey(secret) === undefined)
+    throw invalid(`delivery.secret must be ${secretRule}`)
+  if (cursor !== null && typeof cursor !== 'string') throw invalid('cursor must be a text or null')
+  const isAge = maxAgeMs === undefined || maxAgeMs === null || (Number.isSafeInteger(maxAgeMs) && Number(maxAgeMs) >= 0)
+  if (!isAge) throw invalid('maxAgeMs must be an integer of at least 0')
+  const isTtl = ttlMs === undefined || ttlMs === null || (Number.isSafeInteger(ttlMs) && Number(ttlMs) > 0)
+  if (!isTtl) throw invalid('ttlMs must be an integer above 0, or null')
+  // Nothing is granted for ever: whoever asks for it gets the longest there is.
+  const asked = ttlMs === undefined ? ttlDefaultMs : ttlMs === null ? ttlMaxMs : Number(ttlMs)
+  return {
+    secret,
+    cursor,
+    maxAgeMs: maxAgeMs === undefined || maxAgeMs === null ? undefined : Number(maxAgeMs),
+    ttlMs: Math.min(ttlMaxMs, Math.max(ttlMinMs, asked)),
+  }
+}
+
+function verified(answer: VerifyAnswer | undefined): void {
+  const found = answered(answer)
+  if (found.ok) return
+  if ('full' in found) throw new McpEventError('exhausted', { limit: 'board_subscriptions', max: sizes.hooks })
+  if ('wait' in found) throw new McpEventError('exhausted', { limit: 'verifications', retryAfterMs: found.wait * 1000 })
+  throw new McpEventError('callback', { reason: knownTrouble(found.trouble) })
+}
+
+/** The words that the protocol has. */
+function knownTrouble(trouble: Trouble): string {
+  return trouble === 'http_3xx' || trouble === 'access_revoked' ? 'http_4xx' : trouble
+}
+
+function refusedBy(code: string): McpEventError {
+  if (code === 'wrong_state')
+    return new McpEventError('exhausted', { limit: 'subscriptions', max: sizes.hooks_per_identity })
+  return new McpEventError('exhausted', { limit: code })
+}
+
+function invalid(reason: string): McpEventError {
+  return new McpEventError('invalidParams', { reason })
+}
+
+/** No answer came, and whether anything was done is not known: the same request again is safe. */
+function answered<Answer>(answer: Answer | undefined): Answer {
+  if (answer === undefined) throw new Error('this board could not answer: try again')
+  return answer
+}

@@ -1,0 +1,155 @@
+/**
+ * What is delivered of something that happened: built from what stands now, for one reader, when it is sent. What the reader
+ * may not read any more is not built, and neither is a text that was hidden, redacted or has expired meanwhile.
+ */
+import { isUtf8 } from 'node:buffer'
+import { versionOf } from '../../../actors/documents/documents.ts'
+import { none } from '../../../actors/event-index.ts'
+import type { ItemFacts } from '../../../actors/receive-urls/receive-urls.ts'
+import { fromFrame, RecordType } from '../../../actors/record.ts'
+import { mayWrite } from '../../../actors/rooms/roles.ts'
+import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
+import { answerOf, hasLeft } from '../../conversations/blocks.ts'
+import { versionView } from '../../documents/view.ts'
+import { addressee, type EventView } from '../../views/event.ts'
+import { type ReadContext, view } from '../../views/reads/read.ts'
+import { names } from '../../views/updates.ts'
+import type { Payload, PayloadRequest } from './payload-request.ts'
+import { workPayload } from './work-payload.ts'
+
+const skip: Payload = { skip: true }
+const barred: Payload = { barred: true }
+
+/** `address`: of this board, for links. */
+export function payloadOf(context: ReadContext, address: string, request: PayloadRequest): Payload {
+  try {
+    return built(context, address, request)
+  } catch (error) {
+    // What is behind it must not wait for ever.
+    return { skip: true, fault: `${request.kind} ${request.subject}: ${(error as Error).message}` }
+  }
+}
+
+function built(context: ReadContext, address: string, request: PayloadRequest): Payload {
+  if (request.kind === 'document.written') return ofDocument(context, address, request)
+  if (request.kind === 'receiver.item') return ofItem(context, address, request)
+  if (request.kind === 'work.open' || request.kind === 'work.update') return workPayload(context, address, request)
+  return ofEvent(context, address, request)
+}
+
+function ofEvent(context: ReadContext, address: string, request: PayloadRequest): Payload {
+  const { board, state, visibility } = context
+  const { reader, kind } = request
+  const slot = board.events.find(Buffer.from(request.subject, 'hex'))
+  if (slot === none) return skip
+  const room = board.roomList[board.events.room[slot]!]!
+  if (room.visibility !== visibility) return skip
+  // Whoever is spoken to from a room that is not his hears nothing; whoever follows a room hears that it is closed to him.
+  if (room.visibility === 'private' && (!mayWrite(room, reader) || hasLeft(state, room.name, reader)))
+    return kind === 'room.post' ? barred : skip
+  const event = view(context, slot, false)
+  if (event.type === 'tombstone' || event.text === undefined) return skip
+  const why = kind === 'room.post' ? undefined : whyFor(context, event, request)
+  if (kind !== 'room.post' && why === undefined) return skip
+  const isPublic = visibility === 'public'
+  return told({
+    event_id: event.event_id,
+    room: event.room,
+    page: event.page,
+    kind: event.kind,
+    seq: event.seq,
+    thread: event.thread,
+    ...(event.reply_to === undefined ? {} : { reply_to: event.reply_to }),
+    author: person(event.author),
+    created_at: event.created_at,
+    ...(kind === 'inbox.item' ? { type: why } : {}),
+    ...excerptOf(event.text),
+    links: isPublic
+      ? {
+          web: `${address}/e/${event.event_id}`,
+          api: `${address}/api/events/${event.event_id}`,
+          proof: `${address}/e/${event.event_id}/proof`,
+        }
+      : { api: `${address}/v1/command` },
+  })
+}
+
+/** What the event is to the reader, where that is what this kind tells of. */
+function whyFor(
+  { state, board }: ReadContext,
+  event: EventView,
+  { reader, handle, blocked, kind }: PayloadRequest,
+): 'reply' | 'mention' | 'addressed' | 'request' | undefined {
+  const author = event.author.id
+  if (author === reader || blocked.includes(author)) return undefined
+  const target = event.reply_to === undefined ? none : board.events.find(Buffer.from(event.reply_to, 'hex'))
+  const isReply = target !== none && board.authorList[board.events.author[target]!]!.id === reader
+  const isNamed = names(event, reader, handle)
+  if (kind === 'reply') return isReply ? 'reply' : undefined
+  if (kind === 'mention') return isNamed ? 'mention' : undefined
+  if (isReply) return 'reply'
+  if (isNamed) return addressee(event) === reader ? 'addressed' : 'mention'
+  const conversation = state.direct.conversation(event.room)
+  const isRequest = conversation !== undefined && answerOf(conversation, reader) === 'pending'
+  return isRequest && author === conversation.opener ? 'request' : undefined
+}
+
+function ofDocument(context: ReadContext, address: string, { subject, reader, filter }: PayloadRequest): Payload {
+  const doc = context.state.documents.find(subject)
+  const isHere = doc !== undefined && (doc.visibility === 'public') === (context.visibility === 'public')
+  if (!isHere || doc.isDeleted || doc.visibility === 'unlisted') return skip
+  const room = context.board.rooms.get(doc.actor)
+  if (room !== undefined && !mayWrite(room, reader)) return filter.room === room.name ? barred : skip
+  const record = fromFrame(context.frame(doc.shard, doc.places.at(-1)!))
+  if (record.type !== RecordType.act) return skip
+  const version = versionOf(record)
+  const shown = versionView(context, version)
+  return told({
+    document_id: doc.id,
+    version: shown.version,
+    version_id: shown.version_id,
+    ...(room === undefined ? {} : { room: room.name }),
+    title: shown.title,
+    author: person(shown.author),
+    created_at: shown.written_at,
+    ...excerptOf(version.text),
+    links:
+      context.visibility === 'public'
+        ? { web: `${address}/d/${doc.id}`, api: `${address}/api/docs/${doc.id}` }
+        : { api: `${address}/v1/command` },
+  })
+}
+
+function ofItem(context: ReadContext, address: string, { subject, item, reader }: PayloadRequest): Payload {
+  const receiver = context.state.receivers.find(subject)
+  if (receiver?.owner !== reader) return skip
+  const kept = receiver.items.find((each) => each.item === item)
+  if (kept === undefined) return skip
+  const record = fromFrame(context.frame(kept.shard, kept.seq))
+  if (record.type !== RecordType.act) return skip
+  const { type, body, verified } = record.facts as unknown as ItemFacts
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  return told({
+    receiver_id: subject,
+    item,
+    content_type: type,
+    bytes: bytes.length,
+    verified,
+    created_at: kept.at,
+    ...excerptOf(isUtf8(bytes) ? bytes.toString('utf8', 0, 8 * excerptChars) : ''),
+    links: { api: `${address}/v1/command` },
+  })
+}
+
+function told(data: object): Payload {
+  return { data: JSON.stringify(data) }
+}
+
+function person({ id, handle }: { readonly id: string; readonly handle?: string }) {
+  return { id, ...(handle === undefined ? {} : { handle }) }
+}
+
+/** The first characters of a text, whole ones. */
+function excerptOf(text: string) {
+  return { excerpt: [...text.slice(0, 2 * excerptChars)].slice(0, excerptChars).join(''), excerpt_is_untrusted: true }
+}

@@ -1,0 +1,183 @@
+/**
+ * Signals: what happened, in the order of one source (the feed, or a shard for what is private), with just enough of each to
+ * find who asked for it. No text leaves with a signal: what is delivered is built, and judged, when it is sent (payload.ts).
+ */
+import type { Change } from '../../../actors/changes.ts'
+import { nowhere } from '../../../actors/changes.ts'
+import { spokenTo } from '../../../actors/conversations/conversations.ts'
+import { none } from '../../../actors/event-index.ts'
+import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
+import { eventOf } from '../../views/event.ts'
+import type { ReadContext } from '../../views/reads/read.ts'
+
+export type Signal = {
+  readonly position: number
+  /** Unix seconds. */
+  readonly at: number
+  /** What it may be told as, in the order in which it is told. */
+  readonly kinds: readonly HookKind[]
+  /** `''`: of no room. */
+  readonly room: string
+  readonly page: string
+  /** Kind of the post. */
+  readonly kind: string
+  /** Id (32 hex) of the event, document, receive URL or work. */
+  readonly subject: string
+  /** Number of the item at a receive URL, else 0. */
+  readonly item: number
+  /** Of a work: its state. */
+  readonly state: string
+  /** Identities it speaks to or belongs to. */
+  readonly to: readonly string[]
+  /** Of the private: handles that it names, for a shard does not know who bears them. */
+  readonly handles: readonly string[]
+}
+
+export type SignalsRequest = {
+  /** First position of interest. */
+  readonly from: number
+  /** Look for whom it speaks to: costs the reading of every post. */
+  readonly spoken: boolean
+  /** Only of this room; ''. all. */
+  readonly room: string
+  /** Only what speaks to somebody, or belongs to somebody. */
+  readonly personal: boolean
+}
+
+export type SignalsPage = {
+  readonly signals: readonly Signal[]
+  /** Everything before it is in `signals` or of no interest. */
+  readonly next: number
+  readonly more: boolean
+}
+
+/** Rows looked at, those of them that are read, and signals found, for one page: other readers wait meanwhile. */
+const rowsMax = 4_096
+const rowsReadMax = 512
+const signalsMax = 512
+
+export function signalsPage(context: ReadContext, request: SignalsRequest): SignalsPage {
+  const { changes } = context.state
+  const signals: Signal[] = []
+  const first = changes.after(request.from - 1)
+  const last = Math.min(changes.count, first + (request.spoken ? rowsReadMax : rowsMax))
+  for (let row = first; row < last; row++) {
+    const change = changes.at(row)
+    // What has one position stays together.
+    if (signals.length >= signalsMax && changes.at(row - 1).position !== change.position)
+      return { signals, next: change.position, more: true }
+    const signal = signalOf(context, change, request)
+    if (signal !== undefined) signals.push(signal)
+  }
+  if (last < changes.count) {
+    const next = changes.at(last).position
+    const whole = signals.filter(({ position }) => position < next)
+    return { signals: whole, next, more: true }
+  }
+  return { signals, next: Math.max(context.board.change + 1, request.from), more: false }
+}
+
+/** The first position from `from` on that is no older than `since`, and whether anything older was left out. */
+export function positionSince(
+  { state, board }: ReadContext,
+  { from, since }: { from: number; since: number },
+): { next: number; truncated: boolean } {
+  const { changes } = state
+  let low = changes.after(from - 1)
+  let high = changes.count
+  if (low === high || changes.at(low).at >= since) return { next: from, truncated: false }
+  // Times do not go back inside one journal, and in the feed by no more than a moment.
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (changes.at(middle).at < since) low = middle + 1
+    else high = middle
+  }
+  return { next: low < changes.count ? changes.at(low).position : board.change + 1, truncated: true }
+}
+
+function signalOf(context: ReadContext, change: Change, request: SignalsRequest): Signal | undefined {
+  const { state, board, visibility } = context
+  const room = change.room === nowhere ? undefined : board.roomList[change.room]!
+  if (room !== undefined && room.visibility !== visibility) return undefined
+  if (request.room !== '' && room?.name !== request.room) return undefined
+  const base = { ...nothing, position: change.position, at: change.at, room: room?.name ?? '', subject: change.subject }
+  const kind: string = change.kind
+  if (kind === 'receiver.item') {
+    const receiver = state.receivers.find(change.subject)
+    const item = receiver?.items.findLast(({ seq }) => seq === change.position)
+    if (receiver === undefined || item === undefined) return undefined
+    return { ...base, kinds: ['receiver.item'], item: item.item, to: [receiver.owner] }
+  }
+  if (room === undefined && visibility === 'private') return undefined
+  if (kind === 'document.written') return request.personal ? undefined : { ...base, kinds: ['document.written'] }
+  if (kind.startsWith('work.')) {
+    if (request.personal) return undefined
+    const kinds: HookKind[] = kind === 'work.open' ? ['work.open', 'work.update'] : ['work.update']
+    return { ...base, kinds, state: kind.slice('work.'.length) }
+  }
+  if (kind !== 'event.posted' && kind !== 'event.superseded') return undefined
+  return postSignal(context, change, base, request)
+}
+
+const nothing = {
+  page: '',
+  kind: '',
+  item: 0,
+  state: '',
+  to: [] as readonly string[],
+  handles: [] as readonly string[],
+}
+
+function postSignal(
+  context: ReadContext,
+  { kind, slot }: Change,
+  base: Omit<Signal, 'kinds'>,
+  { spoken, personal }: SignalsRequest,
+): Signal | undefined {
+  const { state, board } = context
+  const { events, authorList } = board
+  const original = state.marks.original(slot)
+  const isPost = kind === 'event.posted'
+  const author = authorList[events.author[slot]!]!.id
+  const to = new Set<string>()
+  const handles = new Set<string>()
+  let isReply = false
+  if (spoken) {
+    const parent = events.parent[slot]!
+    const repliedTo = parent === none ? undefined : authorList[events.author[parent]!]!.id
+    if (isPost && repliedTo !== undefined && repliedTo !== author) {
+      to.add(repliedTo)
+      isReply = true
+    }
+    const said = spokenTo(eventOf(context.body(slot)))
+    if (said.to !== '') to.add(said.to)
+    for (const handle of said.handles) {
+      const holder = context.visibility === 'public' ? board.handles.get(handle) : undefined
+      if (holder !== undefined) to.add(holder)
+      else if (context.visibility === 'private') handles.add(handle)
+    }
+    // The first message of a conversation asks its other members for an answer.
+    const conversation = state.direct.conversation(base.room)
+    if (isPost && conversation !== undefined && author === conversation.opener) {
+      const members = board.rooms.get(base.room)!.members
+      for (const member of members) if (!conversation.answers.has(member)) to.add(member)
+    }
+    to.delete(author)
+  }
+  const speaks = to.size + handles.size > 0
+  if ((personal || !isPost) && !speaks) return undefined
+  const kinds: HookKind[] = [
+    ...(isPost ? (['room.post'] as const) : []),
+    ...(isReply ? (['reply'] as const) : []),
+    ...(speaks ? (['mention', 'inbox.item'] as const) : []),
+  ]
+  return {
+    ...base,
+    kinds,
+    page: board.page(slot),
+    kind: board.kind(slot),
+    subject: events.idHex(isPost ? slot : original),
+    to: [...to],
+    handles: [...handles],
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * One delivery that is to be made: a change as one of the kinds it is told as. There is one for all hooks that hear of it, so that
+ * what waits for ten thousand of them is as many pointers, and what is the same for all is made once.
+ */
+import type { HookKind } from '../../actors/webhooks/kind-names.ts'
+import type { Signal } from './payloads/signals.ts'
+
+export type Pending = {
+  readonly source: number
+  readonly signal: Signal
+  readonly kind: HookKind
+  /** Which of the kinds of its change. */
+  readonly nth: number
+  /** What every delivery of it begins with; made when the first is sent. */
+  named: Named | undefined
+}
+
+export type Named = {
+  /** `webhook-id`. */
+  readonly event: string
+  /** The body up to what depends on the reader. */
+  readonly opening: string
+}
+
+/** A change as all that it is told as. */
+export function pendingOf(source: number, signal: Signal): readonly Pending[] {
+  return signal.kinds.map((kind, nth) => ({ source, signal, kind, nth, named: undefined }))
+}
+
+/** What has no change of its own. */
+export const noSignal: Signal = {
+  position: 0,
+  at: 0,
+  kinds: [],
+  room: '',
+  page: '',
+  kind: '',
+  subject: 'head',
+  item: 0,
+  state: '',
+  to: [],
+  handles: [],
+}

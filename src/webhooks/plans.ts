@@ -1,0 +1,184 @@
+/**
+ * How webhooks are made, ended and woken: all of one maker by one actor. Before one is made its address must answer a challenge;
+ * the secret is made here, shown once, and kept sealed.
+ */
+
+import { sizes } from '../../actors/kernel/limits.ts'
+import type { RefusalCode } from '../../actors/kernel/refusals.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { hooksOf } from '../../actors/webhooks/decide.ts'
+import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
+import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
+import type { Asked, Doors, Found, Plan, Plans } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import type { ReadRequest } from '../views/reads/read.ts'
+import { webhookView } from './reads.ts'
+import type { Desk, VerifyAnswer } from './service.ts'
+import { freshSecret } from './signature.ts'
+
+type CreateData = { readonly url: string; readonly kinds: readonly string[]; readonly room?: string }
+type Barred = readonly [code: RefusalCode, message: string, field: string, retryAfter: number]
+
+const ownActor: Plan['to'] = ({ signer }) => ({ actor: hooksOf(signer.id) })
+
+/** Who delivers is told, also where no answer came: it may have been done all the same, and nobody else would tell him. */
+const told = ({ signer }: Verified, { hooks }: Doors): Pick<Asked, 'settle'> => ({
+  settle: (answer) => {
+    if (answer === undefined) hooks.unsure(signer.id)
+    else if (answer.ok) void hooks.changed(signer.id)
+  },
+})
+
+const create: Plan = {
+  to: ownActor,
+  check: ({ data, signer }) => faultOf(data as CreateData, isPublicOnly(signer)),
+  ask: (verified, doors, pass) => {
+    made(verified, doors).then(
+      (found) => pass(found && { ...found, ...told(verified, doors) }),
+      () => pass(undefined),
+    )
+  },
+  show: (_verified, { at, facts }, _actor, isDuplicate, { secret }) => {
+    const { hook, ...chosen } = facts as unknown as HookFacts
+    const shown = isDuplicate ? { secret_shown: true } : { secret }
+    return { values: { webhook: { ...webhookView(hook, chosen, at), ...shown } } }
+  },
+}
+
+const remove: Plan = {
+  to: ownActor,
+  args: ({ command }) => ({ hook: command.target }),
+  ask: (verified, doors, pass) => pass({ args: {}, ...told(verified, doors) }),
+  show: (_verified, { facts }) => ({ values: { webhook: { id: facts.hook, deleted: true } } }),
+}
+
+const redeliver: Plan = {
+  to: ownActor,
+  args: ({ command, data }) => ({ hook: command.target, event: (data.event as string | undefined) ?? '' }),
+  ask: (verified, doors, pass) => {
+    const { command, data, signer } = verified
+    const { hooks } = doors
+    const event = data.event as string | undefined
+    if (event === undefined) return pass({ args: {}, ...told(verified, doors) })
+    const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data.event', 0]
+    const find = async (): Promise<Found> => {
+      // Nobody hears of what was sent to another.
+      const own = await hooks.of(signer.id)
+      if (own === undefined) return undefined
+      const isOwn = own.some(({ hook, form }) => hook === command.target && form === 'webhook')
+      const isKnown = isOwn ? await hooks.hasDelivery(command.target as string, event) : true
+      return isKnown === undefined ? undefined : { args: isKnown ? {} : { barred }, ...told(verified, doors) }
+    }
+    find().then(pass, () => pass(undefined))
+  },
+  show: (_verified, { facts }) => {
+    const { hook: id, event } = facts as { hook: string; event: string }
+    return { values: { webhook: { id, ...(event === '' ? {} : { redelivers: event }) } } }
+  },
+}
+
+export const webhooksPlans = {
+  'webhook.create': create,
+  'webhook.delete': remove,
+  'webhook.redeliver': redeliver,
+} satisfies Plans
+
+/** A delegate that may not read in private is told of what is public alone (src/webhooks/thread-host.ts sees to it). */
+function isPublicOnly({ delegate }: Verified['signer']): boolean {
+  return delegate !== undefined && !delegate.scopes.has(privateScope)
+}
+
+function faultOf({ kinds, room }: CreateData, publicOnly: boolean): Refusal | undefined {
+  if (new Set(kinds).size !== kinds.length)
+    return refusal('invalid_field', '"kinds" names a kind twice: leave the repeated one out', 'data.kinds')
+  if (kinds.includes('room.post') && room === undefined)
+    return refusal('invalid_field', 'room.post is about one room: name it as "room" in data', 'data.room')
+  if (room !== undefined && !kinds.includes('room.post') && !kinds.includes('document.written'))
+    return refusal(
+      'invalid_field',
+      '"room" applies to room.post and document.written: leave it out for other kinds',
+      'data.room',
+    )
+  const closed = publicOnly ? kinds.find(isPrivateKind) : undefined
+  return closed === undefined
+    ? undefined
+    : refusal('forbidden', `${closed} needs the scope ${privateScope} too, which this delegation lacks`, 'data.kinds')
+}
+
+/** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
+async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Promise<Asked | undefined> {
+  const { url, kinds, room } = data as CreateData
+  const secret = freshSecret()
+  const facts: Omit<HookFacts, 'hook' | 'marks'> = {
+    form: 'webhook',
+    url,
+    kinds,
+    filter: room === undefined ? {} : { room },
+    ...hooks.sealed(signer.id, secret),
+    ...endOf(signer.delegate),
+  }
+  const reader = isPublicOnly(signer) ? '' : signer.id
+  const wish = { url, room, reader, owner: signer.id, hook: sha.toString('hex', 0, 16), secret }
+  const barred = await barredBy(wish, hooks, read)
+  if (barred === undefined) return undefined
+  const place = await hooks.places([])
+  if (place === undefined) return undefined
+  const args = { ...facts, marks: place.marks, secret, limit: sizes.hooks_per_identity }
+  return { args: barred === 'none' ? args : { ...args, barred } }
+}
+
+/** What a delegate made ends with its delegation, whose time is known. */
+function endOf(delegate: Verified['signer']['delegate']): Pick<HookFacts, 'expires' | 'delegation'> {
+  return delegate === undefined ? { expires: 0 } : { expires: delegate.expires, delegation: delegate.id }
+}
+
+type Wish = {
+  readonly url: string
+  readonly room: string | undefined
+  /** Who must be able to read the room; `''`: everybody. */
+  readonly reader: string
+  readonly owner: string
+  readonly hook: string
+  readonly secret: string
+}
+
+async function barredBy(
+  { room, reader, ...wish }: Wish,
+  hooks: Desk,
+  read: Doors['read'],
+): Promise<Barred | 'none' | undefined> {
+  const fault = hooks.addressFault(wish.url)
+  if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data.url', 0]
+  if (room !== undefined) {
+    const request: ReadRequest = { op: 'room.get', args: { room }, reader }
+    const found = await new Promise<Parameters<Parameters<Doors['read']>[1]>[0]>((resolve) => read(request, resolve))
+    if (found === undefined) return undefined
+    if (!found.ok) {
+      const { code, message } = 'refusal' in found ? found.refusal : found.absent
+      const needed =
+        code === 'private_room' && reader === '' ? `; following it needs the scope ${privateScope} too` : ''
+      return [code, `${message}${needed}`, 'data.room', 0]
+    }
+  }
+  const live = await hooks.count(wish.owner)
+  if (live === undefined) return undefined
+  // Nobody is challenged for what its actor will refuse.
+  if (live >= sizes.hooks_per_identity) return 'none'
+  const answer = await hooks.verify(wish)
+  return answer === undefined ? undefined : verdict(answer)
+}
+
+function verdict(answer: VerifyAnswer): Barred | 'none' {
+  if (answer.ok) return 'none'
+  if ('full' in answer)
+    return ['overloaded', 'this board has as many webhooks as it can serve: try again later', 'data.url', 3_600]
+  if ('wait' in answer)
+    return [
+      'rate_limited',
+      'too many addresses were verified for you: wait retry_after seconds',
+      'data.url',
+      answer.wait,
+    ]
+  const message = `the address did not answer its challenge (${answer.trouble}): answer the JSON body {"type":"verification","challenge":"…"} by 200 and {"challenge":"…"} with the same text`
+  return ['wrong_state', message, 'data.url', 0]
+}

@@ -1,0 +1,99 @@
+/**
+ * The books of the engine: what has changed since it was last written down, written some times a second, and never so often that
+ * the writing takes more than a tenth of the time. What a kill takes of it is delivered again under the same ids.
+ */
+
+import type { DeliveryRow, DeliveryStore } from './store.ts'
+import type { HookRun } from './subscription-run.ts'
+
+export type BooksOptions = {
+  readonly store: DeliveryStore
+  /** Next place of each source. */
+  readonly tails: () => readonly number[]
+  /** Unix milliseconds. */
+  readonly wallMs: () => number
+  readonly report: (event: string, facts: Readonly<Record<string, unknown>>) => void
+}
+
+const commitEveryMs = 200
+/** When only the tails have moved: idle hooks lose nothing by an older place but a few looks. */
+const tailsEveryMs = 2_000
+const pauseForWork = 10
+/** Deliveries to be listed that may wait for a disk which is full. */
+const unwrittenMax = 1_000
+
+export class Books {
+  readonly #options: BooksOptions
+  readonly #dirty = new Set<HookRun>()
+  readonly #removed = new Set<string>()
+  #deliveries: { hook: string; row: DeliveryRow }[] = []
+  #tails = ''
+  #committedAt = 0
+  #notBefore = 0
+  readonly #timer: NodeJS.Timeout
+
+  constructor(options: BooksOptions) {
+    this.#options = options
+    this.#timer = setInterval(() => this.#commitSoon(), commitEveryMs)
+  }
+
+  /** Its place or its course are others now. */
+  moved(run: HookRun): void {
+    this.#dirty.add(run)
+  }
+
+  /** There is a hook of this name. */
+  added(run: HookRun): void {
+    this.#removed.delete(run.id)
+    this.#dirty.add(run)
+  }
+
+  /** It is known here no more, but it may be again. */
+  dropped(run: HookRun): void {
+    this.#dirty.delete(run)
+  }
+
+  /** There is no such hook. */
+  removed(id: string): void {
+    this.#removed.add(id)
+  }
+
+  /** Something to be listed for its owner. */
+  delivered(hook: string, row: DeliveryRow): void {
+    this.#deliveries.push({ hook, row })
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.commit()
+  }
+
+  /** Writes what there is to write, now. */
+  commit(): void {
+    const { store, wallMs, report } = this.#options
+    const tails = this.#options.tails()
+    const places = new Map([...this.#dirty].map((run) => [run.id, run.place(tails)]))
+    const began = wallMs()
+    this.#committedAt = began
+    try {
+      store.commit({ tails, places, removed: [...this.#removed], deliveries: this.#deliveries })
+    } catch (error) {
+      // A full disk: deliveries go on, and after a kill some of them are made again.
+      this.#deliveries = this.#deliveries.slice(-unwrittenMax)
+      return report('delivery.not_kept', { problem: (error as Error).message })
+    }
+    this.#notBefore = wallMs() + pauseForWork * (wallMs() - began)
+    this.#tails = tails.join()
+    this.#dirty.clear()
+    this.#removed.clear()
+    this.#deliveries = []
+  }
+
+  #commitSoon(): void {
+    const now = this.#options.wallMs()
+    if (now < this.#notBefore && now >= this.#committedAt) return
+    const isDirty = this.#dirty.size + this.#removed.size + this.#deliveries.length > 0
+    const isDue = now - this.#committedAt >= tailsEveryMs && this.#options.tails().join() !== this.#tails
+    if (isDirty || isDue) this.commit()
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Reads on hooks: the lists of their owner, and what the thread that delivers asks for. All of one owner lie in one shard (see
+ * homes in src/command/gather.ts), so nothing here is ever absent. How deliveries went is known elsewhere, and added there.
+ */
+import type { Hook, HookFacts } from '../../actors/webhooks/webhooks.ts'
+import {
+  badCursor,
+  limitOf,
+  ok,
+  opened,
+  paging,
+  type ReadAnswer,
+  type ReadContext,
+  type ReadRequest,
+  type Reads,
+  unending,
+} from '../views/reads/read.ts'
+
+export const webhooksReads = {
+  'webhook.list': list,
+  'hook.of': ({ state }, { args }) =>
+    ok({ hooks: state.hooks.of(String(args.owner)).map(hookView) }, { until: unending }),
+  'hook.ends': ({ state }, { args }) =>
+    ok({ ends: state.hooks.of(String(args.owner)).map(({ facts }) => facts.expires) }),
+  'hook.changed': changed,
+  'hook.all': all,
+  'hook.count': ({ state }) => ok({ count: state.hooks.count }),
+} satisfies Reads
+
+/** A hook as the thread that delivers knows it. */
+export type HookView = HookFacts & Pick<Hook, 'owner' | 'epoch' | 'createdAt' | 'former' | 'wakes' | 'redeliveries'>
+
+function hookView({ facts, owner, epoch, createdAt, former, wakes, redeliveries }: Hook): HookView {
+  return { ...facts, owner, epoch, createdAt, former, wakes, redeliveries }
+}
+
+/** A hook as it stands, by name: whatever changes of it, this does. */
+export function standing({ hook, epoch, wakes }: Pick<HookView, 'hook' | 'epoch' | 'wakes'>): string {
+  return `${hook} ${epoch} ${wakes}`
+}
+
+export type ChangedHooks = {
+  readonly hooks: readonly HookView[]
+  readonly same: readonly Pick<HookView, 'hook' | 'owner' | 'epoch' | 'delegation'>[]
+}
+
+/** All of one identity, in full where they do not stand as it is known: `known` lists that, between commas. */
+function changed({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const known = new Set(String(args.known).split(','))
+  const isSame = ({ facts: { hook }, epoch, wakes }: Hook) => known.has(standing({ hook, epoch, wakes }))
+  const own = state.hooks.of(String(args.owner))
+  const same = own.filter(isSame).map(({ facts: { hook, delegation }, owner, epoch }) => ({
+    ...{ hook, owner, epoch },
+    ...(delegation === undefined ? {} : { delegation }),
+  }))
+  const found: ChangedHooks = { hooks: own.filter((each) => !isSame(each)).map(hookView), same }
+  return ok(found, { until: unending })
+}
+
+/** What its owner sees of a webhook; the secret is not known here. */
+export function webhookView(id: string, facts: Omit<HookFacts, 'hook'>, createdAt: number) {
+  const { url, kinds, filter, expires } = facts
+  return {
+    id,
+    url,
+    kinds,
+    ...(filter.room === undefined ? {} : { room: filter.room }),
+    created_at: createdAt,
+    ...(expires === 0 ? {} : { expires_at: expires }),
+  }
+}
+
+function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+  const name = `webhooks:${reader}`
+  const cursor = opened(context, name, args)
+  if (cursor === undefined) return badCursor
+  // By number of the record that made it: one that is deleted meanwhile moves nobody's place.
+  const behind = cursor.from ?? 0
+  const own = context.state.hooks.of(reader).filter(({ facts, epoch }) => facts.form === 'webhook' && epoch > behind)
+  const shown = own.slice(0, limitOf(args))
+  const webhooks = shown.map(({ facts, createdAt }) => webhookView(facts.hook, facts, createdAt))
+  return ok({ webhooks, ...paging(context, name, own.length > shown.length ? shown.at(-1)!.epoch : undefined) })
+}
+
+const allMax = 500
+
+/** Every hook of this shard in pages, by the number of its first record. */
+function all({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+  const behind = Number(args.after ?? 0)
+  const hooks = [...state.hooks.all()].filter(({ epoch }) => epoch > behind).sort((a, b) => a.epoch - b.epoch)
+  const shown = hooks.slice(0, allMax)
+  const page = { hooks: shown.map(hookView), next: shown.at(-1)?.epoch ?? behind, more: hooks.length > shown.length }
+  return ok(page, { until: unending })
+}

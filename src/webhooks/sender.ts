@@ -1,0 +1,250 @@
+/**
+ * One attempt: what is sent is built now, for this reader, signed now, and sent to where the address leads now.
+ *
+ * Whatever the target answers, no more than its status is used, and the first bytes where a challenge has to come back.
+ */
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import type { CursorSealer } from '../format/cursor.ts'
+import type { Posted, Poster, PostTarget } from '../outgoing/poster.ts'
+import type { Failure } from '../outgoing/request.ts'
+import { eventId } from './identity.ts'
+import { eventErrors } from './mcp-errors.ts'
+import type { Give } from './payload-batches.ts'
+import type { Payload } from './payloads/payload-request.ts'
+import type { Named, Pending } from './pending.ts'
+import type { HookView } from './reads.ts'
+import { Letterhead } from './request-head.ts'
+import type { Outcome, Trouble } from './retry.ts'
+import { sealPlace } from './sealed-positions.ts'
+import { SigningKey, secretKey, signatures } from './signature.ts'
+
+export type Head = { readonly size: number; readonly checkpoint: string }
+
+export type SenderOptions = {
+  readonly poster: Poster
+  /** Asks for what is told now. */
+  readonly payload: (pending: Pending, view: HookView, give: Give) => void
+  readonly head: () => Promise<Head | undefined>
+  readonly cursors: CursorSealer
+  readonly generation: string
+  readonly serviceId: string
+  /** Of this board, for links. */
+  readonly address: string
+  /** Unix milliseconds. */
+  readonly wallMs: () => number
+}
+
+export type Sent =
+  | {
+      readonly kind: 'sent'
+      readonly event: string
+      /** 0: no answer. */
+      readonly status: number
+      readonly outcome: Outcome
+      /** Of a head of the log its tree size, else number of the item. */
+      readonly item: number
+    }
+  /** Nothing was sent: it could not be built now. */
+  | { readonly kind: 'later' }
+  | { readonly kind: 'skipped' }
+  | { readonly kind: 'barred' }
+
+/** An address that is asked whether it wants what is sent there. */
+export type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
+
+/** Whoever a delivery is for. */
+export type Addressee = { readonly view: HookView; readonly removed: boolean; letterhead: Letterhead | undefined }
+
+export const bodyBytesMax = 262_144
+const connectMs = 3_000
+const totalMs = 10_000
+const challengeMs = 5_000
+/** Places that were sealed a moment ago: many hooks of one owner stand at the same. */
+const placesMax = 1_024
+
+const troubles: Readonly<Record<Failure, Trouble>> = {
+  timeout: 'timeout',
+  refused: 'connection_refused',
+  tls: 'tls_error',
+  blocked: 'connection_refused',
+  too_large: 'http_5xx',
+  redirect: 'http_3xx',
+  unknown: 'connection_refused',
+}
+
+/** What is to be sent; of a head of the log its tree size too. */
+type Built = Payload | { readonly data: string; readonly size: number } | undefined
+type Answer = {
+  readonly status: number
+  readonly trouble: Trouble | ''
+  readonly retryAfterMs: number
+  readonly body: Buffer
+}
+type Letter = {
+  readonly target: PostTarget | undefined
+  readonly keys: readonly SigningKey[]
+  readonly hook: string
+  /** `webhook-id`. */
+  readonly id: string
+  readonly body: string
+  readonly withinMs: number
+  readonly keepsBody?: boolean
+}
+
+export class Sender {
+  readonly #options: SenderOptions
+  readonly #places = new Map<string, string>()
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+  }
+
+  /** `marks`: where the hook stands when this is done. */
+  send(to: Addressee, pending: Pending, marks: readonly number[], done: (sent: Sent) => void): void {
+    const built = (found: Built) => this.#built(to, pending, marks, found, done)
+    if (pending.kind === 'log.checkpoint') void this.#head().then(built)
+    else this.#options.payload(pending, to.view, built)
+  }
+
+  #built(to: Addressee, pending: Pending, marks: readonly number[], built: Built, done: (sent: Sent) => void): void {
+    if (built === undefined || to.removed) return done({ kind: 'later' })
+    if ('skip' in built) return done({ kind: 'skipped' })
+    if ('barred' in built) return done({ kind: 'barred' })
+    const { wallMs } = this.#options
+    const { view } = to
+    const isHead = 'size' in built
+    const item = isHead ? built.size : pending.signal.item
+    if (!isHead) pending.named ??= this.#name(pending, item)
+    const { event, opening } = pending.named ?? this.#name(pending, item)
+    const body = `${opening}${built.data},"cursor":"${this.#cursor(view.owner, marks)}"}`
+    // In bytes a text is at most three times as long.
+    if (body.length > bodyBytesMax / 3 && Buffer.byteLength(body) > bodyBytesMax) return done({ kind: 'skipped' })
+    to.letterhead ??= this.#letterhead(view)
+    const { letterhead } = to
+    const letter = { target: letterhead.target, keys: letterhead.keys(wallMs()), hook: view.hook, id: event, body }
+    this.#post({ ...letter, withinMs: totalMs }, (answer) =>
+      done({ kind: 'sent', event, status: answer.status, outcome: outcomeOf(answer), item }),
+    )
+  }
+
+  /** Asks an address whether it wants this: it must send back what it was sent. `''`: it does. */
+  async challenge({ url, hook, secret }: Challenged): Promise<Trouble | ''> {
+    const challenge = randomBytes(24).toString('base64url')
+    const body = JSON.stringify({ type: 'verification', challenge })
+    const id = `msg_verification_${randomBytes(12).toString('hex')}`
+    const keys = [new SigningKey(secretKey(secret)!)]
+    const letter = { target: this.#target(url), keys, hook, id, body, withinMs: challengeMs, keepsBody: true }
+    const { trouble, body: echo } = await new Promise<Answer>((resolve) => this.#post(letter, resolve))
+    if (trouble !== '') return trouble
+    return isEcho(echo, challenge) ? '' : 'challenge_failed'
+  }
+
+  /** Tells a subscriber, once and without waiting, that nothing more will come. */
+  terminated(view: HookView): void {
+    const { wallMs } = this.#options
+    const { code, message } = eventErrors.forbidden
+    const error = { code, message, data: { reason: 'Access revoked' } }
+    const letterhead = this.#letterhead(view)
+    this.#post(
+      {
+        target: letterhead.target,
+        keys: letterhead.keys(wallMs()),
+        hook: view.hook,
+        id: `msg_terminated_${randomBytes(12).toString('hex')}`,
+        body: JSON.stringify({ type: 'terminated', error }),
+        withinMs: totalMs,
+      },
+      () => {},
+    )
+  }
+
+  #letterhead(view: HookView): Letterhead {
+    return new Letterhead(this.#target(view.url), view, this.#options.cursors)
+  }
+
+  #target(url: string): PostTarget | undefined {
+    const target = this.#options.poster.target(url)
+    return typeof target === 'string' ? undefined : target
+  }
+
+  #name({ signal, kind }: Pending, item: number): Named {
+    const event = eventId(this.#options.serviceId, kind, { ...signal, item })
+    const timestamp = new Date(signal.at * 1000).toISOString()
+    return { event, opening: `{"eventId":"${event}","name":"${kind}","timestamp":"${timestamp}","data":` }
+  }
+
+  #cursor(owner: string, marks: readonly number[]): string {
+    const name = `${owner} ${marks.join(' ')}`
+    const known = this.#places.get(name)
+    if (known !== undefined) return known
+    const { cursors, generation } = this.#options
+    const sealed = sealPlace(cursors, owner, generation, marks)
+    if (this.#places.size >= placesMax) this.#places.clear()
+    this.#places.set(name, sealed)
+    return sealed
+  }
+
+  async #head(): Promise<Built> {
+    const head = await this.#options.head()
+    if (head === undefined) return undefined
+    const { address, wallMs } = this.#options
+    const { size, checkpoint } = head
+    const [origin] = checkpoint.split('\n')
+    const links = { web: `${address}/log`, api: `${address}/api/log/checkpoint` }
+    const data = { origin, tree_size: size, checkpoint, created_at: Math.floor(wallMs() / 1000), links }
+    return { data: JSON.stringify(data), size }
+  }
+
+  #post({ target, keys, hook, id, body, withinMs, keepsBody = false }: Letter, done: (answer: Answer) => void): void {
+    if (target === undefined) return done({ status: 0, trouble: troubles.blocked, retryAfterMs: 0, body: nothing })
+    const timestamp = Math.floor(this.#options.wallMs() / 1000)
+    const headers =
+      `content-type: application/json\r\nwebhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\n` +
+      `webhook-signature: ${signatures(keys, { id, timestamp, body })}\r\nx-mcp-subscription-id: ${hook}\r\n`
+    const post = { target, headers, body, connectMs: Math.min(connectMs, withinMs), totalMs: withinMs, keepsBody }
+    this.#options.poster.post(post, (posted) => done(answerOf(posted, this.#options.wallMs())))
+  }
+}
+
+const nothing = Buffer.alloc(0)
+
+function answerOf(posted: Posted, now: number): Answer {
+  const { status } = posted
+  if (posted.ok) {
+    const retryAfterMs = status < 300 ? 0 : retryAfterOf(posted.retryAfter, now)
+    return { status, trouble: troubleOf(status), retryAfterMs, body: posted.body }
+  }
+  // A target that took what was sent and went on talking, or broke off, has taken it.
+  const trouble = status === 0 ? troubles[posted.failure] : troubleOf(status)
+  return { status, trouble, retryAfterMs: 0, body: nothing }
+}
+
+function outcomeOf({ status, trouble, retryAfterMs }: Answer): Outcome {
+  if (status === 410) return { kind: 'gone' }
+  if (status === 413) return { kind: 'too_large' }
+  return trouble === '' ? { kind: 'delivered' } : { kind: 'failed', trouble, retryAfterMs }
+}
+
+function troubleOf(status: number): Trouble | '' {
+  if (status >= 200 && status < 300) return ''
+  return status >= 500 ? 'http_5xx' : status >= 400 ? 'http_4xx' : 'http_3xx'
+}
+
+/** Seconds, or a date. */
+function retryAfterOf(text: string | undefined, now: number): number {
+  if (text === undefined) return 0
+  const ms = /^[0-9]{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
+  return Number.isFinite(ms) && ms > 0 ? ms : 0
+}
+
+function isEcho(body: Buffer, challenge: string): boolean {
+  let echoed: unknown
+  try {
+    echoed = (JSON.parse(body.toString('utf8')) as { challenge?: unknown } | null)?.challenge
+  } catch {
+    return false
+  }
+  const sent = Buffer.from(challenge)
+  const came = Buffer.from(typeof echoed === 'string' ? echoed : '')
+  return came.length === sent.length && timingSafeEqual(came, sent)
+}

@@ -1,0 +1,280 @@
+/**
+ * The desk: what the rest of the house asks about hooks. It knows who may have one and from where on, has addresses challenged
+ * by the thread that delivers, and tells that thread when somebody's hooks have changed.
+ */
+
+import type { InternalWriteName } from '../../actors/internal-operations.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { shardOf } from '../../actors/shard.ts'
+import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
+import { internalLetter } from '../command/own-letter.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import { whenDecided } from '../command/when-decided.ts'
+import type { CursorSealer } from '../format/cursor.ts'
+import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
+import { addressFault } from '../outgoing/target.ts'
+import { ok, type ReadAnswer, type ReadRequest } from '../views/reads/read.ts'
+import type { HooksAsk, Since } from './payloads/answer.ts'
+import type { HookView } from './reads.ts'
+import type { DeliveryStatus, Trouble } from './retry.ts'
+import type { DeliveryRow } from './store.ts'
+
+export type VerifyAsk = { readonly owner: string; readonly url: string; readonly hook: string; readonly secret: string }
+export type VerifyAnswer =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly trouble: Trouble }
+  /** Too many challenges: seconds to wait. */
+  | { readonly ok: false; readonly wait: number }
+  /** This board delivers to as many as it can. */
+  | { readonly ok: false; readonly full: true }
+
+/** What the thread that delivers is asked. */
+export type EngineAsk =
+  | readonly ['verify', VerifyAsk]
+  /** The hooks of an identity are others now. */
+  | readonly ['changed', owner: string]
+  | readonly ['status', ids: readonly string[]]
+  | readonly ['deliveries', hook: string, below: number, limit: number]
+  | readonly ['delivery', hook: string, event: string]
+
+export type HookStatus = {
+  readonly status: DeliveryStatus
+  readonly waiting: number
+  readonly more: boolean
+  readonly marks: readonly number[]
+}
+export type NumberedDelivery = DeliveryRow & { readonly n: number }
+
+export type DeskOptions = {
+  readonly actors: Actors
+  readonly cursors: CursorSealer
+  readonly cursorKey: Uint8Array
+  readonly generation: string
+  /** BROADSIDE_LOOPBACK=1. */
+  readonly loopback: boolean
+  /** Unix seconds. */
+  readonly wallSeconds: () => number
+  /** Asks the thread that delivers, and starts it the first time. undefined: no answer came. */
+  readonly engine: <Answer>(ask: EngineAsk) => Promise<Answer | undefined>
+  readonly isRunning: () => boolean
+  /** Asks a source: the feed is 0, shard n is n + 1. */
+  readonly source: <Answer>(source: number, ask: HooksAsk) => Promise<Answer | undefined>
+  /** Calls back after so many milliseconds, unless there is nobody left to deliver. */
+  readonly later: (callback: () => void, ms: number) => void
+}
+
+const againMs = 1_000
+
+export class Desk {
+  readonly #options: DeskOptions
+  /** Owners of whom an answer was lost; true: another one since that is being looked into, which may be decided behind it. */
+  readonly #unsure = new Map<string, boolean>()
+
+  constructor(options: DeskOptions) {
+    this.#options = options
+  }
+
+  get sources(): number {
+    return this.#options.actors.shards + 1
+  }
+
+  get cursors(): CursorSealer {
+    return this.#options.cursors
+  }
+
+  get generation(): string {
+    return this.#options.generation
+  }
+
+  get wallSeconds(): () => number {
+    return this.#options.wallSeconds
+  }
+
+  /** Why nothing is ever sent to this address, as a sentence. */
+  addressFault(url: string): string | undefined {
+    if (url.includes('#')) return 'an address that is called has no fragment'
+    return addressFault(url, this.#options.loopback)
+  }
+
+  verify(ask: VerifyAsk): Promise<VerifyAnswer | undefined> {
+    return this.#options.engine<VerifyAnswer>(['verify', ask])
+  }
+
+  sealed(owner: string, secret: string): { sealed: string; tag: string } {
+    const { cursors, cursorKey } = this.#options
+    return { sealed: sealSecret(cursors, 'hook', owner, secret), tag: secretTag(cursorKey, owner, secret) }
+  }
+
+  /** The secret of a receive URL, sealed, and what the command's `data`, which holds it, is known by. */
+  sealedReceived(owner: string, secret: string, data: string): { sealed: string; mark: Buffer } {
+    const { cursors, cursorKey } = this.#options
+    return {
+      sealed: sealSecret(cursors, 'receiver', owner, secret),
+      mark: secretDataTag(cursorKey, owner, data),
+    }
+  }
+
+  /** Places of every source from which on nothing is old: those given, or now, and never what is older than `since`. */
+  async places(marks: readonly number[], since = 0): Promise<{ marks: number[]; truncated: boolean } | undefined> {
+    const found = await Promise.all(
+      Array.from({ length: this.sources }, (_, source) =>
+        this.#options.source<Since>(source, ['since', { from: marks[source] ?? Number.MAX_SAFE_INTEGER, since }]),
+      ),
+    )
+    if (found.includes(undefined)) return undefined
+    const whole = found as Since[]
+    return {
+      marks: whole.map(({ next, now }, source) => (marks[source] === undefined ? now : Math.min(next, now))),
+      truncated: whole.some(({ truncated }, source) => truncated && marks[source] !== undefined),
+    }
+  }
+
+  /** Hooks of an identity that live. */
+  async of(owner: string): Promise<HookView[] | undefined> {
+    const request: ReadRequest = { op: 'hook.of', args: { owner }, reader: '' }
+    const found = await this.#read(hooksOf(owner), request)
+    if (found === undefined || !found.ok) return undefined
+    const now = this.#options.wallSeconds()
+    const { hooks } = JSON.parse(found.json) as { hooks: HookView[] }
+    return hooks.filter((each) => !hasRunOut({ facts: each }, now))
+  }
+
+  /** How many hooks of an identity live. */
+  async count(owner: string): Promise<number | undefined> {
+    const found = await this.#read(hooksOf(owner), { op: 'hook.ends', args: { owner }, reader: '' })
+    if (found === undefined || !found.ok) return undefined
+    const { ends } = JSON.parse(found.json) as { ends: number[] }
+    const now = this.#options.wallSeconds()
+    return ends.filter((expires) => !hasRunOut({ facts: { expires } }, now)).length
+  }
+
+  /**
+   * Says something to the actor of an identity's hooks; the refusal, or what it answered. Where no answer came it may have been done:
+   * who delivers looks himself, for whoever asks again hears of nothing that he changed.
+   */
+  async say(
+    op: InternalWriteName,
+    owner: string,
+    args: object,
+  ): Promise<Refusal | Readonly<Record<string, unknown>> | undefined> {
+    const letter = internalLetter(op, hooksOf(owner), owner, args)
+    return new Promise((resolve) =>
+      this.#options.actors.write(letter, (answer) => {
+        if (answer === undefined) {
+          resolve(undefined)
+          this.unsure(owner)
+        } else resolve(answer.ok ? answer.reply : (answer.refusal as Refusal))
+      }),
+    )
+  }
+
+  /** The hooks of an identity are others: nothing is delivered by what they were. */
+  async changed(owner: string): Promise<void> {
+    await this.#options.engine(['changed', owner])
+  }
+
+  /** The same where an answer was lost: what it was asked for may have been done, or still wait to be decided. */
+  unsure(owner: string): void {
+    const isUnderWay = this.#unsure.has(owner)
+    this.#unsure.set(owner, isUnderWay)
+    if (!isUnderWay) this.#findOut(owner)
+  }
+
+  #findOut(owner: string): void {
+    const { actors, later } = this.#options
+    whenDecided(actors, hooksOf(owner), (isDecided) => {
+      if (!isDecided) return later(() => this.#findOut(owner), againMs)
+      if (this.#unsure.get(owner)) {
+        this.#unsure.set(owner, false)
+        return this.#findOut(owner)
+      }
+      this.#unsure.delete(owner)
+      void this.changed(owner)
+    })
+  }
+
+  async status(ids: readonly string[]): Promise<readonly (HookStatus | null)[]> {
+    if (!this.#options.isRunning() || ids.length === 0) return ids.map(() => null)
+    return (await this.#options.engine<(HookStatus | null)[]>(['status', ids])) ?? ids.map(() => null)
+  }
+
+  /** Has this event been delivered to the hook, or tried, and is it remembered? undefined: no answer came. */
+  hasDelivery(hook: string, event: string): Promise<boolean | undefined> {
+    return this.#options.engine<boolean>(['delivery', hook, event])
+  }
+
+  /** Reads that the actor's own knowledge is not enough for. */
+  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
+    const found = request.op === 'webhook.list' ? this.#list(request) : this.#deliveries(request)
+    found.then(answer, () => answer(undefined))
+  }
+
+  async #list(request: ReadRequest): Promise<ReadAnswer | NoAnswer> {
+    const found = await this.#read(hooksOf(request.reader), request)
+    if (found === undefined || !found.ok) return found
+    const page = JSON.parse(found.json) as { webhooks: { id: string }[] }
+    const status = await this.status(page.webhooks.map(({ id }) => id))
+    const webhooks = page.webhooks.map((each, n) => ({ ...each, delivery: shownStatus(status[n] ?? undefined) }))
+    return ok({ ...page, webhooks })
+  }
+
+  async #deliveries({ args, reader }: ReadRequest): Promise<ReadAnswer | NoAnswer> {
+    const hook = String(args.target)
+    const own = await this.of(reader)
+    if (own === undefined) return undefined
+    if (!own.some((each) => each.hook === hook && each.form === 'webhook'))
+      return {
+        ok: false,
+        refusal: refusal('not_found', `you have no webhook ${hook}: webhook.list shows yours`, 'target'),
+      }
+    const list = `webhook.deliveries:${hook}`
+    const below = args.cursor === undefined ? Number.MAX_SAFE_INTEGER : this.cursors.open(list, String(args.cursor))
+    if (typeof below !== 'number') {
+      const message = 'this cursor does not belong to this list: start again without one'
+      return { ok: false, refusal: refusal('invalid_field', message, 'cursor') }
+    }
+    const limit = Number(args.limit ?? 50)
+    const found = await this.#options.engine<NumberedDelivery[]>(['deliveries', hook, below, limit + 1])
+    if (found === undefined) return undefined
+    const shown = found.slice(0, limit)
+    const last = found.length > limit ? shown.at(-1) : undefined
+    const more =
+      last === undefined ? { has_more: false } : { next_cursor: this.cursors.seal(list, last.n), has_more: true }
+    return ok({ deliveries: shown.map(deliveryView), ...more })
+  }
+
+  #read(actor: string, request: ReadRequest): Promise<ReadAnswer | NoAnswer> {
+    const { actors } = this.#options
+    return new Promise((resolve) => actors.readPrivate(shardOf(actor, actors.shards), request, resolve))
+  }
+}
+
+/** What the owner of a webhook sees of how it fares. */
+export function shownStatus(found: HookStatus | undefined) {
+  if (found === undefined) return { active: true, waiting: 0 }
+  const { status, waiting, more } = found
+  const seconds = (text: string | null | undefined) => (text == null ? undefined : Math.floor(Date.parse(text) / 1000))
+  const deliveredAt = seconds(status.lastDeliveryAt)
+  const failedSince = seconds(status.failedSince)
+  return {
+    active: status.active,
+    waiting,
+    ...(more ? { more_waiting: true } : {}),
+    ...(deliveredAt === undefined ? {} : { last_delivery_at: deliveredAt }),
+    ...(status.lastError === null ? {} : { last_error: status.lastError }),
+    ...(failedSince === undefined ? {} : { failed_since: failedSince }),
+  }
+}
+
+function deliveryView({ event, kind, at, state, attempts, status, error, attemptedAt }: NumberedDelivery) {
+  return {
+    event,
+    kind,
+    state,
+    attempts,
+    happened_at: at,
+    attempted_at: attemptedAt,
+    ...(status === 0 ? {} : { status }),
+    ...(error === '' ? {} : { error }),
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Following what happens: the feed, and each shard for what is private, one page at a time from where each was left. Hints say
+ * that there may be more; what there is stands in the files.
+ */
+import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
+import type { Signal, SignalsPage, SignalsRequest } from './payloads/signals.ts'
+
+export type SourcesOptions = {
+  /** undefined: no answer came, ask again. */
+  readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
+  /** Next place of each source to begin with. */
+  readonly tails: readonly number[]
+  /** Does anybody want to be spoken to? Finding that out costs the reading of every post. */
+  readonly isSpokenTo: () => boolean
+  readonly route: (source: number, signal: Signal) => void
+  /** A source has been read to where it stands. */
+  readonly onEnd: (source: number) => void
+}
+
+const againMs = 500
+
+export class Sources {
+  /** Next place of each source: everything before was routed. */
+  readonly tails: number[]
+  readonly #options: SourcesOptions
+  /** Sources that are being read, and those of which more was told meanwhile. */
+  readonly #reading = new Set<number>()
+  readonly #news = new Set<number>()
+  #closed = false
+
+  constructor(options: SourcesOptions) {
+    this.#options = options
+    this.tails = [...options.tails]
+  }
+
+  /** Something may have happened in a source. */
+  news(source: number): void {
+    this.#news.add(source)
+    if (!this.#reading.has(source)) void this.#read(source)
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  /** Signals, with those who bear the handles that were named; asked until there is an answer, each time for what is wanted then. */
+  async page(source: number, request: () => SignalsRequest): Promise<SignalsPage> {
+    for (;;) {
+      const page = (await this.#options.ask(source, ['signals', request()])) as SignalsPage | undefined
+      const resolved = page === undefined ? undefined : await this.#named(page)
+      if (resolved !== undefined) return resolved
+      if (!this.#closed) await new Promise((resolve) => setTimeout(resolve, againMs))
+      if (this.#closed) return { signals: [], next: 0, more: false }
+    }
+  }
+
+  async #read(source: number): Promise<void> {
+    this.#reading.add(source)
+    while (this.#news.delete(source) && !this.#closed) {
+      for (let more = true; more && !this.#closed; ) {
+        const from = this.tails[source]!
+        const page = await this.page(source, () => ({
+          from,
+          spoken: this.#options.isSpokenTo(),
+          room: '',
+          personal: false,
+        }))
+        for (const signal of page.signals) this.#options.route(source, signal)
+        this.tails[source] = Math.max(this.tails[source]!, page.next)
+        more = page.more
+      }
+      this.#options.onEnd(source)
+    }
+    this.#reading.delete(source)
+  }
+
+  async #named(page: SignalsPage): Promise<SignalsPage | undefined> {
+    if (page.signals.every(({ handles }) => handles.length === 0)) return page
+    const signals: Signal[] = []
+    for (const signal of page.signals) {
+      const { handles } = signal
+      const holders = handles.length === 0 ? [] : await this.#options.ask(0, ['holders', handles])
+      if (holders === undefined) return undefined
+      signals.push({ ...signal, to: [...new Set([...signal.to, ...(holders as readonly string[])])] })
+    }
+    return { ...page, signals }
+  }
+}

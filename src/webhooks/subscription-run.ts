@@ -1,0 +1,155 @@
+/**
+ * One hook at work: what waits for it, and where it stands in each source.
+ *
+ * It follows a source while everything that happens there is put into its queue as it happens; when the queue is full it
+ * falls behind, remembers from where, and is caught up when there is room again. So it holds no more than a few signals, which
+ * it shares with all others, however much happens and however long its target is away.
+ */
+import type { HookKind } from '../../actors/webhooks/kind-names.ts'
+import type { Pending } from './pending.ts'
+import type { HookView } from './reads.ts'
+import type { Letterhead } from './request-head.ts'
+import { type Course, freshCourse, woken } from './retry.ts'
+import type { Place } from './store.ts'
+
+/** Signals that wait in memory for one hook. */
+export const queueMax = 64
+/** With so few left a hook that fell behind is caught up. */
+export const queueLow = 16
+
+/** A head of the log happens nowhere: it may stand before what is older than it, and none is missed. */
+const headKind: HookKind = 'log.checkpoint'
+
+export class HookRun {
+  view: HookView
+  readonly queue: Pending[] = []
+  /** Of each source: everything before it is in the queue, done, or of no interest. */
+  readonly heard: number[]
+  /** Sources in which it does not follow. */
+  behind: readonly number[]
+  course: Course
+  redone: number
+  headSize: number
+  /** Unix milliseconds before which no head of the log is put into the queue. */
+  headNotBefore = 0
+  /** Something of it is being sent. */
+  flying = false
+  removed = false
+  /** It is to end, and that is being asked for. */
+  isOver = false
+  /** Made for its first delivery, and again when it is another. */
+  letterhead: Letterhead | undefined
+  #host: string | undefined
+  /** On resuming, of each source in which it is inside a change: kinds of that change that are done already. */
+  readonly #taken: ReadonlyMap<number, { readonly position: number; readonly count: number }> | undefined
+
+  /**
+   * `place`: where an earlier run has left it; `tails`: where the sources are followed from; `ends`: how far they go, if a hook may be
+   * of another copy of them, which went further.
+   */
+  constructor(view: HookView, place: Place | undefined, tails: readonly number[], ends?: readonly number[]) {
+    this.view = view
+    const kept = place?.epoch === view.epoch ? place : undefined
+    const isAtTails = kept?.idle === true
+    const marks = kept?.marks ?? view.marks
+    const from = (tail: number, source: number) =>
+      Math.min(marks[source] ?? tail, ends?.[source] ?? Number.MAX_SAFE_INTEGER)
+    this.heard = tails.map((tail, source) => (isAtTails ? Math.max(tail, from(tail, source)) : from(tail, source)))
+    this.behind = isAtTails ? nowhere : tails.map((_, source) => source)
+    this.course = courseOf(view, kept)
+    this.redone = kept?.redone ?? 0
+    this.headSize = kept?.headSize ?? 0
+    const taken = isAtTails ? [] : (kept?.taken ?? [])
+    const inside = taken.flatMap((count, source) =>
+      count === 0 ? [] : [[source, { position: marks[source] ?? 0, count }] as const],
+    )
+    this.#taken = inside.length === 0 ? undefined : new Map(inside)
+  }
+
+  /** Where it leads: those who share it take turns. */
+  get host(): string {
+    this.#host ??= new URL(this.view.url).host
+    return this.#host
+  }
+
+  get id(): string {
+    return this.view.hook
+  }
+
+  get isIdle(): boolean {
+    return this.queue.length === 0 && this.behind.length === 0
+  }
+
+  get redelivery(): { readonly number: number; readonly event: string } | undefined {
+    return this.view.redeliveries.find(({ number }) => number > this.redone)
+  }
+
+  /** Takes what it asked for of one change into its queue; false: no room, and it has fallen behind from there on. */
+  offer(wanted: readonly Pending[]): boolean {
+    const first = wanted[0]
+    if (first === undefined) return true
+    const { source } = first
+    const { position } = first.signal
+    if (position < this.heard[source]!) return true
+    if (this.queue.length + wanted.length > queueMax) {
+      if (!this.behind.includes(source)) this.behind = [...this.behind, source]
+      this.heard[source] = position
+      return false
+    }
+    const taken = this.#taken?.get(source)
+    const done = taken?.position === position ? taken.count : 0
+    for (const each of wanted) if (each.nth >= done) this.queue.push(each)
+    this.heard[source] = position + 1
+    return true
+  }
+
+  /** Caught up so far; true: it follows the source again. */
+  caughtUp(source: number, next: number, tail: number): boolean {
+    this.heard[source] = Math.max(this.heard[source]!, next)
+    if (this.heard[source]! < tail || !this.behind.includes(source)) return false
+    this.behind = this.behind.length === 1 ? nowhere : this.behind.filter((each) => each !== source)
+    return true
+  }
+
+  /** Next place of each source when `from` entries of the queue are done. */
+  marks(tails: readonly number[], from = 0): number[] {
+    const { heard, behind, queue } = this
+    const marks = tails.map((tail, source) =>
+      behind.length > 0 && behind.includes(source) ? heard[source]! : Math.max(tail, heard[source]!),
+    )
+    for (let n = queue.length - 1; n >= from; n--) {
+      const { source, signal, kind } = queue[n]!
+      if (kind !== headKind) marks[source] = signal.position
+    }
+    return marks
+  }
+
+  /** Kinds that are done of the change that its place in a source names. */
+  #takenOf(source: number): number {
+    const waiting = this.queue.find((each) => each.source === source && each.kind !== headKind)
+    if (waiting !== undefined) return waiting.nth
+    const taken = this.#taken?.get(source)
+    return taken !== undefined && this.heard[source]! <= taken.position ? taken.count : 0
+  }
+
+  place(tails: readonly number[]): Place {
+    return {
+      epoch: this.view.epoch,
+      idle: this.isIdle,
+      marks: this.marks(tails),
+      taken: tails.map((_, source) => this.#takenOf(source)),
+      course: this.course,
+      wakes: this.view.wakes,
+      redone: this.redone,
+      headSize: this.headSize,
+    }
+  }
+}
+
+const nowhere: readonly number[] = []
+
+/** Being woken stands in the journal at once, and in the store only a moment later. */
+function courseOf({ wakes }: HookView, kept: Place | undefined): Course {
+  if (kept === undefined) return freshCourse
+  return wakes > (kept.wakes ?? wakes) ? woken(kept.course) : kept.course
+}

@@ -1,0 +1,296 @@
+/**
+ * The postroom: the thread that delivers, started when the first hook is made or found, linked to the front, and answered what
+ * it asks: the sources, the newest head, the hooks there are.
+ */
+import { MessageChannel } from 'node:worker_threads'
+import { inside, rates } from '../../actors/kernel/limits.ts'
+import { Link } from '../../actors/kernel/link.ts'
+import { Supervised } from '../../actors/kernel/supervisor.ts'
+import { shardOf } from '../../actors/shard.ts'
+import { hooksOf } from '../../actors/webhooks/decide.ts'
+import { privateScope } from '../../actors/webhooks/kind-names.ts'
+import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
+import { monotonicMs, wallSeconds } from '../clock.ts'
+import type { Delegate } from '../command/delegates.ts'
+import { Limiter } from '../command/limiter.ts'
+import type { News } from '../command/news.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import { CursorSealer } from '../format/cursor.ts'
+import type { House } from '../house/house.ts'
+import { log } from '../observe.ts'
+import { threadFile } from '../program.ts'
+import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from '../threads/delivery.ts'
+import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import { McpEvents } from './mcp-events.ts'
+import type { HooksAnswer, HooksAsk, Since } from './payloads/answer.ts'
+import type { PayloadRequest } from './payloads/payload-request.ts'
+import type { ChangedHooks, HookView } from './reads.ts'
+import { Desk, type EngineAsk } from './service.ts'
+
+export type PostroomOptions = {
+  readonly house: House
+  readonly news: News
+  readonly directory: BoardDirectory
+  readonly address: string
+  readonly loopback: boolean
+  readonly limitsOn: boolean
+  readonly scale: number
+  /** A read as any reader has it. */
+  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+}
+
+const stopWithinMs = 5_000
+const restartAfterMs = 10_000
+/** Kinds for which whoever the reader has blocked does not speak to him. */
+const spoken: ReadonlySet<string> = new Set(['reply', 'mention', 'inbox.item'])
+
+export class Postroom {
+  readonly desk: Desk
+  /** Handlers for the MCP endpoint. */
+  readonly events: McpEvents
+  readonly #options: PostroomOptions
+  #thread: Supervised | undefined
+  #link: Link | undefined
+  #closed = false
+
+  constructor(options: PostroomOptions) {
+    this.#options = options
+    const { house, directory, loopback } = options
+    this.desk = new Desk({
+      actors: house,
+      cursors: new CursorSealer(directory.cursorKey),
+      cursorKey: directory.cursorKey,
+      generation: directory.facts.generation,
+      loopback,
+      wallSeconds,
+      engine: (ask) => this.#ask(ask),
+      isRunning: () => this.#thread !== undefined,
+      source: (source, ask) => this.#source(source, ask),
+      later: (callback, ms) => void setTimeout(() => this.#closed || callback(), ms).unref(),
+    })
+    const perMinute = rates.subscribe_calls_per_identity_per_minute
+    const { read, news, limitsOn } = options
+    this.events = new McpEvents({
+      desk: this.desk,
+      read,
+      isSuspended: (identity) => news.isSuspended(identity),
+      endOf: (delegation) => (news.delegates.isThere(delegation) ? news.delegates.find(delegation)!.expires : 0),
+      calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, monotonicMs) : undefined,
+    })
+  }
+
+  /** What these delegates asked for ends with them: nothing is sent of it until it is known what is left. */
+  delegationsOver(ended: readonly Delegate[]): void {
+    if (this.#thread === undefined) return
+    for (const owner of new Set(ended.map(({ identity }) => identity))) void this.desk.changed(owner)
+  }
+
+  /** Heap in use by thread name, in bytes: those of the house, and this one where it runs. */
+  async heaps(): Promise<[thread: string, bytes: number][]> {
+    const heaps = await this.#options.house.heaps()
+    return this.#thread === undefined ? heaps : [...heaps, [this.#thread.name, await this.#thread.heapBytes()]]
+  }
+
+  /** Takes up what an earlier run has left. */
+  async resume(): Promise<void> {
+    const { house } = this.#options
+    const counts = await Promise.all(
+      Array.from({ length: house.shards }, (_, shard) =>
+        this.#shardRead(shard, { op: 'hook.count', args: {}, reader: '' }),
+      ),
+    )
+    if (counts.some((found) => (found as { count: number } | undefined)?.count !== 0)) this.#start()
+  }
+
+  /** Something happened that everybody may know. */
+  published(): void {
+    this.#tell(['news', 0, this.#options.news.head.size])
+  }
+
+  /** Something happened in a shard that is private. */
+  moved(shard: number): void {
+    this.#tell(['news', shard + 1, 0])
+  }
+
+  suspended(identity: string, isSuspended: boolean): void {
+    this.#tell(['suspended', identity, isSuspended])
+  }
+
+  /** A shard began anew and knows nothing of what it was told. */
+  shardRestarted(shard: number): void {
+    if (this.#link === undefined) return
+    this.#options.house.tellShard(shard, ['deliver', true])
+    this.moved(shard)
+  }
+
+  async stop(): Promise<void> {
+    this.#closed = true
+    await this.#thread?.stop(stopWithinMs)
+    this.#link?.close()
+  }
+
+  #tell(told: DeliveryTell): void {
+    this.#link?.tell(told)
+  }
+
+  #ask<Answer>(ask: EngineAsk): Promise<Answer | undefined> {
+    if (this.#closed) return Promise.resolve(undefined)
+    if (this.#thread === undefined) this.#start()
+    return new Promise((resolve) =>
+      this.#link!.ask<Answer | null, undefined>(ask, (answered) =>
+        resolve(answered.ok ? (answered.body ?? undefined) : undefined),
+      ),
+    )
+  }
+
+  #start(): void {
+    const { house, news, directory, address, loopback, limitsOn, scale } = this.#options
+    const thread = new Supervised({
+      name: 'delivery',
+      file: threadFile('delivery'),
+      mayRestart: () => true,
+      onEvent: (level, event, facts) => log(level, event, facts),
+      // A fault of deliveries costs deliveries, never the board: they are tried again after a while.
+      onFatal: (_name, words) => this.#failed(words.message),
+      now: monotonicMs,
+      youngGenerationMb: 16,
+      birth: () => {
+        const front = new MessageChannel()
+        this.#link?.close()
+        this.#link = new Link({
+          port: front.port1,
+          openMax: inside.waitersMax,
+          patienceMs: inside.patienceMs,
+          now: monotonicMs,
+          onAsk: (body, id) => {
+            const link = this.#link!
+            this.#answer(body as DeliveryAsk).then(
+              (found) => link.answer(id, found ?? null),
+              () => link.answer(id, null),
+            )
+          },
+        })
+        const data: DeliveryThread = {
+          directory: deliveryDirectory(directory.path),
+          sources: house.shards + 1,
+          cursorKey: directory.cursorKey,
+          generation: directory.facts.generation,
+          serviceId: directory.facts.service_id,
+          address,
+          loopback,
+          limitsOn,
+          scale,
+          suspended: [...news.suspended],
+          headSize: news.head.size,
+          turns: house.turns,
+          front: front.port2,
+        }
+        return { data, transfer: [front.port2] }
+      },
+    })
+    this.#thread = thread
+    for (let shard = 0; shard < house.shards; shard++) house.tellShard(shard, ['deliver', true])
+    thread.start().catch((error: Error) => this.#failed(error.message))
+  }
+
+  #failed(problem: string): void {
+    log('error', 'delivery.stopped', { problem })
+    this.#link?.close()
+    this.#link = undefined
+    this.#thread = undefined
+    setTimeout(() => {
+      if (!this.#closed && this.#thread === undefined) this.#start()
+    }, restartAfterMs).unref()
+  }
+
+  async #answer(ask: DeliveryAsk): Promise<unknown> {
+    const { house, news } = this.#options
+    switch (ask[0]) {
+      case 'source':
+        return this.#source(ask[1], await this.#informed(ask[2]))
+      case 'now': {
+        const asks = Array.from({ length: house.shards + 1 }, (_, source) =>
+          this.#source<Since>(source, ['since', { from: Number.MAX_SAFE_INTEGER, since: 0 }]),
+        )
+        const found = await Promise.all(asks)
+        return found.includes(undefined) ? undefined : found.map((each) => each!.now)
+      }
+      case 'head':
+        return news.head
+      case 'hooks': {
+        const page = await this.#shardRead(ask[1], { op: 'hook.all', args: { after: ask[2] }, reader: '' })
+        if (page === undefined) return undefined
+        const { hooks, ...rest } = page as HooksPage
+        return { ...rest, hooks: this.#bounded(hooks) }
+      }
+      case 'own': {
+        const shard = shardOf(hooksOf(ask[1]), house.shards)
+        const request: ReadRequest = { op: 'hook.changed', args: { owner: ask[1], known: ask[2] }, reader: '' }
+        const found = (await this.#shardRead(shard, request)) as ChangedHooks | undefined
+        if (found === undefined) return undefined
+        return { hooks: this.#bounded(found.hooks), same: this.#living(found.same) } satisfies ChangedHooks
+      }
+      case 'end':
+        return this.desk.say('hook.end', ask[1], { hook: ask[2], epoch: ask[3], wakes: ask[4] })
+    }
+  }
+
+  /** Those that live; what a delegate asked for that may not read in private is told of what is public alone. */
+  #bounded(hooks: readonly HookView[]): HookView[] {
+    const { delegates } = this.#options.news
+    return this.#living(hooks).map((hook) => {
+      const scopes = hook.delegation === undefined ? undefined : delegates.find(hook.delegation)?.scopes
+      return scopes === undefined || scopes.has(privateScope) ? hook : { ...hook, publicOnly: true }
+    })
+  }
+
+  /** Without those whose delegation is over: they end now. */
+  #living<Hook extends ChangedHooks['same'][number]>(hooks: readonly Hook[]): Hook[] {
+    const { delegates } = this.#options.news
+    return hooks.filter(({ delegation, owner, hook, epoch }) => {
+      if (delegation === undefined || delegates.isThere(delegation)) return true
+      void this.desk.say('hook.end', owner, { hook, epoch })
+      return false
+    })
+  }
+
+  /** What only the front knows of readers: their handles, and whom they have blocked anywhere. */
+  async #informed(ask: HooksAsk): Promise<HooksAsk> {
+    if (ask[0] !== 'payloads' || !ask[2].some(({ kind }) => spoken.has(kind))) return ask
+    const requests = await Promise.all(
+      ask[2].map(async (request): Promise<PayloadRequest> => {
+        if (!spoken.has(request.kind)) return request
+        const handle = this.#options.news.handles.get(request.reader) ?? ''
+        return { ...request, handle, blocked: await this.#blockedBy(request.reader) }
+      }),
+    )
+    return ['payloads', ask[1], requests]
+  }
+
+  #blockedBy(reader: string): Promise<readonly string[]> {
+    return new Promise((resolve, reject) =>
+      this.#options.read({ op: 'inbox.blocked', args: {}, reader }, (found) => {
+        if (found?.ok) resolve((JSON.parse(found.json) as { blocked: string[] }).blocked)
+        else reject(new Error('nobody says whom a reader has blocked'))
+      }),
+    )
+  }
+
+  #source<Answer = HooksAnswer>(source: number, ask: HooksAsk): Promise<Answer | undefined> {
+    const { house } = this.#options
+    return new Promise((resolve) => {
+      const take = (found: unknown) =>
+        resolve(typeof found === 'object' && found !== null && !('refusal' in found) ? (found as Answer) : undefined)
+      if (source === 0) house.askFeed<HooksAnswer>(['hooks', ask, house.seen], take)
+      else house.askShard<HooksAnswer>(source - 1, ['hooks', ask], take)
+    })
+  }
+
+  #shardRead(shard: number, request: ReadRequest): Promise<unknown> {
+    return new Promise((resolve) =>
+      this.#options.house.readPrivate(shard, request, (found) =>
+        resolve(found?.ok ? (JSON.parse(found.json) as unknown) : undefined),
+      ),
+    )
+  }
+}

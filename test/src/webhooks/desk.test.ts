@@ -1,0 +1,133 @@
+/** Who delivers hears of whatever may have been done to somebody's hooks, though nobody knows whether it was. */
+
+import { expect, test } from 'vitest'
+import type { ShardAnswer } from '../../../actors/shard.ts'
+import { hooksOf } from '../../../actors/webhooks/decide.ts'
+import type { WriteLetter } from '../../../actors/write.ts'
+import type { Asked, Doors, Plan } from '../../../src/command/plan.ts'
+import type { Actors } from '../../../src/command/ports.ts'
+import type { Verified } from '../../../src/command/reply.ts'
+import { CursorSealer } from '../../../src/format/cursor.ts'
+import { McpEvents } from '../../../src/webhooks/mcp-events.ts'
+import { webhooksPlans } from '../../../src/webhooks/plans.ts'
+import { Desk, type EngineAsk } from '../../../src/webhooks/service.ts'
+
+const owner = 'aa'.repeat(32)
+const refused: ShardAnswer = { ok: false, refusal: { code: 'not_found', message: '' } }
+const overloaded: ShardAnswer = { ok: false, refusal: { code: 'overloaded', message: '' } }
+const done: ShardAnswer = { ok: true, reply: {} }
+
+/** A desk whose shard gives this answer to every letter; what is empty waits until the test has it decided. */
+function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => unknown) {
+  const asked: EngineAsk[] = []
+  const empty: [actor: string, give: (answer: ShardAnswer | undefined) => void][] = []
+  const later: (() => void)[] = []
+  const cursorKey = Buffer.alloc(32)
+  const json = JSON.stringify({
+    hooks: [{ hook: 'h1', form: 'webhook', expires: 0, epoch: 1, delegation: 'd' }],
+    ends: [],
+  })
+  const actors = {
+    shards: 1,
+    write: ({ op, to }: WriteLetter, give: (answer: ShardAnswer | undefined) => void) =>
+      op === 'nothing' ? empty.push([to, give]) : give(answer),
+    readPrivate: (_shard: number, _request: unknown, give: (found: object) => void) => give({ ok: true, json }),
+  } as unknown as Actors
+  const engine = async (ask: EngineAsk) => {
+    asked.push(ask)
+    if (delivers !== undefined) return delivers(ask)
+    return ask[0] === 'verify' ? { ok: true } : true
+  }
+  const desk = new Desk({
+    ...{
+      actors,
+      cursors: new CursorSealer(cursorKey),
+      cursorKey,
+      generation: '',
+      loopback: false,
+      wallSeconds: () => 0,
+    },
+    ...{ engine: engine as never, isRunning: () => true, source: async () => ({ now: 1, next: 1 }) as never },
+    later: (callback) => void later.push(callback),
+  })
+  const told = () => asked.filter(([kind]) => kind === 'changed')
+  /** Who delivers is told when all is decided that was sent before, however often nobody says at first that it is. */
+  const expectToldBehind = () => {
+    for (const answer of [undefined, overloaded, done]) {
+      expect([told(), later.length]).toEqual([[], 0])
+      const [actor, give] = empty.shift()!
+      expect(actor).toBe(hooksOf(owner))
+      give(answer)
+      later.shift()?.()
+    }
+    expect([told(), later.length, empty.length]).toEqual([[['changed', owner]], 0, 0])
+  }
+  return { desk, told, empty, expectToldBehind }
+}
+
+test('of an end, or a subscription, that had no answer', async () => {
+  for (const op of ['hook.end', 'hook.subscribe'] as const) {
+    const { desk, expectToldBehind } = deskAt(undefined)
+    expect(await desk.say(op, owner, { hook: 'h1' })).toBeUndefined()
+    expectToldBehind()
+  }
+})
+
+test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
+  'of a %s that had no answer',
+  async (operation) => {
+    const { desk, told, expectToldBehind } = deskAt(undefined)
+    const data = { url: 'https://hooks.example.org/in', kinds: ['mention'] }
+    const command = { operation, target: 'h1' }
+    const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32) } as unknown as Verified
+    const plan: Plan = webhooksPlans[operation]
+    const found = await new Promise((resolve) => plan.ask!(verified, { hooks: desk } as unknown as Doors, resolve))
+    const { settle } = found as Asked
+    settle?.(refused)
+    expect(told()).toEqual([])
+    settle?.(undefined)
+    expectToldBehind()
+    settle?.(done)
+    expect(told()).toHaveLength(2)
+  },
+)
+
+test('of many that had no answer once, when the last of them is decided', () => {
+  const { desk, told, empty } = deskAt(undefined)
+  for (let n = 0; n < 3; n++) desk.unsure(owner)
+  expect(empty).toHaveLength(1)
+  empty.shift()![1](done)
+  // Two of them may have been sent behind that letter.
+  expect([told(), empty.length]).toEqual([[], 1])
+  empty.shift()![1](done)
+  expect([told(), empty.length]).toEqual([[['changed', owner]], 0])
+})
+
+test('a delivery that nobody can look up now is not said to be unknown', async () => {
+  const command = { operation: 'webhook.redeliver', target: 'h1' }
+  const verified = { command, data: { event: 'evt_1' }, signer: { id: owner } } as unknown as Verified
+  const asked = (answer: boolean | undefined) =>
+    new Promise((resolve) => {
+      const hooks = deskAt(refused, () => answer).desk
+      webhooksPlans['webhook.redeliver']!.ask!(verified, { hooks } as unknown as Doors, resolve)
+    })
+  expect(await asked(undefined)).toBeUndefined()
+  expect(await asked(true)).toMatchObject({ args: {} })
+  expect(await asked(false)).toMatchObject({ args: { barred: ['not_found', expect.any(String), 'data.event', 0] } })
+})
+
+test('a logout whose subscriptions could not be ended is not said to be done, and is when they have ended', async () => {
+  const signedOut = (answer: ShardAnswer) => {
+    const { desk, told } = deskAt(answer)
+    const options = { desk, read: () => {}, isSuspended: () => false, endOf: () => 0, calls: undefined }
+    return { out: new McpEvents(options).signedOut(owner, 'd'), told }
+  }
+  for (const code of ['overloaded', 'storage_full'] as const) {
+    await expect(signedOut({ ok: false, refusal: { code, message: '' } }).out).rejects.toMatchObject({
+      data: { limit: code },
+    })
+  }
+  const { out, told } = signedOut({ ok: true, reply: { ended: true } } as unknown as ShardAnswer)
+  await out
+  expect(told()).toEqual([['changed', owner]])
+})

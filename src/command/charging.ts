@@ -6,7 +6,7 @@
 import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import { overLimitWords } from '../../actors/write.ts'
-import { isOperator } from './delegated.ts'
+import { isOperator } from '../delegations/delegated.ts'
 import type { Charge } from './meters.ts'
 import type { Asked, Doors } from './plan.ts'
 import type { NoAnswer } from './ports.ts'

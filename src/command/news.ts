@@ -5,8 +5,8 @@
 import { registryName } from '../../actors/record.ts'
 import { type Head, shardOf } from '../../actors/shard.ts'
 import { wallSeconds } from '../clock.ts'
+import { Delegates } from '../delegations/delegates.ts'
 import { Bearers } from './bearers.ts'
-import { Delegates } from './delegates.ts'
 import { KnownGrants } from './limit-grants.ts'
 
 /** An identity that moved from one public key to another. */

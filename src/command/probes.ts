@@ -5,8 +5,8 @@
  * again hears that nothing is known, and asks anew.
  */
 import type { ProbedFacts, ProbeFacts } from '../../actors/tools/tools.ts'
+import { isOperator } from '../delegations/delegated.ts'
 import type { FoundListing } from '../views/reads/tools.ts'
-import { isOperator } from './delegated.ts'
 import type { Looks, LooksOptions } from './looks.ts'
 import { type Decided, type Give, idOf } from './plan.ts'
 import type { Verified } from './reply.ts'

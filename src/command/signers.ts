@@ -2,8 +2,9 @@
  * Signers seen lately: the raw key and the identity id behind a public key text, so that both are made once.
  * A key that an identity moved to, or named its delegate, acts as that identity, and no longer as the one of its own hash.
  */
+
+import type { Delegate } from '../delegations/delegates.ts'
 import { decodeBytes32, identityId } from '../format/encoding.ts'
-import type { Delegate } from './delegates.ts'
 
 /** `id`: the identity in whose name the key acts. */
 export type Signer = {

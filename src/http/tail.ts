@@ -6,9 +6,9 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { keyFarewells } from '../command/delegated.ts'
 import type { OpenRooms } from '../command/open-rooms.ts'
 import { fromYou, type Leave, type PlaceKeeper, Places, streamWaitSeconds } from '../command/places.ts'
+import { keyFarewells } from '../delegations/delegated.ts'
 import type { Backfill, BackfillRequest } from '../views/backfill.ts'
 import type { TailFormat } from '../views/stream.ts'
 import type { ByteStream, Exchange, Header } from './port.ts'

@@ -8,9 +8,9 @@
 import { randomBytes, sign } from 'node:crypto'
 import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
-import type { Delegate, Delegates } from '../command/delegates.ts'
 import type { Front } from '../command/front.ts'
 import type { Reply } from '../command/reply.ts'
+import type { Delegate, Delegates } from '../delegations/delegates.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
 import type { SignInKey, SignInKeys } from './sign-in-keys.ts'
 

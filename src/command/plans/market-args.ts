@@ -9,9 +9,9 @@ import {
   type WorkArgs,
 } from '../../../actors/works/market/letters.ts'
 import type { Terms } from '../../../actors/works/market/work.ts'
+import { isOperator } from '../../delegations/delegated.ts'
 import { provenBits } from '../../format/proof-of-work.ts'
 import { isGiven } from '../check.ts'
-import { isOperator } from '../delegated.ts'
 import { networkMark, widerNetworkMark } from '../network-marks.ts'
 import type { Doors } from '../plan.ts'
 import type { Verified } from '../reply.ts'

@@ -2,9 +2,9 @@
 
 import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
 import { registryName } from '../../../actors/record.ts'
+import { quiescing } from '../../delegations/plans.ts'
 import type { Plan, Plans, Shown } from '../plan.ts'
 import type { Verified } from '../reply.ts'
-import { quiescing } from './delegations.ts'
 import { proveNewKey } from './new-key.ts'
 
 const registry = () => ({ actor: registryName })

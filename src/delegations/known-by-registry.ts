@@ -1,8 +1,8 @@
 /** What the registry knows, for the front to keep: as it is once everything is decided that was asked of it before. */
 import { registryName } from '../../actors/record.ts'
 import { shardOf } from '../../actors/shard.ts'
-import type { Actors } from './ports.ts'
-import { whenDecided } from './when-decided.ts'
+import type { Actors } from '../command/ports.ts'
+import { whenDecided } from '../command/when-decided.ts'
 
 /** `op`: the read. `told` takes undefined where the registry gives no answer now. */
 export function toldByRegistry<Told>(

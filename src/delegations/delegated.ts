@@ -4,11 +4,11 @@ import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
 import { registryName } from '../../actors/record.ts'
 import { delegationOver, type WriteLetter } from '../../actors/write.ts'
+import type { News } from '../command/news.ts'
+import { internalLetter } from '../command/own-letter.ts'
+import type { Actors } from '../command/ports.ts'
+import type { Signer } from '../command/signers.ts'
 import type { Delegate } from './delegates.ts'
-import type { News } from './news.ts'
-import { internalLetter } from './own-letter.ts'
-import type { Actors } from './ports.ts'
-import type { Signer } from './signers.ts'
 
 /** Undefined: the delegation covers this operation. */
 export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegate, 'scopes'>): Refusal | undefined {

@@ -8,7 +8,7 @@
 import type { ToldDelegation } from '../../actors/delegations/delegations.ts'
 import type { Delegated } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import type { NoAnswer } from './ports.ts'
+import type { NoAnswer } from '../command/ports.ts'
 
 export type Delegate = {
   /** 32 hex: event id of its delegation.create. */

@@ -1,8 +1,8 @@
 /** Delegates as the front knows them: what is unsure is asked again, and nobody learns of an end too late. */
 import { expect, test, vi } from 'vitest'
 import type { ToldDelegation } from '../../../actors/delegations/delegations.ts'
-import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
-import { toldByRegistry } from '../../../src/command/told-by-registry.ts'
+import { type Delegate, Delegates } from '../../../src/delegations/delegates.ts'
+import { toldByRegistry } from '../../../src/delegations/known-by-registry.ts'
 
 const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
   ...{ id, identity: 'owner', key: `key of ${id}`, scopes: ['board:post'], expires: 2_000 },

@@ -1,13 +1,13 @@
 /** How delegations are made and ended: by the registry, which knows every key that ever acted for another. */
 
-import { scopes as allScopes } from '../../../actors/kernel/operation.ts'
-import { registryName } from '../../../actors/record.ts'
-import type { ShardAnswer } from '../../../actors/shard.ts'
-import type { Delegate } from '../delegates.ts'
-import { type Doors, type Found, idOf, type Plan, type Plans } from '../plan.ts'
-import type { NoAnswer } from '../ports.ts'
-import type { Verified } from '../reply.ts'
-import { proveNewKey } from './new-key.ts'
+import { scopes as allScopes } from '../../actors/kernel/operation.ts'
+import { registryName } from '../../actors/record.ts'
+import type { ShardAnswer } from '../../actors/shard.ts'
+import { type Doors, type Found, idOf, type Plan, type Plans } from '../command/plan.ts'
+import { proveNewKey } from '../command/plans/new-key.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import type { Verified } from '../command/reply.ts'
+import type { Delegate } from './delegates.ts'
 
 type CreateData = {
   readonly scopes: readonly string[]

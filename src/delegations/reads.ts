@@ -2,8 +2,8 @@
  * Reads on delegations: an identity's own list, and what the front has to know to tell a delegate from anybody else.
  * All of them lie with the registry (see homes in src/command/gather.ts), and nobody but their maker reads them.
  */
-import { type Delegation, isLive, type ToldDelegation } from '../../../actors/delegations/delegations.ts'
-import { fromFrame } from '../../../actors/record.ts'
+import { type Delegation, isLive, type ToldDelegation } from '../../actors/delegations/delegations.ts'
+import { fromFrame } from '../../actors/record.ts'
 import {
   badCursor,
   limitOf,
@@ -14,7 +14,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
-} from './read.ts'
+} from '../views/reads/read.ts'
 
 export const delegationsReads = {
   'delegation.list': list,

@@ -4,9 +4,9 @@ import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import { registryName } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import { type Doors, type Found, idOf, type Plan, type Plans } from '../command/plan.ts'
-import { proveNewKey } from '../command/plans/new-key.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Verified } from '../command/reply.ts'
+import { proveNewKey } from '../people/new-key.ts'
 import type { Delegate } from './delegates.ts'
 
 type CreateData = {

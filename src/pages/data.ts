@@ -1,7 +1,7 @@
 /** What reads answer, as pages use it: the shapes of the views themselves. */
 import type { docView, versionView } from '../documents/view.ts'
+import type { identityView } from '../people/reads.ts'
 import type { EventView } from '../views/event.ts'
-import type { identityView } from '../views/reads/people.ts'
 import type { roomView } from '../views/reads/rooms.ts'
 import type { Paged } from './pieces/listing.ts'
 

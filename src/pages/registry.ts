@@ -1,4 +1,6 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
+
+import { identity } from '../people/page.ts'
 import { docs, docsLimits, docsRefusals } from './docs.ts'
 import { docsCredits } from './docs-credits.ts'
 import { docsWorks } from './docs-works.ts'
@@ -8,7 +10,6 @@ import { event } from './event.ts'
 import { faq } from './faq.ts'
 import { history } from './history.ts'
 import { home } from './home.ts'
-import { identity } from './identity.ts'
 import { log } from './log.ts'
 import { docsSigning, operationPage } from './operation.ts'
 import type { Page } from './page.ts'

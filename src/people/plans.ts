@@ -1,10 +1,10 @@
 /** How writes on people are carried out: all of them by the registry, which knows every handle, key and suspension. */
 
-import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
-import { registryName } from '../../../actors/record.ts'
-import { quiescing } from '../../delegations/plans.ts'
-import type { Plan, Plans, Shown } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { registryName } from '../../actors/record.ts'
+import type { Plan, Plans, Shown } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { quiescing } from '../delegations/plans.ts'
 import { proveNewKey } from './new-key.ts'
 
 const registry = () => ({ actor: registryName })

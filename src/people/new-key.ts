@@ -1,9 +1,9 @@
 /** A key that is to act from now on, for an identity or as it: it must have signed the same bytes, and never have acted here. */
 
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { decodeBytes32, decodeBytes64, identityId } from '../../format/encoding.ts'
-import type { Doors, Found } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import type { Doors, Found } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { decodeBytes32, decodeBytes64, identityId } from '../format/encoding.ts'
 
 /** `target` is the key, `proof` its signature. As an identity of its own it would lose what is its. */
 export function proveNewKey({ command, bytes }: Verified, doors: Doors, pass: (found: Found) => void): void {

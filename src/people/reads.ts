@@ -1,10 +1,10 @@
 /** Reads on identities: one, its events, and the list. */
-import type { Author } from '../../../actors/board.ts'
-import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
-import { byActivity } from '../../../actors/reading.ts'
-import type { State } from '../../../actors/state.ts'
-import { decodeBytes32, identityId } from '../../format/encoding.ts'
-import { eventsReads } from './events.ts'
+import type { Author } from '../../actors/board.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { byActivity } from '../../actors/reading.ts'
+import type { State } from '../../actors/state.ts'
+import { decodeBytes32, identityId } from '../format/encoding.ts'
+import { eventsReads } from '../views/reads/events.ts'
 import {
   badCursor,
   limitOf,
@@ -17,7 +17,7 @@ import {
   type Reads,
   refused,
   withinPage,
-} from './read.ts'
+} from '../views/reads/read.ts'
 
 export const peopleReads = {
   'identity.get': (context, request) =>

@@ -1,14 +1,14 @@
 /** `/i/{identity}`: a key that acts: its handle, its profile in its own words, what it wrote. */
-import type { EventsList, Identity, WorksList } from './data.ts'
-import { type Html, html, linkTo, nothing, trusted } from './html.ts'
-import { type Ask, type Page, type Shown, shown } from './page.ts'
-import { seal } from './pictures/seal.ts'
-import { empty, facts, pager } from './pieces/listing.ts'
-import { nameOf } from './pieces/person.ts'
-import { postsHtml } from './pieces/post.ts'
-import { excerpt, textHtml } from './pieces/text.ts'
-import { countOf, when } from './pieces/time.ts'
-import { workLine } from './pieces/work-line.ts'
+import type { EventsList, Identity, WorksList } from '../pages/data.ts'
+import { type Html, html, linkTo, nothing, trusted } from '../pages/html.ts'
+import { type Ask, type Page, type Shown, shown } from '../pages/page.ts'
+import { seal } from '../pages/pictures/seal.ts'
+import { empty, facts, pager } from '../pages/pieces/listing.ts'
+import { nameOf } from '../pages/pieces/person.ts'
+import { postsHtml } from '../pages/pieces/post.ts'
+import { excerpt, textHtml } from '../pages/pieces/text.ts'
+import { countOf, when } from '../pages/pieces/time.ts'
+import { workLine } from '../pages/pieces/work-line.ts'
 
 export const identity: Page = {
   path: '/i/{identity}',

@@ -1,4 +1,6 @@
 /** `/`: what this is, the lobby as it speaks, the rooms where something happens, and how to take part. */
+
+import { roomLine } from '../rooms/room-line.ts'
 import type { Activity } from '../views/reads/activity.ts'
 import type { EventsList, RoomsList } from './data.ts'
 import { html } from './html.ts'
@@ -8,7 +10,6 @@ import { activityPlot } from './pictures/activity.ts'
 import { empty } from './pieces/listing.ts'
 import { liveList } from './pieces/live.ts'
 import { postsHtml } from './pieces/post.ts'
-import { roomLine } from './pieces/room-line.ts'
 import { whole } from './pieces/time.ts'
 
 const lobbyPosts = 10

@@ -1,6 +1,8 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
 
 import { identity } from '../people/page.ts'
+import { rooms } from '../rooms/list-page.ts'
+import { room } from '../rooms/page.ts'
 import { docs, docsLimits, docsRefusals } from './docs.ts'
 import { docsCredits } from './docs-credits.ts'
 import { docsWorks } from './docs-works.ts'
@@ -16,8 +18,6 @@ import type { Page } from './page.ts'
 import { postLine } from './post-line.ts'
 import { boardPreview, eventPreview, roomPreview } from './preview.ts'
 import { proof } from './proof.ts'
-import { room } from './room.ts'
-import { rooms } from './rooms.ts'
 import { search } from './search.ts'
 import { tool } from './tool.ts'
 import { tools } from './tools.ts'

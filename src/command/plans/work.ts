@@ -4,9 +4,9 @@
  */
 
 import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
+import { newRoomFor } from '../../rooms/new-room-quota.ts'
 import { bindResult } from '../bound-result.ts'
 import { isGiven } from '../check.ts'
-import { newRoomFor } from '../new-rooms.ts'
 import type { Asked, Doors, Found, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 import { market, reserveArgs, standingIn, whereIs, workArgs } from './market-args.ts'

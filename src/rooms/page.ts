@@ -1,17 +1,18 @@
 /** `/room/{room}`: a room as it speaks. Its pages are tabs; posts come in order of time, or as threads. */
+
+import type { DocsList, EventsList, PagesList, RoomData } from '../pages/data.ts'
+import { type Html, html, joined, pathTo } from '../pages/html.ts'
+import { type Ask, type Page, shown } from '../pages/page.ts'
+import { activityPlot } from '../pages/pictures/activity.ts'
+import { empty, facts, pager, tabs } from '../pages/pieces/listing.ts'
+import { liveList } from '../pages/pieces/live.ts'
+import { person, shortId } from '../pages/pieces/person.ts'
+import { postHtml, postsHtml } from '../pages/pieces/post.ts'
+import { excerpt } from '../pages/pieces/text.ts'
+import { countOf, when, whole } from '../pages/pieces/time.ts'
+import { writer } from '../pages/pieces/writer.ts'
 import type { EventView } from '../views/event.ts'
 import type { Activity } from '../views/reads/activity.ts'
-import type { DocsList, EventsList, PagesList, RoomData } from './data.ts'
-import { type Html, html, joined, pathTo } from './html.ts'
-import { type Ask, type Page, shown } from './page.ts'
-import { activityPlot } from './pictures/activity.ts'
-import { empty, facts, pager, tabs } from './pieces/listing.ts'
-import { liveList } from './pieces/live.ts'
-import { person, shortId } from './pieces/person.ts'
-import { postHtml, postsHtml } from './pieces/post.ts'
-import { excerpt } from './pieces/text.ts'
-import { countOf, when, whole } from './pieces/time.ts'
-import { writer } from './pieces/writer.ts'
 
 export const postsOfPage = 50
 

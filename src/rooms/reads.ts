@@ -1,8 +1,8 @@
 /** Reads on rooms: one, its pages, its people, its policy, the list. */
-import type { Room } from '../../../actors/board.ts'
-import { byActivity, countsOf, pagesOf } from '../../../actors/reading.ts'
-import { isClosed } from '../../../actors/rooms/policy.ts'
-import { type Role, roleOf } from '../../../actors/rooms/roles.ts'
+import type { Room } from '../../actors/board.ts'
+import { byActivity, countsOf, pagesOf } from '../../actors/reading.ts'
+import { isClosed } from '../../actors/rooms/policy.ts'
+import { type Role, roleOf } from '../../actors/rooms/roles.ts'
 import {
   badCursor,
   limitOf,
@@ -17,7 +17,7 @@ import {
   unending,
   withinPage,
   withRoom,
-} from './read.ts'
+} from '../views/reads/read.ts'
 
 export const roomsReads = {
   'room.get': (context, request) => withRoom(context, request, (room) => one(context, request, room)),

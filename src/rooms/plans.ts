@@ -1,8 +1,8 @@
 /** How writes on rooms are carried out: roles, invites, policy, reports. */
 import { createHash, randomBytes } from 'node:crypto'
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { unitHint } from '../../../actors/write.ts'
-import type { Decided, Plan, Plans } from '../plan.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { unitHint } from '../../actors/write.ts'
+import type { Decided, Plan, Plans } from '../command/plan.ts'
 
 const inRoom: Plan['to'] = ({ command }) => ({ actor: command.room as string })
 

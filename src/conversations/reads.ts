@@ -6,7 +6,7 @@ import type { Room } from '../../actors/board.ts'
 import { type Conversation, requestMessagesMax } from '../../actors/conversations/conversations.ts'
 import { none, type SlotList } from '../../actors/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
-import { addressee } from '../views/event.ts'
+import { addressee } from '../posts/view.ts'
 import {
   AnswerSize,
   badCursor,

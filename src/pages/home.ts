@@ -1,7 +1,8 @@
 /** `/`: what this is, the lobby as it speaks, the rooms where something happens, and how to take part. */
 
+import type { Activity } from '../posts/activity-reads.ts'
+import { postsHtml } from '../posts/post.ts'
 import { roomLine } from '../rooms/room-line.ts'
-import type { Activity } from '../views/reads/activity.ts'
 import type { EventsList, RoomsList } from './data.ts'
 import { html } from './html.ts'
 import { boardDescription } from './layout.ts'
@@ -9,7 +10,6 @@ import { type Page, shown } from './page.ts'
 import { activityPlot } from './pictures/activity.ts'
 import { empty } from './pieces/listing.ts'
 import { liveList } from './pieces/live.ts'
-import { postsHtml } from './pieces/post.ts'
 import { whole } from './pieces/time.ts'
 
 const lobbyPosts = 10

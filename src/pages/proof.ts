@@ -1,6 +1,6 @@
 /** `/e/{event_id}/proof`: what is proved of a post, in words, with the steps that the reader's own browser repeats. */
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { EventView } from '../views/event.ts'
+import type { EventView } from '../posts/view.ts'
 import { html } from './html.ts'
 import { type Page, Refused, shown } from './page.ts'
 import { nameOf } from './pieces/person.ts'

@@ -5,10 +5,10 @@ import { type Ask, type Page, type Shown, shown } from '../pages/page.ts'
 import { seal } from '../pages/pictures/seal.ts'
 import { empty, facts, pager } from '../pages/pieces/listing.ts'
 import { nameOf } from '../pages/pieces/person.ts'
-import { postsHtml } from '../pages/pieces/post.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
 import { workLine } from '../pages/pieces/work-line.ts'
+import { postsHtml } from '../posts/post.ts'
 
 export const identity: Page = {
   path: '/i/{identity}',

@@ -4,7 +4,7 @@
  * its lines cannot be taken for heads of posts or words of the board (src/format/text-block.ts).
  */
 import { blockText, lineText } from '../format/text-block.ts'
-import type { EventView } from './event.ts'
+import type { EventView } from '../posts/view.ts'
 
 export type TailFormat = 'block' | 'line' | 'sse'
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { countsOf, pagesOf } from '../../actors/reading.ts'
 import { type BoardRecord, RecordType } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
-import { type Activity, activityReads } from '../../src/views/reads/activity.ts'
+import { type Activity, activityReads } from '../../src/posts/activity-reads.ts'
 import type { ReadContext } from '../../src/views/reads/read.ts'
 
 const posts = 3_000

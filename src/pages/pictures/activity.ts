@@ -1,5 +1,5 @@
 /** Posts over time as bars, drawn on the server: one path, both themes, its numbers in words for who does not see it. */
-import type { Activity } from '../../views/reads/activity.ts'
+import type { Activity } from '../../posts/activity-reads.ts'
 import { type Html, html } from '../html.ts'
 import { countOf, utc, whole } from '../pieces/time.ts'
 

@@ -7,8 +7,8 @@ import { refusal } from '../../../actors/kernel/refusals.ts'
 import { type Act, frameKey, fromFrame, RecordType, type Signed } from '../../../actors/record.ts'
 import type { Kept, Report } from '../../../actors/rooms/rules.ts'
 import type { Frame } from '../../../storage/journal.ts'
+import { delegationIn, eventOf } from '../../posts/view.ts'
 import type { Screened } from '../../screening/screening.ts'
-import { delegationIn, eventOf } from '../event.ts'
 import {
   badCursor,
   limitOf,

@@ -10,7 +10,7 @@ import { mayWrite } from '../../../actors/rooms/roles.ts'
 import type { State } from '../../../actors/state.ts'
 import type { Frame } from '../../../storage/journal.ts'
 import type { CursorSealer } from '../../format/cursor.ts'
-import { type EventView, itemView, type Showing } from '../event.ts'
+import { type EventView, itemView, type Showing } from '../../posts/view.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */
 export type ReadRequest = {

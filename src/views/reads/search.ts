@@ -9,9 +9,9 @@ import type { Room } from '../../../actors/board.ts'
 import { none } from '../../../actors/event-index.ts'
 import { refusal } from '../../../actors/kernel/refusals.ts'
 import { findEvents } from '../../../actors/reading.ts'
+import type { EventView } from '../../posts/view.ts'
 import { matcher, readQuery } from '../../search/query.ts'
 import type { SearchAnswer, SearchAsk } from '../../search/search.ts'
-import type { EventView } from '../event.ts'
 import {
   badCursor,
   endOf,

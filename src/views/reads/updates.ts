@@ -1,7 +1,7 @@
 /** Reads for those who follow: corrections for copies, and tokens for the tails of private rooms. */
 import type { Change, ChangeKind } from '../../../actors/changes.ts'
 import { refusal } from '../../../actors/kernel/refusals.ts'
-import { versionView } from '../event.ts'
+import { versionView } from '../../posts/view.ts'
 import { sealReadToken, tokenSecondsDefault } from '../read-token.ts'
 import {
   endOf,

@@ -1,8 +1,7 @@
 /** Reads on events: one, its versions, a list, a thread. */
 
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { type EventsQuery, findEvents, readThread } from '../../../actors/reading.ts'
-import { versionView } from '../event.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { type EventsQuery, findEvents, readThread } from '../../actors/reading.ts'
 import {
   badCursor,
   endOf,
@@ -22,8 +21,9 @@ import {
   withEvent,
   withinPage,
   withRoom,
-} from './read.ts'
-import { searchRoom } from './search.ts'
+} from '../views/reads/read.ts'
+import { searchRoom } from '../views/reads/search.ts'
+import { versionView } from './view.ts'
 
 export const eventsReads = {
   'event.get': (context, request) =>

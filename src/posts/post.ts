@@ -2,12 +2,13 @@
  * One post, in a list or in a thread: who, when, what, what it answers, what hangs on it, and where it is proved.
  * `assets/live.js` builds the same for posts that arrive while a page is open; parts that it fills bear the class names used here.
  */
-import type { EventView } from '../../views/event.ts'
-import { type Html, html, joined, pathTo } from '../html.ts'
-import type { Ask } from '../page.ts'
-import { nameOf, person, shortId } from './person.ts'
-import { beginning, cutTo, sentence } from './text.ts'
-import { bytes, countOf, when } from './time.ts'
+
+import { type Html, html, joined, pathTo } from '../pages/html.ts'
+import type { Ask } from '../pages/page.ts'
+import { nameOf, person, shortId } from '../pages/pieces/person.ts'
+import { beginning, cutTo, sentence } from '../pages/pieces/text.ts'
+import { bytes, countOf, when } from '../pages/pieces/time.ts'
+import type { EventView } from './view.ts'
 
 /** Characters of one text in a list: half a screen; the whole stands on the post's own page. */
 const listedChars = 700

@@ -1,9 +1,9 @@
 /** How writes on events that stand are carried out: hides, restores, redactions, votes. */
-import type { AboutArgs, VoteArgs } from '../../../actors/posts/decide.ts'
-import type { VoteFacts } from '../../../actors/posts/marks.ts'
-import type { Value } from '../../../actors/posts/votes.ts'
-import type { Addressee, Plan, Plans } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import type { AboutArgs, VoteArgs } from '../../actors/posts/decide.ts'
+import type { VoteFacts } from '../../actors/posts/marks.ts'
+import type { Value } from '../../actors/posts/votes.ts'
+import type { Addressee, Plan, Plans } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
 
 function eventOf({ command }: Verified): string {
   return command.event_id as string

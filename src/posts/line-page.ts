@@ -2,10 +2,11 @@
  * `/e/{event_id}/line`: one post as lists show it, and nothing around it. A page that is open asks for it where a post arrived that
  * only this renderer lays out (assets/live.js); kept like every page, so that it is made once for all who read along.
  */
-import type { EventView } from '../views/event.ts'
-import { html } from './html.ts'
-import type { Page } from './page.ts'
-import { postHtml } from './pieces/post.ts'
+
+import { html } from '../pages/html.ts'
+import type { Page } from '../pages/page.ts'
+import { postHtml } from './post.ts'
+import type { EventView } from './view.ts'
 
 export const postLine: Page = {
   path: '/e/{event_id}/line',

@@ -4,8 +4,8 @@
  * plot is one binary search; only what is left out is looked at one by one. Where a clock was set back, a post may stand in the
  * bar beside its own.
  */
-import type { State } from '../../../actors/state.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from './read.ts'
+import type { State } from '../../actors/state.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from '../views/reads/read.ts'
 
 export type Activity = {
   /** Unix seconds at which the first bar begins, and what each takes. */

@@ -15,7 +15,7 @@ import { type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { BoundReply, RequestVerdict } from '../../actors/works/letters.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import type { WriteLetter } from '../../actors/write.ts'
-import type { Screened } from '../screening/screening.ts'
+import type { Screened } from '../moderation/screening.ts'
 import {
   type AskJson,
   type MailJson,

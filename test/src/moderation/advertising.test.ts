@@ -3,9 +3,9 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
-import { judge } from '../../../src/screening/advertising.ts'
-import { httpClassifier, parseJudgement } from '../../../src/screening/classifier.ts'
-import { type Hidden, reasonOf, type Screened, Screening } from '../../../src/screening/screening.ts'
+import { judge } from '../../../src/moderation/advertising.ts'
+import { httpClassifier, parseJudgement } from '../../../src/moderation/classifier.ts'
+import { type Hidden, reasonOf, type Screened, Screening } from '../../../src/moderation/screening.ts'
 
 const note = (text: string, kind = 'note') => judge({ text, kind })
 

@@ -1,9 +1,9 @@
 /** Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped. */
 import { windowSeconds } from '../../actors/write.ts'
 import { wallSeconds } from '../clock.ts'
-import type { Hidden, Screened, Screening } from '../screening/screening.ts'
-import type { Actors } from './ports.ts'
-import type { Voice } from './voice.ts'
+import type { Actors } from '../command/ports.ts'
+import type { Voice } from '../command/voice.ts'
+import type { Hidden, Screened, Screening } from './screening.ts'
 
 /** The same post gives the same command, so that hiding it again has no second effect. */
 export function hideBy(voice: Voice, post: Screened, reason: string, done: (hidden: Hidden) => void): void {

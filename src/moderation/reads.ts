@@ -3,12 +3,11 @@
  * comes out of the record itself.
  */
 
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { type Act, frameKey, fromFrame, RecordType, type Signed } from '../../../actors/record.ts'
-import type { Kept, Report } from '../../../actors/rooms/rules.ts'
-import type { Frame } from '../../../storage/journal.ts'
-import { delegationIn, eventOf } from '../../posts/view.ts'
-import type { Screened } from '../../screening/screening.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { type Act, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import type { Kept, Report } from '../../actors/rooms/rules.ts'
+import type { Frame } from '../../storage/journal.ts'
+import { delegationIn, eventOf } from '../posts/view.ts'
 import {
   badCursor,
   limitOf,
@@ -24,7 +23,8 @@ import {
   unending,
   withinPage,
   withRoom,
-} from './read.ts'
+} from '../views/reads/read.ts'
+import type { Screened } from './screening.ts'
 
 export const moderationReads = {
   'room.modlog': (context, request) => withRoom(context, request, ({ name }) => modlog(context, request, name)),

@@ -2,6 +2,7 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type EventsQuery, findEvents, readThread } from '../../actors/reading.ts'
+import { searchRoom } from '../search/reads.ts'
 import {
   badCursor,
   endOf,
@@ -22,7 +23,6 @@ import {
   withinPage,
   withRoom,
 } from '../views/reads/read.ts'
-import { searchRoom } from '../views/reads/search.ts'
 import { versionView } from './view.ts'
 
 export const eventsReads = {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { FairQueue, type FairQueueOptions } from '../../../src/command/fair-queue.ts'
+import { FairQueue, type FairQueueOptions } from '../../../src/search/fair-queue.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

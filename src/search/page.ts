@@ -1,10 +1,10 @@
 /** `/search`: words in public posts, by room, kind and author. */
 
+import type { EventsList } from '../pages/data.ts'
+import { type Html, html } from '../pages/html.ts'
+import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
+import { empty, pager } from '../pages/pieces/listing.ts'
 import { postsHtml } from '../posts/post.ts'
-import type { EventsList } from './data.ts'
-import { type Html, html } from './html.ts'
-import { type Ask, type Page, Refused, shown } from './page.ts'
-import { empty, pager } from './pieces/listing.ts'
 
 const names = ['q', 'room', 'kind', 'author', 'cursor'] as const
 type Asked = Partial<Record<(typeof names)[number], string>>

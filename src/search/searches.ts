@@ -6,14 +6,14 @@
 import { fields, handlePattern, hashPattern } from '../../actors/kernel/fields.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
-import { type Restrictions, readQuery } from '../search/query.ts'
-import type { SearchAsk } from '../search/search.ts'
+import { faultOf } from '../command/check.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
+import { readTools } from '../command/tool-reads.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { shownHits, unreadable } from '../views/reads/search.ts'
-import { faultOf } from './check.ts'
 import { type Client, FairQueue, type FairQueueOptions } from './fair-queue.ts'
-import type { Actors, NoAnswer } from './ports.ts'
-import { readTools } from './tool-reads.ts'
+import { type Restrictions, readQuery } from './query.ts'
+import { shownHits, unreadable } from './reads.ts'
+import type { SearchAsk } from './search.ts'
 
 type Answer = (answer: ReadAnswer | NoAnswer) => void
 

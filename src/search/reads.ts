@@ -5,13 +5,11 @@
  * now, and a search ends where it has taken its time: a page may hold fewer events than it has room for, and none, while more
  * follow.
  */
-import type { Room } from '../../../actors/board.ts'
-import { none } from '../../../actors/event-index.ts'
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { findEvents } from '../../../actors/reading.ts'
-import type { EventView } from '../../posts/view.ts'
-import { matcher, readQuery } from '../../search/query.ts'
-import type { SearchAnswer, SearchAsk } from '../../search/search.ts'
+import type { Room } from '../../actors/board.ts'
+import { none } from '../../actors/event-index.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { findEvents } from '../../actors/reading.ts'
+import type { EventView } from '../posts/view.ts'
 import {
   badCursor,
   endOf,
@@ -27,7 +25,9 @@ import {
   refused,
   view,
   withRoom,
-} from './read.ts'
+} from '../views/reads/read.ts'
+import { matcher, readQuery } from './query.ts'
+import type { SearchAnswer, SearchAsk } from './search.ts'
 
 export const searchReads = { 'search.begin': begin, 'search.show': show } satisfies Reads
 

@@ -1,5 +1,5 @@
 /** An event as a person reads it in a terminal; everything in it was written by strangers, so all is made inert. */
-import { blockText, lineText } from '../format/text-block.ts'
+import { blockText, lineText } from '../follow/text-block.ts'
 import { inertLine, inertText, wordOf } from './terminal.ts'
 
 export type ShownEvent = Readonly<Record<string, unknown>>

@@ -17,6 +17,7 @@ import { delegationOver, staleWords, windowSeconds } from '../../actors/write.ts
 import type { BlobIntake } from '../attachments/intake.ts'
 import { monotonicMs } from '../clock.ts'
 import { beyondScope, isOperator } from '../delegations/delegated.ts'
+import { type Poll, pollOf } from '../follow/wait-limit.ts'
 import { decodeBytes64, identityId } from '../format/encoding.ts'
 import { signingBytes } from '../format/signing.ts'
 import type { Screened } from '../moderation/screening.ts'
@@ -40,7 +41,6 @@ import { type Signer, Signers } from './signers.ts'
 import type { Throttle } from './throttle.ts'
 import type { ToolDesk } from './tool-desk.ts'
 import { readTools } from './tool-reads.ts'
-import { type Poll, pollOf } from './waiters.ts'
 import { Writes, type WritesOptions } from './writes.ts'
 
 export type FrontOptions = {

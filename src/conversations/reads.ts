@@ -6,6 +6,7 @@ import type { Room } from '../../actors/board.ts'
 import { type Conversation, requestMessagesMax } from '../../actors/conversations/conversations.ts'
 import { none, type SlotList } from '../../actors/event-index.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
+import { names } from '../follow/rows.ts'
 import { addressee } from '../posts/view.ts'
 import {
   AnswerSize,
@@ -21,7 +22,6 @@ import {
   withinPage,
   withRoom,
 } from '../views/reads/read.ts'
-import { names } from '../views/updates.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from './blocks.ts'
 
 export const directReads = {

@@ -5,8 +5,8 @@
 
 import { rates } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { fromYou, type Leave, Places, streamWaitSeconds } from '../command/places.ts'
 import type { Throttle } from '../command/throttle.ts'
+import { fromYou, type Leave, Places, streamWaitSeconds } from '../follow/places.ts'
 import type { Exchange } from './port.ts'
 
 export type ExportGateOptions = {

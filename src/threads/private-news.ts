@@ -7,11 +7,11 @@
 import type { Room } from '../../actors/board.ts'
 import { type Change, nowhere } from '../../actors/changes.ts'
 import { mayWrite } from '../../actors/rooms/roles.ts'
-import { liveText } from '../views/live.ts'
+import { liveText } from '../follow/live.ts'
+import { isForReader } from '../follow/rows.ts'
+import type { TailFormat } from '../follow/stream.ts'
 import type { ReadContext } from '../views/reads/read.ts'
 import type { MailJson } from '../views/reads/works-mail.ts'
-import type { TailFormat } from '../views/stream.ts'
-import { isForReader } from '../views/updates.ts'
 import { unlessFaulty } from './entry.ts'
 
 export type ShardTell =

@@ -233,7 +233,7 @@ function kindsOfText(): Readonly<Record<string, string>> {
   const [small, large, digits] = [range(97, 122), range(65, 90), range(48, 57)]
   return {
     prose: readFileSync('README.md', 'utf8').slice(0, 15_000),
-    code: readFileSync('src/http/tail.ts', 'utf8'),
+    code: readFileSync('src/follow/tail-routes.ts', 'utf8'),
     hex: randomBytes(6_000).toString('hex'),
     base64: randomBytes(9_000).toString('base64'),
     letters: of([...small, ...large, ' ']),

@@ -1,8 +1,8 @@
 /** Who follows a private room while the thread of the room dies and another begins: that one hears of him, and of nobody before him. */
 import { expect, test } from 'vitest'
+import type { Backfill, BackfillRequest } from '../../../src/follow/backfill.ts'
+import { Tails } from '../../../src/follow/tail-routes.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
-import { Tails } from '../../../src/http/tail.ts'
-import type { Backfill, BackfillRequest } from '../../../src/views/backfill.ts'
 
 const past: Backfill = { ok: true, bytes: Buffer.from('past'), after: 0, more: false, change: 1 }
 

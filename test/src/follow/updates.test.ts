@@ -6,9 +6,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Reply } from '../../../src/command/reply.ts'
-import { Updates } from '../../../src/command/updates.ts'
+import type { Update, UpdatesPage, UpdatesRequest } from '../../../src/follow/rows.ts'
+import { Updates } from '../../../src/follow/updates.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
-import type { Update, UpdatesPage, UpdatesRequest } from '../../../src/views/updates.ts'
 
 const shards = 2
 const rooms = ['one', 'two']

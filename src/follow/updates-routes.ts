@@ -8,12 +8,12 @@ import { faultOf } from '../command/check.ts'
 import type { Respond } from '../command/reply.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
-import { type Poll, pollOf } from '../command/waiters.ts'
 import { nearest } from '../format/nearest.ts'
+import type { Exchange } from '../http/port.ts'
+import { parseQuery, unknownParameter } from '../http/query.ts'
+import type { Doors, RouteHandler } from '../http/routes.ts'
 import { ok } from '../views/reads/read.ts'
-import type { Exchange } from './port.ts'
-import { parseQuery, unknownParameter } from './query.ts'
-import type { Doors, RouteHandler } from './routes.ts'
+import { type Poll, pollOf } from './wait-limit.ts'
 
 export type UpdatesDoorOptions = {
   readonly poll: (poll: Poll, respond: Respond) => void

@@ -3,8 +3,8 @@
  * there (`not_found`) or that it is private and he is no member (`private_room`); waiting would tell him neither.
  */
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import type { NoAnswer } from './ports.ts'
 
 /** `NoAnswer`: nobody could tell. */
 export type MayRead = 'yes' | Refusal | NoAnswer

@@ -6,13 +6,13 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { OpenRooms } from '../command/open-rooms.ts'
-import { fromYou, type Leave, type PlaceKeeper, Places, streamWaitSeconds } from '../command/places.ts'
 import { keyFarewells } from '../delegations/delegated.ts'
-import type { Backfill, BackfillRequest } from '../views/backfill.ts'
-import type { TailFormat } from '../views/stream.ts'
-import type { ByteStream, Exchange, Header } from './port.ts'
-import { dataHeaders } from './security.ts'
+import type { ByteStream, Exchange, Header } from '../http/port.ts'
+import { dataHeaders } from '../http/security.ts'
+import type { Backfill, BackfillRequest } from './backfill.ts'
+import type { OpenRooms } from './open-rooms.ts'
+import { fromYou, type Leave, type PlaceKeeper, Places, streamWaitSeconds } from './places.ts'
+import type { TailFormat } from './stream.ts'
 import { type Asked, askedOf, type TailRules } from './tail-request.ts'
 
 export type TailsOptions = TailRules & {

@@ -3,8 +3,8 @@
  * who goes away leaves nothing behind.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
-import type { Mark, UpdatesFilter } from '../views/updates.ts'
-import type { Door } from './reply.ts'
+import type { Door } from '../command/reply.ts'
+import type { Mark, UpdatesFilter } from './rows.ts'
 
 /** A follower's request, as every door hands it in. */
 export type Poll = UpdatesFilter & {

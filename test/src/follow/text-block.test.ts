@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { blockText, lineText } from '../../../src/format/text-block.ts'
+import { blockText, lineText } from '../../../src/follow/text-block.ts'
 
 const head = `[${'0'.repeat(32)}] lobby/main @broadside 2026-01-01T00:00:00Z`
 

@@ -6,15 +6,15 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import { type Reply, type Respond, refused } from '../command/reply.ts'
 import type { CursorSealer } from '../format/cursor.ts'
-import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
 import type { OpenRooms } from './open-rooms.ts'
 import { fromYou, type PlaceKeeper, Places, streamWaitSeconds } from './places.ts'
-import type { NoAnswer } from './ports.ts'
 import { PublicWaits } from './public-waits.ts'
-import { type Reply, type Respond, refused } from './reply.ts'
+import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
 import { SignedWaits } from './signed-waits.ts'
-import { type Found, Outbox, type Poll } from './waiters.ts'
+import { type Found, Outbox, type Poll } from './wait-limit.ts'
 
 export type UpdatesOptions = {
   readonly shards: number

@@ -6,10 +6,10 @@
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import type { Mark, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
-import type { NoAnswer } from './ports.ts'
-import { type Reply, type Respond, refused } from './reply.ts'
-import type { Found } from './waiters.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import { type Reply, type Respond, refused } from '../command/reply.ts'
+import type { Mark, Update, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
+import type { Found } from './wait-limit.ts'
 
 export type SignedWaitsOptions = {
   readonly shards: number

@@ -1,8 +1,7 @@
 /** Reads for those who follow: corrections for copies, and tokens for the tails of private rooms. */
-import type { Change, ChangeKind } from '../../../actors/changes.ts'
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { versionView } from '../../posts/view.ts'
-import { sealReadToken, tokenSecondsDefault } from '../read-token.ts'
+import type { Change, ChangeKind } from '../../actors/changes.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { versionView } from '../posts/view.ts'
 import {
   endOf,
   limitOf,
@@ -16,7 +15,8 @@ import {
   soonest,
   unending,
   withRoom,
-} from './read.ts'
+} from '../views/reads/read.ts'
+import { sealReadToken, tokenSecondsDefault } from './read-token.ts'
 
 export const updatesReads = {
   'changes.list': listChanges,

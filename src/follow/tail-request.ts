@@ -3,9 +3,9 @@
 import { fields } from '../../actors/kernel/fields.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { faultOf } from '../command/check.ts'
-import type { BackfillRequest } from '../views/backfill.ts'
-import type { Exchange } from './port.ts'
-import { parseQuery, unknownParameter } from './query.ts'
+import type { Exchange } from '../http/port.ts'
+import { parseQuery, unknownParameter } from '../http/query.ts'
+import type { BackfillRequest } from './backfill.ts'
 
 export type TailRules = {
   /** Whom a read token lets in where, or why nobody. */

@@ -5,10 +5,11 @@
  * A waiter is to be served by a read whenever something of interest may lie at or behind its mark (`need`). News only say
  * when to look; what is there, and where everybody stands after it, is the feed's answer.
  */
-import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from '../views/updates.ts'
-import type { NoAnswer } from './ports.ts'
-import { type Reply, type Respond, refused } from './reply.ts'
-import { type Found, isBefore } from './waiters.ts'
+
+import type { NoAnswer } from '../command/ports.ts'
+import { type Reply, type Respond, refused } from '../command/reply.ts'
+import type { Mark, UpdatesFilter, UpdatesPage, UpdatesRequest } from './rows.ts'
+import { type Found, isBefore } from './wait-limit.ts'
 
 export type PublicWaitsOptions = {
   readonly read: (request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void

@@ -1,10 +1,11 @@
 /**
  * What a follower of a room reads: blocks and lines of the text tail, and server-sent events.
  * Control, format and bidirectional characters are escaped, so a text can neither drive a terminal nor hide itself, and
- * its lines cannot be taken for heads of posts or words of the board (src/format/text-block.ts).
+ * its lines cannot be taken for heads of posts or words of the board (src/follow/text-block.ts).
  */
-import { blockText, lineText } from '../format/text-block.ts'
+
 import type { EventView } from '../posts/view.ts'
+import { blockText, lineText } from './text-block.ts'
 
 export type TailFormat = 'block' | 'line' | 'sse'
 

@@ -7,12 +7,12 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { unitHint } from '../../actors/write.ts'
 import { faultOf } from '../command/check.ts'
 import type { OpenRooms } from '../follow/open-rooms.ts'
-import type { ExportChunk, ExportRequest } from '../views/export-pages.ts'
-import type { Enter } from './export-gate.ts'
-import type { ByteStream, Exchange, Header } from './port.ts'
-import { parseQuery, unknownParameter } from './query.ts'
-import { openHeaders } from './security.ts'
-import { takesGzip } from './wire.ts'
+import type { ByteStream, Exchange, Header } from '../http/port.ts'
+import { parseQuery, unknownParameter } from '../http/query.ts'
+import { openHeaders } from '../http/security.ts'
+import { takesGzip } from '../http/wire.ts'
+import type { ExportChunk, ExportRequest } from './chunks.ts'
+import type { Enter } from './gate.ts'
 
 /** A reader whose socket has taken nothing for so long is not one that a stop waits for. */
 const stalledMs = 2_000

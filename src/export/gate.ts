@@ -7,7 +7,7 @@ import { rates } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { fromYou, type Leave, Places, streamWaitSeconds } from '../follow/places.ts'
-import type { Exchange } from './port.ts'
+import type { Exchange } from '../http/port.ts'
 
 export type ExportGateOptions = {
   readonly throttle: Throttle

@@ -13,6 +13,8 @@ import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
 import { Damage } from '../../storage/disk.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
+import { ledgerLines } from '../views/ledger-export.ts'
+import type { ReadContext } from '../views/reads/read.ts'
 import {
   closedLine,
   delegationEndLine,
@@ -22,9 +24,7 @@ import {
   leavesLine,
   rotationLine,
   unreadableLine,
-} from './export.ts'
-import { ledgerLines } from './ledger-export.ts'
-import type { ReadContext } from './reads/read.ts'
+} from './lines.ts'
 
 export type ExportFilter = {
   readonly room?: string

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { formatEntry } from '../../../actors/log/entry.ts'
 import { type BoardRecord, RecordType, toFrame } from '../../../actors/record.ts'
 import { State } from '../../../actors/state.ts'
-import { type ExportContext, type ExportState, exportChunk } from '../../../src/views/export-pages.ts'
+import { type ExportContext, type ExportState, exportChunk } from '../../../src/export/chunks.ts'
 import type { Frame } from '../../../storage/journal.ts'
 
 const at = 1_790_000_000

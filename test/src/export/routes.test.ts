@@ -1,9 +1,9 @@
 /** Exports: what a stop waits for, and to whom they go as gzip. */
 import { expect, test } from 'vitest'
-import { Exports } from '../../../src/http/export.ts'
+import type { ExportChunk } from '../../../src/export/chunks.ts'
+import { Exports } from '../../../src/export/routes.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 import { takesGzip } from '../../../src/http/wire.ts'
-import type { ExportChunk } from '../../../src/views/export-pages.ts'
 
 /** A reader's connection, and what the test does to it. */
 function reader(acceptEncoding?: string) {

@@ -16,10 +16,10 @@ import { wallSeconds } from '../clock.ts'
 import { BadConfig } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
-import { WitnessRound, type WitnessStanding } from '../witness/round.ts'
-import { Witness } from '../witness/witness.ts'
 import { MarkKeeper, RolledBack } from './mark.ts'
 import type { LogIdentity } from './signed-log.ts'
+import { WitnessRound, type WitnessStanding } from './witness/round.ts'
+import { Witness } from './witness/witness.ts'
 
 export type HeadsOptions = {
   /** File names; '' where there is none. */

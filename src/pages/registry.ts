@@ -1,5 +1,7 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
 
+import { log } from '../log/page.ts'
+import { proof } from '../log/proof-page.ts'
 import { identity } from '../people/page.ts'
 import { history } from '../posts/history-page.ts'
 import { postLine } from '../posts/line-page.ts'
@@ -15,10 +17,8 @@ import { document, documentHistory } from './document.ts'
 import { embedPage } from './embed.ts'
 import { faq } from './faq.ts'
 import { home } from './home.ts'
-import { log } from './log.ts'
 import { docsSigning, operationPage } from './operation.ts'
 import type { Page } from './page.ts'
-import { proof } from './proof.ts'
 import { tool } from './tool.ts'
 import { tools } from './tools.ts'
 import { work } from './work.ts'

@@ -7,7 +7,7 @@ import type { JournalReader } from '../../storage/journal.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { nodesFile } from '../board-directory.ts'
-import { Unproved } from '../views/proof.ts'
+import { Unproved } from '../log/proof.ts'
 import { Mending } from './mending.ts'
 
 type Open = { readonly path: string; readonly tree: TreeReader; readonly mending: Mending }

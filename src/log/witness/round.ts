@@ -6,7 +6,7 @@
  * What a witness can say that stops the board: it has seen a larger head of this log, or another root at the same size.
  * Then an old copy of the board is running, or a second one with the same key, and signing on would break the log.
  */
-import { parseCheckpoint } from '../../storage/checkpoint.ts'
+import { parseCheckpoint } from '../../../storage/checkpoint.ts'
 import {
   formatNote,
   formatVkey,
@@ -14,9 +14,9 @@ import {
   type SignatureLine,
   type VerifierKey,
   verifyNote,
-} from '../../storage/note.ts'
-import type { PolicyWitness } from '../../storage/tlog-policy.ts'
-import { log } from '../observe.ts'
+} from '../../../storage/note.ts'
+import type { PolicyWitness } from '../../../storage/tlog-policy.ts'
+import { log } from '../../observe.ts'
 import { formatAddCheckpoint } from './add-checkpoint.ts'
 
 export type RoundOptions = {

@@ -1,10 +1,10 @@
 /** `/log`: the public log: how large it is, what it signed last, how it grew, who watches it, and how anybody checks it. */
-import type { LogHistory, LogWitnesses } from './data.ts'
-import { type Html, html, nothing } from './html.ts'
-import { type Page, shown } from './page.ts'
-import { growthPlot } from './pictures/growth.ts'
-import { facts } from './pieces/listing.ts'
-import { when, whole } from './pieces/time.ts'
+import type { LogHistory, LogWitnesses } from '../pages/data.ts'
+import { type Html, html, nothing } from '../pages/html.ts'
+import { type Page, shown } from '../pages/page.ts'
+import { facts } from '../pages/pieces/listing.ts'
+import { when, whole } from '../pages/pieces/time.ts'
+import { growthPlot } from './growth-picture.ts'
 
 type Head = {
   readonly origin: string

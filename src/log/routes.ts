@@ -6,10 +6,10 @@ import { gzip } from 'node:zlib'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { parseTilePath, type TilePath } from '../../storage/tile-path.ts'
 import { refused } from '../command/reply.ts'
-import type { Exchange, Header } from './port.ts'
-import type { RouteHandler, Routes } from './routes.ts'
-import { dataHeaders } from './security.ts'
-import { takesGzip } from './wire.ts'
+import type { Exchange, Header } from '../http/port.ts'
+import type { RouteHandler, Routes } from '../http/routes.ts'
+import { dataHeaders } from '../http/security.ts'
+import { takesGzip } from '../http/wire.ts'
 
 type Refused = { readonly ok: false; readonly refusal: Refusal }
 

@@ -1,7 +1,7 @@
 /** Growth of the public log as a curve that only ever rises, drawn on the server from the points that the board tells of it. */
-import type { LogHistory } from '../data.ts'
-import { type Html, html } from '../html.ts'
-import { countOf, utc, whole } from '../pieces/time.ts'
+import type { LogHistory } from '../pages/data.ts'
+import { type Html, html } from '../pages/html.ts'
+import { countOf, utc, whole } from '../pages/pieces/time.ts'
 
 const width = 640
 const height = 180

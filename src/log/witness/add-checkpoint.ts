@@ -6,10 +6,10 @@
  *                                       one empty line
  *   <signed checkpoint>
  */
-import { decodeBase64, encodeBase64 } from '../../storage/base64.ts'
-import { parseCount } from '../../storage/checkpoint.ts'
-import { HASH_BYTES } from '../../storage/merkle.ts'
-import { type Parsed, unreadable } from '../../storage/parsed.ts'
+import { decodeBase64, encodeBase64 } from '../../../storage/base64.ts'
+import { parseCount } from '../../../storage/checkpoint.ts'
+import { HASH_BYTES } from '../../../storage/merkle.ts'
+import { type Parsed, unreadable } from '../../../storage/parsed.ts'
 
 export type AddCheckpoint = {
   /** The size that the witness knows, 0 when it knows none. */

@@ -1,7 +1,7 @@
 /** Who else signs the heads of the log, and what each of them said last: what log.witnesses and /api/log/witnesses answer. */
 import { witnessesMax } from '../../actors/log/results.ts'
-import type { WitnessStanding } from '../witness/round.ts'
-import { ok, type ReadAnswer } from './reads/read.ts'
+import { ok, type ReadAnswer } from '../views/reads/read.ts'
+import type { WitnessStanding } from './witness/round.ts'
 
 export type WitnessesFacts = {
   /** The head that is served, with the lines under it. */

@@ -6,11 +6,11 @@
  */
 import { createHash, sign } from 'node:crypto'
 import { join } from 'node:path'
-import { openCheckpoint } from '../../storage/checkpoint.ts'
-import { fileExists, makeDirectory, readWhole, writeAtomic } from '../../storage/disk.ts'
-import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
-import { EMPTY_ROOT } from '../../storage/merkle.ts'
-import { verifyConsistency } from '../../storage/merkle-verify.ts'
+import { openCheckpoint } from '../../../storage/checkpoint.ts'
+import { fileExists, makeDirectory, readWhole, writeAtomic } from '../../../storage/disk.ts'
+import { privateKeyOf, rawPublicKeyOf } from '../../../storage/ed25519.ts'
+import { EMPTY_ROOT } from '../../../storage/merkle.ts'
+import { verifyConsistency } from '../../../storage/merkle-verify.ts'
 import {
   cosignedBytes,
   formatNote,
@@ -19,8 +19,8 @@ import {
   keyIdOf,
   parseNote,
   type SignatureLine,
-} from '../../storage/note.ts'
-import type { PolicyLog } from '../../storage/tlog-policy.ts'
+} from '../../../storage/note.ts'
+import type { PolicyLog } from '../../../storage/tlog-policy.ts'
 import { parseAddCheckpoint } from './add-checkpoint.ts'
 
 export type WitnessOptions = {

@@ -8,15 +8,15 @@ import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Facts, Signed } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
+import type { Charge } from '../limits/meters.ts'
+import type { Throttle } from '../limits/throttle.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { Desk } from '../webhooks/service.ts'
 import type { Courier } from './courier.ts'
-import type { Charge } from './meters.ts'
 import type { News } from './news.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Reply, Verified } from './reply.ts'
-import type { Throttle } from './throttle.ts'
 
 /** What the actor replied: of a retry, what it replied the first time. */
 export type Decided = {

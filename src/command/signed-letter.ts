@@ -1,9 +1,9 @@
 /** Letters of signed commands: what an actor is told of who signed and what was signed, and what to decide. */
 import type { WriteLetter } from '../../actors/write.ts'
 import { isOperator, standingOf } from '../delegations/delegated.ts'
+import type { Throttle } from '../limits/throttle.ts'
 import type { News } from './news.ts'
 import { signedBy, type Verified } from './reply.ts'
-import type { Throttle } from './throttle.ts'
 
 type SignedLetterOptions = {
   readonly news: News

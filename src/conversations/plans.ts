@@ -4,10 +4,10 @@ import type { ActReply } from '../../actors/act.ts'
 import { conversationPrefix } from '../../actors/conversations/conversations.ts'
 import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { writerOf } from '../command/charging.ts'
 import type { Plan, Plans } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { provenBits } from '../format/proof-of-work.ts'
+import { writerOf } from '../limits/charging.ts'
 
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'
 

@@ -4,8 +4,8 @@
  * a client that hangs up at once may not start the next one while the board still works on the last.
  */
 import type { Rates } from '../../actors/kernel/limits.ts'
-import type { Subject } from '../command/meters.ts'
-import type { Source } from '../command/throttle.ts'
+import type { Subject } from '../limits/meters.ts'
+import type { Source } from '../limits/throttle.ts'
 
 /** Knows whom something that stays open counts against (networks, or the identity of a sign-in), and counts who was refused. */
 export type PlaceKeeper = {

@@ -8,9 +8,9 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { carriesFile } from '../command/read-command.ts'
-import type { Throttle } from '../command/throttle.ts'
 import { type Places, streamWaitSeconds } from '../follow/places.ts'
 import { plainJson } from '../format/plain-json.ts'
+import type { Throttle } from '../limits/throttle.ts'
 import { type Authenticate, bearerToken, type Caller } from '../mcp/caller.ts'
 import type { Passed, Refused } from '../mcp/gate.ts'
 import type { Mcp } from '../mcp/mcp.ts'

@@ -4,7 +4,7 @@
  */
 
 import { scopes } from '../../actors/kernel/operation.ts'
-import type { Throttle } from '../command/throttle.ts'
+import type { Throttle } from '../limits/throttle.ts'
 import type { Oauth, OauthResponse } from '../oauth/oauth.ts'
 import { layout } from '../pages/layout.ts'
 import { signInRefusal } from '../pages/refused.ts'

@@ -6,13 +6,13 @@
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { noRoomLeftWords } from '../../actors/rooms/room.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import { writerOf } from '../command/charging.ts'
-import { Charge } from '../command/meters.ts'
 import type { News } from '../command/news.ts'
 import type { Asked, Doors } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Verified } from '../command/reply.ts'
-import type { Throttle } from '../command/throttle.ts'
+import { writerOf } from '../limits/charging.ts'
+import { Charge } from '../limits/meters.ts'
+import type { Throttle } from '../limits/throttle.ts'
 
 type Options = { readonly news: News; readonly throttle: Throttle; readonly operators: ReadonlySet<string> }
 

@@ -9,9 +9,9 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type HookKind, hookKinds, isHookKind, isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
-import type { Limiter } from '../command/limiter.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { compile } from '../format/schema-check.ts'
+import type { Limiter } from '../limits/limiter.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import { subscriptionId } from './identity.ts'
 import { McpEventError } from './mcp-errors.ts'

@@ -1,14 +1,14 @@
 /** How raised limits are carried out: by the registry, and by the front, which counts. */
 
-import { sizes } from '../../../actors/kernel/limits.ts'
-import { canonicalNetwork } from '../../../actors/kernel/networks.ts'
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import type { GrantArgs } from '../../../actors/limits/decide.ts'
-import type { GrantFacts } from '../../../actors/limits/grants.ts'
-import { registryName } from '../../../actors/record.ts'
-import { grantView } from '../../views/reads/limits.ts'
-import { idOf, type Plan, type Plans } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import { canonicalNetwork } from '../../actors/kernel/networks.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import type { GrantArgs } from '../../actors/limits/decide.ts'
+import type { GrantFacts } from '../../actors/limits/grants.ts'
+import { registryName } from '../../actors/record.ts'
+import { idOf, type Plan, type Plans } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { grantView } from './reads.ts'
 
 const registry = () => ({ actor: registryName })
 

@@ -6,11 +6,11 @@
 import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import { overLimitWords } from '../../actors/write.ts'
+import type { Asked, Doors } from '../command/plan.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import { fromActor, type Reply, refused, type Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
 import type { Charge } from './meters.ts'
-import type { Asked, Doors } from './plan.ts'
-import type { NoAnswer } from './ports.ts'
-import { fromActor, type Reply, refused, type Verified } from './reply.ts'
 import type { Throttle, Writer } from './throttle.ts'
 
 /** A sign-in at /mcp sends from its host's address, and an operator has to get through when a network is used up. */

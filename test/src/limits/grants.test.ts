@@ -1,6 +1,6 @@
 /** Raised limits as the front knows them: whose they are, until when, and which holds where several do. */
 import { expect, test } from 'vitest'
-import { KnownGrants, type ToldGrant } from '../../../src/command/limit-grants.ts'
+import { KnownGrants, type ToldGrant } from '../../../src/limits/grants.ts'
 
 const grant = (target: string, factor: number, expires = 1_000): ToldGrant => ({ target, factor, expires })
 const identity = 'a'.repeat(64)

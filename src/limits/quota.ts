@@ -1,9 +1,10 @@
 /** What is left to a caller of all that is counted: by identity, by network, by the day. */
+
+import type { Calls } from '../command/calls.ts'
+import type { Doors } from '../command/plan.ts'
+import type { NoAnswer } from '../command/ports.ts'
+import type { Door } from '../command/reply.ts'
 import { ok, type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
-import type { Calls } from './calls.ts'
-import type { Doors } from './plan.ts'
-import type { NoAnswer } from './ports.ts'
-import type { Door } from './reply.ts'
 
 type QuotaOptions = Pick<Doors, 'throttle' | 'read' | 'blobs'> & {
   readonly calls: Pick<Calls, 'allowance'>

@@ -1,8 +1,8 @@
 /** Reads on raised limits: what an operator sees of them, and what the front has to know. They lie with the registry. */
 
-import { raisedLimits } from '../../../actors/kernel/limits.ts'
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import type { LimitGrant } from '../../../actors/limits/grants.ts'
+import { raisedLimits } from '../../actors/kernel/limits.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import type { LimitGrant } from '../../actors/limits/grants.ts'
 import {
   badCursor,
   limitOf,
@@ -14,7 +14,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
-} from './read.ts'
+} from '../views/reads/read.ts'
 
 export const limitsReads = {
   'limits.list': list,

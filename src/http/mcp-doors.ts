@@ -13,13 +13,13 @@ import { Limiter } from '../limits/limiter.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import type { Authenticate } from '../mcp/caller.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
-import type { Oauth, OauthOptions } from '../oauth/oauth.ts'
-import { SignInKeys } from '../oauth/sign-in-keys.ts'
 import { log } from '../observe.ts'
+import type { Oauth, OauthOptions } from '../sign-in/oauth.ts'
+import { oauthDoors } from '../sign-in/routes.ts'
+import { SignInKeys } from '../sign-in/sign-in-keys.ts'
 import type { Described } from '../views/capabilities.ts'
 import { forAgents } from '../views/for-agents.ts'
 import { mcpDoor, serverJson } from './mcp.ts'
-import { oauthDoors } from './oauth.ts'
 import type { Exchange } from './port.ts'
 import { logFault } from './port-options.ts'
 import type { RouteHandler } from './routes.ts'
@@ -69,7 +69,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
   const common = { ...options, address, release, serviceId, wallSeconds, fault: logFault }
   const oauth = once(async (): Promise<Oauth> => {
     const [{ Oauth }, { createOutgoing }] = await Promise.all([
-      import('../oauth/oauth.ts'),
+      import('../sign-in/oauth.ts'),
       import('../outgoing/request.ts'),
     ])
     return new Oauth({
@@ -106,7 +106,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       ...oauthDoors({
         ...common,
         load: oauth,
-        script: async () => (await import('../oauth/sign-in-page.ts')).signInScript,
+        script: async () => (await import('../sign-in/sign-in-page.ts')).signInScript,
       }),
     },
     more: {

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { WriteLetter } from '../../actors/write.ts'
 import { News } from '../../src/command/news.ts'
-import { Oauth, type OauthResponse } from '../../src/oauth/oauth.ts'
-import { SignInKeys } from '../../src/oauth/sign-in-keys.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'
+import { Oauth, type OauthResponse } from '../../src/sign-in/oauth.ts'
+import { SignInKeys } from '../../src/sign-in/sign-in-keys.ts'
 import { scratchDirectory } from './scratch.ts'
 
 export type OauthAlone = {

@@ -1,8 +1,8 @@
 /** The doors of sign-in for programs in pages of other origins: they may register, and a method that is not taken is named as such. */
 import { expect, test } from 'vitest'
-import { oauthDoors } from '../../../src/http/oauth.ts'
 import type { Exchange, Header } from '../../../src/http/port.ts'
-import type { Oauth } from '../../../src/oauth/oauth.ts'
+import type { Oauth } from '../../../src/sign-in/oauth.ts'
+import { oauthDoors } from '../../../src/sign-in/routes.ts'
 import { answered, oauthAlone } from '../../support/oauth-alone.ts'
 
 type Told = {

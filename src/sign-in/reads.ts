@@ -1,8 +1,8 @@
 /** What the authorization server reads of what it keeps: one record by its key. Asked by the board alone. */
 
-import { type Act, fromFrame } from '../../../actors/record.ts'
-import type { OauthKeep } from '../../../actors/sign-in/records.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from './read.ts'
+import { type Act, fromFrame } from '../../actors/record.ts'
+import type { OauthKeep } from '../../actors/sign-in/records.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../views/reads/read.ts'
 
 export const oauthReads = { 'oauth.find': find } satisfies Reads
 

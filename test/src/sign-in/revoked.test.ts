@@ -1,7 +1,7 @@
 /** Logging out: what is answered to it holds, whenever the board dies. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { SignInKeys } from '../../../src/oauth/sign-in-keys.ts'
+import { SignInKeys } from '../../../src/sign-in/sign-in-keys.ts'
 import { answered, oauthAlone } from '../../support/oauth-alone.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 

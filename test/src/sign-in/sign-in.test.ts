@@ -6,9 +6,9 @@ import { opensslSigner } from '../../../src/cli/sign.ts'
 import type { Reply } from '../../../src/command/reply.ts'
 import type { Delegate } from '../../../src/delegations/delegates.ts'
 import { commandId } from '../../../src/format/signing.ts'
-import { type Asked, nameShown, SignIns } from '../../../src/oauth/sign-in.ts'
-import { SignInKeys } from '../../../src/oauth/sign-in-keys.ts'
-import { signInPage } from '../../../src/oauth/sign-in-page.ts'
+import { type Asked, nameShown, SignIns } from '../../../src/sign-in/sign-in.ts'
+import { SignInKeys } from '../../../src/sign-in/sign-in-keys.ts'
+import { signInPage } from '../../../src/sign-in/sign-in-page.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const asked: Asked = {

@@ -4,13 +4,13 @@
  */
 
 import { scopes } from '../../actors/kernel/operation.ts'
+import type { Exchange, Header } from '../http/port.ts'
+import type { RouteHandler } from '../http/routes.ts'
+import { ownFileHeaders, pageHeaders } from '../http/security.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { Oauth, OauthResponse } from '../oauth/oauth.ts'
 import { layout } from '../pages/layout.ts'
 import { signInRefusal } from '../pages/refused.ts'
-import type { Exchange, Header } from './port.ts'
-import type { RouteHandler } from './routes.ts'
-import { ownFileHeaders, pageHeaders } from './security.ts'
+import type { Oauth, OauthResponse } from './oauth.ts'
 
 export type OauthDoorsOptions = {
   /** Public address of the board, without a slash at the end. */

@@ -9,11 +9,11 @@ import { peoplePlans } from '../../people/plans.ts'
 import { eventsPlans } from '../../posts/plans.ts'
 import { receiversPlans } from '../../receive-urls/plans.ts'
 import { roomsPlans } from '../../rooms/plans.ts'
+import { toolsPlans } from '../../tools/plans.ts'
 import { webhooksPlans } from '../../webhooks/plans.ts'
 import type { Plan, Plans } from '../plan.ts'
 import { callsPlans } from './calls.ts'
 import { creditPlans } from './credit.ts'
-import { toolsPlans } from './tools.ts'
 import { workPlans } from './work.ts'
 
 /** Carried out by functions of their own (writes.ts). */

@@ -1,11 +1,12 @@
 /** `/tools`: the directory of tools: a search that says why each result is there. `?subject=` shows what is said of one. */
-import { toolPath } from '../tools/path.ts'
-import type { ToolResult, ToolsFound } from './data.ts'
-import { type Html, html, pathTo } from './html.ts'
-import { type Ask, type Page, Refused, shown } from './page.ts'
-import { empty, facts, pager } from './pieces/listing.ts'
-import { reviewsHtml } from './pieces/reviews.ts'
-import { countOf, when } from './pieces/time.ts'
+
+import type { ToolResult, ToolsFound } from '../pages/data.ts'
+import { type Html, html, pathTo } from '../pages/html.ts'
+import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
+import { empty, facts, pager } from '../pages/pieces/listing.ts'
+import { countOf, when } from '../pages/pieces/time.ts'
+import { toolPath } from './path.ts'
+import { reviewsHtml } from './reviews.ts'
 
 const filters = [
   ['type', 'Type', ['service', 'offering', 'agent', 'site']],

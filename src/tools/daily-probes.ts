@@ -8,10 +8,10 @@
 import { allowances } from '../../actors/kernel/limits.ts'
 import type { RoundArgs, RoundReply } from '../../actors/tools/decide.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
-import type { DueTool } from '../views/reads/tools.ts'
-import type { Looks } from './looks.ts'
-import { internalLetter } from './own-letter.ts'
-import type { Actors } from './ports.ts'
+import { internalLetter } from '../command/own-letter.ts'
+import type { Actors } from '../command/ports.ts'
+import type { Looks } from './probe.ts'
+import type { DueTool } from './reads.ts'
 
 export type LabRoundOptions = {
   readonly looks: Looks

@@ -5,11 +5,11 @@
  * again hears that nothing is known, and asks anew.
  */
 import type { ProbedFacts, ProbeFacts } from '../../actors/tools/tools.ts'
+import { type Decided, type Give, idOf } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
-import type { FoundListing } from '../views/reads/tools.ts'
-import type { Looks, LooksOptions } from './looks.ts'
-import { type Decided, type Give, idOf } from './plan.ts'
-import type { Verified } from './reply.ts'
+import type { Looks, LooksOptions } from './probe.ts'
+import type { FoundListing } from './reads.ts'
 
 export type ProbesOptions = Pick<LooksOptions, 'read'> & {
   readonly looks: Looks

@@ -1,9 +1,9 @@
 /** Reads on the tools directory that the feed answers: a listing as it was said, and the reviews of a subject. */
 
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { fromFrame } from '../../../actors/record.ts'
-import { type Listing, listingIn } from '../../../actors/tools/listing.ts'
-import { eventOf } from '../../posts/view.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { fromFrame } from '../../actors/record.ts'
+import { type Listing, listingIn } from '../../actors/tools/listing.ts'
+import { eventOf } from '../posts/view.ts'
 import {
   badCursor,
   limitOf,
@@ -16,7 +16,7 @@ import {
   type Reads,
   unending,
   withinPage,
-} from './read.ts'
+} from '../views/reads/read.ts'
 
 export const toolsReads = {
   'tools.listing': listing,

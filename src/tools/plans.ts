@@ -1,18 +1,18 @@
 /** How writes on the tools directory are carried out: listings by `@tools`, reviews by the room `reviews`. */
 
-import { sizes } from '../../../actors/kernel/limits.ts'
-import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
-import { hostIn, type ImportArgs, type PublishArgs, type UpdateArgs } from '../../../actors/tools/decide.ts'
-import { type ListingFields, subjectOf } from '../../../actors/tools/listing.ts'
-import { reviewsRoom } from '../../../actors/tools/reviews.ts'
-import { type ImportFacts, type PublishFacts, toolsActor } from '../../../actors/tools/tools.ts'
-import { isOperator } from '../../delegations/delegated.ts'
-import { writerOf } from '../../limits/charging.ts'
-import type { FoundSubject } from '../../tools/asks.ts'
-import { toolPath } from '../../tools/path.ts'
-import { type Decided, idOf, type Plan, type Plans, type Shown } from '../plan.ts'
-import type { Verified } from '../reply.ts'
-import { noSubject } from '../tool-reads.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { hostIn, type ImportArgs, type PublishArgs, type UpdateArgs } from '../../actors/tools/decide.ts'
+import { type ListingFields, subjectOf } from '../../actors/tools/listing.ts'
+import { reviewsRoom } from '../../actors/tools/reviews.ts'
+import { type ImportFacts, type PublishFacts, toolsActor } from '../../actors/tools/tools.ts'
+import { type Decided, idOf, type Plan, type Plans, type Shown } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { isOperator } from '../delegations/delegated.ts'
+import { writerOf } from '../limits/charging.ts'
+import { noSubject } from './ask-index.ts'
+import type { FoundSubject } from './asks.ts'
+import { toolPath } from './path.ts'
 
 const directory = () => ({ actor: toolsActor })
 const target = ({ command }: Verified) => command.target as string

@@ -2,12 +2,12 @@
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
+import { internalLetter } from '../command/own-letter.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
-import { isAt, type Leave, lookAtTool } from '../tools/lab.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import type { FoundListing } from '../views/reads/tools.ts'
-import { internalLetter } from './own-letter.ts'
-import type { Actors, NoAnswer } from './ports.ts'
+import { isAt, type Leave, lookAtTool } from './lab.ts'
+import type { FoundListing } from './reads.ts'
 
 export type LooksOptions = {
   readonly actors: Actors

@@ -15,13 +15,13 @@
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type Cap, marketName, type RewardArgs } from '../../actors/works/market/letters.ts'
+import { networkMark, widerNetworkMark } from '../command/network-marks.ts'
+import { internalLetter } from '../command/own-letter.ts'
+import { type Actors, isNotNow, type NoAnswer } from '../command/ports.ts'
 import { ownPrefix } from '../own-tools/descriptors.ts'
-import type { FoundReviewer, FoundSubject } from '../tools/asks.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import type { RecentReview } from '../views/reads/tools.ts'
-import { networkMark, widerNetworkMark } from './network-marks.ts'
-import { internalLetter } from './own-letter.ts'
-import { type Actors, isNotNow, type NoAnswer } from './ports.ts'
+import type { FoundReviewer, FoundSubject } from './asks.ts'
+import type { RecentReview } from './reads.ts'
 
 export type ReviewRewardsOptions = {
   readonly actors: Actors

@@ -5,10 +5,10 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { ToolsAsk } from '../tools/asks.ts'
-import type { Filters } from '../tools/parse.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
 import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
-import type { Actors, NoAnswer } from './ports.ts'
+import type { ToolsAsk } from './asks.ts'
+import type { Filters } from './parse.ts'
 
 type Asks = Readonly<Record<string, (request: ReadRequest) => ToolsAsk>>
 

@@ -1,9 +1,9 @@
 /** Reviews of one subject of the tools directory: the verdict, the words, who wrote them. */
-import { type Html, html, linkTo } from '../html.ts'
-import type { Ask } from '../page.ts'
-import { empty, type Paged } from './listing.ts'
-import { person } from './person.ts'
-import { when } from './time.ts'
+import { type Html, html, linkTo } from '../pages/html.ts'
+import type { Ask } from '../pages/page.ts'
+import { empty, type Paged } from '../pages/pieces/listing.ts'
+import { person } from '../pages/pieces/person.ts'
+import { when } from '../pages/pieces/time.ts'
 
 type Review = {
   readonly event_id: string

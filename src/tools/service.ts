@@ -1,7 +1,7 @@
 /** What the front does for the tools directory beside reading and writing it: looks of the lab, and rewards for reviews. */
-import { LabRound, type LabRoundOptions } from './lab-round.ts'
-import { Looks, type LooksOptions } from './looks.ts'
-import { Probes, type ProbesOptions } from './probes.ts'
+import { LabRound, type LabRoundOptions } from './daily-probes.ts'
+import { Looks, type LooksOptions } from './probe.ts'
+import { Probes, type ProbesOptions } from './requested-probes.ts'
 import { ReviewRewards, type ReviewRewardsOptions } from './review-rewards.ts'
 
 export type ToolDeskOptions = LooksOptions &

@@ -1,9 +1,9 @@
 /** What is left to a caller of all that is counted: by identity, by network, by the day. */
 
-import type { Calls } from '../command/calls.ts'
 import type { Doors } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Door } from '../command/reply.ts'
+import type { Calls } from '../tool-calls/service.ts'
 import { ok, type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
 
 type QuotaOptions = Pick<Doors, 'throttle' | 'read' | 'blobs'> & {

@@ -18,7 +18,7 @@ import { type Cap, marketName, type RewardArgs } from '../../actors/works/market
 import { networkMark, widerNetworkMark } from '../command/network-marks.ts'
 import { internalLetter } from '../command/own-letter.ts'
 import { type Actors, isNotNow, type NoAnswer } from '../command/ports.ts'
-import { ownPrefix } from '../own-tools/descriptors.ts'
+import { ownPrefix } from '../tool-calls/own-tools/descriptors.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { FoundReviewer, FoundSubject } from './asks.ts'
 import type { RecentReview } from './reads.ts'

@@ -1,8 +1,8 @@
 /** `/pay/tools/{id}`: where the board sells its own tools. Described only by a board that does. */
 import { sizes } from '../../../actors/kernel/limits.ts'
 import { Type } from '../../../actors/kernel/schema.ts'
-import { ownTools } from '../../own-tools/descriptors.ts'
 import { priceOf } from '../../payments/price.ts'
+import { ownTools } from '../../tool-calls/own-tools/descriptors.ts'
 import type { Json } from '../plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
 import { refused } from './responses.ts'

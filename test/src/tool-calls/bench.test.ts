@@ -1,6 +1,6 @@
 /** The bench: time that this process stood still is not the input's, and what ends one job costs no other. */
 import { afterEach, expect, test, vi } from 'vitest'
-import { Bench, type BenchResult } from '../../../src/own-tools/bench.ts'
+import { Bench, type BenchResult } from '../../../src/tool-calls/own-tools/bench.ts'
 
 let bench: Bench
 afterEach(async () => {

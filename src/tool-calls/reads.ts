@@ -1,11 +1,11 @@
 /** Reads that the house asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
 
-import { allowances } from '../../../actors/kernel/limits.ts'
-import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
-import { type DayLimits, dayEnd, identityLimits } from '../../../actors/tool-calls/day.ts'
-import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../../actors/tool-calls/tool-calls.ts'
-import { priceOf } from '../../payments/price.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from './read.ts'
+import { allowances } from '../../actors/kernel/limits.ts'
+import { type Act, fromFrame, RecordType } from '../../actors/record.ts'
+import { type DayLimits, dayEnd, identityLimits } from '../../actors/tool-calls/day.ts'
+import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
+import { priceOf } from '../payments/price.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../views/reads/read.ts'
 
 /** What is free for everybody, as the operator has set it. */
 export const dayLimits: DayLimits = {

@@ -1,12 +1,12 @@
 /** Calls of others' tools: what a caller alone brings about touches nobody else, neither by his input nor by how much he asks for at once. */
 import { expect, test } from 'vitest'
-import { type CallData, dataFault } from '../../../src/calls/relayed.ts'
-import { type Holder, Slots } from '../../../src/calls/slots.ts'
-import { Calls, type CallsOptions } from '../../../src/command/calls.ts'
 import type { Decided, Found } from '../../../src/command/plan.ts'
-import type { Outcome, Relay, Relayed } from '../../../src/command/relay.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { urlBytesMax } from '../../../src/outgoing/target.ts'
+import type { Outcome, Relay, Relayed } from '../../../src/tool-calls/relay.ts'
+import { type CallData, dataFault } from '../../../src/tool-calls/relayed.ts'
+import { Calls, type CallsOptions } from '../../../src/tool-calls/service.ts'
+import { type Holder, Slots } from '../../../src/tool-calls/slots.ts'
 
 const url = 'https://tool.example/t'
 const listing = { kind: 'http', url, mcp_url: '', method: '', price: '', name: 'Tool' }

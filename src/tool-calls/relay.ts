@@ -16,16 +16,16 @@ import {
   type PayFacts,
   type SettledFacts,
 } from '../../actors/tool-calls/tool-calls.ts'
-import { chosenOffer } from '../calls/choose.ts'
-import { callMcp } from '../calls/mcp.ts'
-import { type CallData, type Output, outputOf, requestOf } from '../calls/relayed.ts'
+import { internalLetter } from '../command/own-letter.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'
 import { microsOf, priceOf } from '../payments/price.ts'
-import { dayLimits } from '../views/reads/calls.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { internalLetter } from './own-letter.ts'
-import type { Actors, NoAnswer } from './ports.ts'
+import { chosenOffer } from './choose.ts'
+import { callMcp } from './mcp.ts'
+import { dayLimits } from './reads.ts'
+import { type CallData, type Output, outputOf, requestOf } from './relayed.ts'
 
 export type Relayed = {
   readonly id: string

@@ -4,12 +4,12 @@
  * whether it was paid, where a node is known; else the money stays spent, and the call unknown.
  */
 import type { PayFacts } from '../../actors/tool-calls/tool-calls.ts'
-import type { CallData } from '../calls/relayed.ts'
+import { isNotNow, type NoAnswer } from '../command/ports.ts'
 import type { Payer } from '../payments/payment.ts'
-import type { OpenCall } from '../views/reads/calls.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
-import { isNotNow, type NoAnswer } from './ports.ts'
+import type { OpenCall } from './reads.ts'
 import type { Relay, Relayed } from './relay.ts'
+import type { CallData } from './relayed.ts'
 
 export type UnsettledOptions = {
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void

@@ -5,7 +5,7 @@
  * One network has a quarter of the places at most: whoever fills his with work that never ends keeps nobody else from the bench.
  */
 import { Worker } from 'node:worker_threads'
-import { threadFile } from '../program.ts'
+import { threadFile } from '../../program.ts'
 import type { Input, Output } from './own-tool.ts'
 
 export type BenchAsk = { readonly id: number; readonly tool: string; readonly input: Input }

@@ -6,7 +6,7 @@
  * - `bench`: on a thread of its own with a time limit, because a hostile input could make it slow;
  * - `board`: it asks the board.
  */
-import type { Schema } from '../../actors/kernel/schema.ts'
+import type { Schema } from '../../../actors/kernel/schema.ts'
 
 export type OwnTool = {
   /** `broadside:<name>`. */

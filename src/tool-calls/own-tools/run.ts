@@ -1,7 +1,7 @@
 /** One call of an own tool: its input checked against its schema, its work done where it belongs, its output as JSON text. */
 
-import { dataFault } from '../format/data-fault.ts'
-import { type Check, compile } from '../format/schema-check.ts'
+import { dataFault } from '../../format/data-fault.ts'
+import { type Check, compile } from '../../format/schema-check.ts'
 import { Bench, type BenchResult } from './bench.ts'
 import { type BoardDoors, Busy, boardTools } from './board-tools.ts'
 import { ownToolById } from './descriptors.ts'

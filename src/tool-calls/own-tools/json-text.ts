@@ -2,7 +2,7 @@
  * JSON as strangers write it, read without surprises: no key twice, no deep nesting, numbers as they come (RFC 8259, I-JSON).
  * The stricter reader of commands (src/format/strict-json.ts) takes no fractions, which other people's JSON has.
  */
-import { keysIn, marksOf } from '../format/json-marks.ts'
+import { keysIn, marksOf } from '../../format/json-marks.ts'
 import { BadInput } from './own-tool.ts'
 
 const depthMax = 128

@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest'
 import type { PayFacts, SettledFacts } from '../../../actors/tool-calls/tool-calls.ts'
 import type { Actors } from '../../../src/command/ports.ts'
-import { Relay, type Relayed } from '../../../src/command/relay.ts'
-import { Unsettled } from '../../../src/command/unsettled.ts'
 import type { Answered, OutgoingRequest } from '../../../src/outgoing/request.ts'
 import type { Offer, Payer } from '../../../src/payments/payment.ts'
+import { Unsettled } from '../../../src/tool-calls/open-payments.ts'
+import { Relay, type Relayed } from '../../../src/tool-calls/relay.ts'
 
 const payee = '0x00000000000000000000000000000000000000aa'
 const offer: Offer = {

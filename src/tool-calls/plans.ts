@@ -1,11 +1,11 @@
 /** How calls of tools are carried out, and how the operator says which of them the wallet pays for. */
 
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import type { RelayFacts } from '../../../actors/tool-calls/tool-calls.ts'
-import { microsOf, priceOf } from '../../payments/price.ts'
-import { toCalls } from '../calls.ts'
-import type { Doors, Found, Plan, Plans } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
+import type { Doors, Found, Plan, Plans } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { microsOf, priceOf } from '../payments/price.ts'
+import { toCalls } from './service.ts'
 
 const call: Plan = {
   to: () => toCalls,

@@ -1,5 +1,5 @@
 /** What an agent has to know to call a tool. */
-import { allowances } from '../../../actors/kernel/limits.ts'
+import { allowances } from '../../actors/kernel/limits.ts'
 
 export const callWords: readonly string[] = [
   '## Tools',

@@ -1,7 +1,7 @@
 /** The board's own tools, as they are listed, shown and checked. */
-import { sizes } from '../../actors/kernel/limits.ts'
-import { slug } from '../../actors/kernel/results.ts'
-import { type Schema, Type } from '../../actors/kernel/schema.ts'
+import { sizes } from '../../../actors/kernel/limits.ts'
+import { slug } from '../../../actors/kernel/results.ts'
+import { type Schema, Type } from '../../../actors/kernel/schema.ts'
 import type { OwnTool } from './own-tool.ts'
 
 const closed = { additionalProperties: false }

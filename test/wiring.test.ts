@@ -46,10 +46,10 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
   },
   {
     what: 'a letter that has no decider',
-    file: 'src/command/sales.ts',
+    file: 'src/payments/sales.ts',
     from: "'sale.drop'",
     to: "'sale.dropped'",
-    reported: 'src/command/sales.ts',
+    reported: 'src/payments/sales.ts',
   },
 ]
 

@@ -8,14 +8,14 @@ import { networkOf } from '../../actors/kernel/networks.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { wallSeconds } from '../clock.ts'
 import { refused } from '../command/reply.ts'
+import type { Exchange } from '../http/port.ts'
+import type { Doors, RouteHandler } from '../http/routes.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { Payment, Seller, Ware } from '../payments/seller.ts'
 import { ownToolById } from '../tool-calls/own-tools/descriptors.ts'
 import { readJson } from '../tool-calls/own-tools/json-text.ts'
 import { BadInput, type Input } from '../tool-calls/own-tools/own-tool.ts'
 import { inputFault, type OwnTools } from '../tool-calls/own-tools/run.ts'
-import type { Exchange } from './port.ts'
-import type { Doors, RouteHandler } from './routes.ts'
+import type { Payment, Seller, Ware } from './seller.ts'
 
 export type PayOptions = {
   readonly seller: Seller

@@ -9,20 +9,20 @@ import type { News } from '../command/news.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Config } from '../config.ts'
 import type { Places } from '../follow/places.ts'
+import type { Exchange } from '../http/port.ts'
+import { logFault } from '../http/port-options.ts'
+import type { RouteHandler } from '../http/routes.ts'
 import { Limiter } from '../limits/limiter.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { Authenticate } from '../mcp/caller.ts'
-import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
 import { log } from '../observe.ts'
 import type { Oauth, OauthOptions } from '../sign-in/oauth.ts'
 import { oauthDoors } from '../sign-in/routes.ts'
 import { SignInKeys } from '../sign-in/sign-in-keys.ts'
 import type { Described } from '../views/capabilities.ts'
 import { forAgents } from '../views/for-agents.ts'
-import { mcpDoor, serverJson } from './mcp.ts'
-import type { Exchange } from './port.ts'
-import { logFault } from './port-options.ts'
-import type { RouteHandler } from './routes.ts'
+import type { Authenticate } from './caller.ts'
+import type { EventsHandlers, Mcp } from './mcp.ts'
+import { mcpDoor, serverJson } from './routes.ts'
 
 export type McpDoorsOptions = {
   readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
@@ -88,7 +88,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
     })
   })
   const mcp = once(async (): Promise<Mcp> => {
-    const { createMcp } = await import('../mcp/mcp.ts')
+    const { createMcp } = await import('./mcp.ts')
     return createMcp({
       ...common,
       forAgents: () => forAgents(described),

@@ -10,14 +10,14 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { carriesFile } from '../command/read-command.ts'
 import { type Places, streamWaitSeconds } from '../follow/places.ts'
 import { plainJson } from '../format/plain-json.ts'
+import type { BodyResult, Exchange, Header } from '../http/port.ts'
+import type { RouteHandler } from '../http/routes.ts'
+import { sendResponse } from '../http/web.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import { type Authenticate, bearerToken, type Caller } from '../mcp/caller.ts'
-import type { Passed, Refused } from '../mcp/gate.ts'
-import type { Mcp } from '../mcp/mcp.ts'
 import { withCause } from '../runtime/slow-turns.ts'
-import type { BodyResult, Exchange, Header } from './port.ts'
-import type { RouteHandler } from './routes.ts'
-import { sendResponse } from './web.ts'
+import { type Authenticate, bearerToken, type Caller } from './caller.ts'
+import type { Passed, Refused } from './gate.ts'
+import type { Mcp } from './mcp.ts'
 
 export type McpDoorOptions = {
   /** Public address of the board, without a slash at the end. */
@@ -153,7 +153,7 @@ async function serveMessage(
   { message, caller, signal }: { message: unknown; caller: Caller | undefined; signal: AbortSignal },
 ): Promise<void> {
   // It knows every tool, and they are made from the declarations when it is loaded.
-  const { pass } = await import('../mcp/gate.ts')
+  const { pass } = await import('./gate.ts')
   const metadataUrl = `${own}/.well-known/oauth-protected-resource/mcp`
   const found: Passed | Refused = await pass(message, exchange.header('authorization'), {
     authenticate: async () => caller,

@@ -7,8 +7,8 @@ import { MarketClock } from './command/market-clock.ts'
 import type { News } from './command/news.ts'
 import type { Voice } from './command/voice.ts'
 import { Welcome } from './command/welcome.ts'
-import type { House } from './house/house.ts'
 import { log } from './observe.ts'
+import type { House } from './threads/actor-host.ts'
 
 export type WorksOptions = Pick<CourierOptions, 'screen'> & {
   readonly news: News

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { afterEach, expect, test, vi } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
 import type { Supervised } from '../../../actors/kernel/supervisor.ts'
-import { LateThread } from '../../../src/house/late-thread.ts'
+import { LateThread } from '../../../src/threads/lazy-thread.ts'
 
 const linkOf = (port: MessagePort, onAsk?: (body: unknown, id: number) => void) =>
   new Link({ port, openMax: 3, patienceMs: 5_000, now: () => 0, ...(onAsk === undefined ? {} : { onAsk }) })

@@ -21,7 +21,7 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     file: 'src/documents/plans.ts',
     from: "'docs.write': write, ",
     to: '',
-    reported: 'src/command/plans/index.ts',
+    reported: 'src/command/plans.ts',
   },
   {
     what: 'a read that nothing answers',

@@ -25,8 +25,8 @@ import {
   takenWith,
   type UnsettledJson,
 } from '../views/reads/works-mail.ts'
+import { internalLetter } from './internal-letter.ts'
 import { Lines } from './lines.ts'
-import { internalLetter } from './own-letter.ts'
 import { type Actors, isNotNow } from './ports.ts'
 import { Teller, type TellerOptions } from './teller.ts'
 

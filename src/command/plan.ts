@@ -14,7 +14,7 @@ import type { Verdict } from '../verify/verifier.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { Desk } from '../webhooks/service.ts'
 import type { Courier } from './courier.ts'
-import type { News } from './news.ts'
+import type { News } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Reply, Verified } from './reply.ts'
 

@@ -8,8 +8,8 @@ import type { WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/record.ts'
 import type { ReadAnswer } from '../views/reads/read.ts'
 import type { Command } from './check.ts'
+import type { Signer } from './key-cache.ts'
 import type { NoAnswer } from './ports.ts'
-import type { Signer } from './signers.ts'
 
 export type Door = {
   readonly via: string

@@ -2,7 +2,7 @@
 import type { WriteLetter } from '../../actors/write.ts'
 import { isOperator, standingOf } from '../delegations/delegated.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { News } from './news.ts'
+import type { News } from './live-facts.ts'
 import { signedBy, type Verified } from './reply.ts'
 
 type SignedLetterOptions = {

@@ -10,9 +10,9 @@ import type { SignedNotice, TellReply } from '../../actors/works/letters.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { type NoticeFacts, noticeText } from '../views/notices.ts'
 import type { ToldJson } from '../views/reads/works-mail.ts'
-import type { Bearers } from './bearers.ts'
-import { internalLetter } from './own-letter.ts'
-import type { Voice } from './voice.ts'
+import type { Voice } from './board-signer.ts'
+import type { Bearers } from './handle-cache.ts'
+import { internalLetter } from './internal-letter.ts'
 
 type Done = (said: boolean) => void
 /** Sends a letter; `done(false)`: it was not taken and has to be sent again. */

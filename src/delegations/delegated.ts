@@ -4,10 +4,10 @@ import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
 import { registryName } from '../../actors/record.ts'
 import { delegationOver, type WriteLetter } from '../../actors/write.ts'
-import type { News } from '../command/news.ts'
-import { internalLetter } from '../command/own-letter.ts'
+import { internalLetter } from '../command/internal-letter.ts'
+import type { Signer } from '../command/key-cache.ts'
+import type { News } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
-import type { Signer } from '../command/signers.ts'
 import type { Delegate } from './delegates.ts'
 
 /** Undefined: the delegation covers this operation. */

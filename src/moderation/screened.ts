@@ -1,8 +1,8 @@
 /** Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped. */
 import { windowSeconds } from '../../actors/write.ts'
 import { wallSeconds } from '../clock.ts'
+import type { Voice } from '../command/board-signer.ts'
 import type { Actors } from '../command/ports.ts'
-import type { Voice } from '../command/voice.ts'
 import type { Hidden, Screened, Screening } from './screening.ts'
 
 /** The same post gives the same command, so that hiding it again has no second effect. */

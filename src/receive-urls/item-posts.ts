@@ -9,10 +9,10 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
-import { ownLetter } from '../command/own-letter.ts'
+import type { Voice } from '../command/board-signer.ts'
+import { ownLetter } from '../command/internal-letter.ts'
 import { type Actors, isNotNow, type NoAnswer } from '../command/ports.ts'
 import type { Reply } from '../command/reply.ts'
-import type { Voice } from '../command/voice.ts'
 import { whenDecided } from '../command/when-decided.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 

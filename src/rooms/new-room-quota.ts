@@ -6,7 +6,7 @@
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { noRoomLeftWords } from '../../actors/rooms/room.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import type { News } from '../command/news.ts'
+import type { News } from '../command/live-facts.ts'
 import type { Asked, Doors } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Verified } from '../command/reply.ts'

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
-import { internalLetter } from '../command/own-letter.ts'
+import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 

@@ -1,10 +1,10 @@
 /** Everything that calls of tools are made of, put together: the way out, the board's own tools, the wallet, the relay. */
 import { createHmac } from 'node:crypto'
 import { drained, monotonicMs, wallSeconds } from '../clock.ts'
-import type { Front } from '../command/front.ts'
-import type { News } from '../command/news.ts'
+import type { News } from '../command/live-facts.ts'
 import type { Doors } from '../command/plan.ts'
 import type { Actors } from '../command/ports.ts'
+import type { Front } from '../command/router.ts'
 import type { Config } from '../config.ts'
 import { log } from '../observe.ts'
 import { createOutgoing, type Outgoing } from '../outgoing/request.ts'

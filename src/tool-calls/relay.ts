@@ -16,7 +16,7 @@ import {
   type PayFacts,
   type SettledFacts,
 } from '../../actors/tool-calls/tool-calls.ts'
-import { internalLetter } from '../command/own-letter.ts'
+import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'

@@ -8,7 +8,7 @@
 import { allowances } from '../../actors/kernel/limits.ts'
 import type { RoundArgs, RoundReply } from '../../actors/tools/decide.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
-import { internalLetter } from '../command/own-letter.ts'
+import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors } from '../command/ports.ts'
 import type { Looks } from './probe.ts'
 import type { DueTool } from './reads.ts'

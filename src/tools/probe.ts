@@ -2,7 +2,7 @@
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
-import { internalLetter } from '../command/own-letter.ts'
+import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'

@@ -7,7 +7,7 @@ import { type Act, type BoardRecord, fromFrame, toFrame } from '../../actors/rec
 import { State } from '../../actors/state.ts'
 import { type DayLimits, dayEnd, dayOf, daySeconds } from '../../actors/tool-calls/day.ts'
 import type { WriteLetter } from '../../actors/write.ts'
-import { internalLetter } from '../../src/command/own-letter.ts'
+import { internalLetter } from '../../src/command/internal-letter.ts'
 
 const limits: DayLimits = { calls: 5, micros: 1_000, boardCalls: 120, boardMicros: 20_000 }
 const midnight = 20_000 * daySeconds

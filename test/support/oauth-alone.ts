@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { WriteLetter } from '../../actors/write.ts'
-import { News } from '../../src/command/news.ts'
+import { News } from '../../src/command/live-facts.ts'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../src/outgoing/request.ts'
 import { Oauth, type OauthResponse } from '../../src/sign-in/oauth.ts'
 import { SignInKeys } from '../../src/sign-in/sign-in-keys.ts'

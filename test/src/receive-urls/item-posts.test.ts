@@ -1,7 +1,7 @@
 /** Items that go into a room: each is posted once and in its turn, though answers are lost on every way. */
 import { expect, test } from 'vitest'
+import type { Voice } from '../../../src/command/board-signer.ts'
 import type { Actors } from '../../../src/command/ports.ts'
-import type { Voice } from '../../../src/command/voice.ts'
 import { Throttle } from '../../../src/limits/throttle.ts'
 import { Deliveries } from '../../../src/receive-urls/deliveries.ts'
 import { ItemPosts } from '../../../src/receive-urls/item-posts.ts'

@@ -7,7 +7,7 @@ import { type Head, shardOf } from '../../actors/shard.ts'
 import { wallSeconds } from '../clock.ts'
 import { Delegates } from '../delegations/delegates.ts'
 import { KnownGrants } from '../limits/grants.ts'
-import { Bearers } from './bearers.ts'
+import { Bearers } from './handle-cache.ts'
 
 /** An identity that moved from one public key to another. */
 export type Moved = { readonly identity: string; readonly from: string; readonly to: string }

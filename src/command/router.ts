@@ -33,14 +33,14 @@ import { ok, type ReadAnswer, type ReadRequest, soonest } from '../views/reads/r
 import type { Desk } from '../webhooks/service.ts'
 import { type Command, checkOperation, isGiven } from './check.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
+import { type Signer, Signers } from './key-cache.ts'
+import type { News } from './live-facts.ts'
 import { readWorks, workReads } from './market-reads.ts'
-import type { News } from './news.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { readCommand } from './read-command.ts'
 import { type Door, type Respond, readReply, refused } from './reply.ts'
 import { resolveRequest, withResolved } from './resolved.ts'
-import { type Signer, Signers } from './signers.ts'
 import { Writes, type WritesOptions } from './writes.ts'
 
 export type FrontOptions = {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { registryName } from '../../../actors/record.ts'
 import { shardOf } from '../../../actors/shard.ts'
-import { News } from '../../../src/command/news.ts'
+import { News } from '../../../src/command/live-facts.ts'
 
 test('an answer made between a change and the head that covers it is not kept as if it were newer than both', () => {
   const news = new News()

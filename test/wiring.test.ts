@@ -28,7 +28,7 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
     file: 'src/documents/reads.ts',
     from: "  'docs.list': list,\n",
     to: '',
-    reported: 'src/views/reads/index.ts',
+    reported: 'src/reads/reads.ts',
   },
   {
     what: 'a refusal code that is not declared',

@@ -12,7 +12,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 
 /** Where the bytes of a public blob lie, and how they are to be served. */
 export type BlobFile = {

@@ -19,7 +19,7 @@ import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { logFault } from '../http/port-options.ts'
 import type { Doors, RouteHandler } from '../http/routes.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import type { BlobFile } from './reads.ts'
 
 type Find = (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void

@@ -10,7 +10,7 @@ import { oauthName } from '../../actors/sign-in/records.ts'
 import { callsActor } from '../../actors/tool-calls/tool-calls.ts'
 import { toolsActor } from '../../actors/tools/tools.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
-import type { ReadRequest } from '../views/reads/read.ts'
+import type { ReadRequest } from '../reads/read.ts'
 
 /** Reads whose whole answer lies with one actor, whose name follows from the request: no other is asked. */
 export const homes: Readonly<Record<string, (request: ReadRequest) => string>> = {

@@ -1,9 +1,9 @@
 /** The doors of the house as the command path sees them: whom it asks, and what comes back. */
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 
 /** `undefined`: no answer came, and whether it took effect is unknown; the caller must not be told anything. */
 export type NoAnswer = undefined

@@ -6,7 +6,7 @@
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { namingOf, type Schema } from '../../actors/kernel/schema.ts'
 import { operations } from '../../actors/operations.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import type { Bearers } from './handle-cache.ts'
 
 /** Arguments of each read that may name an identity by its handle: the argument, and the field it came in. */

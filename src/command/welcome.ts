@@ -10,7 +10,7 @@
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
-import type { ReadRequest } from '../views/reads/read.ts'
+import type { ReadRequest } from '../reads/read.ts'
 import { internalLetter } from './internal-letter.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
 import type { Actors } from './ports.ts'

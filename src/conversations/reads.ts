@@ -21,7 +21,7 @@ import {
   view,
   withinPage,
   withRoom,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from './blocks.ts'
 
 export const directReads = {

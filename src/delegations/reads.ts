@@ -14,7 +14,7 @@ import {
   type ReadContext,
   type ReadRequest,
   type Reads,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 
 export const delegationsReads = {
   'delegation.list': list,

@@ -19,7 +19,7 @@ import {
   type Scope,
   unending,
   withRoom,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 import { docView, versionProof, versionView } from './view.ts'
 
 export const documentsReads = {

@@ -2,7 +2,7 @@
 import type { Doc, Merged, Version } from '../../actors/documents/documents.ts'
 import { commandSha } from '../../actors/record.ts'
 import { delegationIn } from '../posts/view.ts'
-import type { ReadContext } from '../views/reads/read.ts'
+import type { ReadContext } from '../reads/read.ts'
 
 /** In which room a document is, by the actor that decides over it, and who may write it. */
 export function placeView(actor: string) {

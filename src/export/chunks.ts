@@ -13,8 +13,8 @@ import type { Rotation } from '../../actors/people/people.ts'
 import type { State } from '../../actors/state.ts'
 import { Damage } from '../../storage/disk.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
+import type { ReadContext } from '../reads/read.ts'
 import { ledgerLines } from '../views/ledger-export.ts'
-import type { ReadContext } from '../views/reads/read.ts'
 import {
   closedLine,
   delegationEndLine,

@@ -15,7 +15,7 @@ import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
 import { type EventView, versionView } from '../posts/view.ts'
-import { type ReadContext, showing } from '../views/reads/read.ts'
+import { type ReadContext, showing } from '../reads/read.ts'
 
 /** The event is for archives: its room is, and it will not vanish by its own time. */
 export function isForArchive({ board: { events, roomList }, rules }: State, slot: number): boolean {

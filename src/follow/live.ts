@@ -7,7 +7,7 @@
  */
 import type { Change, ChangeKind } from '../../actors/changes.ts'
 import { type EventView, versionView } from '../posts/view.ts'
-import { type ReadContext, showing, view } from '../views/reads/read.ts'
+import { type ReadContext, showing, view } from '../reads/read.ts'
 import { inert, type TailFormat, tailText } from './stream.ts'
 
 const done: Partial<Record<ChangeKind, string>> = {

@@ -4,7 +4,7 @@
  */
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { NoAnswer } from '../command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 
 /** `NoAnswer`: nobody could tell. */
 export type MayRead = 'yes' | Refusal | NoAnswer

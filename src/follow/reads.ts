@@ -15,7 +15,7 @@ import {
   soonest,
   unending,
   withRoom,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 import { sealReadToken, tokenSecondsDefault } from './read-token.ts'
 
 export const updatesReads = {

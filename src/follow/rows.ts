@@ -14,7 +14,7 @@ import { mayWrite } from '../../actors/rooms/roles.ts'
 import type { State } from '../../actors/state.ts'
 import { answerOf, blockedBy, hasLeft } from '../conversations/blocks.ts'
 import { addressee, type EventView } from '../posts/view.ts'
-import { type ReadContext, view } from '../views/reads/read.ts'
+import { type ReadContext, view } from '../reads/read.ts'
 
 export type Mark = { readonly next: number; readonly taken: number }
 

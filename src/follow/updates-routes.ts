@@ -12,7 +12,7 @@ import type { Exchange } from '../http/port.ts'
 import { parseQuery, unknownParameter } from '../http/query.ts'
 import type { Doors, RouteHandler } from '../http/routes.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import { ok } from '../views/reads/read.ts'
+import { ok } from '../reads/read.ts'
 import { type Poll, pollOf } from './wait-limit.ts'
 
 export type UpdatesDoorOptions = {

@@ -5,7 +5,7 @@
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import { etagOf, isHeld } from './answers.ts'
 import type { Exchange, Header } from './port.ts'
 import type { Doors, RouteHandler } from './routes.ts'

@@ -3,8 +3,8 @@
 import type { Doors } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Door } from '../command/reply.ts'
+import { ok, type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
-import { ok, type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
 
 type QuotaOptions = Pick<Doors, 'throttle' | 'read' | 'blobs'> & {
   readonly calls: Pick<Calls, 'allowance'>

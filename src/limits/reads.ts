@@ -14,7 +14,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 
 export const limitsReads = {
   'limits.list': list,

@@ -1,6 +1,6 @@
 /** The newest signed head as JSON: what log.checkpoint and /api/log/checkpoint answer. */
 import type { Head } from '../../actors/shard.ts'
-import { ok, type ReadAnswer } from '../views/reads/read.ts'
+import { ok, type ReadAnswer } from '../reads/read.ts'
 
 export function checkpointAnswer(
   { origin, vkey }: { readonly origin: string; readonly vkey: string },

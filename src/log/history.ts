@@ -3,7 +3,7 @@ import type { EventIndex } from '../../actors/event-index.ts'
 import type { BookedLog, LogBook } from '../../actors/log/book.ts'
 import { noLeaf } from '../../actors/log/public-records.ts'
 import { historyLogsMax, historyPointsMax } from '../../actors/log/results.ts'
-import { ok, type ReadAnswer } from '../views/reads/read.ts'
+import { ok, type ReadAnswer } from '../reads/read.ts'
 
 export type HistoryContext = {
   readonly state: { readonly book: LogBook; readonly board: { readonly events: EventIndex } }

@@ -13,7 +13,7 @@ import { leafHash } from '../../storage/merkle.ts'
 import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'
 import { formatProofFile } from '../../storage/proof-file.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, unending } from '../views/reads/read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, unending } from '../reads/read.ts'
 import { historyAnswer } from './history.ts'
 
 export type ProofContext = ReadContext & {

@@ -1,6 +1,6 @@
 /** Who else signs the heads of the log, and what each of them said last: what log.witnesses and /api/log/witnesses answer. */
 import { witnessesMax } from '../../actors/log/results.ts'
-import { ok, type ReadAnswer } from '../views/reads/read.ts'
+import { ok, type ReadAnswer } from '../reads/read.ts'
 import type { WitnessStanding } from './witness/round.ts'
 
 export type WitnessesFacts = {

@@ -23,7 +23,7 @@ import {
   unending,
   withinPage,
   withRoom,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 import type { Screened } from './screening.ts'
 
 export const moderationReads = {

@@ -6,7 +6,7 @@
  */
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
+import { type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
 import type { Html } from './html.ts'
 import { PageTexts, type RenderTexts } from './page-texts.ts'
 import type { RenderItem } from './pieces/rendered.ts'

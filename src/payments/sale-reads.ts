@@ -1,7 +1,7 @@
 /** What was sold for a payment, as the seller reads it: by the key of the payment, asked by the board alone. */
 import { type Act, fromFrame } from '../../actors/record.ts'
 import type { SaleFacts, SoldFacts } from '../../actors/sales/sales.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../views/reads/read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 import type { KeptSale } from './seller.ts'
 
 export const salesReads = { 'sale.find': find } satisfies Reads

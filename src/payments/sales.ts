@@ -3,7 +3,7 @@ import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
 import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import type { KeptSale, SaleBook } from './seller.ts'
 
 export type SalesOptions = {

@@ -17,7 +17,7 @@ import {
   type Reads,
   refused,
   withinPage,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 
 export const peopleReads = {
   'identity.get': (context, request) =>

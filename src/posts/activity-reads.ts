@@ -5,7 +5,7 @@
  * bar beside its own.
  */
 import type { State } from '../../actors/state.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from '../views/reads/read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, withRoom } from '../reads/read.ts'
 
 export type Activity = {
   /** Unix seconds at which the first bar begins, and what each takes. */

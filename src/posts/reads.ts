@@ -2,7 +2,6 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type EventsQuery, findEvents, readThread } from '../../actors/reading.ts'
-import { searchRoom } from '../search/reads.ts'
 import {
   badCursor,
   endOf,
@@ -22,7 +21,8 @@ import {
   withEvent,
   withinPage,
   withRoom,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
+import { searchRoom } from '../search/reads.ts'
 import { versionView } from './view.ts'
 
 export const eventsReads = {

@@ -14,7 +14,7 @@ import { ownLetter } from '../command/internal-letter.ts'
 import { type Actors, isNotNow, type NoAnswer } from '../command/ports.ts'
 import type { Reply } from '../command/reply.ts'
 import { whenDecided } from '../command/when-decided.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 
 /** A receive URL whose items go into a room. */
 export type Posted = { readonly receiver: string; readonly owner: string }

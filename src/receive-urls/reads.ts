@@ -29,7 +29,7 @@ import {
   unending,
   withinPage,
   withRoom,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 
 export const receiversReads = {
   'receiver.list': list,

@@ -17,7 +17,7 @@ import {
   unending,
   withinPage,
   withRoom,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 
 export const roomsReads = {
   'room.get': (context, request) => withRoom(context, request, (room) => one(context, request, room)),

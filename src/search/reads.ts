@@ -25,7 +25,7 @@ import {
   refused,
   view,
   withRoom,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 import { matcher, readQuery } from './query.ts'
 import type { SearchAnswer, SearchAsk } from './search.ts'
 

@@ -2,7 +2,7 @@
 
 import { type Act, fromFrame } from '../../actors/record.ts'
 import type { OauthKeep } from '../../actors/sign-in/records.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../views/reads/read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 
 export const oauthReads = { 'oauth.find': find } satisfies Reads
 

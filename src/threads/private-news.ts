@@ -10,7 +10,7 @@ import { mayWrite } from '../../actors/rooms/roles.ts'
 import { liveText } from '../follow/live.ts'
 import { isForReader } from '../follow/rows.ts'
 import type { TailFormat } from '../follow/stream.ts'
-import type { ReadContext } from '../views/reads/read.ts'
+import type { ReadContext } from '../reads/read.ts'
 import type { MailJson } from '../views/reads/works-mail.ts'
 import { unlessFaulty } from './entry.ts'
 

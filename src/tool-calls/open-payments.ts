@@ -6,7 +6,7 @@
 import type { PayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { isNotNow, type NoAnswer } from '../command/ports.ts'
 import type { Payer } from '../payments/payment.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import type { OpenCall } from './reads.ts'
 import type { Relay, Relayed } from './relay.ts'
 import type { CallData } from './relayed.ts'

@@ -5,7 +5,7 @@ import { type Act, fromFrame, RecordType } from '../../actors/record.ts'
 import { type DayLimits, dayEnd, identityLimits } from '../../actors/tool-calls/day.ts'
 import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../payments/price.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../views/reads/read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../reads/read.ts'
 
 /** What is free for everybody, as the operator has set it. */
 export const dayLimits: DayLimits = {

@@ -6,7 +6,7 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import { type ReadAnswer, type ReadRequest, unending } from '../views/reads/read.ts'
+import { type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
 import type { ToolsAsk } from './asks.ts'
 import type { Filters } from './parse.ts'
 

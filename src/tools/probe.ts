@@ -5,7 +5,7 @@ import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
 import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import { isAt, type Leave, lookAtTool } from './lab.ts'
 import type { FoundListing } from './reads.ts'
 

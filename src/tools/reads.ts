@@ -16,7 +16,7 @@ import {
   type Reads,
   unending,
   withinPage,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 
 export const toolsReads = {
   'tools.listing': listing,

@@ -18,8 +18,8 @@ import { type Cap, marketName, type RewardArgs } from '../../actors/works/market
 import { internalLetter } from '../command/internal-letter.ts'
 import { networkMark, widerNetworkMark } from '../command/network-marks.ts'
 import { type Actors, isNotNow, type NoAnswer } from '../command/ports.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import { ownPrefix } from '../tool-calls/own-tools/descriptors.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
 import type { FoundReviewer, FoundSubject } from './asks.ts'
 import type { RecentReview } from './reads.ts'
 

@@ -7,7 +7,7 @@ import type { LogBook } from '../../actors/log/book.ts'
 import { parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
 import { frameEntries } from '../../actors/record.ts'
 import type { LedgerRecord } from '../../actors/works/ledger-index.ts'
-import type { ReadContext } from './reads/read.ts'
+import type { ReadContext } from '../reads/read.ts'
 
 export type LedgerLines = {
   readonly lines: readonly string[]

@@ -5,8 +5,8 @@ import { none } from '../../actors/event-index.ts'
 import { isUnconfirmed, stateOf } from '../../actors/works/market/clock.ts'
 import { type Dealings, medianHours } from '../../actors/works/market/records.ts'
 import type { Work } from '../../actors/works/market/work.ts'
+import { type ReadContext, view } from '../reads/read.ts'
 import { release } from '../release.ts'
-import { type ReadContext, view } from './reads/read.ts'
 
 /** Characters of the request that a record shows. */
 const previewMax = 280

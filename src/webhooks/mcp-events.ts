@@ -12,7 +12,7 @@ import { type HookKind, hookKinds, isHookKind, isPrivateKind, privateScope } fro
 import type { NoAnswer } from '../command/ports.ts'
 import { compile } from '../format/schema-check.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import type { ReadAnswer, ReadRequest } from '../views/reads/read.ts'
+import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import { subscriptionId } from './identity.ts'
 import { McpEventError } from './mcp-errors.ts'
 import { kindShapes } from './payloads/kinds.ts'

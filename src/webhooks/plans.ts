@@ -11,7 +11,7 @@ import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts
 import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
 import type { Asked, Doors, Found, Plan, Plans } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
-import type { ReadRequest } from '../views/reads/read.ts'
+import type { ReadRequest } from '../reads/read.ts'
 import { webhookView } from './reads.ts'
 import type { Desk, VerifyAnswer } from './service.ts'
 import { freshSecret } from './signature.ts'

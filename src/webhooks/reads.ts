@@ -14,7 +14,7 @@ import {
   type ReadRequest,
   type Reads,
   unending,
-} from '../views/reads/read.ts'
+} from '../reads/read.ts'
 
 export const webhooksReads = {
   'webhook.list': list,

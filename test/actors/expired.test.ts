@@ -5,7 +5,7 @@ import { countsOf, pagesOf } from '../../actors/reading.ts'
 import { type BoardRecord, RecordType } from '../../actors/record.ts'
 import { State } from '../../actors/state.ts'
 import { type Activity, activityReads } from '../../src/posts/activity-reads.ts'
-import type { ReadContext } from '../../src/views/reads/read.ts'
+import type { ReadContext } from '../../src/reads/read.ts'
 
 const posts = 3_000
 const [start, end] = [1_790_000_000, 1_790_000_600]

@@ -16,7 +16,7 @@ import {
   type ReadRequest,
   type Reads,
   refused,
-} from './read.ts'
+} from '../../reads/read.ts'
 import { transferView } from './works.ts'
 
 export const creditsReads = { 'credit.balance': balance, 'credit.history': history } satisfies Reads

@@ -9,8 +9,8 @@ import type { Observation, TellArgs } from '../../../actors/works/letters.ts'
 import type { Ask, Told } from '../../../actors/works/mail.ts'
 import type { OpenFacts, Posting, StepFacts } from '../../../actors/works/market/letters.ts'
 import { finalStates } from '../../../actors/works/market/work.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../../reads/read.ts'
 import type { NoticeFacts } from '../notices.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from './read.ts'
 
 export const worksMailReads = { 'works.mail': mail, 'works.unsettled': unsettled } satisfies Reads
 

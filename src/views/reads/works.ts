@@ -14,7 +14,6 @@ import type { Market } from '../../../actors/works/market/market.ts'
 import { type TransitionName, transitionNamed } from '../../../actors/works/market/table.ts'
 import type { Work, WorkState } from '../../../actors/works/market/work.ts'
 import { delegationIn } from '../../posts/view.ts'
-import { dealingsView, isGone, party, previewOf, type WorkView, workView } from '../work.ts'
 import {
   badCursor,
   limitOf,
@@ -28,7 +27,8 @@ import {
   unending,
   withinPage,
   withRoom,
-} from './read.ts'
+} from '../../reads/read.ts'
+import { dealingsView, isGone, party, previewOf, type WorkView, workView } from '../work.ts'
 
 export const worksReads = {
   'work.get': (context, request) => withWork(context, request, (work) => get(context, work)),

@@ -1,5 +1,5 @@
 /** What the thread that delivers asks of the feed, and of a shard for what is private. */
-import type { ReadContext } from '../../views/reads/read.ts'
+import type { ReadContext } from '../../reads/read.ts'
 import { payloadOf } from './payload.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 import { positionSince, type SignalsPage, type SignalsRequest, signalsPage } from './signals.ts'

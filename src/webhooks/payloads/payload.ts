@@ -13,7 +13,7 @@ import { answerOf, hasLeft } from '../../conversations/blocks.ts'
 import { versionView } from '../../documents/view.ts'
 import { names } from '../../follow/rows.ts'
 import { addressee, type EventView } from '../../posts/view.ts'
-import { type ReadContext, view } from '../../views/reads/read.ts'
+import { type ReadContext, view } from '../../reads/read.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 import { workPayload } from './work-payload.ts'
 

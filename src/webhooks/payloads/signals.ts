@@ -8,7 +8,7 @@ import { spokenTo } from '../../../actors/conversations/conversations.ts'
 import { none } from '../../../actors/event-index.ts'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 import { eventOf } from '../../posts/view.ts'
-import type { ReadContext } from '../../views/reads/read.ts'
+import type { ReadContext } from '../../reads/read.ts'
 
 export type Signal = {
   readonly position: number

@@ -1,8 +1,8 @@
 /** What is delivered of a work: what its own read shows the reader now, judged by what the hook chose with. */
 
 import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
-import { answerRead, isRead } from '../../views/reads/index.ts'
-import type { ReadContext } from '../../views/reads/read.ts'
+import type { ReadContext } from '../../reads/read.ts'
+import { answerRead, isRead } from '../../reads/reads.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 
 /** The fields of a work record that are looked at. */

@@ -4,8 +4,8 @@ import { RecordType } from '../../../actors/record.ts'
 import { State } from '../../../actors/state.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
 import { sealSecret } from '../../../src/format/sealed-secrets.ts'
+import type { ReadContext } from '../../../src/reads/read.ts'
 import { receiversReads } from '../../../src/receive-urls/reads.ts'
-import type { ReadContext } from '../../../src/views/reads/read.ts'
 
 const author = createHash('sha256').update('owner').digest()
 const owner = author.toString('hex')

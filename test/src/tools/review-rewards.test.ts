@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { refusal } from '../../../actors/kernel/refusals.ts'
 import type { RewardArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
+import type { ReadAnswer, ReadRequest } from '../../../src/reads/read.ts'
 import { toolsReads } from '../../../src/tools/reads.ts'
 import { ReviewRewards } from '../../../src/tools/review-rewards.ts'
-import type { ReadAnswer, ReadRequest } from '../../../src/views/reads/read.ts'
 
 const reviewer = 'a'.repeat(64)
 const subject = 's1'

@@ -12,8 +12,8 @@ import type { Followers } from './follow/followers.ts'
 import type { Mark } from './log/mark.ts'
 import { log } from './observe.ts'
 import { House } from './threads/actor-host.ts'
-import type { MailJson } from './views/reads/works-mail.ts'
 import type { Postroom } from './webhooks/thread-host.ts'
+import type { MailJson } from './works/mail-reads.ts'
 
 export async function openHouse(
   config: Config,

@@ -39,10 +39,10 @@ const faults: readonly { what: string; file: string; from: string; to: string; r
   },
   {
     what: 'a question that has no read',
-    file: 'src/command/welcome.ts',
+    file: 'src/works/welcome.ts',
     from: "op: 'credit.unwelcomed'",
     to: "op: 'credit.unwelcome'",
-    reported: 'src/command/welcome.ts',
+    reported: 'src/works/welcome.ts',
   },
   {
     what: 'a letter that has no decider',

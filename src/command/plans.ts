@@ -12,9 +12,9 @@ import { roomsPlans } from '../rooms/plans.ts'
 import { callsPlans } from '../tool-calls/plans.ts'
 import { toolsPlans } from '../tools/plans.ts'
 import { webhooksPlans } from '../webhooks/plans.ts'
+import { creditPlans } from '../works/credit-plans.ts'
+import { workPlans } from '../works/plans.ts'
 import type { Plan, Plans } from './plan.ts'
-import { creditPlans } from './plans/credit.ts'
-import { workPlans } from './plans/work.ts'
 
 /** Carried out by functions of their own (writes.ts). */
 type OwnWay = 'post' | 'room.create' | 'identity.register'

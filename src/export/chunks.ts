@@ -14,7 +14,7 @@ import type { State } from '../../actors/state.ts'
 import { Damage } from '../../storage/disk.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
 import type { ReadContext } from '../reads/read.ts'
-import { ledgerLines } from '../views/ledger-export.ts'
+import { ledgerLines } from '../works/ledger-export.ts'
 import {
   closedLine,
   delegationEndLine,

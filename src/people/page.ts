@@ -7,8 +7,8 @@ import { empty, facts, pager } from '../pages/pieces/listing.ts'
 import { nameOf } from '../pages/pieces/person.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
-import { workLine } from '../pages/pieces/work-line.ts'
 import { postsHtml } from '../posts/post.ts'
+import { workLine } from '../works/work-line.ts'
 
 export const identity: Page = {
   path: '/i/{identity}',

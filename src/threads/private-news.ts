@@ -11,7 +11,7 @@ import { liveText } from '../follow/live.ts'
 import { isForReader } from '../follow/rows.ts'
 import type { TailFormat } from '../follow/stream.ts'
 import type { ReadContext } from '../reads/read.ts'
-import type { MailJson } from '../views/reads/works-mail.ts'
+import type { MailJson } from '../works/mail-reads.ts'
 import { unlessFaulty } from './entry.ts'
 
 export type ShardTell =

@@ -9,10 +9,10 @@ import { operations } from '../../actors/operations.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
 import { callWords } from '../tool-calls/for-agents.ts'
 import { webhookWords } from '../webhooks/for-agents.ts'
+import { workWords } from '../works/for-agents.ts'
 import type { Described } from './capabilities.ts'
 import { javascript, python } from './for-agents/programs.ts'
 import { lessons } from './for-agents/shell.ts'
-import { workWords } from './for-agents/works.ts'
 import { signingExamples } from './signing-examples.ts'
 
 type Named = Pick<Described, 'address' | 'serviceId' | 'limitsOn' | 'proofBits'>

@@ -1,6 +1,6 @@
 /**
  * A work (bounty) as the market keeps it: the fields of its record, and what its clocks need. `interface.md` has the record that
- * readers see; src/views/work.ts makes it from this.
+ * readers see; src/works/view.ts makes it from this.
  */
 
 export const workStates = [

@@ -4,12 +4,12 @@
  */
 import type { NoAnswer } from '../command/ports.ts'
 import { readReply, refused } from '../command/reply.ts'
+import { etagOf, isHeld } from '../http/answers.ts'
+import type { Exchange, Header } from '../http/port.ts'
+import type { Doors, RouteHandler } from '../http/routes.ts'
+import { dataHeaders } from '../http/security.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
-import { etagOf, isHeld } from './answers.ts'
-import type { Exchange, Header } from './port.ts'
-import type { Doors, RouteHandler } from './routes.ts'
-import { dataHeaders } from './security.ts'
 
 export type WorkFeedOptions = {
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void

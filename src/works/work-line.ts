@@ -1,10 +1,10 @@
 /** A work in a list: what, for how much, in which state, until when. */
-import { finalStates, type WorkState } from '../../../actors/works/market/work.ts'
-import type { Work } from '../data.ts'
-import { type Html, html } from '../html.ts'
-import { person } from './person.ts'
-import { excerpt } from './text.ts'
-import { when, whole } from './time.ts'
+import { finalStates, type WorkState } from '../../actors/works/market/work.ts'
+import type { Work } from '../pages/data.ts'
+import { type Html, html } from '../pages/html.ts'
+import { person } from '../pages/pieces/person.ts'
+import { excerpt } from '../pages/pieces/text.ts'
+import { when, whole } from '../pages/pieces/time.ts'
 
 const tones: Readonly<Record<string, string>> = {
   open: 'good',

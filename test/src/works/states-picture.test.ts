@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { transitions } from '../../../actors/works/market/table.ts'
 import { workStates } from '../../../actors/works/market/work.ts'
-import { workMachineSvg } from '../../../src/pages/pictures/work-machine.ts'
+import { workMachineSvg } from '../../../src/works/states-picture.ts'
 
 test('every state is a box, and every change of state an arrow between two', () => {
   const svg = workMachineSvg()

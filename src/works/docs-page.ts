@@ -2,12 +2,12 @@
 import { codeMeanings, codes } from '../../actors/works/market/postings.ts'
 import { type Transition, transitions } from '../../actors/works/market/table.ts'
 import { finalStates, workStates } from '../../actors/works/market/work.ts'
-import { docsTabs } from './docs.ts'
-import { type Html, html, trusted, type Value } from './html.ts'
-import { type Page, shown } from './page.ts'
-import { workMachineSvg } from './pictures/work-machine.ts'
-import { type Column, table } from './pieces/table.ts'
-import { stateTag } from './pieces/work-line.ts'
+import { docsTabs } from '../pages/docs.ts'
+import { type Html, html, trusted, type Value } from '../pages/html.ts'
+import { type Page, shown } from '../pages/page.ts'
+import { type Column, table } from '../pages/pieces/table.ts'
+import { workMachineSvg } from './states-picture.ts'
+import { stateTag } from './work-line.ts'
 
 export const docsWorks: Page = {
   path: '/docs/works',

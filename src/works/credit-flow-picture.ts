@@ -2,12 +2,12 @@
  * How the credits of a work moved, drawn on the server: requester, escrow, and where it went, each flow as thick as it is large.
  * The same is said in words, and the table of what moved stands beside it.
  */
-import { codes } from '../../../actors/works/market/postings.ts'
-import type { Work } from '../data.ts'
-import { type Html, html } from '../html.ts'
-import type { Move } from '../pieces/moves.ts'
-import { nameOf } from '../pieces/person.ts'
-import { whole } from '../pieces/time.ts'
+import { codes } from '../../actors/works/market/postings.ts'
+import type { Work } from '../pages/data.ts'
+import { type Html, html } from '../pages/html.ts'
+import { nameOf } from '../pages/pieces/person.ts'
+import { whole } from '../pages/pieces/time.ts'
+import type { Move } from './transfers.ts'
 
 /** Narrow enough that its letters are read on a phone. */
 const width = 460

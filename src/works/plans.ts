@@ -3,12 +3,12 @@
  * decided upon by the market, so that a retry is still a retry.
  */
 
-import { type Refusal, refusal } from '../../../actors/kernel/refusals.ts'
-import { newRoomFor } from '../../rooms/new-room-quota.ts'
-import { bindResult } from '../bound-result.ts'
-import { isGiven } from '../check.ts'
-import type { Asked, Doors, Found, Plan, Plans } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { isGiven } from '../command/check.ts'
+import type { Asked, Doors, Found, Plan, Plans } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { newRoomFor } from '../rooms/new-room-quota.ts'
+import { bindResult } from './bound-result.ts'
 import { market, reserveArgs, standingIn, whereIs, workArgs } from './market-args.ts'
 
 const show: Plan['show'] = ({ command }) => ({ read: 'work.get', args: { event_id: command.event_id as string } })

@@ -8,11 +8,11 @@ import { boardHandle } from '../../actors/people/handles.ts'
 import { registryName } from '../../actors/record.ts'
 import type { SignedNotice, TellReply } from '../../actors/works/letters.ts'
 import type { WriteLetter } from '../../actors/write.ts'
-import { type NoticeFacts, noticeText } from '../views/notices.ts'
-import type { ToldJson } from '../views/reads/works-mail.ts'
-import type { Voice } from './board-signer.ts'
-import type { Bearers } from './handle-cache.ts'
-import { internalLetter } from './internal-letter.ts'
+import type { Voice } from '../command/board-signer.ts'
+import type { Bearers } from '../command/handle-cache.ts'
+import { internalLetter } from '../command/internal-letter.ts'
+import type { ToldJson } from './mail-reads.ts'
+import { type NoticeFacts, noticeText } from './notice-texts.ts'
 
 type Done = (said: boolean) => void
 /** Sends a letter; `done(false)`: it was not taken and has to be sent again. */

@@ -5,8 +5,8 @@
 
 import { shardOf } from '../../actors/shard.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
+import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
-import type { Actors, NoAnswer } from './ports.ts'
 
 type Give = (answer: ReadAnswer | NoAnswer) => void
 

@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest'
 import { boardHandle } from '../../../actors/people/handles.ts'
 import type { SignedNotice } from '../../../actors/works/letters.ts'
-import { Courier } from '../../../src/command/courier.ts'
 import type { Actors } from '../../../src/command/ports.ts'
-import type { MailJson, ToldJson } from '../../../src/views/reads/works-mail.ts'
+import type { MailJson, ToldJson } from '../../../src/works/mail-reads.ts'
+import { Courier } from '../../../src/works/work-mail.ts'
 
 type Written = { readonly op: string; readonly args: Readonly<Record<string, unknown>> }
 

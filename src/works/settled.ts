@@ -2,8 +2,8 @@
 
 import type { Head } from '../../actors/shard.ts'
 import { marketName, type StepFacts } from '../../actors/works/market/letters.ts'
-import type { Doors } from './plan.ts'
-import { fromActor, type Respond } from './reply.ts'
+import type { Doors } from '../command/plan.ts'
+import { fromActor, type Respond } from '../command/reply.ts'
 
 /** Operations that the room of the work has to answer. */
 const asked: ReadonlySet<string> = new Set(['work.create', 'work.edit'])

@@ -1,16 +1,16 @@
 /**
- * What a shard has still to say about works: read by the courier (src/command/courier.ts), never by a client, or handed to it
+ * What a shard has still to say about works: read by the courier (src/works/work-mail.ts), never by a client, or handed to it
  * after a turn (src/threads/outbox.ts). One page of each outbox, oldest first, behind what was taken already: it is written down
  * until it is said, but rendered once.
  */
 
-import { type Act, commandSha, type Delegated, fromFrame } from '../../../actors/record.ts'
-import type { Observation, TellArgs } from '../../../actors/works/letters.ts'
-import type { Ask, Told } from '../../../actors/works/mail.ts'
-import type { OpenFacts, Posting, StepFacts } from '../../../actors/works/market/letters.ts'
-import { finalStates } from '../../../actors/works/market/work.ts'
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../../reads/read.ts'
-import type { NoticeFacts } from '../notices.ts'
+import { type Act, commandSha, type Delegated, fromFrame } from '../../actors/record.ts'
+import type { Observation, TellArgs } from '../../actors/works/letters.ts'
+import type { Ask, Told } from '../../actors/works/mail.ts'
+import type { OpenFacts, Posting, StepFacts } from '../../actors/works/market/letters.ts'
+import { finalStates } from '../../actors/works/market/work.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../reads/read.ts'
+import type { NoticeFacts } from './notice-texts.ts'
 
 export const worksMailReads = { 'works.mail': mail, 'works.unsettled': unsettled } satisfies Reads
 

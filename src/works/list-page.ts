@@ -1,9 +1,9 @@
 /** `/work`: what is asked for, and what it pays. */
-import type { WorksList } from './data.ts'
-import { type Html, html, pathTo } from './html.ts'
-import { type Ask, type Page, Refused, shown } from './page.ts'
-import { empty, pager, tabs } from './pieces/listing.ts'
-import { workLine } from './pieces/work-line.ts'
+import type { WorksList } from '../pages/data.ts'
+import { type Html, html, pathTo } from '../pages/html.ts'
+import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
+import { empty, pager, tabs } from '../pages/pieces/listing.ts'
+import { workLine } from './work-line.ts'
 
 /** Tabs: the states most asked for, the others by their own address. */
 const states = ['open', 'claimed', 'submitted', 'disputed', 'accepted'] as const

@@ -1,19 +1,19 @@
 /**
  * Reads on works. The feed answers for those of public rooms; of those of private rooms the market's shard has the record and the
- * room's shard knows who may read it: the front asks one after the other (src/command/market-reads.ts).
+ * room's shard knows who may read it: the front asks one after the other (src/works/ask-room-and-market.ts).
  */
 
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { type Act, fromFrame, RecordType } from '../../../actors/record.ts'
-import { objection } from '../../../actors/rooms/policy.ts'
-import { mayModerate } from '../../../actors/rooms/roles.ts'
-import { stateOf } from '../../../actors/works/market/clock.ts'
-import type { Posting, ReserveFacts, StepFacts } from '../../../actors/works/market/letters.ts'
-import type { Claimant, WorkSort } from '../../../actors/works/market/listing.ts'
-import type { Market } from '../../../actors/works/market/market.ts'
-import { type TransitionName, transitionNamed } from '../../../actors/works/market/table.ts'
-import type { Work, WorkState } from '../../../actors/works/market/work.ts'
-import { delegationIn } from '../../posts/view.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { type Act, fromFrame, RecordType } from '../../actors/record.ts'
+import { objection } from '../../actors/rooms/policy.ts'
+import { mayModerate } from '../../actors/rooms/roles.ts'
+import { stateOf } from '../../actors/works/market/clock.ts'
+import type { Posting, ReserveFacts, StepFacts } from '../../actors/works/market/letters.ts'
+import type { Claimant, WorkSort } from '../../actors/works/market/listing.ts'
+import type { Market } from '../../actors/works/market/market.ts'
+import { type TransitionName, transitionNamed } from '../../actors/works/market/table.ts'
+import type { Work, WorkState } from '../../actors/works/market/work.ts'
+import { delegationIn } from '../posts/view.ts'
 import {
   badCursor,
   limitOf,
@@ -27,8 +27,8 @@ import {
   unending,
   withinPage,
   withRoom,
-} from '../../reads/read.ts'
-import { dealingsView, isGone, party, previewOf, type WorkView, workView } from '../work.ts'
+} from '../reads/read.ts'
+import { dealingsView, isGone, party, previewOf, type WorkView, workView } from './view.ts'
 
 export const worksReads = {
   'work.get': (context, request) => withWork(context, request, (work) => get(context, work)),

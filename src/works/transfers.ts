@@ -5,8 +5,8 @@
  * go back to whom they were held from. Where it is posted nothing goes anywhere by that: what is taken of it leaves escrow by
  * transfers of its own, and the rest is its owner's again without one.
  */
-import { codes } from '../../../actors/works/market/postings.ts'
-import type { Transition } from '../data.ts'
+import { codes } from '../../actors/works/market/postings.ts'
+import type { Transition } from '../pages/data.ts'
 
 export type Move = {
   readonly code: number

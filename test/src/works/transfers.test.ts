@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Moved, postingsOf } from '../../../actors/works/market/postings.ts'
 import type { Batch } from '../../../actors/works/market/table.ts'
-import { type Move, movesOf } from '../../../src/pages/pieces/moves.ts'
+import { type Move, movesOf } from '../../../src/works/transfers.ts'
 
 const [requester, worker] = ['a'.repeat(64), 'b'.repeat(64)]
 const work: Moved = {

@@ -15,6 +15,8 @@ import { type Head, type ShardAnswer, shardOf } from '../../actors/shard.ts'
 import type { BoundReply, RequestVerdict } from '../../actors/works/letters.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import type { WriteLetter } from '../../actors/write.ts'
+import { internalLetter } from '../command/internal-letter.ts'
+import { type Actors, isNotNow } from '../command/ports.ts'
 import type { Screened } from '../moderation/screening.ts'
 import {
   type AskJson,
@@ -24,11 +26,9 @@ import {
   type ToldJson,
   takenWith,
   type UnsettledJson,
-} from '../views/reads/works-mail.ts'
-import { internalLetter } from './internal-letter.ts'
-import { Lines } from './lines.ts'
-import { type Actors, isNotNow } from './ports.ts'
-import { Teller, type TellerOptions } from './teller.ts'
+} from './mail-reads.ts'
+import { Teller, type TellerOptions } from './notices.ts'
+import { Lines } from './retry-queue.ts'
 
 /** What became of a command that a room had to answer. */
 export type Outcome =

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { GivenReply, WelcomeArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors } from '../../../src/command/ports.ts'
-import { Welcome } from '../../../src/command/welcome.ts'
+import { Welcome } from '../../../src/works/welcome.ts'
 
 test('those whose address is forgotten are one network together, and ask again with a later post', () => {
   const asked: WelcomeArgs[] = []

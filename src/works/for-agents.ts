@@ -1,5 +1,5 @@
 /** What an agent has to know to earn and spend credits. */
-import { rates, sizes } from '../../../actors/kernel/limits.ts'
+import { rates, sizes } from '../../actors/kernel/limits.ts'
 
 const days = (seconds: number): number => seconds / 86_400
 

@@ -1,20 +1,20 @@
 /** What the market is told with a command: configuration as it stands, and what the room says of the signer. */
 
-import { rates, sizes } from '../../../actors/kernel/limits.ts'
+import { rates, sizes } from '../../actors/kernel/limits.ts'
 import {
   type MarketLimits,
   marketName,
   type ReserveArgs,
   type Standing,
   type WorkArgs,
-} from '../../../actors/works/market/letters.ts'
-import type { Terms } from '../../../actors/works/market/work.ts'
-import { isOperator } from '../../delegations/delegated.ts'
-import { provenBits } from '../../format/proof-of-work.ts'
-import { isGiven } from '../check.ts'
-import { networkMark, widerNetworkMark } from '../network-marks.ts'
-import type { Doors } from '../plan.ts'
-import type { Verified } from '../reply.ts'
+} from '../../actors/works/market/letters.ts'
+import type { Terms } from '../../actors/works/market/work.ts'
+import { isGiven } from '../command/check.ts'
+import type { Doors } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
+import { isOperator } from '../delegations/delegated.ts'
+import { provenBits } from '../format/proof-of-work.ts'
+import { networkMark, widerNetworkMark } from './network-marks.ts'
 
 export const market = () => ({ actor: marketName })
 

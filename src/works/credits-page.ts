@@ -1,9 +1,9 @@
 /** `/docs/credits`: where credits come from, what earns them, and how much anybody can make the board give in a day. */
-import { docsTabs } from './docs.ts'
-import { type Html, html } from './html.ts'
-import { type Page, shown } from './page.ts'
-import { type Column, table } from './pieces/table.ts'
-import { whole } from './pieces/time.ts'
+import { docsTabs } from '../pages/docs.ts'
+import { type Html, html } from '../pages/html.ts'
+import { type Page, shown } from '../pages/page.ts'
+import { type Column, table } from '../pages/pieces/table.ts'
+import { whole } from '../pages/pieces/time.ts'
 
 /** As /capabilities shows them; null: no limit. */
 type Limits = Readonly<Record<string, number | null>>

@@ -5,8 +5,8 @@
 
 import type { RefusalCode } from '../../actors/kernel/refusals.ts'
 import type { Bound } from '../../actors/works/market/letters.ts'
-import type { Doors, Found } from './plan.ts'
-import type { Verified } from './reply.ts'
+import type { Doors, Found } from '../command/plan.ts'
+import type { Verified } from '../command/reply.ts'
 
 /** `room`: of the work. `pass` takes `bound` as args, or a refusal. */
 export function bindResult(verified: Verified, { courier }: Doors, room: string, pass: (found: Found) => void): void {

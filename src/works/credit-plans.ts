@@ -1,10 +1,10 @@
 /** How writes on credits are carried out. */
 
-import { sizes } from '../../../actors/kernel/limits.ts'
-import type { CreditFacts } from '../../../actors/works/market/letters.ts'
-import { transferView } from '../../views/reads/works.ts'
-import type { Plan, Plans } from '../plan.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
+import type { CreditFacts } from '../../actors/works/market/letters.ts'
+import type { Plan, Plans } from '../command/plan.ts'
 import { market } from './market-args.ts'
+import { transferView } from './reads.ts'
 
 const moving: Plan = {
   to: market,

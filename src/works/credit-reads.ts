@@ -1,10 +1,10 @@
 /** Reads on credits, all of them answered by the shard of the market, which alone knows what private works move. */
 
-import { refusal } from '../../../actors/kernel/refusals.ts'
-import { type Act, commandSha, fromFrame, RecordType } from '../../../actors/record.ts'
-import { balanceOf, unwritten } from '../../../actors/works/market/balance.ts'
-import type { Posting, StepFacts } from '../../../actors/works/market/letters.ts'
-import { user } from '../../../actors/works/market/postings.ts'
+import { refusal } from '../../actors/kernel/refusals.ts'
+import { type Act, commandSha, fromFrame, RecordType } from '../../actors/record.ts'
+import { balanceOf, unwritten } from '../../actors/works/market/balance.ts'
+import type { Posting, StepFacts } from '../../actors/works/market/letters.ts'
+import { user } from '../../actors/works/market/postings.ts'
 import {
   badCursor,
   limitOf,
@@ -16,8 +16,8 @@ import {
   type ReadRequest,
   type Reads,
   refused,
-} from '../../reads/read.ts'
-import { transferView } from './works.ts'
+} from '../reads/read.ts'
+import { transferView } from './reads.ts'
 
 export const creditsReads = { 'credit.balance': balance, 'credit.history': history } satisfies Reads
 

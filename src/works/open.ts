@@ -1,14 +1,14 @@
 /** What the board does about works and credits by itself: the courier between market and rooms, the market's clock, welcome grants. */
 import { createHmac } from 'node:crypto'
-import type { BoardDirectory } from './board-directory.ts'
-import { wallSeconds } from './clock.ts'
-import type { Voice } from './command/board-signer.ts'
-import { Courier, type CourierOptions } from './command/courier.ts'
-import type { News } from './command/live-facts.ts'
-import { MarketClock } from './command/market-clock.ts'
-import { Welcome } from './command/welcome.ts'
-import { log } from './observe.ts'
-import type { House } from './threads/actor-host.ts'
+import type { BoardDirectory } from '../board-directory.ts'
+import { wallSeconds } from '../clock.ts'
+import type { Voice } from '../command/board-signer.ts'
+import type { News } from '../command/live-facts.ts'
+import { log } from '../observe.ts'
+import type { House } from '../threads/actor-host.ts'
+import { MarketClock } from './clock.ts'
+import { Welcome } from './welcome.ts'
+import { Courier, type CourierOptions } from './work-mail.ts'
 
 export type WorksOptions = Pick<CourierOptions, 'screen'> & {
   readonly news: News

@@ -1,5 +1,5 @@
 /** Asked by the house at its start: who has just posted in public for the first time and has no welcome grant. */
-import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../../reads/read.ts'
+import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 
 export const welcomeReads = { 'credit.unwelcomed': unwelcomed } satisfies Reads
 

@@ -10,10 +10,10 @@
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type GivenReply, marketName, type WelcomeArgs } from '../../actors/works/market/letters.ts'
+import { internalLetter } from '../command/internal-letter.ts'
+import type { Actors } from '../command/ports.ts'
 import type { ReadRequest } from '../reads/read.ts'
-import { internalLetter } from './internal-letter.ts'
 import { networkMark, widerNetworkMark } from './network-marks.ts'
-import type { Actors } from './ports.ts'
 
 export type WelcomeOptions = {
   readonly actors: Actors

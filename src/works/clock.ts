@@ -7,8 +7,8 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type BeginArgs, marketName, type TickArgs, type TickReply } from '../../actors/works/market/letters.ts'
-import { internalLetter } from './internal-letter.ts'
-import type { Actors } from './ports.ts'
+import { internalLetter } from '../command/internal-letter.ts'
+import type { Actors } from '../command/ports.ts'
 
 /** A timeout is written down so soon after it is due; readers see it at once. */
 const everyMs = 5_000

@@ -3,7 +3,7 @@
  * an item of a list is `shared` with the item laid over it, and `people` has the identity id behind each short name.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
-import type { Json } from '../views/plain-schema.ts'
+import type { Json } from '../docs/plain-schema.ts'
 
 /** Members that prove what stands beside them. */
 const proofNames: ReadonlySet<string> = new Set(['signature', 'signed_payload', 'command_sha256'])

@@ -1,5 +1,8 @@
 /** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
 
+import { faq } from '../docs/faq-page.ts'
+import { docsSigning, operationPage } from '../docs/operation-page.ts'
+import { docs, docsLimits, docsRefusals } from '../docs/page.ts'
 import { log } from '../log/page.ts'
 import { proof } from '../log/proof-page.ts'
 import { identity } from '../people/page.ts'
@@ -16,12 +19,9 @@ import { docsCredits } from '../works/credits-page.ts'
 import { docsWorks } from '../works/docs-page.ts'
 import { works } from '../works/list-page.ts'
 import { work } from '../works/work-page.ts'
-import { docs, docsLimits, docsRefusals } from './docs.ts'
 import { document, documentHistory } from './document.ts'
 import { embedPage } from './embed.ts'
-import { faq } from './faq.ts'
 import { home } from './home.ts'
-import { docsSigning, operationPage } from './operation.ts'
 import type { Page } from './page.ts'
 
 export const pages: readonly Page[] = [

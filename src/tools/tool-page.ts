@@ -4,6 +4,7 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
+import type { Json } from '../docs/plain-schema.ts'
 import type { Tool, ToolFound } from '../pages/data.ts'
 import { type Html, html, linkTo } from '../pages/html.ts'
 import { Moved, type Page, Refused, shown } from '../pages/page.ts'
@@ -13,7 +14,6 @@ import { schemaTable } from '../pages/pieces/schema.ts'
 import { excerpt, textHtml } from '../pages/pieces/text.ts'
 import { when } from '../pages/pieces/time.ts'
 import { ownToolById } from '../tool-calls/own-tools/descriptors.ts'
-import type { Json } from '../views/plain-schema.ts'
 import { priceOf } from './list-page.ts'
 import { isPathKey, toolPath } from './path.ts'
 import { reviewsHtml } from './reviews.ts'

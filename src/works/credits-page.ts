@@ -1,5 +1,5 @@
 /** `/docs/credits`: where credits come from, what earns them, and how much anybody can make the board give in a day. */
-import { docsTabs } from '../pages/docs.ts'
+import { docsTabs } from '../docs/page.ts'
 import { type Html, html } from '../pages/html.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { type Column, table } from '../pages/pieces/table.ts'

@@ -2,7 +2,7 @@
 import { codeMeanings, codes } from '../../actors/works/market/postings.ts'
 import { type Transition, transitions } from '../../actors/works/market/table.ts'
 import { finalStates, workStates } from '../../actors/works/market/work.ts'
-import { docsTabs } from '../pages/docs.ts'
+import { docsTabs } from '../docs/page.ts'
 import { type Html, html, trusted, type Value } from '../pages/html.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { type Column, table } from '../pages/pieces/table.ts'

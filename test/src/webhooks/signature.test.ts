@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
-import { deliveryExample } from '../../../src/views/for-agents/programs.ts'
+import { deliveryExample } from '../../../src/docs/for-agents/programs.ts'
 import { canonicalJson, eventId, subscriptionId } from '../../../src/webhooks/identity.ts'
 import { freshSecret, SigningKey, secretKey, signatures } from '../../../src/webhooks/signature.ts'
 

@@ -3,7 +3,7 @@ import type { BoardDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { release } from '../release.ts'
-import type { Described } from '../views/capabilities.ts'
+import type { Described } from './capabilities.ts'
 
 export function describe(
   config: Config,

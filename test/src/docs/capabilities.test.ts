@@ -3,9 +3,9 @@ import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto
 import { describe, expect, test } from 'vitest'
 import { statusOf } from '../../../actors/kernel/refusals.ts'
 import { operations } from '../../../actors/operations.ts'
+import { capabilities } from '../../../src/docs/capabilities.ts'
 import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 import { createNobleBackend } from '../../../src/verify/noble.ts'
-import { capabilities } from '../../../src/views/capabilities.ts'
 import { faultsOf, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
 
 const described = {

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { rates, sizes } from '../../../actors/kernel/limits.ts'
-import { forAgents, llmsText } from '../../../src/views/for-agents.ts'
+import { forAgents, llmsText } from '../../../src/docs/for-agents.ts'
 
 const board = { address: 'https://board.example.org', serviceId: 'b'.repeat(32), limitsOn: true, proofBits: 0 }
 const welcomeIn = (text: string): string => /Your first public post[^.]+\.[^.]+\./.exec(text)?.[0] ?? ''

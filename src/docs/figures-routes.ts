@@ -1,8 +1,9 @@
 /** Doors of the figures: for people, for Prometheus, and for whoever only asks whether the board is there. */
-import { type Figures, metricsText, statsData } from '../views/figures.ts'
-import { plain } from './answers.ts'
-import type { Exchange } from './port.ts'
-import type { Doors, RouteHandler } from './routes.ts'
+
+import { plain } from '../http/answers.ts'
+import type { Exchange } from '../http/port.ts'
+import type { Doors, RouteHandler } from '../http/routes.ts'
+import { type Figures, metricsText, statsData } from './figures.ts'
 
 export type FigureDoorOptions = {
   /** Undefined: they could not be told. */

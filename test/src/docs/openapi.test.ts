@@ -368,7 +368,9 @@ describe.skipIf(skipWithout(missingGo))(`with Go${skipNote(missingGo)}`, () => {
 
 test('every path that the board answers is described', () => {
   const root = new URL('../../../src/', import.meta.url)
-  const sources = [...readdirSync(new URL('http/', root)).map((name) => `http/${name}`), 'server.ts']
+  const sources = readdirSync(root, { encoding: 'utf8', recursive: true }).filter((name) =>
+    /^(server\.ts|http\/.*\.ts|.*[/-]?routes\.ts)$/.test(name),
+  )
   const doors = sources.flatMap((name) =>
     [...readFileSync(new URL(name, root), 'utf8').matchAll(/^\s+'(\/[^']*)':/gm)].map(([, path]) => path!),
   )

@@ -1,15 +1,13 @@
 /** The usual decision: one act, written as one record, whose facts are also the reply. */
 import { type Act, type Facts, RecordType } from './record.ts'
-import type { Decision, WriteLetter } from './write.ts'
-
-export type ActReply = { readonly at: number; readonly isPublic: boolean; readonly facts: Facts }
+import { type Accepted, type ActReply, accept, type WriteLetter } from './write.ts'
 
 /**
  * `isPublic`: the act takes its place in the order of everything public. `entry`: its bytes in the public log, if it is a leaf;
  * `entries`: the same of one that is several leaves.
  * `op`: when the record is called otherwise than the operation.
  */
-export function act(
+export function act<Given extends Facts>(
   letter: WriteLetter,
   now: number,
   {
@@ -19,14 +17,14 @@ export function act(
     entries = entry === undefined ? [] : [entry],
     op = letter.op,
   }: {
-    facts: Facts
+    facts: Given
     isPublic: boolean
     entry?: Uint8Array
     entries?: readonly Uint8Array[]
     op?: string
   },
-): Decision {
-  const record: Act = {
+): Accepted<ActReply<Given>> {
+  const record: Act<Given> = {
     type: RecordType.act,
     room: letter.to,
     at: now,
@@ -35,7 +33,7 @@ export function act(
     facts,
     by: letter.by,
   }
-  const reply: ActReply = { at: now, isPublic, facts }
+  const reply: ActReply<Given> = { at: now, isPublic, facts }
   const planned = { record, key: letter.id, isPublic, entries }
-  return { ok: true, records: [planned], reply }
+  return accept([planned], reply)
 }

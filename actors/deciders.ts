@@ -3,9 +3,8 @@ import { blobsDeciders } from './attachments/decide.ts'
 import { directDeciders } from './conversations/decide.ts'
 import { delegationDeciders } from './delegations/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
-import type { InternalWriteName } from './internal-operations.ts'
+import type { AnyWriteName } from './internal-operations.ts'
 import { limitsDeciders } from './limits/decide.ts'
-import type { WriteName } from './operations.ts'
 import { peopleDeciders } from './people/decide.ts'
 import { decideClaim, decideRegister } from './people/registry.ts'
 import { marksDeciders } from './posts/decide.ts'
@@ -22,7 +21,7 @@ import { creditDeciders } from './works/market/credits.ts'
 import { workDeciders } from './works/market/decide.ts'
 import { houseDeciders } from './works/market/house.ts'
 import { requestDeciders } from './works/market/requests.ts'
-import type { Decider, Deciders } from './write.ts'
+import type { ActReply, Decider, Deciders, WriteLetter } from './write.ts'
 
 const all = {
   /** Changes nothing: its answer comes when everything is decided that was sent before it. */
@@ -50,7 +49,20 @@ const all = {
   ...houseDeciders,
   ...creditDeciders,
   ...hooksDeciders,
-} satisfies Readonly<Record<WriteName | InternalWriteName, Decider>>
+} satisfies Record<AnyWriteName, Deciders[string]>
 
-/** By the name of the operation. A missing one does not compile. */
-export const deciders: Deciders = all
+/**
+ * By the name of the operation. A missing one does not compile. A letter is made with the arguments that its decider takes
+ * (`ArgsOf`); a shard, which takes letters of every name, looks at none of them.
+ */
+export const deciders = all as unknown as Readonly<Record<string, Decider>>
+
+type Table = typeof all
+/** What the decider of this name takes beside who signed. */
+export type ArgsOf<Name extends AnyWriteName> =
+  Parameters<Table[Name]> extends [unknown, WriteLetter<infer Args>] ? Args : object
+/** What it replies. */
+export type ReplyOf<Name extends AnyWriteName> =
+  Extract<ReturnType<Table[Name]>, { readonly ok: true }> extends { readonly reply: infer Reply } ? Reply : never
+/** The facts of the act that comes of it. */
+export type FactsOf<Name extends AnyWriteName> = ReplyOf<Name> extends ActReply<infer Given> ? Given : never

@@ -13,7 +13,7 @@ export type ActPlace = Place & { readonly id: Uint8Array }
 
 export interface Part {
   /** Handlers by the `op` of an act. */
-  readonly acts: Readonly<Record<string, (act: Act, place: ActPlace) => void>>
+  readonly acts: Readonly<Record<string, (act: Act<never>, place: ActPlace) => void>>
   /** Any act was applied, this part's own or another's, after the part that owns it has heard. */
   onAct?(act: Act, place: ActPlace): void
   /** An event was added at `slot`. */

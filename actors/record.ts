@@ -139,7 +139,7 @@ export type HandleClaimed = {
  * Everything that is decided but makes no event: a vote, a member who joined, a document's new version.
  * One record type for all of them, so that an operation is added without another layout on disk.
  */
-export type Act = {
+export type Act<Given extends object = Facts> = {
   readonly type: typeof RecordType.act
   /** The actor that decided: a room's name, or a name that starts with `@`. */
   readonly room: string
@@ -149,7 +149,7 @@ export type Act = {
   /** What was done; the part of the state that owns it is found by this name. */
   readonly op: string
   /** What was decided, as msgpack values. What a person signed is in `by` and is not repeated here. */
-  readonly facts: Facts
+  readonly facts: Given
   /** Absent where nobody signed: something that arrived at a receive URL. */
   readonly by?: Signed
 }

@@ -22,6 +22,7 @@ import type { Head } from './log/frame.ts'
 import {
   type Act,
   type BoardRecord,
+  type Facts,
   frameKey,
   fromFrame,
   leavesOf,
@@ -93,7 +94,7 @@ export type Confirmation = {
 export type ShardAnswer =
   | {
       readonly ok: true
-      readonly reply: Readonly<Record<string, unknown>>
+      readonly reply: Facts
       readonly change?: number
       readonly leaf?: number
       readonly duplicate?: true

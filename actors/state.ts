@@ -19,7 +19,7 @@ import type { ActPlace, Part } from './part.ts'
 import { People } from './people/people.ts'
 import { Marks } from './posts/marks.ts'
 import { Receivers } from './receive-urls/receive-urls.ts'
-import { type BoardRecord, RecordType } from './record.ts'
+import { type Act, type BoardRecord, RecordType } from './record.ts'
 import { Rules } from './rooms/rules.ts'
 import { Sales } from './sales/sales.ts'
 import { OauthRecords } from './sign-in/records.ts'
@@ -113,7 +113,8 @@ export class State implements Core {
     if (record.type === RecordType.act) {
       const handle = this.#handlers.get(record.op)?.acts[record.op]
       if (handle === undefined) throw new Error(`no part of the state hears ${record.op}: a newer release wrote it`)
-      handle(record, from)
+      // What the decider of this name decided, as it wrote it down.
+      handle(record as Act<never>, from)
       for (const part of this.#parts) part.onAct?.(record, from)
       return
     }

@@ -11,13 +11,13 @@ import { conversationPrefix } from './conversations/conversations.ts'
 import { none } from './event-index.ts'
 import type { AnyWriteName } from './internal-operations.ts'
 import type { ActorRefusal } from './kernel/refusals.ts'
-import { type BoardRecord, commandSha, frameKey, fromFrame, RecordType, type Signed } from './record.ts'
+import { type BoardRecord, commandSha, type Facts, frameKey, fromFrame, RecordType, type Signed } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Share } from './retry-memory.ts'
 import { isOfBoard } from './rooms/roles.ts'
 import type { State } from './state.ts'
 
 /** What the front hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
-export type WriteLetter = {
+export type WriteLetter<Args extends object = object> = {
   readonly op: AnyWriteName
   /** The actor that decides: a room's name, or `@registry`. */
   readonly to: string
@@ -42,7 +42,8 @@ export type WriteLetter = {
   readonly delegated?: { readonly isOver: boolean; readonly isPublished: boolean; readonly moderates: boolean }
   /** The operator of this board signed. */
   readonly operator: boolean
-  readonly args: Readonly<Record<string, unknown>>
+  /** What its decider takes. */
+  readonly args: Args
 }
 
 export type Planned = {
@@ -53,17 +54,29 @@ export type Planned = {
   readonly entries?: readonly Uint8Array[]
 }
 
-export type Decision =
-  | {
-      readonly ok: true
-      readonly records: readonly Planned[]
-      readonly reply: Readonly<Record<string, unknown>>
-      /** What another actor makes of it, in the signer's name, is public. */
-      readonly leadsToPublic?: boolean
-      /** Its sender does not wait for the public log: the journal is enough. */
-      readonly isAnsweredEarly?: true
-    }
-  | { readonly ok: false; readonly refusal: ActorRefusal }
+/** What the sender of most letters hears: when it was decided, and the facts of the record. */
+export type ActReply<Given extends object = object> = {
+  readonly at: number
+  readonly isPublic: boolean
+  readonly facts: Given
+}
+
+/** These records are written, and the sender gets the reply when they are on disk. */
+export type Accepted<Reply extends object = Facts> = {
+  readonly ok: true
+  readonly records: readonly Planned[]
+  readonly reply: Reply
+  /** What another actor makes of it, in the signer's name, is public. */
+  readonly leadsToPublic?: boolean
+  /** Its sender does not wait for the public log: the journal is enough. */
+  readonly isAnsweredEarly?: true
+}
+
+export type Decision<Reply extends object = Facts> = Accepted<Reply> | Refused
+
+export function accept<Reply extends object>(records: readonly Planned[], reply: Reply): Accepted<Reply> {
+  return { ok: true, records, reply }
+}
 
 /** What a decider may look at. Deciders are pure: same state, letter and time, same decision. */
 export type Situation = {
@@ -75,9 +88,13 @@ export type Situation = {
   readonly record: (seq: number) => BoardRecord
 }
 
+/** What `refuse` makes. */
+export type Refused = { readonly ok: false; readonly refusal: ActorRefusal }
+
+/** Decides a letter, whose arguments are the ones that it takes. */
 export type Decider = (situation: Situation, letter: WriteLetter) => Decision
-/** Deciders by the name of the operation. */
-export type Deciders = Readonly<Record<string, Decider>>
+/** Deciders by the name of the operation, each with arguments of its own. */
+export type Deciders = Readonly<Record<string, (situation: Situation, letter: WriteLetter<never>) => Decision>>
 
 export const delegationOver =
   'the delegation of this key has ended, and the key is refused for good: sign with the key of the identity, or make a new delegation with delegation.create'
@@ -111,7 +128,7 @@ export function staleWords(timestamp: number, clock: number): string {
   return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
 }
 
-export function refuse(code: ActorRefusal['code'], message: string, field?: string, retryAfter?: number): Decision {
+export function refuse(code: ActorRefusal['code'], message: string, field?: string, retryAfter?: number): Refused {
   const refusal: ActorRefusal = {
     code,
     message,

@@ -226,8 +226,8 @@ export class Blobs implements Part {
     }
   }
 
-  #put({ room, author, at, facts }: Act, id: Uint8Array): void {
-    const { sha256, size, filename, media_type, is_image } = facts as BlobFacts
+  #put({ room, author, at, facts }: Act<BlobFacts>, id: Uint8Array): void {
+    const { sha256, size, filename, media_type, is_image } = facts
     this.#add({
       id: hex(id),
       room,
@@ -252,8 +252,8 @@ export class Blobs implements Part {
     else this.#deleted++
   }
 
-  #delete({ facts }: Act): void {
-    const { target, reason } = facts as DeletedFacts
+  #delete({ facts }: Act<DeletedFacts>): void {
+    const { target, reason } = facts
     const blob = this.#byId.get(target)!
     blob.deleted = reason
     this.#deleted++

@@ -9,7 +9,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Decider, type Deciders, refuse } from '../write.ts'
+import { type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { BlobFacts, DeletedFacts } from './attachments.ts'
 
 /** What the front knows of a file that it has written before this letter. */
@@ -20,8 +20,8 @@ export type PutArgs = BlobFacts & {
 
 export type DeleteArgs = { readonly target: string; readonly reason: string }
 
-const put: Decider = ({ state, board, now }, letter) => {
-  const { over_quota, ...facts } = letter.args as unknown as PutArgs
+const put = ({ state, board, now }: Situation, letter: WriteLetter<PutArgs>) => {
+  const { over_quota, ...facts } = letter.args
   const room = board.rooms.get(letter.to)
   if (room === undefined)
     return refuse('not_found', `there is no room ${letter.to}: make it with room.create, or with a first post`, 'room')
@@ -39,8 +39,8 @@ const put: Decider = ({ state, board, now }, letter) => {
   return act(letter, now, { facts, isPublic: room.visibility === 'public' })
 }
 
-const remove: Decider = ({ state, board, now }, letter) => {
-  const { target, reason } = letter.args as DeleteArgs
+const remove = ({ state, board, now }: Situation, letter: WriteLetter<DeleteArgs>) => {
+  const { target, reason } = letter.args
   const blob = state.blobs.find(target)
   const room = board.rooms.get(letter.to)
   if (blob === undefined || room === undefined || !mayWrite(room, letter.author))

@@ -148,9 +148,9 @@ export class Direct implements Part {
     for (const [handle, slots] of mentions) this.#mentions.set(handle, SlotList.of(slots, columns))
   }
 
-  #opened({ room, author, at, facts }: Act, { seq }: ActPlace): void {
+  #opened({ room, author, at, facts }: Act<{ kind: 'dm' | 'group' }>, { seq }: ActPlace): void {
     if (this.#conversations.has(room)) return
-    const { kind } = facts as { kind: 'dm' | 'group' }
+    const { kind } = facts
     this.#add({
       room,
       kind,
@@ -174,9 +174,9 @@ export class Direct implements Part {
     }
   }
 
-  #answered({ room, author, facts }: Act): void {
+  #answered({ room, author, facts }: Act<{ answer: Answer }>): void {
     const conversation = this.#conversations.get(room)!
-    const { answer } = facts as { answer: Answer }
+    const { answer } = facts
     conversation.answers.set(hex(author), answer)
     if (answer === 'accept' && conversation.opener !== hex(author)) conversation.accepted = true
   }

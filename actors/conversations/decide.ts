@@ -2,12 +2,14 @@
  * Decisions over conversations, made by the actor of their room, whose name follows from the members: two who open the same
  * one at once meet there. Pure functions of the state; who signed was settled before.
  */
-import { type ActReply, act } from '../act.ts'
+
+import { act } from '../act.ts'
 import { type BoardRecord, RecordType } from '../record.ts'
 import { objection } from '../rooms/policy.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { eventOf } from '../rooms/room.ts'
-import { type Decider, type Deciders, type Planned, refuse } from '../write.ts'
+import { accept, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
+import type { Answer } from './conversations.ts'
 import { messageRefusal } from './first-messages.ts'
 
 type OpenArgs = {
@@ -24,9 +26,9 @@ type OpenArgs = {
 
 export const noConversationLeftWords = 'this identity has opened its conversations for today: wait retry_after seconds'
 
-const open: Decider = (situation, letter) => {
+const open = (situation: Situation, letter: WriteLetter<OpenArgs>) => {
   const { state, board, now } = situation
-  const { others, kind, textBytes, proofBits, exhausted } = letter.args as unknown as OpenArgs
+  const { others, kind, textBytes, proofBits, exhausted } = letter.args
   const found = state.direct.conversation(letter.to)
   const room = board.rooms.get(letter.to)
   if (found === undefined && exhausted > 0)
@@ -58,11 +60,10 @@ const open: Decider = (situation, letter) => {
     const placed = { page: 'main', replyTo: '', root: '', original: '', expires: 0 }
     plan(eventOf(letter, 'note', placed, (room?.events.length ?? 0) + 1, now))
   }
-  const reply: ActReply = { at: now, isPublic: false, facts: { created } }
-  return { ok: true, records: planned, reply }
+  return accept(planned, { at: now, isPublic: false, facts: { created } })
 }
 
-const respond: Decider = ({ state, board, now }, letter) => {
+const respond = ({ state, board, now }: Situation, letter: WriteLetter<{ readonly answer: Answer }>) => {
   const room = board.rooms.get(letter.to)
   if (room?.visibility === 'private' && !mayWrite(room, letter.author))
     return refuse('private_room', 'this room is private: only its members can read and post', 'room')

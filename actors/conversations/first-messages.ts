@@ -1,16 +1,16 @@
 /** What an opener may say before anybody has accepted the conversation: a little. A block and a silence refuse alike. */
-import { type Decision, refuse, type WriteLetter } from '../write.ts'
+import { type Refused, refuse, type WriteLetter } from '../write.ts'
 import { type Conversation, requestBytesMax, requestMessagesMax } from './conversations.ts'
 
 /** Why a post into a conversation is refused before anybody has accepted it, or undefined. */
-export function postRefusal(conversation: Conversation | undefined, letter: WriteLetter): Decision | undefined {
+export function postRefusal(conversation: Conversation | undefined, letter: WriteLetter): Refused | undefined {
   if (conversation === undefined || conversation.accepted) return undefined
   const { command } = JSON.parse(Buffer.from(letter.by.signed).toString('utf8')) as { command: { text: string } }
   return messageRefusal(conversation, letter.author, Buffer.byteLength(command.text))
 }
 
 /** The same of a message of so many bytes; `found` undefined: it opens the conversation. */
-export function messageRefusal(found: Conversation | undefined, author: string, bytes: number): Decision | undefined {
+export function messageRefusal(found: Conversation | undefined, author: string, bytes: number): Refused | undefined {
   if (found?.accepted === true || (found !== undefined && found.opener !== author)) return undefined
   if (bytes > requestBytesMax) {
     const until = 'until another member accepts this conversation (conversation.respond)'

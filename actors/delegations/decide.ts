@@ -2,7 +2,7 @@
 import { act } from '../act.ts'
 import { formatEntry } from '../log/entry.ts'
 import { type Act, commandSha, type Facts, RecordType, registryName } from '../record.ts'
-import { type Decider, type Deciders, type Planned, refuse, type WriteLetter } from '../write.ts'
+import { accept, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { type Delegation, type DelegationFacts, type EndedBy, isLive } from './delegations.ts'
 
 /** Delegations that one identity may have at a time: a few programs, and a sign-in on each device. */
@@ -16,8 +16,8 @@ type CreateArgs = DelegationFacts & {
 }
 
 /** The front has checked that the delegate's key is one, and that it signed these bytes (`proof`). */
-const create: Decider = ({ board, state, now }, letter) => {
-  const { identity, used, ...facts } = letter.args as unknown as CreateArgs
+const create = ({ board, state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
+  const { identity, used, ...facts } = letter.args
   const { people, delegations } = state
   const { key, expires } = facts
   const isKnown = delegations.ofKey(key) !== undefined || people.identityOf(key) !== undefined
@@ -34,21 +34,21 @@ const create: Decider = ({ board, state, now }, letter) => {
 }
 
 /** Before its key first does something public. Said twice, it changes nothing. */
-const publish: Decider = ({ state, now, record }, letter) => {
-  const delegation = state.delegations.find(letter.args.id as string)
+const publish = ({ state, now, record }: Situation, letter: WriteLetter<{ readonly id: string }>) => {
+  const delegation = state.delegations.find(letter.args.id)
   if (delegation === undefined || !isLive(delegation, now)) return over
-  if (delegation.isPublished) return { ok: true, records: [], reply: { at: now } }
+  if (delegation.isPublished) return accept([], { at: now })
   const { by } = record(delegation.place) as Act
   const command = commandSha(by!).toString('hex')
   const { id } = delegation
   const entry = formatEntry({ kind: 'delegate', event: id, room: '-', seq: '-', time: now, command })
   const facts = { id, key: by!.key, sig: by!.sig, signed: by!.signed }
   const planned = unsigned('delegation.published', delegation, { key: Buffer.from(id, 'hex'), facts, entry, now })
-  return { ok: true, records: [planned], reply: { at: now } }
+  return accept([planned], { at: now })
 }
 
-const revoke: Decider = ({ state, now }, letter) => {
-  const target = letter.args.target as string
+const revoke = ({ state, now }: Situation, letter: WriteLetter<{ readonly target: string }>) => {
+  const target = letter.args.target
   const delegation = state.delegations.find(target) ?? state.delegations.ofKey(target)
   if (delegation?.identity !== letter.author)
     return refuse('not_found', `you have no delegation ${target}: delegation.list shows yours`, 'target')

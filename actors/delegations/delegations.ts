@@ -73,12 +73,13 @@ type Packed = readonly [delegations: readonly Delegation[], ends: readonly Deleg
 export class Delegations implements Part {
   readonly acts: Part['acts'] = {
     'delegation.create': (act, place) => this.#created(act, place),
-    'delegation.published': ({ facts }) => {
-      const found = this.#byId.get(facts.id as string)
+    'delegation.published': ({ facts }: Act<{ readonly id: string }>) => {
+      const found = this.#byId.get(facts.id)
       if (found !== undefined) found.isPublished = true
     },
     'delegation.revoke': (act, place) => this.#ended(act, place, 'revoked'),
-    'delegation.ended': (act, place) => this.#ended(act, place, act.facts.by as EndedBy),
+    'delegation.ended': (act: Act<{ readonly id: string; readonly by: EndedBy }>, place: ActPlace) =>
+      this.#ended(act, place, act.facts.by),
   }
   /** Ends that the public log has, oldest first; in a shard also those that it has not. */
   readonly ends: DelegationEnd[] = []
@@ -129,9 +130,9 @@ export class Delegations implements Part {
     this.ends.push(...ends)
   }
 
-  #created({ author, at, facts }: Act, { id, seq }: ActPlace): void {
+  #created({ author, at, facts }: Act<DelegationFacts>, { id, seq }: ActPlace): void {
     this.#add({
-      ...(facts as DelegationFacts),
+      ...facts,
       id: Buffer.from(id).toString('hex'),
       identity: Buffer.from(author).toString('hex'),
       createdAt: at,
@@ -142,8 +143,12 @@ export class Delegations implements Part {
     })
   }
 
-  #ended({ author, facts, at }: Act, { id, change, leaf, shard, seq }: ActPlace, by: EndedBy): void {
-    const delegation = facts.id as string
+  #ended(
+    { author, facts, at }: Act<{ readonly id: string }>,
+    { id, change, leaf, shard, seq }: ActPlace,
+    by: EndedBy,
+  ): void {
+    const delegation = facts.id
     end(this.#byId.get(delegation), by, at)
     const identity = Buffer.from(author).toString('hex')
     this.ends.push({

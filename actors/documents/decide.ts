@@ -17,7 +17,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Decider, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import {
   type Doc,
   type DocDeletedFacts,
@@ -46,8 +46,8 @@ export type WriteArgs = {
 export type DocLimits = { readonly versions: number; readonly bytes: number }
 export type DeleteArgs = { readonly target: string; readonly reason: string }
 
-const create: Decider = (situation, letter) => {
-  const { room: name, title, visibility } = letter.args as CreateArgs
+const create = (situation: Situation, letter: WriteLetter<CreateArgs>) => {
+  const { room: name, title, visibility } = letter.args
   const room = name === '' ? undefined : situation.board.rooms.get(name)
   if (name !== '' && room === undefined)
     return refuse('not_found', `there is no room ${name}: make it with room.create, or with a first post`, 'room')
@@ -67,8 +67,8 @@ const create: Decider = (situation, letter) => {
   return act(letter, situation.now, { facts, isPublic: isListed(facts.visibility) })
 }
 
-const write: Decider = (situation, letter) => {
-  const { target, base_version: base, title, limits } = letter.args as WriteArgs
+const write = (situation: Situation, letter: WriteLetter<WriteArgs>) => {
+  const { target, base_version: base, title, limits } = letter.args
   const doc = situation.state.documents.find(target)
   if (doc === undefined || !maySee(situation, doc, letter)) return unknown(target)
   if (doc.isDeleted) return refuse('not_found', `document ${target} was deleted`, 'target')
@@ -116,8 +116,8 @@ const write: Decider = (situation, letter) => {
   return act(letter, situation.now, { facts, isPublic: isListed(doc.visibility) })
 }
 
-const remove: Decider = (situation, letter) => {
-  const { target, reason } = letter.args as DeleteArgs
+const remove = (situation: Situation, letter: WriteLetter<DeleteArgs>) => {
+  const { target, reason } = letter.args
   const doc = situation.state.documents.find(target)
   if (doc === undefined || !maySee(situation, doc, letter)) return unknown(target)
   if (doc.isDeleted) return refuse('not_found', `document ${target} was deleted`, 'target')
@@ -143,7 +143,7 @@ function isListed(visibility: DocVisibility): boolean {
   return visibility === 'public'
 }
 
-function unknown(target: string): Decision {
+function unknown(target: string): Refused {
   return refuse('not_found', `there is no document ${target}`, 'target')
 }
 
@@ -152,7 +152,7 @@ function maySee({ board }: Situation, doc: Doc, { author }: WriteLetter): boolea
   return room === undefined || mayWrite(room, author)
 }
 
-function objectionOf({ state, now }: Situation, letter: WriteLetter, room: Room): Decision | undefined {
+function objectionOf({ state, now }: Situation, letter: WriteLetter, room: Room): Refused | undefined {
   const found = documentObjection(state.rules.policyOf(room.name), room, letter, now)
   return found === undefined ? undefined : refuse(...found)
 }
@@ -174,7 +174,7 @@ function mergedText(situation: Situation, doc: Doc, base: number, edited: string
   }
 }
 
-function conflict(situation: Situation, doc: Doc, base: number): Decision {
+function conflict(situation: Situation, doc: Doc, base: number): Refused {
   const version = doc.places.length
   const details = {
     version_id: commandSha(recordOf(situation, doc, version).by!)

@@ -166,8 +166,8 @@ export class Documents implements Part {
     }
   }
 
-  #create(act: Act, place: ActPlace): void {
-    const { doc: id, title, visibility } = act.facts as VersionFacts
+  #create(act: Act<VersionFacts>, place: ActPlace): void {
+    const { doc: id, title, visibility } = act.facts
     const doc: Doc = {
       id,
       actor: act.room,
@@ -185,8 +185,8 @@ export class Documents implements Part {
     this.#tell(doc, place)
   }
 
-  #write(act: Act, place: ActPlace): void {
-    const { doc: id, title } = act.facts as VersionFacts
+  #write(act: Act<VersionFacts>, place: ActPlace): void {
+    const { doc: id, title } = act.facts
     const doc = this.#byId.get(id)!
     doc.places.push(place.seq)
     doc.title = title

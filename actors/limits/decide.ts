@@ -1,6 +1,6 @@
 /** The registry's decisions over raised limits: pure functions of the state; who signed was settled before. */
 import { act } from '../act.ts'
-import { type Decider, type Deciders, refuse } from '../write.ts'
+import { type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { GrantFacts } from './grants.ts'
 
 const notOperator = refuse('forbidden', 'only an operator of this board raises limits')
@@ -8,9 +8,9 @@ const notOperator = refuse('forbidden', 'only an operator of this board raises l
 /** `target` is in its canonical form. */
 export type GrantArgs = Omit<GrantFacts, 'expires'> & { readonly ttl: number; readonly grantsMax: number }
 
-const grant: Decider = ({ state, now }, letter) => {
+const grant = ({ state, now }: Situation, letter: WriteLetter<GrantArgs>) => {
   if (!letter.operator) return notOperator
-  const { target, factor, reason, ttl, grantsMax } = letter.args as GrantArgs
+  const { target, factor, reason, ttl, grantsMax } = letter.args
   const inForce = state.limitGrants.inForce(now)
   if (inForce.length >= grantsMax && state.limitGrants.find(target, now) === undefined) {
     const message = `${grantsMax} grants are in force, and there may be no more: revoke one, or name a wider network`
@@ -20,9 +20,9 @@ const grant: Decider = ({ state, now }, letter) => {
   return act(letter, now, { facts, isPublic: false })
 }
 
-const revoke: Decider = ({ state, now }, letter) => {
+const revoke = ({ state, now }: Situation, letter: WriteLetter<Pick<GrantArgs, 'target' | 'reason'>>) => {
   if (!letter.operator) return notOperator
-  const { target, reason } = letter.args as Pick<GrantArgs, 'target' | 'reason'>
+  const { target, reason } = letter.args
   if (state.limitGrants.find(target, now) === undefined)
     return refuse('wrong_state', `no grant for ${target} is in force: limits.list has those that are`, 'target')
   return act(letter, now, { facts: { target, reason }, isPublic: false })

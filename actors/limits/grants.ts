@@ -50,8 +50,8 @@ export class LimitGrants implements Part {
     for (const grant of grants) this.#byTarget.set(grant.target, grant)
   }
 
-  #grant({ author, at, facts }: Act, { id }: ActPlace): void {
-    const { target, factor, expires, reason } = facts as GrantFacts
+  #grant({ author, at, facts }: Act<GrantFacts>, { id }: ActPlace): void {
+    const { target, factor, expires, reason } = facts
     for (const each of this.#byTarget.values()) if (each.expires <= at) this.#byTarget.delete(each.target)
     this.#byTarget.delete(target)
     this.#byTarget.set(target, { id: hex(id), target, factor, reason, by: hex(author), at, expires })

@@ -2,13 +2,23 @@
 import { act } from '../act.ts'
 import { endings } from '../delegations/decide.ts'
 import { formatEntry } from '../log/entry.ts'
-import { type Decider, type Deciders, type Decision, type Planned, refuse } from '../write.ts'
+import { type Accepted, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
 
-const setProfile: Decider = ({ now }, letter) => act(letter, now, { facts: {}, isPublic: true })
+const setProfile = ({ now }: Situation, letter: WriteLetter) => act(letter, now, { facts: {}, isPublic: true })
+
+export type RotateArgs = {
+  /** The new public key, base64url. */
+  readonly to: string
+  /** Signature of the new key over the command. */
+  readonly proof: string
+  readonly identity: string
+  readonly used: boolean
+}
+export type SuspendArgs = { readonly target: string; readonly reason: string; readonly isBoard: boolean }
 
 /** The front has checked that the new key is one, and that it signed these bytes (`proof`). */
-const rotate: Decider = ({ board, state, now }, letter) => {
-  const { to, identity, used } = letter.args as { to: string; identity: string; used: boolean }
+const rotate = ({ board, state, now }: Situation, letter: WriteLetter<RotateArgs>) => {
+  const { to, proof, identity, used } = letter.args
   const { people } = state
   const own = Buffer.from(letter.by.key).toString('base64url')
   // Two rotations by one key, both checked before either was decided: the second finds its key retired.
@@ -25,35 +35,34 @@ const rotate: Decider = ({ board, state, now }, letter) => {
   const event = Buffer.from(letter.id).toString('hex')
   const entry = formatEntry({ kind: 'rotate', event, room: '-', seq: '-', time: now, command })
   const live = state.delegations.liveOf(letter.author, now)
-  const rotated = act(letter, now, { facts: { to, proof: letter.args.proof }, isPublic: true, entry })
+  const rotated = act(letter, now, { facts: { to, proof }, isPublic: true, entry })
   return after(endings(live, letter, 'rotated', now), rotated)
 }
 
-const suspend: Decider = ({ state, now }, letter) => {
-  const target = letter.args.target as string
+const suspend = ({ state, now }: Situation, letter: WriteLetter<SuspendArgs>) => {
+  const { target, reason, isBoard } = letter.args
   if (!letter.operator) return notOperator
   if (target === letter.author)
     return refuse('invalid_field', 'an operator cannot suspend their own identity', 'target')
-  if (letter.args.isBoard === true)
-    return refuse('invalid_field', 'the board itself cannot be suspended: name another identity', 'target')
+  if (isBoard) return refuse('invalid_field', 'the board itself cannot be suspended: name another identity', 'target')
   if (state.people.suspension(target) !== undefined)
     return refuse('wrong_state', 'this identity is already suspended: identity.unsuspend ends that', 'target')
   const live = state.delegations.liveOf(target, now)
-  const suspended = act(letter, now, { facts: { target, reason: letter.args.reason }, isPublic: true })
+  const suspended = act(letter, now, { facts: { target, reason }, isPublic: true })
   return after(endings(live, letter, 'suspended', now), suspended)
 }
 
-const unsuspend: Decider = ({ state, now }, letter) => {
-  const target = letter.args.target as string
+const unsuspend = ({ state, now }: Situation, letter: WriteLetter<Pick<SuspendArgs, 'target' | 'reason'>>) => {
+  const { target, reason } = letter.args
   if (!letter.operator) return notOperator
   if (state.people.suspension(target) === undefined)
     return refuse('wrong_state', 'this identity is not suspended', 'target')
-  return act(letter, now, { facts: { target, reason: letter.args.reason }, isPublic: true })
+  return act(letter, now, { facts: { target, reason }, isPublic: true })
 }
 
 /** The act itself stands last: it is what a retry is told of. */
-function after(first: readonly Planned[], decision: Decision): Decision {
-  return decision.ok ? { ...decision, records: [...first, ...decision.records] } : decision
+function after<Reply extends object>(first: readonly Planned[], decision: Accepted<Reply>): Accepted<Reply> {
+  return { ...decision, records: [...first, ...decision.records] }
 }
 
 const notOperator = refuse('forbidden', 'only an operator of this board can suspend identities')

@@ -53,8 +53,8 @@ export class People implements Part {
     'identity.profile.set': (act) => this.#profile(act),
     'identity.rotate': (act, place) => this.#rotate(act, place),
     'identity.suspend': (act) => this.#suspend(act),
-    'identity.unsuspend': (act) => {
-      this.#suspended.delete(act.facts.target as string)
+    'identity.unsuspend': (act: Act<{ target: string }>) => {
+      this.#suspended.delete(act.facts.target)
     },
   }
   readonly #core: Core
@@ -113,7 +113,7 @@ export class People implements Part {
     for (const [identity, suspension] of suspensions) this.#suspended.set(identity, suspension)
   }
 
-  #profile({ author, at, by }: Act): void {
+  #profile({ author, at, by }: Act<object>): void {
     const { command } = JSON.parse(Buffer.from(by!.signed).toString('utf8')) as { command: { data: string } }
     const { description = '', capabilities = [], links = [] } = JSON.parse(command.data) as Partial<Profile>
     const identity = hex(author)
@@ -121,9 +121,12 @@ export class People implements Part {
     else this.#profiles.set(identity, { description, capabilities, links, at })
   }
 
-  #rotate({ author, at, by, facts }: Act, { id, change, leaf, shard, seq }: ActPlace): void {
+  #rotate(
+    { author, at, by, facts }: Act<{ to: string; proof: string }>,
+    { id, change, leaf, shard, seq }: ActPlace,
+  ): void {
     const identity = hex(author)
-    const { to, proof } = facts as { to: string; proof: string }
+    const { to, proof } = facts
     const from = Buffer.from(by!.key).toString('base64url')
     this.#noteRotation({ id: hex(id), identity, from, to, proof, at, change, leaf, shard, place: seq })
     const known = this.#core.board.authors.get(identity)
@@ -137,8 +140,8 @@ export class People implements Part {
     this.#retired.add(from)
   }
 
-  #suspend({ author, at, facts }: Act): void {
-    const { target, reason } = facts as { target: string; reason: string }
+  #suspend({ author, at, facts }: Act<{ target: string; reason: string }>): void {
+    const { target, reason } = facts
     this.#suspended.set(target, { reason, by: hex(author), at })
   }
 }

@@ -4,12 +4,12 @@
  */
 import { type HandleClaimed, ownKey, RecordType, registryName } from '../record.ts'
 import { isOfBoard } from '../rooms/roles.ts'
-import { type Decider, refuse, type WriteLetter } from '../write.ts'
+import { accept, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { boardHandle, isReserved } from './handles.ts'
 
 /** `identity.register` names a handle and is refused when it cannot be given. */
-export const decideRegister: Decider = ({ board, now }, letter) => {
-  const handle = letter.args.handle as string
+export const decideRegister = ({ board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {
+  const handle = letter.args.handle
   const own = board.authors.get(letter.author)?.handle
   if (own !== undefined && own !== handle)
     return refuse('conflict', `this identity already has the handle ${own}, and a handle never changes`, 'handle')
@@ -21,28 +21,24 @@ export const decideRegister: Decider = ({ board, now }, letter) => {
     return refuse('name_taken', `the handle ${handle} is ${why}: choose another`, 'handle')
   }
   const record: HandleClaimed = { ...claimed(letter, handle, now), by: letter.by }
-  return { ok: true, records: [{ record, key: letter.id, isPublic: true }], reply: { at: now, handle, isPublic: true } }
+  return accept([{ record, key: letter.id, isPublic: true }], { at: now, handle, isPublic: true })
 }
 
 /**
  * A post that named a handle claims it after the post itself was accepted. It never refuses:
  * the reply says why the handle was not given. Asking twice changes nothing.
  */
-export const decideClaim: Decider = ({ board, now }, letter) => {
-  const handle = letter.args.handle as string
+export const decideClaim = ({ board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {
+  const handle = letter.args.handle
   const own = board.authors.get(letter.author)?.handle
-  const notApplied = (reason: string) => ({
-    ok: true as const,
-    records: [],
-    reply: { handle: own ?? '', notApplied: reason },
-  })
-  if (own === handle) return { ok: true, records: [], reply: { handle } }
+  const notApplied = (reason: string) => accept([], { handle: own ?? '', notApplied: reason })
+  if (own === handle) return accept([], { handle })
   if (own !== undefined) return notApplied('already_has_handle')
   if (isReserved(handle) && !isOwn(handle, letter)) return notApplied('reserved')
   const taken = board.handles.confusedWith(handle)
   if (taken !== undefined) return notApplied(taken === handle ? 'taken' : 'confusable')
   const record = claimed(letter, handle, now)
-  return { ok: true, records: [{ record, key: letter.id, isPublic: true }], reply: { handle } }
+  return accept([{ record, key: letter.id, isPublic: true }], { handle })
 }
 
 /** The board itself takes its own name. */

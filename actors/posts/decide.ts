@@ -13,7 +13,7 @@ import {
   mayWrite,
   ownersAlone,
 } from '../rooms/roles.ts'
-import { type Decider, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type Deciders, type Decision, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
 
@@ -26,16 +26,16 @@ type Subject = {
   /** Identity id of its author. */
   readonly author: string
 }
-type EventDecider = (subject: Subject, situation: Situation, letter: WriteLetter) => Decision
-
 export type AboutArgs = { readonly event: string; readonly reason: string }
 export type VoteArgs = { readonly event: string; readonly value: Value }
 
 /** An event that is there for whoever asks. */
-function about(decide: EventDecider): Decider {
-  return (situation, letter) => {
+function about<Args extends { readonly event: string }, Reply extends object>(
+  decide: (subject: Subject, situation: Situation, letter: WriteLetter<Args>) => Decision<Reply>,
+) {
+  return (situation: Situation, letter: WriteLetter<Args>): Decision<Reply> => {
     const { state, board } = situation
-    const named = board.events.find(Buffer.from(letter.args.event as string, 'hex'))
+    const named = board.events.find(Buffer.from(letter.args.event, 'hex'))
     const room = named === none ? undefined : board.roomList[board.events.room[named]!]
     if (room?.name !== letter.to || !mayWrite(room, letter.author))
       return refuse('not_found', `there is no event ${letter.args.event}`, 'event_id')
@@ -51,7 +51,7 @@ function powerOver(
   { room, author }: Subject,
   letter: WriteLetter,
   who = 'the owner and the moderators of the room and the operator',
-): 'room' | 'operator' | Decision {
+): 'room' | 'operator' | Refused {
   if (isOfBoard(letter)) return 'room'
   if (!mayModerate(room, letter.author, letter.operator))
     return refuse('forbidden', `only ${who} can do this`, 'event_id')
@@ -62,7 +62,7 @@ function powerOver(
   return author === room.owner ? 'operator' : 'room'
 }
 
-const hide = about((subject, { state, now }, letter) => {
+const hide = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => {
   const { slot, id, isPublic, room, author } = subject
   const by = powerOver(subject, letter)
   if (typeof by !== 'string') return by
@@ -79,11 +79,11 @@ const hide = about((subject, { state, now }, letter) => {
         : 'it is already hidden (room.restore shows it again)'
     return refuse('wrong_state', `this event cannot be hidden: ${why}`, 'event_id')
   }
-  const facts: HideFacts = { id, reason: letter.args.reason as string, by }
+  const facts: HideFacts = { id, reason: letter.args.reason, by }
   return act(letter, now, { facts, isPublic })
 })
 
-const restore = about((subject, { state, now }, letter) => {
+const restore = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => {
   const { slot, id, isPublic } = subject
   const by = powerOver(subject, letter)
   if (typeof by !== 'string') return by
@@ -97,11 +97,11 @@ const restore = about((subject, { state, now }, letter) => {
       'the operator of this board hid this event: only the operator can restore it',
       'event_id',
     )
-  const facts: RestoreFacts = { id, reason: letter.args.reason as string }
+  const facts: RestoreFacts = { id, reason: letter.args.reason }
   return act(letter, now, { facts, isPublic })
 })
 
-const redact = about((subject, { state, board, now }, letter) => {
+const redact = about((subject, { state, board, now }, letter: WriteLetter<AboutArgs>) => {
   const { slot, id, room, isPublic, author } = subject
   const who = 'its author, the owner and the moderators of the room and the operator'
   const by = author === letter.author ? 'author' : powerOver(subject, letter, who)
@@ -115,7 +115,7 @@ const redact = about((subject, { state, board, now }, letter) => {
       'this is the request of a work that someone has claimed: it stays until the work is settled (work.get shows how it stands)',
       'event_id',
     )
-  const facts: RedactFacts = { id, reason: letter.args.reason as string, by }
+  const facts: RedactFacts = { id, reason: letter.args.reason, by }
   if (!isPublic) return act(letter, now, { facts, isPublic })
   const entry = formatEntry({
     kind: 'redact',
@@ -129,8 +129,8 @@ const redact = about((subject, { state, board, now }, letter) => {
   return act(letter, now, { facts, isPublic, entry })
 })
 
-const vote = about(({ slot, id, isPublic, author }, { state, now }, letter) => {
-  const value = letter.args.value as Value
+const vote = about(({ slot, id, isPublic, author }, { state, now }, letter: WriteLetter<VoteArgs>) => {
+  const { value } = letter.args
   if (author === letter.author) return refuse('forbidden', 'you cannot vote on an event of your own', 'event_id')
   const gone = state.marks.gone(slot, now)
   if (gone !== undefined)

@@ -211,30 +211,30 @@ export class Marks implements Part {
     this.#votes.restore(votes)
   }
 
-  #hide(act: Act, place: ActPlace): void {
-    const { id, reason, by } = act.facts as HideFacts
+  #hide(act: Act<HideFacts>, place: ActPlace): void {
+    const { id, reason, by } = act.facts
     const slot = this.#core.board.events.find(id)
     this.#mark(slot, () => this.#hides.set(slot, { reason, by }))
     this.#change('event.hidden', slot, act, place)
   }
 
-  #restore(act: Act, place: ActPlace): void {
-    const slot = this.#core.board.events.find((act.facts as RestoreFacts).id)
+  #restore(act: Act<RestoreFacts>, place: ActPlace): void {
+    const slot = this.#core.board.events.find(act.facts.id)
     this.#mark(slot, () => this.#hides.delete(slot))
     this.#change('event.restored', slot, act, place)
   }
 
-  #redact(act: Act, place: ActPlace): void {
-    const { id, reason, by } = act.facts as RedactFacts
+  #redact(act: Act<RedactFacts>, place: ActPlace): void {
+    const { id, reason, by } = act.facts
     const slot = this.#core.board.events.find(id)
     const { shard, seq, leaf } = place
     this.#setRedaction(slot, { reason, by, id: Buffer.from(place.id).toString('hex'), shard, place: seq, leaf })
     this.#change('event.redacted', slot, act, place)
   }
 
-  #vote(act: Act): void {
+  #vote(act: Act<VoteFacts>): void {
     const { board } = this.#core
-    const { id, value } = act.facts as VoteFacts
+    const { id, value } = act.facts
     const voter = board.authors.get(Buffer.from(act.author).toString('hex'))!
     this.#votes.set(board.events.find(id), voter.number, value)
   }

@@ -5,7 +5,7 @@ import { act } from '../act.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { type Act, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
-import { type Decider, type Deciders, refuse } from '../write.ts'
+import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { dedupeSeconds, type ItemFacts, type Receiver, type ReceiverFacts } from './receive-urls.ts'
 
 /** Receive URLs that one identity may have at a time. */
@@ -24,8 +24,8 @@ export type CreateArgs = ReceiverFacts & {
 /** One delivery: the letter's author is whom the receive URL belongs to. */
 export type DeliverArgs = Omit<ItemFacts, 'item'> & { readonly hash: string }
 
-const create: Decider = ({ state, now }, letter) => {
-  const { hash, barred, label, room, dedupe, sealed, allow, post } = letter.args as unknown as CreateArgs
+const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
+  const { hash, barred, label, room, dedupe, sealed, allow, post } = letter.args
   if (barred !== undefined) return refuse(...barred, 'room')
   if (state.receivers.of(letter.author).filter(isActive).length >= activeMax)
     return refuse('wrong_state', `an identity can have ${activeMax} receive URLs: delete one with receiver.delete`)
@@ -33,42 +33,42 @@ const create: Decider = ({ state, now }, letter) => {
   return act(letter, now, { facts: { receiver, label, room, dedupe, sealed, allow, post, hash }, isPublic: false })
 }
 
-const rotate: Decider = ({ state, now }, letter) => {
-  const { receiver, hash } = letter.args as { receiver: string; hash: string }
+const rotate = ({ state, now }: Situation, letter: WriteLetter<{ receiver: string; hash: string }>) => {
+  const { receiver, hash } = letter.args
   const found = ownReceiver(state, letter.author, receiver)
   if (found === undefined) return unknown(receiver)
   return act(letter, now, { facts: { receiver, hash }, isPublic: false })
 }
 
-const remove: Decider = ({ state, now }, letter) => {
-  const { receiver } = letter.args as { receiver: string }
+const remove = ({ state, now }: Situation, letter: WriteLetter<{ receiver: string }>) => {
+  const { receiver } = letter.args
   const found = ownReceiver(state, letter.author, receiver)
   if (found === undefined) return unknown(receiver)
   return act(letter, now, { facts: { receiver }, isPublic: false })
 }
 
 /** The URL was good a moment ago; it may have been rotated or deleted since. */
-const deliver: Decider = ({ state, now }, letter) => {
-  const { hash, ...came } = letter.args as unknown as DeliverArgs
+const deliver = ({ state, now }: Situation, letter: WriteLetter<DeliverArgs>) => {
+  const { hash, ...came } = letter.args
   const receiver = ownReceiver(state, letter.author, came.receiver)
   if (receiver === undefined || !opens(receiver, hash)) return refuse('not_found', closedDoor)
   const before = came.dedupe === '' ? undefined : receiver.seen.get(came.dedupe)
   if (before !== undefined && now - before.at < dedupeSeconds)
-    return { ok: true, records: [], reply: { item: before.item, bytes: before.bytes, duplicate: true } }
+    return accept([], { item: before.item, bytes: before.bytes, duplicate: true })
   const item = receiver.count + 1
   const facts: ItemFacts = { ...came, item }
-  return {
-    ok: true,
-    records: [planned(letter.to, letter.author, 'receiver.item', facts, now)],
-    reply: { item, bytes: came.body.length, at: now },
-  }
+  return accept([planned(letter.to, letter.author, 'receiver.item', facts, now)], {
+    item,
+    bytes: came.body.length,
+    at: now,
+  })
 }
 
 /** The board has posted an item, or found that it never will. */
-const posted: Decider = ({ now }, letter) => {
-  const { receiver, item } = letter.args as { receiver: string; item: number }
+const posted = ({ now }: Situation, letter: WriteLetter<{ receiver: string; item: number }>) => {
+  const { receiver, item } = letter.args
   const record = planned(letter.to, letter.author, 'receiver.posted', { receiver, item }, now)
-  return { ok: true, records: [record], reply: {} }
+  return accept([record], {})
 }
 
 export const receiversDeciders = {
@@ -83,7 +83,13 @@ export const receiversDeciders = {
 export const closedDoor = 'there is no receive URL at this address: ask its owner for the current one'
 
 /** A record of something that nobody signed. */
-function planned(room: string, owner: string, op: string, facts: Act['facts'], at: number) {
+function planned(
+  room: string,
+  owner: string,
+  op: string,
+  facts: { readonly receiver: string; readonly item: number },
+  at: number,
+) {
   const cause = `${op} ${String(facts.receiver)}:${String(facts.item)}`
   const key = createHash('sha256').update(cause).digest().subarray(0, 16)
   const record: Act = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }

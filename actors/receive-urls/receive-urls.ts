@@ -92,9 +92,9 @@ export class Receivers implements Part {
   readonly acts: Part['acts'] = {
     'receiver.create': (act) => this.#created(act),
     'receiver.rotate': (act) => this.#rotated(act),
-    'receiver.delete': ({ facts, at }) => this.#deleted(facts.receiver as string, at),
+    'receiver.delete': ({ facts, at }: Act<{ receiver: string }>) => this.#deleted(facts.receiver, at),
     'receiver.item': (act, place) => this.#arrived(act, place),
-    'receiver.posted': ({ facts }) => this.#posted(facts.receiver as string, facts.item as number),
+    'receiver.posted': ({ facts }: Act<{ receiver: string; item: number }>) => this.#posted(facts.receiver, facts.item),
   }
   readonly #core: Core
   readonly #byId = new Map<string, Receiver>()
@@ -153,9 +153,9 @@ export class Receivers implements Part {
       })
   }
 
-  #created(act: Act): void {
+  #created(act: Act<ReceiverFacts & { receiver: string; hash: string }>): void {
     const { author, at, facts } = act
-    const { receiver, hash, ...chosen } = facts as ReceiverFacts & { receiver: string; hash: string }
+    const { receiver, hash, ...chosen } = facts
     this.#add({
       id: receiver,
       owner: Buffer.from(author).toString('hex'),
@@ -178,9 +178,9 @@ export class Receivers implements Part {
     else own.push(receiver)
   }
 
-  #rotated(act: Act): void {
-    const receiver = this.#byId.get(act.facts.receiver as string)!
-    receiver.hash = act.facts.hash as string
+  #rotated(act: Act<{ receiver: string; hash: string }>): void {
+    const receiver = this.#byId.get(act.facts.receiver)!
+    receiver.hash = act.facts.hash
     receiver.delegation = delegationOf(act)
   }
 
@@ -199,8 +199,8 @@ export class Receivers implements Part {
     )
   }
 
-  #arrived({ at, facts }: Act, { shard, seq, change }: ActPlace): void {
-    const { receiver: id, item, dedupe, body } = facts as ItemFacts
+  #arrived({ at, facts }: Act<ItemFacts>, { shard, seq, change }: ActPlace): void {
+    const { receiver: id, item, dedupe, body } = facts
     const receiver = this.#byId.get(id)!
     receiver.count = item
     receiver.items.push({ item, shard, seq, at })

@@ -2,7 +2,7 @@
 import { act } from '../act.ts'
 import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
-import { type Decider, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { type Deciders, type Decision, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { Policy } from './policy.ts'
 import { mayModerate, mayOwn, mayWrite, moderatorsMax, type Role, roleOf } from './roles.ts'
 
@@ -10,11 +10,16 @@ import { mayModerate, mayOwn, mayWrite, moderatorsMax, type Role, roleOf } from 
 const privateMembersMax = 100
 const invitesMax = 8
 
-type RoomDecider = (room: Room, situation: Situation, letter: WriteLetter) => Decision
+type RoomDecider<Args extends object, Reply extends object> = (
+  room: Room,
+  situation: Situation,
+  letter: WriteLetter<Args>,
+) => Decision<Reply>
+type Target = { readonly target: string }
 
 /** A room that is there for whoever asks. */
-function inRoom(decide: RoomDecider): Decider {
-  return (situation, letter) => {
+function inRoom<Args extends object, Reply extends object>(decide: RoomDecider<Args, Reply>) {
+  return (situation: Situation, letter: WriteLetter<Args>): Decision<Reply> => {
     const room = situation.board.rooms.get(letter.to)
     if (room === undefined) return refuse('not_found', `there is no room ${letter.to}`, 'room')
     if (!mayWrite(room, letter.author))
@@ -47,8 +52,8 @@ const conversationStays = refuse(
 )
 
 /** The same, for its owner alone. */
-function owned(decide: RoomDecider): Decider {
-  return inRoom((room, situation, letter) => {
+function owned<Args extends object, Reply extends object>(decide: RoomDecider<Args, Reply>) {
+  return inRoom((room, situation, letter: WriteLetter<Args>): Decision<Reply> => {
     if (mayOwn(room, letter.author, letter.operator)) return decide(room, situation, letter)
     const owner =
       room.owner === undefined ? 'the operator of this board, who owns this room,' : 'the owner of this room'
@@ -57,14 +62,7 @@ function owned(decide: RoomDecider): Decider {
 }
 
 /** A change of one person's role, as everybody who may read the room hears of it. */
-function changed(
-  room: Room,
-  letter: WriteLetter,
-  now: number,
-  target: string,
-  role: Role,
-  more: object = {},
-): Decision {
+function changed(room: Room, letter: WriteLetter, now: number, target: string, role: Role, more: object = {}) {
   return act(letter, now, { facts: { target, role, ...more }, isPublic: room.visibility === 'public' })
 }
 
@@ -79,7 +77,7 @@ const full = refuse(
 )
 
 /** `field`: who it is said of; a command that names nobody speaks of its signer. */
-function already(role: Role, field: 'target' | 'room' | 'data.code'): Decision {
+function already(role: Role, field: 'target' | 'room' | 'data.code'): Refused {
   const who = field === 'target' ? 'that identity is' : 'you are'
   return refuse('conflict', `${who} already ${role === 'owner' ? 'the' : 'a'} ${role} of this room`, field)
 }
@@ -113,15 +111,15 @@ const leave = inRoom((room, { now }, letter) => {
   return changed(room, letter, now, letter.author, 'none')
 })
 
-const addMember = owned((room, { now }, letter) => {
-  const target = letter.args.target as string
+const addMember = owned((room, { now }, letter: WriteLetter<Target>) => {
+  const target = letter.args.target
   const role = roleOf(room, target)
   if (role !== 'none') return already(role, 'target')
   return isFull(room) ? full : changed(room, letter, now, target, 'member')
 })
 
-const removeMember = owned((room, { state, now }, letter) => {
-  const target = letter.args.target as string
+const removeMember = owned((room, { state, now }, letter: WriteLetter<Target>) => {
+  const target = letter.args.target
   const role = roleOf(room, target)
   if (role === 'none')
     return refuse('not_found', 'that identity is not a member of this room: room.members lists them', 'target')
@@ -141,8 +139,8 @@ const removeMember = owned((room, { state, now }, letter) => {
   return changed(room, letter, now, target, 'none')
 })
 
-const addModerator = owned((room, { now }, letter) => {
-  const target = letter.args.target as string
+const addModerator = owned((room, { now }, letter: WriteLetter<Target>) => {
+  const target = letter.args.target
   const role = roleOf(room, target)
   if (role === 'owner' || role === 'moderator') return already(role, 'target')
   if (room.moderators.size >= moderatorsMax)
@@ -154,31 +152,33 @@ const addModerator = owned((room, { now }, letter) => {
   return role === 'none' && isFull(room) ? full : changed(room, letter, now, target, 'moderator')
 })
 
-const removeModerator = owned((room, { now }, letter) => {
-  const target = letter.args.target as string
+const removeModerator = owned((room, { now }, letter: WriteLetter<Target>) => {
+  const target = letter.args.target
   if (!room.moderators.has(target))
     return refuse('not_found', 'that identity is not a moderator of this room: room.members lists them', 'target')
   return changed(room, letter, now, target, 'member')
 })
 
-const transfer = owned((room, { now }, letter) => {
-  const target = letter.args.target as string
+const transfer = owned((room, { now }, letter: WriteLetter<Target>) => {
+  const target = letter.args.target
   if (room.owner === target) return already('owner', 'target')
   // The owner of before stays as a member.
   if (!room.members.has(target) && isFull(room)) return full
   return changed(room, letter, now, target, 'owner')
 })
 
-const createInvite = owned((room, { state, now }, letter) => {
-  if (state.rules.openInvites(room.name, now).length >= invitesMax)
-    return refuse(
-      'wrong_state',
-      `a room can have ${invitesMax} open invites: wait until one is used or expires`,
-      'room',
-    )
-  const { hash, ttl, target } = letter.args as { hash: string; ttl: number; target: string }
-  return act(letter, now, { facts: { id: idOf(letter), hash, expires: now + ttl, target }, isPublic: false })
-})
+const createInvite = owned(
+  (room, { state, now }, letter: WriteLetter<{ hash: string; ttl: number; target: string }>) => {
+    if (state.rules.openInvites(room.name, now).length >= invitesMax)
+      return refuse(
+        'wrong_state',
+        `a room can have ${invitesMax} open invites: wait until one is used or expires`,
+        'room',
+      )
+    const { hash, ttl, target } = letter.args
+    return act(letter, now, { facts: { id: idOf(letter), hash, expires: now + ttl, target }, isPublic: false })
+  },
+)
 
 /** One answer to every bad invite: whoever guesses learns nothing of rooms, invites or time. */
 const badInvite = refuse(
@@ -186,21 +186,24 @@ const badInvite = refuse(
   'this invite is not valid: it was used, has expired or been ended, is for someone else, or never existed',
 )
 
-const acceptInvite: Decider = ({ state, board, now }, letter) => {
+const acceptInvite = (
+  { state, board, now }: Situation,
+  letter: WriteLetter<{ readonly hash: string; readonly isOver: boolean }>,
+) => {
   const room = board.rooms.get(letter.to)
   const open = state.rules.openInvites(letter.to, now)
   const invite = open.find(
     ({ hash, target }) => hash === letter.args.hash && (target === '' || target === letter.author),
   )
-  if (room === undefined || invite === undefined || letter.args.isOver === true) return badInvite
+  if (room === undefined || invite === undefined || letter.args.isOver) return badInvite
   const role = roleOf(room, letter.author)
   if (role !== 'none') return already(role, 'data.code')
   return isFull(room) ? full : changed(room, letter, now, letter.author, 'member', { invite: invite.id })
 }
 
-const setPolicy = inRoom((room, { state, now }, letter) => {
+const setPolicy = inRoom((room, { state, now }, letter: WriteLetter<{ readonly set: Partial<Policy> }>) => {
   const { author, operator } = letter
-  const set = letter.args.set as Partial<Policy>
+  const { set } = letter.args
   if (!mayOwn(room, author, operator)) {
     if (!mayModerate(room, author, operator))
       return refuse('forbidden', 'only the owner of this room can set its policy', 'room')
@@ -222,8 +225,8 @@ const setPolicy = inRoom((room, { state, now }, letter) => {
   return act(letter, now, { facts: { policy }, isPublic: room.visibility === 'public' })
 })
 
-const report = inRoom((room, { state, board, now }, letter) => {
-  const event = letter.args.event as string
+const report = inRoom((room, { state, board, now }, letter: WriteLetter<{ readonly event: string }>) => {
+  const { event } = letter.args
   const slot = board.events.find(Buffer.from(event, 'hex'))
   if (slot === none || board.events.room[slot] !== room.number)
     return refuse('not_found', `there is no event ${event}`, 'event_id')
@@ -232,9 +235,9 @@ const report = inRoom((room, { state, board, now }, letter) => {
   return act(letter, now, { facts: { id: idOf(letter), event }, isPublic: false })
 })
 
-const resolveReport: Decider = ({ state, now }, letter) => {
+const resolveReport = ({ state, now }: Situation, letter: WriteLetter<{ readonly report: string }>) => {
   if (!letter.operator) return refuse('forbidden', 'only the operator of this board can resolve reports')
-  const found = state.rules.report(letter.args.report as string)
+  const found = state.rules.report(letter.args.report)
   if (found === undefined)
     return refuse('not_found', `there is no report ${letter.args.report}: reports.list lists them`, 'target')
   if (found.settled !== undefined) return refuse('wrong_state', 'this report is already resolved', 'target')

@@ -9,7 +9,7 @@ import { none } from '../event-index.ts'
 import { formatEntry } from '../log/entry.ts'
 import { type Format, formatBefore, type Placed, placeOf, type Wanted } from '../posts/placing.ts'
 import { type Event, RecordType, type RoomCreated } from '../record.ts'
-import { type Decider, type Decision, type Planned, refuse, type Situation, type WriteLetter } from '../write.ts'
+import { accept, type Planned, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { isScreened, objection } from './policy.ts'
 import { isOfBoard, mayWrite } from './roles.ts'
 
@@ -46,9 +46,9 @@ export type PostReply = {
   readonly madeRoom?: true
 }
 
-export const decidePost: Decider = (situation, letter) => {
+export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) => {
   const { state, board, now } = situation
-  const args = letter.args as unknown as PostArgs
+  const args = letter.args
   const room = board.rooms.get(letter.to)
   if (room !== undefined && !mayWrite(room, letter.author) && !isOfBoard(letter)) {
     return refuse('private_room', 'this room is private: only its members can read and post', 'room')
@@ -107,7 +107,7 @@ export const decidePost: Decider = (situation, letter) => {
     ...(toScreen ? { screen: true } : {}),
     ...(room === undefined ? { madeRoom: true } : {}),
   }
-  return { ok: true, records: planned, reply }
+  return accept(planned, reply)
 }
 
 /** The holder of a live fence delivers a result, or a new version of it: no policy of the room stands in his way. */
@@ -132,7 +132,7 @@ const meaningful: ReadonlySet<string> = new Set([
   'notice',
 ])
 
-function crowdedObjection(board: Board, room: Room | undefined, kind: string, page: string): Decision | undefined {
+function crowdedObjection(board: Board, room: Room | undefined, kind: string, page: string): Refused | undefined {
   if (board.kinds.count >= kindsMax && board.kinds.find(kind) === undefined && !meaningful.has(kind))
     return refuse('invalid_field', 'this board has as many different kinds as it can keep: use an existing one', 'kind')
   if (room !== undefined && room.pages.size >= pagesMax && !room.pages.has(page) && page !== 'main')
@@ -140,14 +140,23 @@ function crowdedObjection(board: Board, room: Room | undefined, kind: string, pa
   return undefined
 }
 
-export const decideRoomCreate: Decider = ({ board, now }, letter) => {
+export type RoomArgs = {
+  readonly visibility: 'public' | 'private'
+  /** Identity ids. */
+  readonly members: readonly string[]
+  readonly text: string
+  /** Seconds until its author may make a room again; absent: now. */
+  readonly roomWait?: number
+}
+
+export const decideRoomCreate = ({ board, now }: Situation, letter: WriteLetter<RoomArgs>) => {
   if (board.rooms.has(letter.to)) return refuse('name_taken', `there is already a room ${letter.to}`, 'room')
   if (isReserved(letter.to)) return reserved
-  const { roomWait = 0 } = letter.args as { readonly roomWait?: number }
+  const { roomWait = 0 } = letter.args
   if (roomWait > 0) return noRoomLeft(roomWait)
-  const visibility = letter.args.visibility === 'private' ? 'private' : 'public'
-  const members = (letter.args.members as readonly string[]).filter((member) => member !== letter.author)
-  const about = letter.args.text as string
+  const visibility = letter.args.visibility
+  const members = letter.args.members.filter((member) => member !== letter.author)
+  const about = letter.args.text
   const record: RoomCreated = {
     type: RecordType.roomCreated,
     room: letter.to,
@@ -158,16 +167,16 @@ export const decideRoomCreate: Decider = ({ board, now }, letter) => {
     ...(about === '' ? {} : { about }),
     by: letter.by,
   }
-  return {
-    ok: true,
-    records: [{ record, key: letter.id, isPublic: visibility === 'public' }],
-    reply: { at: now, isPublic: visibility === 'public', madeRoom: true },
-  }
+  return accept([{ record, key: letter.id, isPublic: visibility === 'public' }], {
+    at: now,
+    isPublic: visibility === 'public',
+    madeRoom: true,
+  })
 }
 
 export const noRoomLeftWords = 'this identity has made as many rooms as it may today: wait retry_after seconds'
 
-function noRoomLeft(wait: number): Decision {
+function noRoomLeft(wait: number): Refused {
   return refuse('quota_exhausted', noRoomLeftWords, undefined, wait)
 }
 

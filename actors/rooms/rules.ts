@@ -86,8 +86,8 @@ export class Rules implements Part {
     'room.owner.transfer': (act) => this.#transfer(act),
     'room.invite.create': (act) => this.#invite(act),
     'room.invite.accept': (act) => this.#accept(act),
-    'room.policy.set': (act) => {
-      const policy = act.facts.policy as Policy
+    'room.policy.set': (act: Act<{ policy: Policy }>) => {
+      const { policy } = act.facts
       this.#policies.set(act.room, this.#isPrivate(act.room) ? { ...policy, ...unseen } : policy)
     },
     report: (act, place) => this.#report(act, place),
@@ -191,31 +191,31 @@ export class Rules implements Part {
     return this.#core.board.rooms.get(room)?.visibility === 'private'
   }
 
-  #room({ room }: Act): Room {
+  #room({ room }: { readonly room: string }): Room {
     const found = this.#core.board.rooms.get(room)
     if (found === undefined) throw new Error(`an act in a room that no record made: ${room}`)
     return found
   }
 
-  #admit(act: Act): void {
+  #admit(act: Act<{ target: string }>): void {
     this.#room(act).members.add(targetOf(act))
     this.#barred.get(act.room)?.delete(targetOf(act))
   }
 
-  #dismiss(act: Act): void {
+  #dismiss(act: Act<{ target: string }>): void {
     const { members, moderators } = this.#room(act)
     members.delete(targetOf(act))
     moderators.delete(targetOf(act))
   }
 
-  #bar(act: Act): void {
+  #bar(act: Act<{ target: string }>): void {
     this.#dismiss(act)
     const barred = this.#barred.get(act.room)
     if (barred === undefined) this.#barred.set(act.room, new Set([targetOf(act)]))
     else barred.add(targetOf(act))
   }
 
-  #transfer(act: Act): void {
+  #transfer(act: Act<{ target: string }>): void {
     const room = this.#room(act)
     this.#dismiss(act)
     this.#barred.get(act.room)?.delete(targetOf(act))
@@ -225,23 +225,23 @@ export class Rules implements Part {
     this.#invites.delete(act.room)
   }
 
-  #invite(act: Act): void {
-    const { id, hash, expires, target } = act.facts as Invite
+  #invite(act: Act<Invite>): void {
+    const { id, hash, expires, target } = act.facts
     const open = this.openInvites(act.room, act.at)
     this.#invites.set(act.room, [...open, { id, hash, expires, target, delegation: delegationOf(act) }])
   }
 
-  #accept(act: Act): void {
+  #accept(act: Act<{ target: string; invite?: string }>): void {
     this.#admit(act)
     const others = (this.#invites.get(act.room) ?? []).filter(({ id }) => id !== act.facts.invite)
     if (others.length === 0) this.#invites.delete(act.room)
     else this.#invites.set(act.room, others)
   }
 
-  #report(act: Act, { shard, seq }: ActPlace): void {
+  #report(act: Act<{ id: string; event: string }>, { shard, seq }: ActPlace): void {
     this.#keepReport({
-      id: act.facts.id as string,
-      event: act.facts.event as string,
+      id: act.facts.id,
+      event: act.facts.event,
       room: act.room,
       by: Buffer.from(act.author).toString('hex'),
       at: act.at,
@@ -256,14 +256,14 @@ export class Rules implements Part {
     this.#reported.add(report.event + report.by)
   }
 
-  #settle({ facts }: Act, { shard, seq }: ActPlace): void {
-    const report = this.#reports.get(facts.report as string)
+  #settle({ facts }: Act<{ report: string }>, { shard, seq }: ActPlace): void {
+    const report = this.#reports.get(facts.report)
     if (report === undefined) throw new Error(`a settled report that no record made: ${facts.report}`)
     this.#reports.set(report.id, { ...report, settled: { shard, seq } })
   }
 }
 
 /** Whom a change of roles is about. */
-function targetOf({ facts }: Act): string {
-  return facts.target as string
+function targetOf({ facts }: Act<{ target: string }>): string {
+  return facts.target
 }

@@ -58,11 +58,11 @@ const sweepEvery = 256
 export class Sales implements Part {
   readonly acts: Part['acts'] = {
     'sale.begun': (act, place) => this.#begun(act, place),
-    'sale.settled': ({ facts }, { shard, seq }) => {
-      const found = this.#sales.get(facts.key as string)
+    'sale.settled': ({ facts }: Act<Pick<SaleFacts, 'key'>>, { shard, seq }: ActPlace) => {
+      const found = this.#sales.get(facts.key)
       if (found !== undefined) found.settled = { shard, seq }
     },
-    'sale.dropped': ({ facts }) => void this.#sales.delete(facts.key as string),
+    'sale.dropped': ({ facts }: Act<Pick<SaleFacts, 'key'>>) => void this.#sales.delete(facts.key),
   }
   /** Oldest first. */
   readonly #sales = new Map<string, Sale>()
@@ -100,8 +100,8 @@ export class Sales implements Part {
       })
   }
 
-  #begun({ facts, at }: Act, { shard, seq }: ActPlace): void {
-    const { key, sent, expires } = facts as SaleFacts
+  #begun({ facts, at }: Act<SaleFacts>, { shard, seq }: ActPlace): void {
+    const { key, sent, expires } = facts
     // Moved to the end, where its time was over before.
     this.#sales.delete(key)
     this.#sales.set(key, { sent, expires, begun: { shard, seq }, settled: undefined })

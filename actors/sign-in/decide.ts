@@ -1,11 +1,11 @@
 /** Decisions over what the authorization server keeps. The board itself asks; nobody signs. */
 import { createHash } from 'node:crypto'
-import { type Act, type Facts, RecordType } from '../record.ts'
-import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { type Act, RecordType } from '../record.ts'
+import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { clientsMax, type OauthKeep } from './records.ts'
 
-const keep: Decider = ({ state, now }, letter) => {
-  const { key } = letter.args as unknown as OauthKeep
+const keep = ({ state, now }: Situation, letter: WriteLetter<OauthKeep>) => {
+  const { key } = letter.args
   const isNew = state.oauth.find(key, now) === undefined
   if (isNew && key.startsWith('Client:') && state.oauth.clients(now) >= clientsMax)
     return refuse(
@@ -18,23 +18,23 @@ const keep: Decider = ({ state, now }, letter) => {
 }
 
 /** What is used once is used by whoever comes first. */
-const consume: Decider = ({ state, now }, letter) => {
-  const found = state.oauth.find(letter.args.key as string, now)
+const consume = ({ state, now }: Situation, letter: WriteLetter<{ readonly key: string }>) => {
+  const found = state.oauth.find(letter.args.key, now)
   if (found === undefined || found.consumedAt !== 0) return refuse('wrong_state', 'this was used already')
   return privately(letter, now)
 }
 
-const drop: Decider = ({ now }, letter) => privately(letter, now)
+const drop = ({ now }: Situation, letter: WriteLetter<{ readonly key?: string; readonly grant?: string }>) =>
+  privately(letter, now)
 
-function privately(letter: WriteLetter, at: number): Decision {
+function privately(letter: WriteLetter<OauthKeep | { readonly key?: string; readonly grant?: string }>, at: number) {
   const { op, to: room, author, args } = letter
   const key = createHash('sha256')
     .update(`${op} ${JSON.stringify(args)}`)
     .digest()
     .subarray(0, 16)
-  const facts: Facts = args
-  const record: Act = { type: RecordType.act, room, at, author: Buffer.from(author, 'hex'), op, facts }
-  return { ok: true, records: [{ record, key, isPublic: false }], reply: { at } }
+  const record: Act = { type: RecordType.act, room, at, author: Buffer.from(author, 'hex'), op, facts: args }
+  return accept([{ record, key, isPublic: false }], { at })
 }
 
 export const oauthDeciders = {

@@ -40,11 +40,11 @@ const sweepEvery = 256
 export class OauthRecords implements Part {
   readonly acts: Part['acts'] = {
     'oauth.keep': (act, place) => this.#keep(act, place),
-    'oauth.consume': ({ facts, at }) => {
-      const found = this.#records.get(facts.key as string)
+    'oauth.consume': ({ facts, at }: Act<{ key: string }>) => {
+      const found = this.#records.get(facts.key)
       if (found !== undefined) found.consumedAt = at
     },
-    'oauth.drop': ({ facts }) => this.#drop(facts as { key?: string; grant?: string }),
+    'oauth.drop': ({ facts }: Act<{ key?: string; grant?: string }>) => this.#drop(facts),
   }
   readonly #records = new Map<string, OauthRecord>()
   #kept = 0
@@ -80,8 +80,8 @@ export class OauthRecords implements Part {
       this.#records.set(key, { place, expires, grant, consumedAt })
   }
 
-  #keep({ facts, at }: Act, { seq }: ActPlace): void {
-    const { key, expires, grant } = facts as OauthKeep
+  #keep({ facts, at }: Act<OauthKeep>, { seq }: ActPlace): void {
+    const { key, expires, grant } = facts
     const consumedAt = this.#records.get(key)?.consumedAt ?? 0
     this.#records.set(key, { place: seq, expires, grant, consumedAt })
     this.#kept++

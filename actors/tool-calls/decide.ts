@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { act } from '../act.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { type Act, RecordType } from '../record.ts'
-import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { type DayLimits, dayEnd } from './day.ts'
 import { type CallFacts, callsActor, type PayFacts, type RelayFacts, type SettledFacts } from './tool-calls.ts'
 
@@ -22,8 +22,8 @@ export type PayArgs = PayFacts & {
   readonly walletMicros: number
 }
 
-const call: Decider = ({ state, now }, letter) => {
-  const { limits, wall, barred, ...facts } = letter.args as unknown as CallArgs
+const call = ({ state, now }: Situation, letter: WriteLetter<CallArgs>) => {
+  const { limits, wall, barred, ...facts } = letter.args
   if (barred !== undefined) return refuse(...barred)
   if (facts.own) return act(letter, now, { facts, isPublic: false })
   const left = state.calls.day.left({ identity: letter.author, network: facts.network }, limits, now)
@@ -33,14 +33,14 @@ const call: Decider = ({ state, now }, letter) => {
   return act(letter, now, { facts, isPublic: false })
 }
 
-function exhausted(what: string, now: number, wall: number): Decision {
+function exhausted(what: string, now: number, wall: number): Refused {
   const message = `${what}: it starts again at midnight UTC, in retry_after seconds`
   return refuse('allowance_exhausted', message, undefined, Math.max(1, dayEnd(now) - wall))
 }
 
 /** A payment may be sent from here on. One for each call, for ever. */
-const pay: Decider = ({ state, now }, letter) => {
-  const { limits, walletMicros, ...facts } = letter.args as unknown as PayArgs
+const pay = ({ state, now }: Situation, letter: WriteLetter<PayArgs>) => {
+  const { limits, walletMicros, ...facts } = letter.args
   const open = state.calls.open(facts.call)
   if (open === undefined || open.paid !== undefined) return refuse('conflict', 'this call is settled or paid for')
   if (state.calls.day.wallet(now) + facts.micros > walletMicros) return refuse('quota_exhausted', 'wallet_cap')
@@ -49,17 +49,22 @@ const pay: Decider = ({ state, now }, letter) => {
   return unsigned(letter, now, 'call.pay', facts)
 }
 
-const settle: Decider = ({ state, now }, letter) => {
-  const facts = letter.args as unknown as SettledFacts
+const settle = ({ state, now }: Situation, letter: WriteLetter<SettledFacts>) => {
+  const facts = letter.args
   // Told twice after a crash: the first stands.
-  if (state.calls.open(facts.call) === undefined) return { ok: true, records: [], reply: {} }
+  if (state.calls.open(facts.call) === undefined) return accept([], {})
   return unsigned(letter, now, 'call.settled', facts)
 }
 
-const relay: Decider = ({ now }, letter) => {
-  const { barred, ...facts } = letter.args as unknown as RelayFacts & {
-    barred?: readonly [RefusalCode, string, string]
-  }
+const relay = (
+  { now }: Situation,
+  letter: WriteLetter<
+    RelayFacts & {
+      barred?: readonly [RefusalCode, string, string]
+    }
+  >,
+) => {
+  const { barred, ...facts } = letter.args
   if (!letter.operator)
     return refuse('forbidden', 'only the operator of this board can say which tools its wallet pays for')
   if (barred !== undefined) return refuse(...barred)
@@ -75,9 +80,9 @@ export const callsDeciders = {
 } satisfies Deciders
 
 /** A record that nobody signed: its key follows from what it says, so that the same is the same. */
-function unsigned(letter: WriteLetter, at: number, op: string, facts: { readonly call: string }): Decision {
+function unsigned(letter: WriteLetter, at: number, op: string, facts: { readonly call: string }) {
   const key = createHash('sha256').update(`${op} ${facts.call}`).digest().subarray(0, 16)
   const author = Buffer.from(letter.author, 'hex')
   const record: Act = { type: RecordType.act, room: callsActor, at, author, op, facts }
-  return { ok: true, records: [{ record, key, isPublic: false }], reply: { at } }
+  return accept([{ record, key, isPublic: false }], { at })
 }

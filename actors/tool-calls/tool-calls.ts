@@ -175,8 +175,8 @@ export class Calls implements Part {
     for (const [tool, micros, payees] of marks) this.#marks.set(tool, { micros, payees })
   }
 
-  #called({ author, at, facts }: Act, { id, shard, seq }: ActPlace): void {
-    const { tool, subject, own, network, micros } = facts as CallFacts
+  #called({ author, at, facts }: Act<CallFacts>, { id, shard, seq }: ActPlace): void {
+    const { tool, subject, own, network, micros } = facts
     const identity = Buffer.from(author).toString('hex')
     if (own) {
       this.#callers.add(callerKey(identity, tool))
@@ -188,8 +188,8 @@ export class Calls implements Part {
   }
 
   /** What was reserved becomes what is paid. */
-  #paid({ at, facts }: Act, { seq }: ActPlace): void {
-    const { call, micros, validUntil, isOperators } = facts as PayFacts
+  #paid({ at, facts }: Act<PayFacts>, { seq }: ActPlace): void {
+    const { call, micros, validUntil, isOperators } = facts
     const open = this.#open.get(call)
     if (open === undefined) return
     const charged = isOperators ? 0 : micros
@@ -201,8 +201,8 @@ export class Calls implements Part {
     open.paid = { seq, micros, at, validUntil, isOperators }
   }
 
-  #settled({ at, facts }: Act, { shard, seq }: ActPlace): void {
-    const { call, state, isCallBack, isUnpaid } = facts as SettledFacts
+  #settled({ at, facts }: Act<SettledFacts>, { shard, seq }: ActPlace): void {
+    const { call, state, isCallBack, isUnpaid } = facts
     const open = this.#open.get(call)
     if (open === undefined) return
     const isSpent = open.paid !== undefined && !isUnpaid

@@ -5,7 +5,7 @@
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { formatEntry } from '../log/entry.ts'
 import { eventOf, type PostReply } from '../rooms/room.ts'
-import { type Decider, refuse } from '../write.ts'
+import { accept, refuse, type Situation, type WriteLetter } from '../write.ts'
 
 export type ReviewArgs = {
   /** Why it is refused: code and sentence. */
@@ -14,8 +14,8 @@ export type ReviewArgs = {
 
 const page = 'main'
 
-export const placeReview: Decider = ({ board, now }, letter) => {
-  const { barred } = letter.args as ReviewArgs
+export const placeReview = ({ board, now }: Situation, letter: WriteLetter<ReviewArgs>) => {
+  const { barred } = letter.args
   if (barred !== undefined) return refuse(...barred, 'target')
   const room = board.rooms.get(letter.to)
   const seq = (room?.events.length ?? 0) + 1
@@ -25,5 +25,5 @@ export const placeReview: Decider = ({ board, now }, letter) => {
   const command = Buffer.from(letter.sha).toString('hex')
   const entry = formatEntry({ kind: 'post', event: id, room: letter.to, seq, time: now, command })
   const reply: PostReply = { page, seq, at: now, thread: id, replyTo: '', isPublic: true }
-  return { ok: true, records: [{ record, key: letter.id, isPublic: true, entries: [entry] }], reply }
+  return accept([{ record, key: letter.id, isPublic: true, entries: [entry] }], reply)
 }

@@ -9,7 +9,7 @@ import { act } from '../act.ts'
 import { type Act, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
 import { dayOf } from '../tool-calls/day.ts'
-import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../write.ts'
+import { accept, type Deciders, type Refused, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { placeReview } from './decide-review.ts'
 import { digestOf, hostOf, type ListingFields, publishedId } from './listing.ts'
 import type { Entry, ImportFacts, ProbedFacts, ProbeFacts, PublishFacts, RoundFacts, WithdrawFacts } from './tools.ts'
@@ -25,8 +25,8 @@ export type RoundArgs = ProbeArgs & {
 /** 32 hex, of this look alone. */
 export type RoundReply = { readonly id: string; readonly at: number }
 
-const publish: Decider = ({ state, now }, letter) => {
-  const { name, host, listingsMax } = letter.args as PublishArgs
+const publish = ({ state, now }: Situation, letter: WriteLetter<PublishArgs>) => {
+  const { name, host, listingsMax } = letter.args
   if (state.tools.countOf(letter.author) >= listingsMax)
     return refuse('wrong_state', `an identity can have ${listingsMax} listings: withdraw one with tools.withdraw`)
   const id = publishedId(name, Buffer.from(letter.id).toString('hex'))
@@ -38,8 +38,8 @@ const publish: Decider = ({ state, now }, letter) => {
   })
 }
 
-const update: Decider = ({ state, now }, letter) => {
-  const { target, host } = letter.args as UpdateArgs
+const update = ({ state, now }: Situation, letter: WriteLetter<UpdateArgs>) => {
+  const { target, host } = letter.args
   const entry = state.tools.find(target)
   if (entry === undefined) return unknown(target)
   const objection = ownerObjection(state, entry, letter, false)
@@ -55,8 +55,8 @@ const update: Decider = ({ state, now }, letter) => {
   return act(letter, now, { facts, isPublic: true })
 }
 
-const withdraw: Decider = ({ state, now }, letter) => {
-  const { target } = letter.args as { target: string }
+const withdraw = ({ state, now }: Situation, letter: WriteLetter<{ target: string }>) => {
+  const { target } = letter.args
   const entry = state.tools.find(target)
   if (entry === undefined) return unknown(target)
   if (entry.withdrawn !== '')
@@ -69,9 +69,9 @@ const withdraw: Decider = ({ state, now }, letter) => {
 }
 
 /** One batch of a list. Rows that say nothing new, and those that an owner has spoken for, change nothing. */
-const importRows: Decider = ({ state, now }, letter) => {
+const importRows = ({ state, now }: Situation, letter: WriteLetter<ImportArgs>) => {
   if (!letter.operator) return refuse('forbidden', 'only the operator of this board can import lists of tools')
-  const { rows } = letter.args as ImportArgs
+  const { rows } = letter.args
   const applied: number[] = []
   const kept: [row: number, why: string][] = []
   const seen = new Set<string>()
@@ -96,8 +96,8 @@ function reasonToKeep(entry: Entry | undefined, fields: ListingFields): string {
 }
 
 /** Somebody wants the lab to look. That it was asked is written down before anything is sent. */
-const probe: Decider = ({ state, now }, letter) => {
-  const { target, gapSeconds } = letter.args as ProbeArgs
+const probe = ({ state, now }: Situation, letter: WriteLetter<ProbeArgs>) => {
+  const { target, gapSeconds } = letter.args
   const entry = state.tools.find(target)
   if (entry === undefined) return unknown(target)
   if (entry.host === '')
@@ -115,8 +115,8 @@ const probe: Decider = ({ state, now }, letter) => {
 }
 
 /** The daily round looks at a listing: once a day, and only where its host still wants it. */
-const round: Decider = ({ state, now }, letter) => {
-  const { target, gapSeconds, looksMax } = letter.args as RoundArgs
+const round = ({ state, now }: Situation, letter: WriteLetter<RoundArgs>) => {
+  const { target, gapSeconds, looksMax } = letter.args
   const { tools } = state
   const [entry, day] = [tools.find(target), dayOf(now)]
   const isInvited = entry !== undefined && tools.isListed(entry) && tools.isOwnerOf(entry.host, entry.owner)
@@ -128,14 +128,14 @@ const round: Decider = ({ state, now }, letter) => {
   const author = Buffer.from(entry.owner, 'hex')
   const record: Act = { type: RecordType.act, room: letter.to, at: now, author, op: 'tools.round', facts }
   const reply: RoundReply = { id: key.toString('hex'), at: now }
-  return { ok: true, records: [{ record, key, isPublic: false }], reply }
+  return accept([{ record, key, isPublic: false }], reply)
 }
 
 /** What the lab saw. Nobody signs it; the same probe is written down once. */
-const probed: Decider = ({ state, now }, letter) => {
-  const facts = letter.args as unknown as ProbedFacts
+const probed = ({ state, now }: Situation, letter: WriteLetter<ProbedFacts>) => {
+  const facts = letter.args
   const key = createHash('sha256').update(`tools.probed ${facts.probe}`).digest().subarray(0, 16)
-  if (state.tools.find(facts.tool)?.lastProbe?.id === facts.probe) return { ok: true, records: [], reply: {} }
+  if (state.tools.find(facts.tool)?.lastProbe?.id === facts.probe) return accept([], {})
   const record: Act = {
     type: RecordType.act,
     room: letter.to,
@@ -144,7 +144,7 @@ const probed: Decider = ({ state, now }, letter) => {
     op: 'tools.probed',
     facts,
   }
-  return { ok: true, records: [{ record, key, isPublic: true }], reply: { at: now } }
+  return accept([{ record, key, isPublic: true }], { at: now })
 }
 
 export const toolsDeciders = {
@@ -158,7 +158,7 @@ export const toolsDeciders = {
   'tools.probed': probed,
 } satisfies Deciders
 
-function unknown(target: string): Decision {
+function unknown(target: string): Refused {
   return refuse('not_found', `there is no listing ${target}: tools.search finds them`, 'target')
 }
 
@@ -167,7 +167,7 @@ function ownerObjection(
   entry: Entry,
   { author, operator }: WriteLetter,
   orOperator: boolean,
-): Decision | undefined {
+): Refused | undefined {
   if (entry.owner === author || state.tools.isOwnerOf(entry.host, author) || (orOperator && operator)) return undefined
   const how =
     entry.host === ''

@@ -115,18 +115,18 @@ type Packed = {
 
 export class Tools implements Part, Grounds<Entry> {
   readonly acts: Part['acts'] = {
-    'tools.publish': (act, place) => this.#said(act, place, (act.facts as PublishFacts).id),
-    'tools.update': (act, place) => this.#said(act, place, (act.facts as PublishFacts).id),
+    'tools.publish': (act: Act<PublishFacts>, place: ActPlace) => this.#said(act, place, act.facts.id),
+    'tools.update': (act: Act<PublishFacts>, place: ActPlace) => this.#said(act, place, act.facts.id),
     'tools.import': (act, place) => this.#imported(act, place),
-    'tools.withdraw': ({ facts, at }) => {
-      const { id, by } = facts as WithdrawFacts
+    'tools.withdraw': ({ facts, at }: Act<WithdrawFacts>) => {
+      const { id, by } = facts
       const entry = this.#byId.get(id)!
       entry.withdrawn = by
       entry.updatedAt = at
       this.version++
     },
-    'tools.probe': ({ facts, at }) => {
-      this.#asked.set((facts as ProbeFacts).host, at)
+    'tools.probe': ({ facts, at }: Act<ProbeFacts>) => {
+      this.#asked.set(facts.host, at)
     },
     'tools.round': (act) => this.#rounded(act),
     'tools.probed': (act, place) => this.#probed(act, place),
@@ -263,13 +263,13 @@ export class Tools implements Part, Grounds<Entry> {
     this.reviews.restore(reviews)
   }
 
-  #said(act: Act, place: ActPlace, id: string): void {
+  #said(act: Act<PublishFacts>, place: ActPlace, id: string): void {
     this.#enter(id, saidBy(act)[0]!, { at: act.at, owner: Buffer.from(act.author).toString('hex'), row: 0 }, place)
   }
 
-  #imported(act: Act, place: ActPlace): void {
+  #imported(act: Act<ImportFacts>, place: ActPlace): void {
     const rows = saidBy(act)
-    for (const row of (act.facts as ImportFacts).applied) {
+    for (const row of act.facts.applied) {
       const fields = rows[row]!
       this.#enter(fields.id!, fields, { at: act.at, owner: '', row }, place)
     }
@@ -305,16 +305,16 @@ export class Tools implements Part, Grounds<Entry> {
     this.version++
   }
 
-  #rounded({ facts, at }: Act): void {
-    const { tool, host, day } = facts as RoundFacts
+  #rounded({ facts, at }: Act<RoundFacts>): void {
+    const { tool, host, day } = facts
     this.#asked.set(host, at)
     this.#looks = [day, this.looksOn(day) + 1]
     const entry = this.#byId.get(tool)
     if (entry !== undefined) entry.lookedDay = day
   }
 
-  #probed({ facts, at }: Act, { shard, seq }: ActPlace): void {
-    const { probe: id, tool, host, identity, isOwner, optOut, verdict, isGood, mismatch } = facts as ProbedFacts
+  #probed({ facts, at }: Act<ProbedFacts>, { shard, seq }: ActPlace): void {
+    const { probe: id, tool, host, identity, isOwner, optOut, verdict, isGood, mismatch } = facts
     if (isOwner !== undefined && isOwner !== this.isOwnerOf(host, identity)) {
       this.version++
       const owners = this.#owners.get(host) ?? new Set<string>()

@@ -5,7 +5,7 @@ import { act } from '../act.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { type Act, RecordType } from '../record.ts'
 import type { State } from '../state.ts'
-import { type Decider, type Deciders, refuse } from '../write.ts'
+import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { Hook, HookFacts } from './webhooks.ts'
 
 /** Name of the actor that decides over all hooks of an identity. */
@@ -22,29 +22,29 @@ export type CreateArgs = Omit<HookFacts, 'hook'> & Barred & Limited & { readonly
 export type SubscribeArgs = HookFacts & Limited
 export type RedeliverArgs = { readonly hook: string; readonly event: string } & Barred
 
-const create: Decider = ({ state, now }, letter) => {
-  const { barred, limit, secret: _, ...facts } = letter.args as unknown as CreateArgs
+const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
+  const { barred, limit, secret: _, ...facts } = letter.args
   if (barred !== undefined) return refuse(barred[0], barred[1], barred[2], barred[3] === 0 ? undefined : barred[3])
   if (liveOf(state, letter.author, now) >= limit) return refuse('wrong_state', tooMany(limit))
   return act(letter, now, { facts: { hook: Buffer.from(letter.id).toString('hex'), ...facts }, isPublic: false })
 }
 
-const remove: Decider = ({ state, now }, letter) => {
-  const { hook } = letter.args as { hook: string }
+const remove = ({ state, now }: Situation, letter: WriteLetter<{ hook: string }>) => {
+  const { hook } = letter.args
   if (ownWebhook(state, letter.author, hook) === undefined) return unknown(hook)
   return act(letter, now, { facts: { hook }, isPublic: false })
 }
 
-const redeliver: Decider = ({ state, now }, letter) => {
-  const { barred, hook, event } = letter.args as RedeliverArgs
+const redeliver = ({ state, now }: Situation, letter: WriteLetter<RedeliverArgs>) => {
+  const { barred, hook, event } = letter.args
   if (ownWebhook(state, letter.author, hook) === undefined) return unknown(hook)
   if (barred !== undefined) return refuse(barred[0], barred[1], barred[2])
   return act(letter, now, { facts: { hook, event }, isPublic: false })
 }
 
 /** Makes a subscription, or grants it anew. Nobody signed it: the caller was known by a token. */
-const subscribe: Decider = ({ state, now }, letter) => {
-  const { limit, ...facts } = letter.args as unknown as SubscribeArgs
+const subscribe = ({ state, now }: Situation, letter: WriteLetter<SubscribeArgs>) => {
+  const { limit, ...facts } = letter.args
   const known = state.hooks.find(facts.hook)
   const isLive = known !== undefined && !hasRunOut(known, now)
   if (!isLive && liveOf(state, letter.author, now) >= limit) return refuse('wrong_state', tooMany(limit))
@@ -53,18 +53,17 @@ const subscribe: Decider = ({ state, now }, letter) => {
   const ended =
     known !== undefined && !isLive ? [planned(letter.to, letter.author, 'hook.end', { hook: facts.hook }, now)] : []
   const records = [...ended, planned(letter.to, letter.author, 'hook.subscribe', put, now)]
-  return { ok: true, records, reply: { at: now, refreshed: isLive } }
+  return accept(records, { at: now, refreshed: isLive })
 }
 
-const end: Decider = ({ state, now }, letter) => {
-  const { hook, epoch, wakes } = letter.args as { hook: string; epoch?: number; wakes?: number }
+const end = ({ state, now }: Situation, letter: WriteLetter<{ hook: string; epoch?: number; wakes?: number }>) => {
+  const { hook, epoch, wakes } = letter.args
   const known = state.hooks.find(hook)
   // Another life of the same id is none of this one's business.
   const isMeant = known?.owner === letter.author && (epoch === undefined || known.epoch === epoch)
   // Granted anew before its end was heard of, it does not end.
-  if (!isMeant || (wakes !== undefined && known.wakes !== wakes))
-    return { ok: true, records: [], reply: { ended: false } }
-  return { ok: true, records: [planned(letter.to, letter.author, 'hook.end', { hook }, now)], reply: { ended: true } }
+  if (!isMeant || (wakes !== undefined && known.wakes !== wakes)) return accept([], { ended: false })
+  return accept([planned(letter.to, letter.author, 'hook.end', { hook }, now)], { ended: true })
 }
 
 export const hooksDeciders = {
@@ -96,11 +95,8 @@ function unknown(id: string) {
 }
 
 /** A record of something that nobody signed. */
-function planned(room: string, owner: string, op: string, facts: Act['facts'], at: number) {
-  const key = createHash('sha256')
-    .update(`${op} ${String(facts.hook)}:${at}`)
-    .digest()
-    .subarray(0, 16)
+function planned(room: string, owner: string, op: string, facts: { readonly hook: string }, at: number) {
+  const key = createHash('sha256').update(`${op} ${facts.hook}:${at}`).digest().subarray(0, 16)
   const record: Act = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }
   return { record, key, isPublic: false }
 }

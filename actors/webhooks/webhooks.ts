@@ -69,9 +69,9 @@ export class Hooks implements Part {
   readonly acts: Part['acts'] = {
     'webhook.create': (act, place) => this.#put(act, place),
     'hook.subscribe': (act, place) => this.#put(act, place),
-    'webhook.delete': ({ facts }) => this.#remove(facts.hook as string),
-    'hook.end': ({ facts }) => this.#remove(facts.hook as string),
-    'webhook.redeliver': ({ facts }) => this.#redeliver(facts.hook as string, facts.event as string),
+    'webhook.delete': ({ facts }: Act<{ hook: string }>) => this.#remove(facts.hook),
+    'hook.end': ({ facts }: Act<{ hook: string }>) => this.#remove(facts.hook),
+    'webhook.redeliver': ({ facts }: Act<{ hook: string; event: string }>) => this.#redeliver(facts.hook, facts.event),
   }
   readonly #byId = new Map<string, Hook>()
   readonly #byOwner = new Map<string, Hook[]>()
@@ -111,8 +111,7 @@ export class Hooks implements Part {
   }
 
   /** Made, or refreshed: a new secret leaves the one before good for a while, everything else is as it is told now. */
-  #put({ author, at, facts: told }: Act, { seq }: ActPlace): void {
-    const facts = told as unknown as HookFacts
+  #put({ author, at, facts }: Act<HookFacts>, { seq }: ActPlace): void {
     const known = this.#byId.get(facts.hook)
     if (known === undefined) {
       const owner = Buffer.from(author).toString('hex')

@@ -66,12 +66,12 @@ type Packed = readonly [marked: readonly PackedMarked[], refusals: readonly (rea
 
 export class Bound implements Part {
   readonly acts: Part['acts'] = {
-    'work.mark': ({ facts }) => this.#add(this.#slotOf(facts.work as string), facts.command as string),
-    'work.bind': ({ facts }) => this.#bind(facts as { work: string; command: string } & Binding),
-    'work.unbind': ({ facts }) => this.#unbind(facts as UnbindArgs),
+    'work.mark': ({ facts }: Act<UnbindArgs>) => this.#add(this.#slotOf(facts.work), facts.command),
+    'work.bind': ({ facts }: Act<UnbindArgs & Binding>) => this.#bind(facts),
+    'work.unbind': ({ facts }: Act<UnbindArgs>) => this.#unbind(facts),
     'work.refusal': (act) => this.#refuse(act),
-    'work.tell': (act, place) => this.#tell(act.facts as TellArgs, place),
-    'work.observed': ({ facts }) => this.#observed(facts as ObservedArgs),
+    'work.tell': (act: Act<TellArgs>, place: ActPlace) => this.#tell(act.facts, place),
+    'work.observed': ({ facts }: Act<ObservedArgs>) => this.#observed(facts),
   }
   readonly #core: Core
   readonly #marks: Marks
@@ -194,10 +194,10 @@ export class Bound implements Part {
       this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256 })
   }
 
-  onAct(act: Act): void {
+  onAct(act: Act<HideFacts | RestoreFacts | RedactFacts>): void {
     const change = seen[act.op]
     if (change === undefined || this.#marked.size === 0) return
-    const slot = this.#core.board.events.find((act.facts as HideFacts | RestoreFacts | RedactFacts).id)
+    const slot = this.#core.board.events.find(act.facts.id)
     const asRequest = this.#marked.get(slot)
     const asResult = this.#results.get(slot)
     const marked = asRequest ?? asResult ?? this.markedAt(this.#core.board.events.parent[slot]!)
@@ -283,8 +283,8 @@ export class Bound implements Part {
     if (marked.bindings.size === 0) this.#binding.delete(marked)
   }
 
-  #refuse({ at, facts }: Act): void {
-    const { command, refusal } = facts as { command: string; refusal: RoomRefusal }
+  #refuse({ at, facts }: Act<{ command: string; refusal: RoomRefusal }>): void {
+    const { command, refusal } = facts
     for (const [old, kept] of this.#refusals) {
       if (at - kept.at < refusalSeconds) break
       this.#refusals.delete(old)

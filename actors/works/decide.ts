@@ -13,7 +13,7 @@ import { type Act, type Delegated, type Event, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
 import {
-  type Decider,
+  accept,
   type Deciders,
   type Decision,
   delegationOver,
@@ -37,8 +37,8 @@ import type {
 import { resultHashOf } from './result-hash.ts'
 
 /** The request of a work is a post that the same command makes. */
-const postRequest: Decider = (situation, letter) => {
-  const { work } = letter.args as unknown as RequestArgs
+const postRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
+  const { work } = letter.args
   if (situation.state.bound.find(work) !== undefined) return taken(situation, work)
   return (
     refusedBefore(situation, letter) ??
@@ -48,9 +48,9 @@ const postRequest: Decider = (situation, letter) => {
 }
 
 /** The request of a work is an event that stands. */
-const markRequest: Decider = (situation, letter) => {
+const markRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
   const { state, board, now } = situation
-  const { work } = letter.args as unknown as RequestArgs
+  const { work } = letter.args
   const slot = board.events.find(Buffer.from(work, 'hex'))
   const room = board.rooms.get(letter.to)
   const marked = state.bound.find(work)
@@ -77,8 +77,8 @@ const markRequest: Decider = (situation, letter) => {
 }
 
 /** A new version of the request; only the market lets one through. */
-const newVersion: Decider = (situation, letter) => {
-  const { work } = letter.args as unknown as RequestArgs
+const newVersion = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
+  const { work } = letter.args
   const { board } = situation
   if (board.events.find(letter.id) !== none) return taken(situation, work)
   return (
@@ -87,9 +87,9 @@ const newVersion: Decider = (situation, letter) => {
 }
 
 /** What a reply is that is about to be submitted; bound where it can be a result, until the market has decided. */
-const bind: Decider = (situation, letter) => {
+const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
   const { state, board, now } = situation
-  const { work, result } = letter.args as unknown as BindArgs
+  const { work, result } = letter.args
   const command = hex(letter.id)
   const marked = state.bound.find(work)
   const named = board.events.find(Buffer.from(result, 'hex'))
@@ -101,7 +101,7 @@ const bind: Decider = (situation, letter) => {
   const author = board.authorList[board.events.author[slot]!]!.id
   const reply = (sha256: string): BoundReply => ({ id, author, reply_to: work, sha256 })
   const before = marked.bindings.get(command)
-  if (before !== undefined) return { ok: true, records: [], reply: reply(before.sha256) }
+  if (before !== undefined) return accept([], reply(before.sha256))
   if (author !== letter.author) return fault('forbidden', 'a result must be a reply of your own')
   if (board.events.parent[slot] !== board.events.find(Buffer.from(work, 'hex')))
     return fault('wrong_state', 'a result must be a reply to the request of its work: post it with reply_to')
@@ -118,16 +118,16 @@ const bind: Decider = (situation, letter) => {
   return noted(letter, now, 'work.bind', { work, command, result: id, sha256, versions }, reply(sha256))
 }
 
-const unbind: Decider = ({ state, now }, letter) => {
-  const { work, command } = letter.args as unknown as UnbindArgs
+const unbind = ({ state, now }: Situation, letter: WriteLetter<UnbindArgs>) => {
+  const { work, command } = letter.args
   if (state.bound.find(work)?.bindings.has(command) !== true) return nothingNew
   return noted(letter, now, 'work.unbind', { work, command }, {})
 }
 
 /** What was told and its notice are one turn: nobody waits until the notice is in the public log. */
-const tell: Decider = (situation, letter) => {
+const tell = (situation: Situation, letter: WriteLetter<TellLetter>) => {
   const { state, board, now } = situation
-  const { notice, ...told } = letter.args as unknown as TellLetter
+  const { notice, ...told } = letter.args
   const marked = state.bound.find(told.work)
   if (marked === undefined) throw new Error(`the market told of ${told.work}, which this room never took`)
   const page = board.page(board.events.find(Buffer.from(told.work, 'hex')))
@@ -137,7 +137,7 @@ const tell: Decider = (situation, letter) => {
   const records = [...posted.records, ...(isHeard ? [] : [note(letter, now, 'work.tell', told)])]
   const isPublic = board.rooms.get(letter.to)!.visibility === 'public'
   const reply: TellReply = { page, isPublic, ...(posted.unsaid === undefined ? {} : { unsaid: posted.unsaid }) }
-  return { ok: true, records, reply, isAnsweredEarly: true }
+  return { ...accept(records, reply), isAnsweredEarly: true as const }
 }
 
 type Posted = { readonly records: readonly Planned[]; readonly unsaid?: string }
@@ -162,16 +162,16 @@ function postNotice(situation: Situation, letter: WriteLetter, work: string, not
   return decision.ok ? decision : { records: [], unsaid: decision.refusal.message }
 }
 
-const observed: Decider = ({ state, now }, letter) => {
-  const { work, n } = letter.args as unknown as ObservedArgs
+const observed = ({ state, now }: Situation, letter: WriteLetter<ObservedArgs>) => {
+  const { work, n } = letter.args
   const first = state.bound.find(work)?.unheard[0]
   if (first === undefined || first.n > n) return nothingNew
   return noted(letter, now, 'work.observed', { work, n }, {})
 }
 
 /** The market's own: rooms were told, and the notices are posted. */
-const sent: Decider = ({ state, now }, letter) => {
-  const seqs = (letter.args as SentArgs).seqs.filter((seq) => state.mail.isOpen(seq))
+const sent = ({ state, now }: Situation, letter: WriteLetter<SentArgs>) => {
+  const seqs = letter.args.seqs.filter((seq) => state.mail.isOpen(seq))
   return seqs.length > 0 ? noted(letter, now, 'mail.sent', { seqs }, {}) : nothingNew
 }
 
@@ -186,12 +186,11 @@ export const worksDeciders = {
   'mail.sent': sent,
 } satisfies Deciders
 
-const nothingNew: Decision = { ok: true, records: [], reply: {} }
+const nothingNew = accept([], {})
 
 /** A note of the room for itself, which nobody signed: no reader sees it. */
-function noted(letter: WriteLetter, now: number, op: string, facts: Act['facts'], reply: object): Decision {
-  const records = [note(letter, now, op, facts)]
-  return { ok: true, records, reply: reply as Readonly<Record<string, unknown>> }
+function noted(letter: WriteLetter, now: number, op: string, facts: Act['facts'], reply: Act['facts']) {
+  return accept([note(letter, now, op, facts)], reply)
 }
 
 function note(letter: WriteLetter, now: number, op: string, facts: Act['facts']): Planned {
@@ -204,11 +203,11 @@ function note(letter: WriteLetter, now: number, op: string, facts: Act['facts'])
 /** Decided as any post of its author; the verdict is the reply. */
 function posted(
   situation: Situation,
-  letter: WriteLetter,
+  letter: WriteLetter<RequestArgs>,
   { kind, supersedes }: { kind: string; supersedes: string },
   shape: (record: Event) => Event,
 ): Decision {
-  const { proofBits, page } = letter.args as unknown as RequestArgs
+  const { proofBits, page } = letter.args
   // After a crash the room may be asked late: nothing of a delegate bears a time at which its delegation had run out.
   if (letter.by.for !== undefined && situation.now >= endOf(letter.by.for))
     return refusal(letter, situation.now, { code: 'forbidden', message: delegationOver, field: 'public_key' })
@@ -229,7 +228,7 @@ function posted(
   const records = decision.records.map((planned) =>
     planned.record.type === RecordType.event ? { ...planned, record: shape(planned.record) } : planned,
   )
-  return { ok: true, records, reply: verdict }
+  return accept(records, verdict)
 }
 
 /** Unix seconds. */
@@ -241,7 +240,7 @@ function endOf({ signed }: Delegated): number {
 }
 
 function taken(situation: Situation, work: string): Decision {
-  return { ok: true, records: [], reply: verdictOf(situation, slotOf(situation, work)) }
+  return accept([], verdictOf(situation, slotOf(situation, work)))
 }
 
 function verdictOf({ state, board }: Situation, slot: number): RequestVerdict {
@@ -268,12 +267,12 @@ function refusedBefore({ state }: Situation, letter: WriteLetter): Decision | un
   const found = state.bound.refusalOf(hex(letter.id))
   if (found === undefined) return undefined
   const verdict: RequestVerdict = { taken: false, refusal: found }
-  return { ok: true, records: [], reply: verdict }
+  return accept([], verdict)
 }
 
 /** Who is to judge has to be able to read. */
-function reviewerObjection({ board, now }: Situation, letter: WriteLetter): Decision | undefined {
-  const { reviewer } = letter.args as unknown as RequestArgs
+function reviewerObjection({ board, now }: Situation, letter: WriteLetter<RequestArgs>): Decision | undefined {
+  const { reviewer } = letter.args
   const room: Room | undefined = board.rooms.get(letter.to)
   const isOwn = reviewer === '' || reviewer === letter.author
   if (isOwn || room === undefined || mayWrite(room, reviewer)) return undefined
@@ -283,7 +282,7 @@ function reviewerObjection({ board, now }: Situation, letter: WriteLetter): Deci
 
 function fault(code: RefusalCode, message: string): Decision {
   const reply: BoundReply = { fault: { code, message, field: 'target' } }
-  return { ok: true, records: [], reply }
+  return accept([], reply)
 }
 
 /** Hash of the one version at this slot; undefined where its text has left the disk. */

@@ -41,9 +41,9 @@ export class LedgerIndex implements Part {
     for (; low < this.#records.length; low++) yield this.#records[low]!
   }
 
-  onAct(act: Act, { shard, seq: place, leaf }: ActPlace): void {
+  onAct(act: Act<Partial<StepFacts> & Partial<CreditFacts>>, { shard, seq: place, leaf }: ActPlace): void {
     if (act.room !== marketName) return
-    const { steps = [], postings = [] } = act.facts as Partial<StepFacts> & Partial<CreditFacts>
+    const { steps = [], postings = [] } = act.facts
     const all: readonly Posting[] = [...steps.flatMap((step) => step.postings), ...postings]
     const numbers = all.flatMap(({ seq }) => seq ?? [])
     if (numbers.length > 0) this.#records.push({ first: numbers[0]!, count: numbers.length, shard, place, leaf })

@@ -98,7 +98,7 @@ export class Mail implements Part {
 
   onAct(act: Act, place: ActPlace): void {
     if (act.room !== marketName) return
-    if (this.#role === 'reading') return this.#show(act, place)
+    if (this.#role === 'reading') return this.#show(act as Act<StepFacts>, place)
     const { work } = act.facts as { work?: string }
     if (work === undefined) return
     const kind = asking[act.op]
@@ -160,9 +160,9 @@ export class Mail implements Part {
     this.made++
   }
 
-  #show(act: Act, { change }: ActPlace): void {
+  #show(act: Act<StepFacts>, { change }: ActPlace): void {
     const { board, changes } = this.#core
-    const { work } = act.facts as StepFacts
+    const { work } = act.facts
     for (const { state, at } of stepsOf(act)) {
       const slot = board.events.find(Buffer.from(work, 'hex'))
       const room = board.events.room[slot] ?? nowhere
@@ -171,8 +171,8 @@ export class Mail implements Part {
   }
 }
 
-function stepsOf({ facts }: Act): StepFacts['steps'] {
-  return (facts as Partial<StepFacts>).steps ?? []
+function stepsOf({ facts }: Act<Partial<StepFacts>>): StepFacts['steps'] {
+  return facts.steps ?? []
 }
 
 function behind<Each>(table: ReadonlyMap<number, Each>, after: number, max: number): Each[] {

@@ -1,8 +1,9 @@
 /** How writes on conversations are carried out, by the actor of their room. */
+
 import { createHmac } from 'node:crypto'
-import type { ActReply } from '../../actors/act.ts'
 import { conversationPrefix } from '../../actors/conversations/conversations.ts'
 import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
+import type { ReplyOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Plan, Plans } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
@@ -52,7 +53,9 @@ const open: Plan = {
       // One that was there already costs nothing.
       settle: (answer) => {
         const isMade =
-          answer?.ok === true && answer.duplicate !== true && (answer.reply as ActReply).facts.created === true
+          answer?.ok === true &&
+          answer.duplicate !== true &&
+          (answer.reply as ReplyOf<'conversation.open'>).facts.created
         if (!isMade) charge.giveBack()
       },
     })

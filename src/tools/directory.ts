@@ -227,7 +227,7 @@ export class Directory {
   #act(act: Act, place: Place): void {
     const from = { ...place, change: 0, leaf: 0 }
     if (act.room === toolsActor) {
-      this.tools.acts[act.op]?.(act, from)
+      this.tools.acts[act.op]?.(act as Act<never>, from)
       this.#touch(act)
     } else if (act.room === reviewsRoom) this.tools.onAct(act)
     else if (act.room === registryName) this.#person(act)

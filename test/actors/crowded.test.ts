@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { decidePost } from '../../actors/rooms/room.ts'
+import { decidePost, type PostArgs } from '../../actors/rooms/room.ts'
 import { State } from '../../actors/state.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 
@@ -34,7 +34,7 @@ function posted(args: object): string {
       throw new Error('no record is read')
     },
   }
-  const decision = decidePost(situation, letter)
+  const decision = decidePost(situation, letter as WriteLetter<PostArgs>)
   return decision.ok ? 'ok' : `${decision.refusal.code} ${decision.refusal.field}`
 }
 

@@ -16,7 +16,7 @@ test('clients that ran out take no place, though nothing was kept since that wou
       op: 'oauth.keep',
       facts,
     }
-    records.acts['oauth.keep']!(act, { id: Buffer.alloc(16), change: 0, leaf: 0, shard: 0, seq: n })
+    records.acts['oauth.keep']!(act as Act<never>, { id: Buffer.alloc(16), change: 0, leaf: 0, shard: 0, seq: n })
   }
   for (let n = 0; n < clientsMax; n++) keep(n, 2_000)
   expect([records.clients(1_999), records.clients(2_000)]).toEqual([clientsMax, 0])

@@ -1,5 +1,5 @@
 /** Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. */
-import { type Decider, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
+import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
 import { unaffordable } from './guards.ts'
 import type { GivenReply, Posting, RewardArgs, WelcomeArgs } from './letters.ts'
 import { codes, transferId, user } from './postings.ts'
@@ -7,8 +7,11 @@ import { Turn } from './turn.ts'
 
 const daySeconds = 86_400
 
-const transfer: Decider = ({ state: { market }, now }, letter) => {
-  const { target, amount, cost } = letter.args as { target: string; amount: number; cost: number }
+const transfer = (
+  { state: { market }, now }: Situation,
+  letter: WriteLetter<{ target: string; amount: number; cost: number }>,
+) => {
+  const { target, amount, cost } = letter.args
   if (target === letter.author) return refuse('invalid_field', 'you cannot give credits to yourself', 'target')
   const turn = new Turn(market, now)
   turn.bringUp(undefined, letter.author)
@@ -23,8 +26,8 @@ const transfer: Decider = ({ state: { market }, now }, letter) => {
   return turn.decide(letter, { op: letter.op, facts: { target, postings }, isPublic: true })
 }
 
-const grant: Decider = ({ state: { market }, now }, letter) => {
-  const { target, amount } = letter.args as { target: string; amount: number }
+const grant = ({ state: { market }, now }: Situation, letter: WriteLetter<{ target: string; amount: number }>) => {
+  const { target, amount } = letter.args
   if (!letter.operator) return refuse('forbidden', 'only an operator of this board can make credits')
   const cause = Buffer.from(letter.sha).toString('hex')
   const to = target === 'rewards' ? target : user(target)
@@ -33,8 +36,8 @@ const grant: Decider = ({ state: { market }, now }, letter) => {
 }
 
 /** Once for an identity; so many a day for one network, and for the whole board. */
-const welcome: Decider = ({ state: { market }, now }, letter) => {
-  const args = letter.args as unknown as WelcomeArgs
+const welcome = ({ state: { market }, now }: Situation, letter: WriteLetter<WelcomeArgs>) => {
+  const args = letter.args
   const { identity, network, wider = '', amount } = args
   const { welcomed, networks, day } = market.given
   if (welcomed.has(identity)) return given(0, 'already')
@@ -48,8 +51,8 @@ const welcome: Decider = ({ state: { market }, now }, letter) => {
 }
 
 /** Once for a subject and its reviewer, to so many reviewers of one subject, within the caps of the day, while the pool has it. */
-const reward: Decider = ({ state: { market }, now }, letter) => {
-  const { subject, reviewer, amount, subject_max: max, caps = [] } = letter.args as unknown as RewardArgs
+const reward = ({ state: { market }, now }: Situation, letter: WriteLetter<RewardArgs>) => {
+  const { subject, reviewer, amount, subject_max: max, caps = [] } = letter.args
   const reviewers = market.given.rewarded.get(subject) ?? []
   if (reviewers.includes(reviewer)) return given(0, 'already')
   if (reviewers.length >= max) return given(0, 'subject')
@@ -73,7 +76,7 @@ function giving(
 }
 
 function given(amount: number, why: GivenReply['why']): Decision {
-  return { ok: true, records: [], reply: reply(amount, why) }
+  return accept([], reply(amount, why))
 }
 
 function reply(amount: number, why: GivenReply['why']): GivenReply {

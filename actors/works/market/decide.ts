@@ -6,7 +6,7 @@
  * Of its worker the fence is asked before anything else: whoever holds an old one changes nothing, whatever he tries.
  */
 import { ownKey } from '../../record.ts'
-import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../../write.ts'
+import { type Deciders, type Decision, type Refused, refuse, type Situation, type WriteLetter } from '../../write.ts'
 import { after, stateOf, stepOf } from './clock.ts'
 import { holds, type Known, type Objection, objectionTo } from './guards.ts'
 import type { Step, WorkArgs } from './letters.ts'
@@ -28,9 +28,9 @@ type Case = {
 }
 
 /** The command's own step, or two where a claim comes with its result. */
-function decideWork(op: string): Decider {
-  return ({ state: { market }, now }, letter) => {
-    const args = letter.args as unknown as WorkArgs & Rates
+function decideWork(op: string) {
+  return ({ state: { market }, now }: Situation, letter: WriteLetter<WorkArgs & Rates>) => {
+    const { args } = letter
     const stored = market.find(args.work)
     if (stored === undefined || !mayKnow(stored, letter.author, args)) return unknown(args.work)
     const turn = new Turn(market, now)
@@ -46,7 +46,7 @@ function decideWork(op: string): Decider {
   }
 }
 
-export function unknown(work: string): Decision {
+export function unknown(work: string): Refused {
   return refuse('not_found', `there is no work ${work}`, 'event_id')
 }
 
@@ -56,7 +56,7 @@ export function mayKnow(work: Work, author: string, { standing }: Pick<WorkArgs,
 }
 
 /** `fence`: of a second step, the one that the first has given. */
-function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Extract<Decision, { ok: false }> {
+function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refused {
   const { op, market, letter, args, now } = found
   const rows = transitionsOn.get(op)!
   const barred = barredFrom(rows[0]!.by, work, found, fence)

@@ -2,15 +2,15 @@
  * What the house says to the market by itself: that it has begun, and that time has passed. Without the second nothing would be
  * posted, and nobody told, of a timeout that nobody asks about.
  */
-import type { Decider, Deciders } from '../../write.ts'
+import { accept, type Deciders, type Situation, type WriteLetter } from '../../write.ts'
 import type { BeginArgs, Posting, TickArgs, TickReply } from './letters.ts'
 import { codes, transferId } from './postings.ts'
 import { Turn } from './turn.ts'
 
-const begin: Decider = ({ state: { market }, now }, letter) => {
-  const { generation, rewards } = letter.args as unknown as BeginArgs
+const begin = ({ state: { market }, now }: Situation, letter: WriteLetter<BeginArgs>) => {
+  const { generation, rewards } = letter.args
   const { epoch } = market
-  if (epoch.generation === generation) return { ok: true, records: [], reply: { at: now } }
+  if (epoch.generation === generation) return accept([], { at: now })
   const fund: Posting = {
     id: transferId('rewards', 'begin', 0),
     ledger: 1,
@@ -25,8 +25,8 @@ const begin: Decider = ({ state: { market }, now }, letter) => {
   return new Turn(market, now).decide(letter, { op: letter.op, facts: { generation, postings }, isPublic: true })
 }
 
-const tick: Decider = ({ state: { market }, now }, letter) => {
-  const { works_max: worksMax } = letter.args as unknown as TickArgs
+const tick = ({ state: { market }, now }: Situation, letter: WriteLetter<TickArgs>) => {
+  const { works_max: worksMax } = letter.args
   const turn = new Turn(market, now)
   let written = 0
   let next = 0
@@ -38,7 +38,7 @@ const tick: Decider = ({ state: { market }, now }, letter) => {
     next = 0
   }
   const reply: TickReply = { written, next, at: now }
-  return { ok: true, records: turn.settle(), reply }
+  return accept(turn.settle(), reply)
 }
 
 export const houseDeciders = { 'market.begin': begin, 'work.tick': tick } satisfies Deciders

@@ -94,7 +94,9 @@ export class Market implements Part {
     'credit.grant': (act, place) => this.#post(act, place),
     'credit.welcome': (act, place) => this.#welcome(act, place),
     'credit.reward': (act, place) => this.#reward(act, place),
-    ...Object.fromEntries(stepping.map((op) => [op, (act: Act, place: ActPlace) => this.#steps(act, place)])),
+    ...Object.fromEntries(
+      stepping.map((op) => [op, (act: Act<StepFacts>, place: ActPlace) => this.#steps(act, place)]),
+    ),
   }
   readonly ledger = new Ledger()
   readonly records = new Records()
@@ -237,15 +239,15 @@ export class Market implements Part {
     this.given.restore(given)
   }
 
-  #begin(act: Act, place: ActPlace): void {
-    const { generation } = act.facts as { generation: string }
+  #begin(act: Act<{ generation: string } & CreditFacts>, place: ActPlace): void {
+    const { generation } = act.facts
     this.epoch = { generation, at: act.at }
     this.#post(act, place)
     for (const work of this.#works.values()) this.#schedule(work)
   }
 
-  #reserve({ facts }: Act, { seq }: ActPlace): void {
-    const reserved = facts as unknown as ReserveFacts
+  #reserve({ facts }: Act<ReserveFacts>, { seq }: ActPlace): void {
+    const reserved = facts
     this.#noteReservation({ ...reserved, place: seq })
     this.#move(reserved.postings, seq)
   }
@@ -255,16 +257,16 @@ export class Market implements Part {
     add(this.#holding, reservation.fixed.requester, reservation.work)
   }
 
-  #void({ facts }: Act, { seq }: ActPlace): void {
-    const { work, postings } = facts as unknown as VoidFacts
+  #void({ facts }: Act<VoidFacts>, { seq }: ActPlace): void {
+    const { work, postings } = facts
     const { requester } = this.#reserved.get(work)!.fixed
     this.#reserved.delete(work)
     drop(this.#holding, requester, work)
     this.#move(postings, seq)
   }
 
-  #open(act: Act, place: ActPlace): void {
-    const { fixed, begun, reserved, steps } = act.facts as unknown as OpenFacts
+  #open(act: Act<OpenFacts>, place: ActPlace): void {
+    const { fixed, begun, reserved, steps } = act.facts
     const wasReserved = this.#reserved.delete(fixed.id)
     const [first] = steps
     const { shard } = place
@@ -290,8 +292,8 @@ export class Market implements Part {
     else this.#editing.delete(work)
   }
 
-  #steps(act: Act, place: ActPlace): void {
-    const { work: id, steps } = act.facts as unknown as StepFacts
+  #steps(act: Act<StepFacts>, place: ActPlace): void {
+    const { work: id, steps } = act.facts
     const work = this.#works.get(id)!
     for (const step of steps) {
       this.records.note(work, step)
@@ -310,17 +312,17 @@ export class Market implements Part {
     }
   }
 
-  #post({ facts }: Act, { seq }: ActPlace): void {
-    this.#move((facts as unknown as CreditFacts).postings, seq)
+  #post({ facts }: Act<CreditFacts>, { seq }: ActPlace): void {
+    this.#move(facts.postings, seq)
   }
 
-  #welcome(act: Act, place: ActPlace): void {
-    this.given.welcome(act.facts as unknown as WelcomeFacts, act.at)
+  #welcome(act: Act<WelcomeFacts>, place: ActPlace): void {
+    this.given.welcome(act.facts, act.at)
     this.#post(act, place)
   }
 
-  #reward(act: Act, place: ActPlace): void {
-    this.given.reward(act.facts as unknown as RewardFacts, act.at)
+  #reward(act: Act<RewardFacts>, place: ActPlace): void {
+    this.given.reward(act.facts, act.at)
     this.#post(act, place)
   }
 

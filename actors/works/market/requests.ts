@@ -3,7 +3,7 @@
  * the request; nobody sees a work before both have said yes. What the room reports may come again: it changes nothing twice.
  */
 import { ownKey } from '../../record.ts'
-import { type Decider, type Deciders, type Decision, refuse, type WriteLetter } from '../../write.ts'
+import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
 import { stateOf, stepOf } from './clock.ts'
 import { mayKnow, nextWords, unknown } from './decide.ts'
 import { unaffordable } from './guards.ts'
@@ -14,8 +14,8 @@ import { Turn } from './turn.ts'
 import { type Fixed, type Result, untouched, type Work } from './work.ts'
 
 /** The hold is taken; the room is asked next. */
-const reserve: Decider = ({ state: { market }, now }, letter) => {
-  const args = letter.args as unknown as ReserveArgs
+const reserve = ({ state: { market }, now }: Situation, letter: WriteLetter<ReserveArgs>) => {
+  const args = letter.args
   const { work: id, amount, limits, fee, terms } = args
   if (market.find(id) !== undefined || market.reservation(id) !== undefined)
     return refuse('conflict', `this request already belongs to a work: work.get shows ${id}`, 'event_id')
@@ -66,8 +66,8 @@ const reserve: Decider = ({ state: { market }, now }, letter) => {
   return { ...decision, leadsToPublic: args.seen }
 }
 
-const open: Decider = ({ state: { market }, now }, letter) => {
-  const { work: id, room, is_public, version, versions, generation } = letter.args as unknown as OpenArgs
+const open = ({ state: { market }, now }: Situation, letter: WriteLetter<OpenArgs>) => {
+  const { work: id, room, is_public, version, versions, generation } = letter.args
   const there = market.find(id)
   if (there !== undefined) return nothing(now, { work: id })
   const reservation = market.reservation(id)
@@ -88,8 +88,8 @@ const open: Decider = ({ state: { market }, now }, letter) => {
   return turn.decide(letter, { op: letter.op, facts, isPublic: is_public, work: fixed, command })
 }
 
-const voided: Decider = ({ state: { market }, now }, letter) => {
-  const { work: id } = letter.args as unknown as VoidArgs
+const voided = ({ state: { market }, now }: Situation, letter: WriteLetter<VoidArgs>) => {
+  const { work: id } = letter.args
   const reservation = market.reservation(id)
   if (reservation === undefined) return nothing(now, { work: id })
   const { fixed, begun, command } = reservation
@@ -104,8 +104,8 @@ const voided: Decider = ({ state: { market }, now }, letter) => {
 }
 
 /** The room is asked to take the new version; meanwhile nobody claims the work. */
-const edit: Decider = ({ state: { market }, now }, letter) => {
-  const args = letter.args as unknown as WorkArgs
+const edit = ({ state: { market }, now }: Situation, letter: WriteLetter<WorkArgs>) => {
+  const args = letter.args
   const stored = market.find(args.work)
   if (stored === undefined || !mayKnow(stored, letter.author, args)) return unknown(args.work)
   const turn = new Turn(market, now)
@@ -127,8 +127,8 @@ const edit: Decider = ({ state: { market }, now }, letter) => {
   return { ...turn.decide(letter, { op: letter.op, facts, isPublic: false, work }), leadsToPublic: work.is_public }
 }
 
-const edited: Decider = ({ state: { market }, now }, letter) => {
-  const { work: id, edit, taken, generation } = letter.args as unknown as EditedArgs
+const edited = ({ state: { market }, now }: Situation, letter: WriteLetter<EditedArgs>) => {
+  const { work: id, edit, taken, generation } = letter.args
   const stored = market.find(id)
   if (stored === undefined || stored.editing !== edit) return nothing(now, { work: id })
   const turn = new Turn(market, now)
@@ -144,8 +144,8 @@ const edited: Decider = ({ state: { market }, now }, letter) => {
   return turn.finish(letter, work, [step], { edit })
 }
 
-const observe: Decider = ({ state: { market }, now }, letter) => {
-  const { work: id, n, event, change, by, sha256 } = letter.args as unknown as ObserveArgs
+const observe = ({ state: { market }, now }: Situation, letter: WriteLetter<ObserveArgs>) => {
+  const { work: id, n, event, change, by, sha256 } = letter.args
   const stored = market.find(id)
   if (stored === undefined || n <= stored.observed) return nothing(now, { work: id })
   const turn = new Turn(market, now)
@@ -185,7 +185,7 @@ function postOf({ via, operator }: WriteLetter, proofBits: number): PostFacts {
 }
 
 function nothing(now: number, more: object): Decision {
-  return { ok: true, records: [], reply: { at: now, isPublic: false, facts: more } }
+  return accept([], { at: now, isPublic: false, facts: more })
 }
 
 export const requestDeciders = {

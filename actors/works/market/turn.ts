@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import { ledgerEntries, noCommand } from '../../log/ledger-entry.ts'
 import { type Act, type Facts, RecordType } from '../../record.ts'
-import type { Decision, Planned, WriteLetter } from '../../write.ts'
+import { accept, type Planned, type WriteLetter } from '../../write.ts'
 import { changeOf } from './ledger.ts'
 import { marketName, type Posting, type Step } from './letters.ts'
 import type { Market } from './market.ts'
@@ -91,17 +91,17 @@ export class Turn {
   }
 
   /** The decision: what is due, then steps of a work that the letter asks for. */
-  finish(letter: WriteLetter, work: Work, steps: readonly Step[], more: Facts = {}): Decision {
+  finish(letter: WriteLetter, work: Work, steps: readonly Step[], more: Facts = {}) {
     const facts = { work: work.id, steps, ...more }
     return this.decide(letter, { op: letter.op, facts, isPublic: work.is_public, work })
   }
 
   /** The decision: what is due, then this act. */
-  decide(letter: WriteLetter, doing: Doing): Extract<Decision, { ok: true }> {
+  decide(letter: WriteLetter, doing: Doing) {
     this.#writeDown()
     const facts = this.#plan(causeOf(letter, doing), doing)
     const reply = { at: this.#now, isPublic: doing.isPublic, facts: repliedOf(facts) }
-    return { ok: true, records: this.#records, reply }
+    return accept(this.#records, reply)
   }
 
   /** Only what is due. */

@@ -1,5 +1,7 @@
 /** Rewards for reviews: a review is on disk, so what cannot be found out or written down at first is not forgotten. */
+
 import { expect, test } from 'vitest'
+import type { ArgsOf } from '../../../actors/deciders.ts'
 import { refusal } from '../../../actors/kernel/refusals.ts'
 import type { RewardArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors, NoAnswer } from '../../../src/command/ports.ts'
@@ -32,7 +34,7 @@ function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
   const write: Actors['write'] = ({ op, args }, answer) => {
     const found = hindrance(op)
     if (found !== undefined) return answer(found.met === undefined ? undefined : busy, undefined)
-    given.push(String(args.reviewer))
+    given.push((args as ArgsOf<'credit.reward'>).reviewer)
     answer({ ok: true, reply: {} }, undefined)
   }
   const read = ({ op }: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => {
@@ -92,7 +94,7 @@ function rewardsOf(authors: readonly string[], isDamaged: (tries: number) => boo
   const rewards = new ReviewRewards({
     actors: {
       write: ({ args }, answer) => {
-        given.push(String(args.reviewer))
+        given.push((args as ArgsOf<'credit.reward'>).reviewer)
         answer({ ok: true, reply: {} }, undefined)
       },
     } as Actors,

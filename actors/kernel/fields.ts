@@ -37,6 +37,15 @@ export type FieldName =
   | 'signature'
   | 'proof'
 
+type NumberName = 'timestamp' | 'amount' | 'ttl' | 'limit' | 'before'
+type ListName = 'members' | 'attachments'
+/** The TypeScript type of a field's values. */
+export type ValueOf<Name extends FieldName> = Name extends NumberName
+  ? number
+  : Name extends ListName
+    ? readonly string[]
+    : string
+
 export type Field = {
   readonly type: 'string' | 'integer' | 'array'
   /** What it is for, in a few words. */
@@ -49,6 +58,9 @@ export type Field = {
   /** An operation's rule that takes what the general rule of the field does not. */
   readonly widens?: true
 }
+
+/** A field whose values are texts. */
+type TextField = Field & { readonly schema: Schema<string> }
 
 export const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'
 export const idPattern = '^[0-9a-f]{32}$'
@@ -64,12 +76,12 @@ export const base64url32Pattern = '^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
 export const base64url64Pattern = '^[A-Za-z0-9_-]{85}[AQgw]$'
 
 /** A string of 1 to `bytes` bytes. */
-export function bounded(bytes: number, meaning: string, rule = `a string of 1 to ${bytes} bytes`): Field {
+export function bounded(bytes: number, meaning: string, rule = `a string of 1 to ${bytes} bytes`): TextField {
   const schema = Type.String({ minLength: 1, maxLength: bytes, description: `${meaning}: ${rule}` })
   return { type: 'string', meaning, schema, rule, bytesMax: bytes }
 }
 
-export function patterned(pattern: string, meaning: string, rule: string): Field {
+export function patterned(pattern: string, meaning: string, rule: string): TextField {
   const schema = Type.Patterned(pattern, rule, { description: `${meaning}: ${rule}` })
   return { type: 'string', meaning, schema, rule }
 }
@@ -78,7 +90,7 @@ export function patterned(pattern: string, meaning: string, rule: string): Field
  * An identity by its id alone: what is signed here gives something away, or takes it, and a name in signed bytes would not say
  * to whom.
  */
-export function identityId(meaning: string, { pattern = hashPattern, rule = idRule } = {}): Field {
+export function identityId(meaning: string, { pattern = hashPattern, rule = idRule } = {}): TextField {
   const { schema, ...field } = patterned(pattern, meaning, rule)
   return { ...field, schema: Type.Naming('id', schema) }
 }
@@ -87,13 +99,13 @@ export function identityId(meaning: string, { pattern = hashPattern, rule = idRu
 export function identityName(
   meaning: string,
   { pattern = namePattern, rule = `${idRule}, or a handle such as @ada` } = {},
-): Field {
+): TextField {
   const { schema, ...field } = patterned(pattern, meaning, rule)
   return { ...field, schema: Type.Naming('handle', schema) }
 }
 
 /** One of these words. */
-export function choice(words: readonly string[], meaning: string): Field {
+export function choice(words: readonly string[], meaning: string): TextField {
   const schema = Type.Union(
     words.map((word) => Type.Literal(word)),
     { description: meaning },

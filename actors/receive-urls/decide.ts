@@ -17,6 +17,8 @@ export const receiversOf = (owner: string) => `@in-${owner}`
 export type CreateArgs = ReceiverFacts & {
   /** Hex SHA-256 of the secret. */
   readonly hash: string
+  /** Shown once, to the maker. */
+  readonly secret?: string
   /** Why the maker may not have items posted into this room: code and sentence. */
   readonly barred?: readonly [code: RefusalCode, message: string]
 }
@@ -33,7 +35,7 @@ const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
   return act(letter, now, { facts: { receiver, label, room, dedupe, sealed, allow, post, hash }, isPublic: false })
 }
 
-const rotate = ({ state, now }: Situation, letter: WriteLetter<{ receiver: string; hash: string }>) => {
+const rotate = ({ state, now }: Situation, letter: WriteLetter<{ receiver: string; hash: string; secret?: string }>) => {
   const { receiver, hash } = letter.args
   const found = ownReceiver(state, letter.author, receiver)
   if (found === undefined) return unknown(receiver)

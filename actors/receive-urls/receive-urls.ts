@@ -23,7 +23,7 @@ export type ReceiverFacts = {
   /** Lower case. */
   readonly dedupe: string
   /** What deliveries are signed with, sealed with the board's key. */
-  readonly sealed?: string
+  readonly sealed?: string | undefined
   /** The same as older releases wrote it down: in the clear. */
   readonly hmac?: string
   /** Addresses and networks in CIDR notation. */

@@ -16,6 +16,8 @@ type RoomDecider<Args extends object, Reply extends object> = (
   letter: WriteLetter<Args>,
 ) => Decision<Reply>
 type Target = { readonly target: string }
+/** `secret` is shown once, to the maker, and its hash is kept. */
+type InviteArgs = Target & { readonly hash: string; readonly ttl: number; readonly secret?: string }
 
 /** A room that is there for whoever asks. */
 function inRoom<Args extends object, Reply extends object>(decide: RoomDecider<Args, Reply>) {
@@ -168,7 +170,7 @@ const transfer = owned((room, { now }, letter: WriteLetter<Target>) => {
 })
 
 const createInvite = owned(
-  (room, { state, now }, letter: WriteLetter<{ hash: string; ttl: number; target: string }>) => {
+  (room, { state, now }, letter: WriteLetter<InviteArgs>) => {
     if (state.rules.openInvites(room.name, now).length >= invitesMax)
       return refuse(
         'wrong_state',

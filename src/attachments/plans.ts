@@ -3,14 +3,13 @@
  * bytes without the text of the file (actors/record.ts, `Cut`), so the journal never holds them.
  */
 import { hash } from 'node:crypto'
-import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
+import type { BlobFacts } from '../../actors/attachments/attachments.ts'
 import type { DeleteArgs, PutArgs } from '../../actors/attachments/decide.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import type { Facts } from '../../actors/record.ts'
 import { isGiven } from '../command/check.ts'
 import { withoutData } from '../command/cut-data.ts'
-import { type Doors, type Found, idOf, type Plan, type Plans } from '../command/plan.ts'
+import { type Doors, type Found, idOf, type Plan } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { decodeBase64url } from '../format/encoding.ts'
 import { imageType } from '../format/image-type.ts'
@@ -19,12 +18,12 @@ const defaultRoom = 'lobby'
 const defaultName = 'attachment.bin'
 const defaultType = 'application/octet-stream'
 
-const put: Plan = {
+const put: Plan<'blob.put'> = {
   to: (verified) => ({ actor: roomOf(verified) }),
   ask: takeIn,
   show: (verified, decided, actor) => {
     const id = idOf(verified, decided)
-    const { sha256, size, filename, media_type } = decided.facts as BlobFacts
+    const { sha256, size, filename, media_type } = decided.facts
     const place = decided.isPublic ? { url: `/a/${id}` } : {}
     const hex = Buffer.from(sha256).toString('hex')
     const { id: author } = verified.signer
@@ -36,30 +35,30 @@ const put: Plan = {
   },
 }
 
-const remove: Plan = {
-  to: ({ command }) => ({ thing: command.target as string, field: 'target' }),
+const remove: Plan<'blob.delete'> = {
+  to: ({ command }) => ({ thing: command.target, field: 'target' }),
   args: ({ command }): DeleteArgs => ({
-    target: command.target as string,
-    reason: (command.reason as string | undefined) ?? '',
+    target: command.target,
+    reason: command.reason ?? '',
   }),
   heard: (_verified, { facts }, { blobs }, actor) => {
-    const { file } = facts as DeletedFacts
+    const { file } = facts
     if (file !== '') blobs.files.drop(actor, file)
   },
   show: (_verified, { facts }) => {
-    const { target, reason } = facts as DeletedFacts
+    const { target, reason } = facts
     return { values: { blob: { id: target, gone: 'deleted', ...(reason === '' ? {} : { reason }) } } }
   },
 }
 
-function takeIn(verified: Verified, { blobs, read }: Doors, pass: (found: Found) => void): void {
+function takeIn(verified: Verified<'blob.put'>, { blobs, read }: Doors, pass: (found: Found<PutArgs>) => void): void {
   const { command, signer } = verified
-  const text = command.data as string
+  const text = command.data
   const bytes = decodeBase64url(text)
   const fault = faultOf(verified, bytes)
   if (fault !== undefined || bytes === undefined) return pass({ refusal: fault! })
-  const filename = isGiven(command.filename) ? (command.filename as string) : defaultName
-  const mediaType = isGiven(command.media_type) ? (command.media_type as string) : defaultType
+  const filename = isGiven(command.filename) ? command.filename : defaultName
+  const mediaType = isGiven(command.media_type) ? command.media_type : defaultType
   const sha256 = hash('sha256', bytes, 'buffer')
   const facts: BlobFacts = {
     sha256,
@@ -74,7 +73,7 @@ function takeIn(verified: Verified, { blobs, read }: Doors, pass: (found: Found)
     if (found === undefined) return pass(undefined)
     if (!found.ok) return pass('refusal' in found ? found : undefined)
     const { bytes: used } = JSON.parse(found.json) as { bytes: number }
-    const args = (over_quota: boolean): Facts => ({ ...facts, over_quota }) satisfies PutArgs
+    const args = (over_quota: boolean): PutArgs => ({ ...facts, over_quota })
     // The actor is asked all the same, without a file: a retry is answered, whatever the identity has used since.
     if (blobs.isOver(signer.id, used, bytes.length)) return pass({ args: args(true), by })
     blobs.store({ room, author: signer.id, bytes }, (stored) =>
@@ -97,7 +96,7 @@ function faultOf({ command }: Verified, bytes: Buffer | undefined): Refusal | un
 }
 
 function roomOf({ command }: Verified): string {
-  return isGiven(command.room) ? (command.room as string) : defaultRoom
+  return isGiven(command.room) ? command.room : defaultRoom
 }
 
-export const blobsPlans = { 'blob.put': put, 'blob.delete': remove } satisfies Plans
+export const blobsPlans = { 'blob.put': put, 'blob.delete': remove }

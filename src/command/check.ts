@@ -3,7 +3,7 @@
  * whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
  */
 
-import { envelope, type Field, type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { envelope, type Field, type FieldName, fields, type ValueOf } from '../../actors/kernel/fields.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -14,12 +14,13 @@ import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import { type Check, checkOf, compile } from '../format/schema-check.ts'
-import type { SignableCommand } from '../format/signing.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
 
 /** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
-export type Command = SignableCommand & { readonly signature?: string; readonly proof?: string }
+export type Command = { readonly operation: string } & {
+  readonly [Name in Exclude<FieldName, 'operation'>]?: ValueOf<Name>
+}
 
 export type Checked<Value> =
   | { readonly ok: true; readonly value: Value }
@@ -48,7 +49,7 @@ export function checkShape(value: unknown): Checked<Command> {
   return { ok: true, value: command as unknown as Command }
 }
 
-export function isGiven(value: unknown): boolean {
+export function isGiven<Value>(value: Value): value is Exclude<Value, undefined> {
   return value !== undefined && value !== '' && value !== 0 && !(Array.isArray(value) && value.length === 0)
 }
 
@@ -80,7 +81,7 @@ export function checkOperation(
     const keys = name === 'data' ? dataNeeds(dataShapeOf(operation)) : ''
     return bad(refusal('missing_field', `${operation.name} needs ${name}, ${meaning}: ${rule}${keys}`, name))
   }
-  const data = checkData(operation, command.data as string | undefined)
+  const data = checkData(operation, command.data)
   return data.ok ? { ok: true, value: { operation, data: data.value } } : data
 }
 

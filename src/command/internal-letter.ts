@@ -1,4 +1,5 @@
 /** Letters that nobody signed: they have no nonce, and what comes of them no signature. */
+import type { ArgsOf } from '../../actors/deciders.ts'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import type { WriteLetter } from '../../actors/write.ts'
@@ -6,12 +7,17 @@ import type { WriteLetter } from '../../actors/write.ts'
 const nothing = Buffer.alloc(64)
 
 /** To the actor of somebody's receive URLs. `owner`: identity id of whom they belong to. */
-export function ownLetter(op: InternalWriteName, owner: string, args: object): WriteLetter {
+export function ownLetter<Name extends InternalWriteName>(op: Name, owner: string, args: ArgsOf<Name>): WriteLetter {
   return internalLetter(op, receiversOf(owner), owner, args)
 }
 
 /** `author`: identity id of whom it is about. */
-export function internalLetter(op: InternalWriteName, to: string, author: string, args: object): WriteLetter {
+export function internalLetter<Name extends InternalWriteName>(
+  op: Name,
+  to: string,
+  author: string,
+  args: ArgsOf<Name>,
+): WriteLetter<ArgsOf<Name>> {
   return {
     op,
     to,
@@ -27,6 +33,6 @@ export function internalLetter(op: InternalWriteName, to: string, author: string
     rotated: false,
     suspended: false,
     operator: false,
-    args: args as Readonly<Record<string, unknown>>,
+    args,
   }
 }

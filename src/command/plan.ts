@@ -3,8 +3,10 @@
  * the way of a write itself is the same for all (writes.ts).
  */
 
+import type { ArgsOf, FactsOf } from '../../actors/deciders.ts'
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import type { WriteName } from '../../actors/operations.ts'
 import type { Facts, Signed } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
@@ -19,10 +21,10 @@ import type { NoAnswer } from './ports.ts'
 import type { Reply, Verified } from './reply.ts'
 
 /** What the actor replied: of a retry, what it replied the first time. */
-export type Decided = {
+export type Decided<Name extends WriteName = never> = {
   readonly at: number
   readonly isPublic: boolean
-  readonly facts: Facts
+  readonly facts: [Name] extends [never] ? Facts : FactsOf<Name>
   /** Of a retry: hex SHA-256 of the command that was accepted, which may not be this one. */
   readonly sha?: string
 }
@@ -82,33 +84,44 @@ export type Doors = {
   readonly limitsOn: boolean
 }
 
-export type Plan = {
-  readonly to: (verified: Verified, doors: Doors) => Addressee
-  /** What a decider needs and cannot take from the letter. */
-  readonly args?: (verified: Verified) => Readonly<Record<string, unknown>>
+export type Plan<Name extends WriteName> = {
+  to(verified: Verified<Name>, doors: Doors): Addressee
   /** Whose writes of this kind count against no rate and no daily bytes. */
-  readonly unmetered?: (verified: Verified, doors: Doors) => boolean
+  unmetered?(verified: Verified<Name>, doors: Doors): boolean
   /** Refuses before an actor is asked; undefined lets it pass. */
-  readonly check?: (verified: Verified) => Refusal | undefined
+  check?(verified: Verified<Name>): Refusal | undefined
+  /** What a decider needs and cannot take from the letter. */
+  args?(verified: Verified<Name>): Partial<ArgsOf<Name>>
   /** Finds out elsewhere before an actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
-  readonly ask?: (verified: Verified, doors: Doors, pass: (found: Found) => void) => void
+  ask?(verified: Verified<Name>, doors: Doors, pass: (found: Found<Partial<ArgsOf<Name>>>) => void): void
   /** Accepted, and nothing answered yet: the front hears of it here. */
-  readonly heard?: (verified: Verified, decided: Decided, doors: Doors, actor: string) => void
+  heard?(verified: Verified<Name>, decided: Decided<Name>, doors: Doors, actor: string): void
   /** `args`: what the actor was told this time; of a retry, not what counted. */
-  readonly show: (
-    verified: Verified,
-    decided: Decided,
+  show(
+    verified: Verified<Name>,
+    decided: Decided<Name>,
     actor: string,
     isDuplicate: boolean,
-    args: Readonly<Record<string, unknown>>,
+    args: ArgsOf<Name>,
     doors: Doors,
-  ) => Shown
+  ): Shown
 }
 
-export type Found = { readonly refusal: Refusal } | Asked | undefined
+/** A plan, whatever its operation is. */
+export type AnyPlan = {
+  to(verified: Verified, doors: Doors): Addressee
+  unmetered?(verified: Verified, doors: Doors): boolean
+  check?(verified: Verified): Refusal | undefined
+  args?(verified: Verified): object
+  ask?(verified: Verified, doors: Doors, pass: (found: Found) => void): void
+  heard?(verified: Verified, decided: Decided, doors: Doors, actor: string): void
+  show(verified: Verified, decided: Decided, actor: string, isDuplicate: boolean, args: object, doors: Doors): Shown
+}
 
-export type Asked = {
-  readonly args: Readonly<Record<string, unknown>>
+export type Found<Args extends object = object> = { readonly refusal: Refusal } | Asked<Args> | undefined
+
+export type Asked<Args extends object = object> = {
+  readonly args: Args
   /** What the record keeps of the signed command, where that is not all of it. */
   readonly by?: Signed
   /** The actor refuses in these words where this charge was not taken. */
@@ -118,6 +131,3 @@ export type Asked = {
   /** It was accepted, and comes to nothing all the same: another actor, who has to agree, does not. */
   readonly undone?: () => void
 }
-
-/** Plans by the name of the operation. */
-export type Plans = Readonly<Record<string, Plan>>

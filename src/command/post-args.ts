@@ -41,8 +41,8 @@ export function postArgs(verified: Verified, { roomWait, to }: Found): PostArgs 
     supersedes: supersedesOf(verified),
     ...(data.format === undefined ? {} : { format: data.format as Format }),
     ...(to === undefined ? {} : { to }),
-    attachments: (command.attachments as readonly string[] | undefined) ?? [],
-    ttl: (command.ttl as number | undefined) ?? 0,
+    attachments: command.attachments ?? [],
+    ttl: command.ttl ?? 0,
     proofBits: provenBits(given(command.proof, ''), sha.toString('hex')),
     ...(roomWait === 0 ? {} : { roomWait }),
   }

@@ -2,9 +2,11 @@
  * Replies: what a door sends back, and the verified command that it is a reply to.
  */
 
+import type { ValueOf } from '../../actors/kernel/fields.ts'
 import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
 import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
-import type { WriteOperation } from '../../actors/operations.ts'
+import type { Infer, Schema } from '../../actors/kernel/schema.ts'
+import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/record.ts'
 import type { ReadAnswer } from '../reads/read.ts'
 import type { Command } from './check.ts'
@@ -24,11 +26,27 @@ export type Door = {
 export type Reply = { readonly status: number; readonly body: string; readonly retryAfter?: number }
 export type Respond = (reply: Reply | undefined) => void
 
-/** A command whose signature is good, on its way to its actor. */
-export type Verified = {
-  readonly command: Command
+/** The fields of a signed command. */
+export type SignedCommand = Command & Required<Pick<Command, 'public_key' | 'signature' | 'timestamp' | 'nonce'>>
+type CommandOf<Name extends WriteName> = [Name] extends [never]
+  ? SignedCommand
+  : Name extends WriteName
+    ? SignedCommand & { readonly [Given in Declaration<Name>['required'][number]]: ValueOf<Given> }
+    : never
+/** The JSON inside `data`. */
+export type DataOf<Name extends WriteName> = [Name] extends [never]
+  ? Readonly<Record<string, unknown>>
+  : Name extends WriteName
+    ? Declaration<Name> extends { readonly data: infer Shape extends Schema }
+      ? Infer<Shape>
+      : Readonly<Record<string, never>>
+    : never
+
+/** A command whose signature is good, on its way to its actor: of the operation of this name, or of any. */
+export type Verified<Name extends WriteName = never> = {
+  readonly command: CommandOf<Name>
   readonly operation: WriteOperation
-  readonly data: Readonly<Record<string, unknown>>
+  readonly data: DataOf<Name>
   readonly signer: Signer
   readonly signature: Buffer
   readonly bytes: Buffer

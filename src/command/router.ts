@@ -39,7 +39,7 @@ import type { News } from './live-facts.ts'
 import type { Doors } from './plan.ts'
 import type { Actors, NoAnswer } from './ports.ts'
 import { readCommand } from './read-command.ts'
-import { type Door, type Respond, readReply, refused } from './reply.ts'
+import { type Door, type Respond, readReply, refused, type SignedCommand } from './reply.ts'
 import { resolveRequest, withResolved } from './resolved.ts'
 import { Writes, type WritesOptions } from './writes.ts'
 
@@ -236,7 +236,7 @@ export class Front {
   }
 
   #verify(command: Command, door: Door, respond: Respond, verify: FrontOptions['verify']): void {
-    const { public_key, signature, timestamp, nonce } = command as Record<string, string | number | undefined>
+    const { public_key, signature, timestamp, nonce } = command
     for (const [name, value] of Object.entries({ public_key, signature, timestamp, nonce })) {
       if (isGiven(value)) continue
       const { meaning, rule } = fields[name as FieldName]
@@ -267,8 +267,8 @@ export class Front {
     if (beyond !== undefined) return respond(refused(beyond))
     if (operation.kind === 'read') {
       const now = this.#options.wallSeconds()
-      if (Math.abs(now - (command.timestamp as number)) > windowSeconds) {
-        const message = staleWords(command.timestamp as number, now)
+      if (Math.abs(now - command.timestamp!) > windowSeconds) {
+        const message = staleWords(command.timestamp!, now)
         return respond(refused(refusal('stale_timestamp', message, 'timestamp')))
       }
       if (this.#options.news.isRetired(signer.text))
@@ -292,7 +292,10 @@ export class Front {
       return this.#answerRead({ ...request, ...reader }, door, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')
-    this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
+    this.#writes.run(
+      { command: command as SignedCommand, operation, data, signer, signature, bytes, sha, door },
+      respond,
+    )
   }
 }
 

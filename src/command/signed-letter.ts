@@ -26,9 +26,9 @@ export function signedLetter(
     sha,
     author: signer.id,
     by: signedBy(verified),
-    timestamp: command.timestamp as number,
-    nonce: command.nonce as string,
-    requestId: (command.request_id as string | undefined) ?? '',
+    timestamp: command.timestamp,
+    nonce: command.nonce,
+    requestId: command.request_id ?? '',
     via: door.via,
     limited,
     ...(factor === 1 ? {} : { factor }),
@@ -36,6 +36,6 @@ export function signedLetter(
     suspended: news.isSuspended(signer.id),
     ...(delegate === undefined ? {} : { delegated: standingOf(news, delegate) }),
     operator: isOperator(signer, operators),
-    args: args as Record<string, unknown>,
+    args,
   }
 }

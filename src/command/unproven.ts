@@ -18,7 +18,7 @@ export function unproven(
   if (proofBits === 0 || !posting.has(operation.name) || !isGiven(command.text)) return undefined
   // The board's own voice, and its operators.
   if (door.via === 'board' || isOperator(signer, operators)) return undefined
-  const proof = isGiven(command.proof) ? (command.proof as string) : ''
+  const proof = isGiven(command.proof) ? command.proof : ''
   if (provenBits(proof, sha.toString('hex')) >= proofBits) return undefined
   return refusal('proof_required', proofWanted('this board', proofBits), 'proof')
 }

@@ -22,7 +22,7 @@ import { roomAsMade } from '../rooms/new-room.ts'
 import { takeNewRoom, unlessMade } from '../rooms/new-room-quota.ts'
 import { whenSettled } from '../works/settled.ts'
 import type { News } from './live-facts.ts'
-import type { Asked, Decided, Doors, Plan } from './plan.ts'
+import type { AnyPlan, Asked, Decided, Doors } from './plan.ts'
 import { plans } from './plans.ts'
 import type { Actors } from './ports.ts'
 import { addresseeOf, given, postArgs, supersedesOf } from './post-args.ts'
@@ -101,7 +101,7 @@ export class Writes {
     })
   }
 
-  #carryOut(plan: Plan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
+  #carryOut(plan: AnyPlan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
     const args = { ...plan.args?.(verified), ...asked.args }
     const accepted = (answer: Accepted, head: Head | undefined): void => {
       const decided = answer.reply as unknown as Decided
@@ -149,8 +149,7 @@ export class Writes {
 
   #post(verified: Verified, respond: Respond): void {
     const { command } = verified
-    if (command.room !== undefined && command.room !== '')
-      return this.#postInto(command.room as string, verified, respond)
+    if (command.room !== undefined && command.room !== '') return this.#postInto(command.room!, verified, respond)
     // A reply or a new version without a room goes to its target's room.
     const superseded = supersedesOf(verified)
     const target = superseded === '' ? given(command.reply_to, '') : superseded
@@ -250,11 +249,11 @@ export class Writes {
 
   #createRoom(verified: Verified, respond: Respond): void {
     const { command, signer } = verified
-    const room = command.room as string
+    const room = command.room!
     const newRoom = takeNewRoom(this.#options, verified, room)
     const args = {
       visibility: given(command.visibility, 'public') as Visibility,
-      members: (command.members as readonly string[] | undefined) ?? [],
+      members: command.members ?? [],
       text: given(command.text, ''),
       roomWait: newRoom.wait,
     }
@@ -272,7 +271,7 @@ export class Writes {
   }
 
   #register(verified: Verified, respond: Respond): void {
-    const handle = verified.command.handle as string
+    const handle = verified.command.handle!
     this.#write(verified, registryName, { handle }, respond, (answer) => {
       this.#options.news.handles.set(verified.signer.id, handle)
       this.#readBack(verified, 'identity.get', { target: verified.signer.id }, { answer, respond })

@@ -5,7 +5,7 @@ import { conversationPrefix } from '../../actors/conversations/conversations.ts'
 import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
 import type { ReplyOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import type { Plan, Plans } from '../command/plan.ts'
+import type { Plan } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { provenBits } from '../format/proof-of-work.ts'
 import { writerOf } from '../limits/charging.ts'
@@ -23,18 +23,18 @@ export function conversationRoom(secret: Buffer, members: readonly string[]): st
   return `${conversationPrefix}${[...digest.subarray(0, 26)].map((byte) => letters[byte & 31]).join('')}`
 }
 
-function others({ command, signer }: Verified): string[] {
-  return [...new Set(command.members as readonly string[])].filter((member) => member !== signer.id).sort()
+function others({ command, signer }: Verified<'conversation.open'>): string[] {
+  return [...new Set(command.members)].filter((member) => member !== signer.id).sort()
 }
 
-const kindOf = (verified: Verified) => (others(verified).length === 1 ? 'dm' : 'group')
+const kindOf = (verified: Verified<'conversation.open'>) => (others(verified).length === 1 ? 'dm' : 'group')
 
-const open: Plan = {
+const open: Plan<'conversation.open'> = {
   to: (verified, { secret }) => ({ actor: conversationRoom(secret, [...others(verified), verified.signer.id]) }),
   check: (verified) => {
     if (others(verified).length === 0)
       return refusal('invalid_field', 'members must name someone besides you', 'members')
-    const { kind } = verified.data as { kind?: string }
+    const { kind } = verified.data
     if (kind === undefined || kind === kindOf(verified)) return undefined
     const rule = 'a dm has exactly one member besides you, and a group has more: leave kind out, or change members'
     return refusal('invalid_field', rule, 'data.kind')
@@ -42,8 +42,8 @@ const open: Plan = {
   args: (verified) => ({
     others: others(verified),
     kind: kindOf(verified),
-    proofBits: provenBits((verified.command.proof as string | undefined) ?? '', verified.sha.toString('hex')),
-    textBytes: Buffer.byteLength((verified.command.text as string | undefined) ?? ''),
+    proofBits: provenBits(verified.command.proof ?? '', verified.sha.toString('hex')),
+    textBytes: Buffer.byteLength(verified.command.text ?? ''),
   }),
   ask: (verified, { throttle, operators }, pass) => {
     const charge = throttle.take('conversations', writerOf(verified, operators))
@@ -63,10 +63,10 @@ const open: Plan = {
   show: (_, __, room) => ({ read: 'conversation.show', args: { room } }),
 }
 
-const respond: Plan = {
-  to: ({ command }) => ({ actor: command.room as string }),
+const respond: Plan<'conversation.respond'> = {
+  to: ({ command }) => ({ actor: command.room }),
   args: ({ data }) => ({ answer: data.answer }),
   show: (_, __, room) => ({ read: 'conversation.show', args: { room } }),
 }
 
-export const directPlans = { 'conversation.open': open, 'conversation.respond': respond } satisfies Plans
+export const directPlans = { 'conversation.open': open, 'conversation.respond': respond }

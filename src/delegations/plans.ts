@@ -3,27 +3,20 @@
 import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import { registryName } from '../../actors/record.ts'
 import type { ShardAnswer } from '../../actors/shard.ts'
-import { type Doors, type Found, idOf, type Plan, type Plans } from '../command/plan.ts'
+import { type AnyPlan, type Doors, type Found, idOf, type Plan } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Verified } from '../command/reply.ts'
 import { proveNewKey } from '../people/new-key.ts'
 import type { Delegate } from './delegates.ts'
 
-type CreateData = {
-  readonly scopes: readonly string[]
-  readonly label?: string
-  readonly client_id?: string
-  readonly redirect_host?: string
-}
-
-const create: Plan = {
+const create: Plan<'delegation.create'> = {
   to: () => ({ actor: registryName }),
   args: ({ command, data }) => {
-    const { scopes, label = '', client_id = '', redirect_host = '' } = data as CreateData
+    const { scopes, label = '', client_id = '', redirect_host = '' } = data
     return {
       key: command.target,
       scopes: allScopes.filter((scope) => scopes.includes(scope)),
-      expires: (command.timestamp as number) + (command.ttl as number),
+      expires: command.timestamp + command.ttl,
       label,
       clientId: client_id,
       redirectHost: redirect_host,
@@ -39,9 +32,9 @@ const create: Plan = {
     news.delegates.add({
       id: sha.toString('hex', 0, 16),
       identity: signer.id,
-      key: command.target as string,
-      scopes: facts.scopes as readonly string[],
-      expires: facts.expires as number,
+      key: command.target,
+      scopes: facts.scopes,
+      expires: facts.expires,
       published: false,
       ended: false,
       by: signer.text,
@@ -51,7 +44,7 @@ const create: Plan = {
   show: (verified, decided) => ({ read: 'delegation.one', args: { id: idOf(verified, decided) } }),
 }
 
-const revoke: Plan = {
+const revoke: Plan<'delegation.revoke'> = {
   to: () => ({ actor: registryName }),
   args: ({ command }) => ({ target: command.target }),
   ask: ({ command, signer }, doors, pass) => {
@@ -59,8 +52,8 @@ const revoke: Plan = {
     const isMeant = ({ id, key }: Delegate) => id === target || key === target
     quiesce(doors, doors.news.delegates.liveOf(signer.id).filter(isMeant), pass)
   },
-  heard: (_verified, { facts }, { news }) => news.delegates.end(facts.id as string),
-  show: (_verified, { facts }) => ({ read: 'delegation.one', args: { id: facts.id as string } }),
+  heard: (_verified, { facts }, { news }) => news.delegates.end(facts.id),
+  show: (_verified, { facts }) => ({ read: 'delegation.one', args: { id: facts.id } }),
 }
 
 /** Bars delegates whose end is to be decided, and goes on when nothing that they sent is under way. */
@@ -72,7 +65,7 @@ export function quiesce({ news }: Doors, delegates: readonly Delegate[], pass: (
   const release = news.delegates.hold(delegates, () => setImmediate(() => pass({ args: {}, settle })))
 }
 
-type Ask = NonNullable<Plan['ask']>
+type Ask = NonNullable<AnyPlan['ask']>
 
 /** The same for all that an identity has, before what `ask` finds out. */
 export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask {
@@ -85,4 +78,4 @@ export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask 
     })
 }
 
-export const delegationsPlans = { 'delegation.create': create, 'delegation.revoke': revoke } satisfies Plans
+export const delegationsPlans = { 'delegation.create': create, 'delegation.revoke': revoke }

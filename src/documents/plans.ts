@@ -1,55 +1,52 @@
 /** How documents are carried out: one of a room by the room, any other by its owner's actor. */
 
 import type { CreateArgs, DeleteArgs, WriteArgs } from '../../actors/documents/decide.ts'
-import { type DocDeletedFacts, ownActor, type VersionFacts } from '../../actors/documents/documents.ts'
+import { ownActor } from '../../actors/documents/documents.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { isGiven } from '../command/check.ts'
-import { type Decided, idOf, type Plan, type Plans, type Shown } from '../command/plan.ts'
+import { type Decided, idOf, type Plan, type Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { mergedView, placeView } from './view.ts'
 
-type CreateData = { readonly title: string }
-type WriteData = { readonly base_version: number; readonly title?: string }
+const thing = ({ command }: Verified<'docs.write' | 'docs.delete'>) => ({ thing: command.target, field: 'target' })
 
-const thing = ({ command }: Verified) => ({ thing: command.target as string, field: 'target' })
-
-const create: Plan = {
+const create: Plan<'docs.create'> = {
   to: ({ command, signer }) => ({
-    actor: isGiven(command.room) ? (command.room as string) : ownActor(signer.id),
+    actor: isGiven(command.room) ? command.room : ownActor(signer.id),
   }),
   args: ({ command, data }): CreateArgs => ({
-    room: (command.room as string | undefined) ?? '',
-    title: (data as CreateData).title,
+    room: command.room ?? '',
+    title: data.title,
     visibility: (command.visibility as CreateArgs['visibility'] | undefined) ?? '',
   }),
   show: written,
 }
 
-const write: Plan = {
+const write: Plan<'docs.write'> = {
   to: thing,
   args: ({ command, data }): WriteArgs => {
-    const { base_version, title = '' } = data as WriteData
+    const { base_version, title = '' } = data
     const limits = { versions: sizes.doc_versions, bytes: sizes.doc_text_bytes }
-    return { target: command.target as string, base_version, title, limits }
+    return { target: command.target, base_version, title, limits }
   },
   show: written,
 }
 
-const remove: Plan = {
+const remove: Plan<'docs.delete'> = {
   to: thing,
   args: ({ command }): DeleteArgs => ({
-    target: command.target as string,
-    reason: (command.reason as string | undefined) ?? '',
+    target: command.target,
+    reason: command.reason ?? '',
   }),
   show: (_verified, { facts }) => {
-    const { target, reason } = facts as DocDeletedFacts
+    const { target, reason } = facts
     return { values: { doc: { id: target, deleted: true, ...(reason === '' ? {} : { reason }) } } }
   },
 }
 
 /** The version that was made. Its text is what was sent, and stands here only where a merge made another. */
-function written(verified: Verified, decided: Decided, actor: string): Shown {
-  const { doc, version, title, visibility, size, sha256, merged } = decided.facts as VersionFacts
+function written(verified: Verified, decided: Decided<'docs.create' | 'docs.write'>, actor: string): Shown {
+  const { doc, version, title, visibility, size, sha256, merged } = decided.facts
   const versionId = idOf(verified, decided)
   return {
     values: {
@@ -69,4 +66,4 @@ function written(verified: Verified, decided: Decided, actor: string): Shown {
   }
 }
 
-export const documentsPlans = { 'docs.create': create, 'docs.write': write, 'docs.delete': remove } satisfies Plans
+export const documentsPlans = { 'docs.create': create, 'docs.write': write, 'docs.delete': remove }

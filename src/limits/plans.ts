@@ -4,17 +4,16 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { canonicalNetwork } from '../../actors/kernel/networks.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { GrantArgs } from '../../actors/limits/decide.ts'
-import type { GrantFacts } from '../../actors/limits/grants.ts'
 import { registryName } from '../../actors/record.ts'
-import { idOf, type Plan, type Plans } from '../command/plan.ts'
+import { idOf, type Plan } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { grantView } from './reads.ts'
 
 const registry = () => ({ actor: registryName })
 
 /** An identity as it stands, an address or network in its canonical form; undefined: neither. */
-function targetOf({ command }: Verified): string | undefined {
-  const target = command.target as string
+function targetOf({ command }: Verified<'limits.grant' | 'limits.revoke'>): string | undefined {
+  const target = command.target
   return /^[0-9a-f]{64}$/.test(target) ? target : canonicalNetwork(target)
 }
 
@@ -24,7 +23,7 @@ const badTarget = refusal(
   'target',
 )
 
-const grant: Plan = {
+const grant: Plan<'limits.grant'> = {
   to: registry,
   check: (verified) => {
     const { factor, exempt } = verified.data
@@ -35,25 +34,25 @@ const grant: Plan = {
   },
   args: (verified): GrantArgs => ({
     target: targetOf(verified)!,
-    factor: (verified.data.factor as number | undefined) ?? 0,
-    reason: (verified.command.reason as string | undefined) ?? '',
-    ttl: verified.command.ttl as number,
+    factor: verified.data.factor ?? 0,
+    reason: verified.command.reason ?? '',
+    ttl: verified.command.ttl,
     grantsMax: sizes.limit_grants,
   }),
-  heard: (_verified, { facts }, { news }) => news.grants.add(facts as GrantFacts),
+  heard: (_verified, { facts }, { news }) => news.grants.add(facts),
   show: (verified, decided) => {
     const { at, facts } = decided
-    const grant = { ...(facts as GrantFacts), id: idOf(verified, decided), by: verified.signer.id, at }
+    const grant = { ...facts, id: idOf(verified, decided), by: verified.signer.id, at }
     return { values: { grant: grantView(grant) } }
   },
 }
 
-const revoke: Plan = {
+const revoke: Plan<'limits.revoke'> = {
   to: registry,
   check: (verified) => (targetOf(verified) === undefined ? badTarget : undefined),
-  args: (verified) => ({ target: targetOf(verified)!, reason: (verified.command.reason as string | undefined) ?? '' }),
-  heard: (_verified, { facts }, { news }) => news.grants.end((facts as GrantFacts).target),
-  show: (_verified, { facts }) => ({ values: { target: (facts as GrantFacts).target, revoked: true } }),
+  args: (verified) => ({ target: targetOf(verified)!, reason: verified.command.reason ?? '' }),
+  heard: (_verified, { facts }, { news }) => news.grants.end(facts.target),
+  show: (_verified, { facts }) => ({ values: { target: facts.target, revoked: true } }),
 }
 
-export const limitsPlans = { 'limits.grant': grant, 'limits.revoke': revoke } satisfies Plans
+export const limitsPlans = { 'limits.grant': grant, 'limits.revoke': revoke }

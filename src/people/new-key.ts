@@ -7,9 +7,9 @@ import { decodeBytes32, decodeBytes64, identityId } from '../format/encoding.ts'
 
 /** `target` is the key, `proof` its signature. As an identity of its own it would lose what is its. */
 export function proveNewKey({ command, bytes }: Verified, doors: Doors, pass: (found: Found) => void): void {
-  const key = decodeBytes32(command.target as string)!
+  const key = decodeBytes32(command.target!)!
   const identity = identityId(key)
-  doors.verify(decodeBytes64(command.proof as string)!, key, bytes, (verdict) => {
+  doors.verify(decodeBytes64(command.proof!)!, key, bytes, (verdict) => {
     if (verdict === 'overloaded')
       return pass({
         refusal: refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1),

@@ -2,7 +2,7 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { registryName } from '../../actors/record.ts'
-import type { Plan, Plans, Shown } from '../command/plan.ts'
+import type { AnyPlan, Plan, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { quiescing } from '../delegations/plans.ts'
 import { proveNewKey } from './new-key.ts'
@@ -10,13 +10,16 @@ import { proveNewKey } from './new-key.ts'
 const registry = () => ({ actor: registryName })
 const own = ({ signer }: Verified): Shown => ({ read: 'identity.get', args: { target: signer.id } })
 
-const setProfile: Plan = {
+const setProfile: Plan<'identity.profile.set'> = {
   to: registry,
-  check: ({ data }) => profileFault(data as { capabilities?: string[]; links?: string[] }),
+  check: ({ data }) => profileFault(data),
   show: own,
 }
 
-function profileFault(profile: { capabilities?: string[]; links?: string[] }): Refusal | undefined {
+function profileFault(profile: {
+  readonly capabilities?: readonly string[]
+  readonly links?: readonly string[]
+}): Refusal | undefined {
   const { capabilities = [], links = [] } = profile
   if (new Set(capabilities).size < capabilities.length)
     return refusal('invalid_field', 'capabilities must name each capability once', 'data.capabilities')
@@ -36,24 +39,24 @@ function isPlainLink(link: string): boolean {
   return username === '' && password === ''
 }
 
-const rotate: Plan = {
+const rotate: Plan<'identity.rotate'> = {
   to: registry,
   args: ({ command }) => ({ to: command.target, proof: command.proof }),
   ask: quiescing(({ signer }) => signer.id, proveNewKey),
   heard: ({ command, signer }, _, { news }) =>
-    news.noteRotation({ identity: signer.id, from: signer.text, to: command.target as string }),
+    news.noteRotation({ identity: signer.id, from: signer.text, to: command.target }),
   show: own,
 }
 
-const notTheBoard: NonNullable<Plan['ask']> = ({ command }, { boardIdentity }, pass) =>
+const notTheBoard: NonNullable<AnyPlan['ask']> = ({ command }, { boardIdentity }, pass) =>
   pass({ args: { isBoard: command.target === boardIdentity } })
 
-function suspension(isSuspended: boolean): Plan {
+function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.unsuspend'> {
   return {
     to: registry,
     args: ({ command }) => ({ target: command.target, reason: command.reason ?? '' }),
-    ask: isSuspended ? quiescing(({ command }) => command.target as string, notTheBoard) : notTheBoard,
-    heard: ({ command }, _, { news }) => news.noteSuspension(command.target as string, isSuspended),
+    ask: isSuspended ? quiescing(({ command }) => command.target!, notTheBoard) : notTheBoard,
+    heard: ({ command }, _, { news }) => news.noteSuspension(command.target, isSuspended),
     show: ({ command }, { facts }) => ({
       values: { suspension: { target: command.target, suspended: isSuspended, reason: facts.reason } },
     }),
@@ -65,4 +68,4 @@ export const peoplePlans = {
   'identity.rotate': rotate,
   'identity.suspend': suspension(true),
   'identity.unsuspend': suspension(false),
-} satisfies Plans
+}

@@ -1,30 +1,27 @@
 /** How writes on events that stand are carried out: hides, restores, redactions, votes. */
 import type { AboutArgs, VoteArgs } from '../../actors/posts/decide.ts'
-import type { VoteFacts } from '../../actors/posts/marks.ts'
-import type { Value } from '../../actors/posts/votes.ts'
-import type { Addressee, Plan, Plans } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Addressee, Plan } from '../command/plan.ts'
 
-function eventOf({ command }: Verified): string {
-  return command.event_id as string
+function eventOf({ command }: { readonly command: { readonly event_id: string } }): string {
+  return command.event_id
 }
 
-function toEvent(verified: Verified): Addressee {
+function toEvent(verified: { readonly command: { readonly event_id: string } }): Addressee {
   return { thing: eventOf(verified), field: 'event_id' }
 }
 
 /** Its text goes, or comes back: the answer shows the event as everybody reads it now. */
-const mark: Plan = {
+const mark: Plan<'room.hide' | 'room.restore' | 'event.redact'> = {
   to: toEvent,
-  args: (verified): AboutArgs => ({ event: eventOf(verified), reason: verified.command.reason as string }),
+  args: (verified): AboutArgs => ({ event: eventOf(verified), reason: verified.command.reason }),
   show: (verified) => ({ read: 'event.get', args: { event_id: eventOf(verified) } }),
 }
 
-const vote: Plan = {
+const vote: Plan<'vote'> = {
   to: toEvent,
-  args: (verified): VoteArgs => ({ event: eventOf(verified), value: verified.data.value as Value }),
+  args: (verified): VoteArgs => ({ event: eventOf(verified), value: verified.data.value }),
   show: (_verified, { facts }) => {
-    const { id, up, down } = facts as VoteFacts
+    const { id, up, down } = facts
     return { values: { event_id: Buffer.from(id).toString('hex'), votes: { up, down, score: up - down } } }
   },
 }
@@ -34,4 +31,4 @@ export const eventsPlans = {
   'room.restore': mark,
   'event.redact': mark,
   vote,
-} satisfies Plans
+}

@@ -8,47 +8,39 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import type { ReceiverFacts } from '../../actors/receive-urls/receive-urls.ts'
 import { withoutData } from '../command/cut-data.ts'
-import type { Asked, Decided, Doors, Plan, Plans } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Asked, Doors, Plan } from '../command/plan.ts'
+import type { DataOf, Verified } from '../command/reply.ts'
 import { receiverView } from './reads.ts'
 import { webhookKey } from './signature.ts'
 
-type CreateData = {
-  readonly label?: string
-  readonly dedupe_header?: string
-  readonly hmac_secret?: string
-  readonly allow_from?: readonly string[]
-  readonly post?: boolean
-}
+const ownActor = ({ signer }: Verified) => ({ actor: receiversOf(signer.id) })
 
-const ownActor: Plan['to'] = ({ signer }) => ({ actor: receiversOf(signer.id) })
-
-const create: Plan = {
+const create: Plan<'receiver.create'> = {
   to: ownActor,
-  check: ({ command, data }) => faultOf(data as CreateData, command.room !== undefined && command.room !== ''),
-  args: ({ command, data }) => ({ ...freshSecret(), ...chosen(data as CreateData, (command.room as string) ?? '') }),
+  check: ({ command, data }) => faultOf(data, command.room !== undefined && command.room !== ''),
+  args: ({ command, data }) => ({ ...freshSecret(), ...chosen(data, command.room ?? '') }),
   ask: (verified, doors, pass) => {
     const kept = keptOf(verified, doors)
     maySpeak(verified, doors, (args) => pass(args && { args: { ...args, sealed: kept.sealed }, ...kept.signed }))
   },
   show: ({ signer }, { at, facts }, _actor, isDuplicate, { secret }) => {
-    const { receiver: id, ...chosen } = facts as ReceiverFacts & { receiver: string }
+    const { receiver: id, ...chosen } = facts
     const delegation = signer.delegate?.id ?? ''
     const made = receiverView({ id, facts: chosen, createdAt: at, count: 0, deletedAt: 0, delegation })
     return { values: { receiver: { ...made, ...address(id, secret, isDuplicate) } } }
   },
 }
 
-const rotate: Plan = {
+const rotate: Plan<'receiver.rotate'> = {
   to: ownActor,
   args: ({ command }) => ({ ...freshSecret(), receiver: command.target }),
-  show: (_verified, { facts }: Decided, _actor, isDuplicate, { secret }) => {
-    const id = facts.receiver as string
+  show: (_verified, { facts }, _actor, isDuplicate, { secret }) => {
+    const id = facts.receiver
     return { values: { receiver: { id, ...address(id, secret, isDuplicate) } } }
   },
 }
 
-const remove: Plan = {
+const remove: Plan<'receiver.delete'> = {
   to: ownActor,
   args: ({ command }) => ({ receiver: command.target }),
   show: (_verified, { facts }) => ({ values: { receiver: { id: facts.receiver, deleted: true } } }),
@@ -58,7 +50,7 @@ export const receiversPlans = {
   'receiver.create': create,
   'receiver.rotate': rotate,
   'receiver.delete': remove,
-} satisfies Plans
+}
 
 /** Hex: what is kept of a secret. It has 256 random bits, so nobody can go through all of them. */
 export function secretHash(secret: string): string {
@@ -74,7 +66,7 @@ function address(id: string, secret: unknown, isDuplicate: boolean) {
   return isDuplicate ? { secret_shown: true } : { url: `/in/${id}/${secret}` }
 }
 
-function chosen(data: CreateData, room: string): Omit<ReceiverFacts, 'sealed'> {
+function chosen(data: DataOf<'receiver.create'>, room: string): Omit<ReceiverFacts, 'sealed'> {
   return {
     label: data.label ?? '',
     room,
@@ -85,15 +77,18 @@ function chosen(data: CreateData, room: string): Omit<ReceiverFacts, 'sealed'> {
 }
 
 /** What is written down of the secret that deliveries are signed with, and of the bytes that hold it. */
-function keptOf(verified: Verified, { hooks }: Doors): { sealed: string; signed: Pick<Asked, 'by'> } {
+function keptOf(
+  verified: Verified<'receiver.create'>,
+  { hooks }: Doors,
+): { sealed: string; signed: Pick<Asked, 'by'> } {
   const { command, data, signer } = verified
-  const { hmac_secret: secret = '' } = data as CreateData
+  const { hmac_secret: secret = '' } = data
   if (secret === '') return { sealed: '', signed: {} }
-  const { sealed, mark } = hooks.sealedReceived(signer.id, secret, command.data as string)
+  const { sealed, mark } = hooks.sealedReceived(signer.id, secret, command.data ?? '')
   return { sealed, signed: { by: withoutData(verified, mark) } }
 }
 
-function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
+function faultOf(data: DataOf<'receiver.create'>, hasRoom: boolean): Refusal | undefined {
   const { hmac_secret: secret = '', allow_from: allowed = [], post = false } = data
   if (post && !hasRoom)
     return refusal('missing_field', 'with "post" each item is posted into a room: name it as room', 'room')
@@ -119,7 +114,7 @@ function faultOf(data: CreateData, hasRoom: boolean): Refusal | undefined {
 
 /** Where items are posted its maker must be allowed to post; the actor says no, so that a retry is still a retry. */
 function maySpeak({ command, signer }: Verified, doors: Doors, pass: (args: object | undefined) => void): void {
-  const room = (command.room as string | undefined) ?? ''
+  const room = command.room ?? ''
   if (room === '') return pass({})
   doors.read({ op: 'receiver.room', args: { room }, reader: signer.id }, (found) => {
     if (found === undefined) return pass(undefined)

@@ -2,12 +2,20 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { unitHint } from '../../actors/write.ts'
-import type { Decided, Plan, Plans } from '../command/plan.ts'
+import type { Decided, Plan } from '../command/plan.ts'
 
-const inRoom: Plan['to'] = ({ command }) => ({ actor: command.room as string })
+const inRoom = ({ command }: { readonly command: { readonly room: string } }) => ({ actor: command.room })
 
 /** A change of one person's role. */
-const roleChange: Plan = {
+const roleChange: Plan<
+  | 'room.join'
+  | 'room.leave'
+  | 'room.member.add'
+  | 'room.member.remove'
+  | 'room.moderator.add'
+  | 'room.moderator.remove'
+  | 'room.owner.transfer'
+> = {
   to: inRoom,
   args: ({ command }) => ({ target: command.target ?? '' }),
   show: (_verified, decided, room) => shownRole(decided, room),
@@ -19,27 +27,27 @@ function shownRole({ facts }: Decided, room: string) {
 
 const dayAsTtl = 86_400
 
-const invite: Plan = {
+const invite: Plan<'room.invite.create'> = {
   to: inRoom,
   args: ({ command }) => {
     const secret = randomBytes(32).toString('base64url')
-    const ttl = (command.ttl as number | undefined) || dayAsTtl
+    const ttl = command.ttl || dayAsTtl
     return { secret, hash: hashOf(secret), ttl, target: command.target ?? '' }
   },
   show: (_verified, { facts }, room, isDuplicate, { secret }) => {
-    const { id, expires, target } = facts as { id: string; expires: number; target: string }
+    const { id, expires, target } = facts
     const code = isDuplicate ? { secret_shown: true } : { code: `${room}.${secret}` }
     const bound = target === '' ? {} : { target }
     return { values: { invite: { id, room, ...bound, expires_at: expires, ...code } } }
   },
 }
 
-const acceptance: Plan = {
-  to: ({ data }) => ({ actor: roomIn(data.code as string) }),
-  args: ({ data }) => ({ hash: hashIn(data.code as string) }),
+const acceptance: Plan<'room.invite.accept'> = {
+  to: ({ data }) => ({ actor: roomIn(data.code) }),
+  args: ({ data }) => ({ hash: hashIn(data.code) }),
   // What a delegate made ends with its delegation; the actor says no, so that a retry is still a retry.
   ask: ({ data }, { read, news }, pass) => {
-    const code = data.code as string
+    const code = data.code
     read({ op: 'room.invite.maker', args: { room: roomIn(code), hash: hashIn(code) }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return pass(undefined)
       const { delegation } = JSON.parse(found.json) as { delegation: string }
@@ -49,7 +57,7 @@ const acceptance: Plan = {
   show: (_verified, decided, room) => shownRole(decided, room),
 }
 
-const policy: Plan = {
+const policy: Plan<'room.policy.set'> = {
   to: inRoom,
   args: ({ data }) => ({ set: data }),
   check: ({ data }) => {
@@ -59,7 +67,7 @@ const policy: Plan = {
         'room.policy.set needs at least one key in data: room.policy.get shows all of them',
         'data',
       )
-    const { rules = '', closes_at = 0 } = data as { rules?: string; closes_at?: number }
+    const { rules = '', closes_at = 0 } = data
     if (rules.includes('\0')) return refusal('invalid_field', '"rules" must not hold a NUL character', 'data.rules')
     const hint = unitHint(closes_at)
     if (hint === '') return undefined
@@ -68,14 +76,14 @@ const policy: Plan = {
   show: (_verified, { facts }, room) => ({ values: { room, policy: facts.policy } }),
 }
 
-const report: Plan = {
-  to: ({ command }) => ({ thing: command.event_id as string, field: 'event_id' }),
+const report: Plan<'report'> = {
+  to: ({ command }) => ({ thing: command.event_id, field: 'event_id' }),
   args: ({ command }) => ({ event: command.event_id }),
   show: (_verified, { facts }) => ({ values: { report: { id: facts.id, event_id: facts.event, state: 'open' } } }),
 }
 
-const resolution: Plan = {
-  to: ({ command }) => ({ thing: command.target as string, field: 'target' }),
+const resolution: Plan<'report.resolve'> = {
+  to: ({ command }) => ({ thing: command.target, field: 'target' }),
   args: ({ command }) => ({ report: command.target }),
   show: (_verified, { facts }) => ({ values: { report: { id: facts.report, state: 'resolved' } } }),
 }
@@ -93,7 +101,7 @@ export const roomsPlans = {
   'room.policy.set': policy,
   report,
   'report.resolve': resolution,
-} satisfies Plans
+}
 
 /** Parts of the code of an invite: the room's name, a dot, the secret. */
 const roomIn = (code: string) => code.slice(0, code.indexOf('.'))

@@ -1,13 +1,14 @@
 /** How calls of tools are carried out, and how the operator says which of them the wallet pays for. */
 
+import type { ArgsOf } from '../../actors/deciders.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
-import type { Doors, Found, Plan, Plans } from '../command/plan.ts'
+import type { Doors, Found, Plan } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { microsOf, priceOf } from '../payments/price.ts'
 import { toCalls } from './service.ts'
 
-const call: Plan = {
+const call: Plan<'tools.call'> = {
   to: () => toCalls,
   ask: (verified, { calls }, pass) => calls.prepare(verified, pass),
   show: (verified, decided, _actor, isDuplicate, _args, { calls }) => ({
@@ -15,32 +16,34 @@ const call: Plan = {
   }),
 }
 
-type RelayData = { readonly relay: boolean; readonly max_price?: string; readonly payees?: readonly string[] }
-
-const relay: Plan = {
+const relay: Plan<'tools.relay'> = {
   to: () => toCalls,
   check: ({ data }) => {
-    const { relay: on, max_price, payees = [] } = data as RelayData
+    const { relay: on, max_price, payees = [] } = data
     const missing = max_price === undefined ? 'max_price' : payees.length === 0 ? 'payees' : ''
     if (!on || missing === '') return undefined
     const message = 'to relay a tool "max_price" and "payees" in data are needed'
     return refusal('invalid_field', message, `data.${missing}`)
   },
   args: ({ command, data }): RelayFacts => {
-    const { relay: on, max_price = '0', payees = [] } = data as RelayData
-    return { tool: command.target as string, relay: on, micros: microsOf(max_price) ?? 0, payees }
+    const { relay: on, max_price = '0', payees = [] } = data
+    return { tool: command.target, relay: on, micros: microsOf(max_price) ?? 0, payees }
   },
   ask: isListed,
   show: (_verified, { facts }) => {
-    const { tool: id, relay: on, micros, payees } = facts as RelayFacts
+    const { tool: id, relay: on, micros, payees } = facts
     return { values: { tool: { id, relay: on, ...(on ? { max_price: priceOf(micros), payees } : {}) } } }
   },
 }
 
 /** The actor says no, so that a retry is still a retry. What is gone from the directory can still be unmarked. */
-function isListed({ command, data }: Verified, { read }: Doors, pass: (found: Found) => void): void {
-  const target = command.target as string
-  if (!(data as RelayData).relay) return pass({ args: {} })
+function isListed(
+  { command, data }: Verified<'tools.relay'>,
+  { read }: Doors,
+  pass: (found: Found<Partial<ArgsOf<'tools.relay'>>>) => void,
+): void {
+  const target = command.target
+  if (!data.relay) return pass({ args: {} })
   read({ op: 'tools.listing', args: { target }, reader: '' }, (found) => {
     if (found === undefined) return pass(undefined)
     if (found.ok) return pass({ args: {} })
@@ -49,4 +52,4 @@ function isListed({ command, data }: Verified, { read }: Doors, pass: (found: Fo
   })
 }
 
-export const callsPlans = { 'tools.call': call, 'tools.relay': relay } satisfies Plans
+export const callsPlans = { 'tools.call': call, 'tools.relay': relay }

@@ -88,7 +88,7 @@ export class Calls {
   /** What the actor is told: which tool it is, and what it may cost. */
   prepare(verified: Verified, pass: (found: Found) => void): void {
     const { command, data, door, signer } = verified
-    const target = command.target as string
+    const target = command.target!
     const own = ownToolById.get(target)
     const common = { limits: dayLimits, wall: this.#options.wallSeconds(), network: this.#network(door.address) }
     if (own !== undefined) {

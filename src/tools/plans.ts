@@ -3,10 +3,10 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { hostIn, type ImportArgs, type PublishArgs, type UpdateArgs } from '../../actors/tools/decide.ts'
-import { type ListingFields, subjectOf } from '../../actors/tools/listing.ts'
+import { subjectOf } from '../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
-import { type ImportFacts, type PublishFacts, toolsActor } from '../../actors/tools/tools.ts'
-import { type Decided, idOf, type Plan, type Plans, type Shown } from '../command/plan.ts'
+import { toolsActor } from '../../actors/tools/tools.ts'
+import { type Decided, idOf, type Plan, type Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
 import { writerOf } from '../limits/charging.ts'
@@ -14,43 +14,46 @@ import { noSubject } from './ask-index.ts'
 import type { FoundSubject } from './asks.ts'
 import { toolPath } from './path.ts'
 
-const directory = () => ({ actor: toolsActor })
-const target = ({ command }: Verified) => command.target as string
+/** Parts of a listing as it was sent. */
+type Given = { readonly url?: string; readonly input_schema?: unknown }
 
-const publish: Plan = {
+const directory = () => ({ actor: toolsActor })
+const target = ({ command }: { readonly command: { readonly target: string } }) => command.target
+
+const publish: Plan<'tools.publish'> = {
   to: directory,
-  check: ({ data }) => listingFault(data as unknown as ListingFields),
+  check: ({ data }) => listingFault(data),
   args: ({ data }): PublishArgs => ({
-    name: data.name as string,
-    host: hostIn(data as unknown as ListingFields),
+    name: data.name,
+    host: hostIn(data),
     listingsMax: sizes.tools_per_identity,
   }),
   show: written,
 }
 
-const update: Plan = {
+const update: Plan<'tools.update'> = {
   to: directory,
-  check: ({ data }) => listingFault(data as unknown as ListingFields),
+  check: ({ data }) => listingFault(data),
   args: (verified): UpdateArgs => ({
     target: target(verified),
-    host: hostIn(verified.data as unknown as ListingFields),
+    host: hostIn(verified.data),
   }),
   show: written,
 }
 
-const withdraw: Plan = {
+const withdraw: Plan<'tools.withdraw'> = {
   to: directory,
   args: (verified) => ({ target: target(verified) }),
-  show: (_verified, { facts }) => ({ values: { tool: { id: (facts as PublishFacts).id, withdrawn: true } } }),
+  show: (_verified, { facts }) => ({ values: { tool: { id: facts.id, withdrawn: true } } }),
 }
 
-const importRows: Plan = {
+const importRows: Plan<'tools.import'> = {
   to: directory,
   unmetered: ({ signer }, { operators }) => isOperator(signer, operators),
   args: ({ data }) => ({ rows: data.rows }) as ImportArgs,
   show: ({ data }, { facts }) => {
-    const { applied, unchanged, kept } = facts as ImportFacts
-    const rows = data.rows as readonly ListingFields[]
+    const { applied, unchanged, kept } = facts
+    const rows = data.rows
     // Of a retry by request_id the rows are the same: only nonce and time may differ.
     const stayed = kept.map(([row, why]) => ({ id: rows[row]!.id, why }))
     return { values: { imported: { applied: applied.length, unchanged, kept: stayed } } }
@@ -58,10 +61,10 @@ const importRows: Plan = {
 }
 
 /** The post that a review becomes is decided by its room; whether there is such a tool the directory knows. */
-const review: Plan = {
+const review: Plan<'tools.review'> = {
   to: () => ({ actor: reviewsRoom }),
   ask: ({ command, signer }, doors, pass) => {
-    const subject = command.target as string
+    const subject = command.target
     doors.read({ op: 'tools.subject', args: { subject }, reader: signer.id }, (found) => {
       if (found === undefined) return pass(undefined)
       if (!found.ok) return pass({ refusal: 'refusal' in found ? found.refusal : found.absent })
@@ -71,13 +74,12 @@ const review: Plan = {
       pass({ args: tools.length > 0 ? {} : { barred: [code, message] } })
     })
   },
-  heard: ({ command, signer, door }, _decided, { tools }) =>
-    tools.reviewed(command.target as string, signer.id, door.address),
+  heard: ({ command, signer, door }, _decided, { tools }) => tools.reviewed(command.target, signer.id, door.address),
   show: (verified, decided) => ({ read: 'event.made', args: { event_id: idOf(verified, decided) } }),
 }
 
 /** The actor writes down that it was asked; then the lab looks, and what it saw is the answer. */
-const probe: Plan = {
+const probe: Plan<'tools.probe'> = {
   to: directory,
   args: (verified) => ({ target: target(verified) }),
   ask: (verified, { throttle, operators, limitsOn }, pass) => {
@@ -106,9 +108,9 @@ export const toolsPlans = {
   'tools.withdraw': withdraw,
   'tools.import': importRows,
   'tools.probe': probe,
-} satisfies Plans
+}
 
-function listingFault({ url = '', input_schema }: ListingFields): Refusal | undefined {
+function listingFault({ url = '', input_schema }: Given): Refusal | undefined {
   if (!isPlainAddress(url))
     return refusal('invalid_field', '"url" in data must be an http(s) address without user or password', 'data.url')
   const isObject = typeof input_schema === 'object' && input_schema !== null && !Array.isArray(input_schema)
@@ -124,9 +126,12 @@ function isPlainAddress(url: string): boolean {
 }
 
 /** A listing as it now stands. Who verifies it is told how. */
-function written(verified: Verified, decided: Decided): Shown {
-  const { id, verified: isVerified } = decided.facts as PublishFacts
-  const { url = '', mcp_url = '' } = verified.data as unknown as ListingFields
+function written(
+  verified: Verified<'tools.publish' | 'tools.update'>,
+  decided: Decided<'tools.publish' | 'tools.update'>,
+): Shown {
+  const { id, verified: isVerified } = decided.facts
+  const { url = '', mcp_url = '' } = verified.data
   const host = hostIn({ url, mcp_url })
   const verify = `Put {"owners":["${verified.signer.id}"]} at https://${host}/.well-known/broadside.json, then call tools.probe.`
   return {

@@ -9,17 +9,16 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
 import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
-import type { Asked, Doors, Found, Plan, Plans } from '../command/plan.ts'
-import type { Verified } from '../command/reply.ts'
+import type { Asked, Doors, Found, Plan } from '../command/plan.ts'
+import type { DataOf, Verified } from '../command/reply.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { webhookView } from './reads.ts'
 import type { Desk, VerifyAnswer } from './service.ts'
 import { freshSecret } from './signature.ts'
 
-type CreateData = { readonly url: string; readonly kinds: readonly string[]; readonly room?: string }
 type Barred = readonly [code: RefusalCode, message: string, field: string, retryAfter: number]
 
-const ownActor: Plan['to'] = ({ signer }) => ({ actor: hooksOf(signer.id) })
+const ownActor = ({ signer }: Verified) => ({ actor: hooksOf(signer.id) })
 
 /** Who delivers is told, also where no answer came: it may have been done all the same, and nobody else would tell him. */
 const told = ({ signer }: Verified, { hooks }: Doors): Pick<Asked, 'settle'> => ({
@@ -29,9 +28,9 @@ const told = ({ signer }: Verified, { hooks }: Doors): Pick<Asked, 'settle'> => 
   },
 })
 
-const create: Plan = {
+const create: Plan<'webhook.create'> = {
   to: ownActor,
-  check: ({ data, signer }) => faultOf(data as CreateData, isPublicOnly(signer)),
+  check: ({ data, signer }) => faultOf(data, isPublicOnly(signer)),
   ask: (verified, doors, pass) => {
     made(verified, doors).then(
       (found) => pass(found && { ...found, ...told(verified, doors) }),
@@ -39,26 +38,26 @@ const create: Plan = {
     )
   },
   show: (_verified, { at, facts }, _actor, isDuplicate, { secret }) => {
-    const { hook, ...chosen } = facts as unknown as HookFacts
+    const { hook, ...chosen } = facts
     const shown = isDuplicate ? { secret_shown: true } : { secret }
     return { values: { webhook: { ...webhookView(hook, chosen, at), ...shown } } }
   },
 }
 
-const remove: Plan = {
+const remove: Plan<'webhook.delete'> = {
   to: ownActor,
   args: ({ command }) => ({ hook: command.target }),
   ask: (verified, doors, pass) => pass({ args: {}, ...told(verified, doors) }),
   show: (_verified, { facts }) => ({ values: { webhook: { id: facts.hook, deleted: true } } }),
 }
 
-const redeliver: Plan = {
+const redeliver: Plan<'webhook.redeliver'> = {
   to: ownActor,
-  args: ({ command, data }) => ({ hook: command.target, event: (data.event as string | undefined) ?? '' }),
+  args: ({ command, data }) => ({ hook: command.target, event: data.event ?? '' }),
   ask: (verified, doors, pass) => {
     const { command, data, signer } = verified
     const { hooks } = doors
-    const event = data.event as string | undefined
+    const event = data.event
     if (event === undefined) return pass({ args: {}, ...told(verified, doors) })
     const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data.event', 0]
     const find = async (): Promise<Found> => {
@@ -66,13 +65,13 @@ const redeliver: Plan = {
       const own = await hooks.of(signer.id)
       if (own === undefined) return undefined
       const isOwn = own.some(({ hook, form }) => hook === command.target && form === 'webhook')
-      const isKnown = isOwn ? await hooks.hasDelivery(command.target as string, event) : true
+      const isKnown = isOwn ? await hooks.hasDelivery(command.target, event) : true
       return isKnown === undefined ? undefined : { args: isKnown ? {} : { barred }, ...told(verified, doors) }
     }
     find().then(pass, () => pass(undefined))
   },
   show: (_verified, { facts }) => {
-    const { hook: id, event } = facts as { hook: string; event: string }
+    const { hook: id, event } = facts
     return { values: { webhook: { id, ...(event === '' ? {} : { redelivers: event }) } } }
   },
 }
@@ -81,14 +80,14 @@ export const webhooksPlans = {
   'webhook.create': create,
   'webhook.delete': remove,
   'webhook.redeliver': redeliver,
-} satisfies Plans
+}
 
 /** A delegate that may not read in private is told of what is public alone (src/webhooks/thread-host.ts sees to it). */
 function isPublicOnly({ delegate }: Verified['signer']): boolean {
   return delegate !== undefined && !delegate.scopes.has(privateScope)
 }
 
-function faultOf({ kinds, room }: CreateData, publicOnly: boolean): Refusal | undefined {
+function faultOf({ kinds, room }: DataOf<'webhook.create'>, publicOnly: boolean): Refusal | undefined {
   if (new Set(kinds).size !== kinds.length)
     return refusal('invalid_field', '"kinds" names a kind twice: leave the repeated one out', 'data.kinds')
   if (kinds.includes('room.post') && room === undefined)
@@ -106,8 +105,11 @@ function faultOf({ kinds, room }: CreateData, publicOnly: boolean): Refusal | un
 }
 
 /** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
-async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Promise<Asked | undefined> {
-  const { url, kinds, room } = data as CreateData
+async function made(
+  { data, signer, sha }: Verified<'webhook.create'>,
+  { hooks, read }: Doors,
+): Promise<Asked | undefined> {
+  const { url, kinds, room } = data
   const secret = freshSecret()
   const facts: Omit<HookFacts, 'hook' | 'marks'> = {
     form: 'webhook',

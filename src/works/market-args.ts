@@ -81,14 +81,14 @@ export function workArgs(
 ): WorkArgs & { readonly fee_basis_points: number; readonly bond_percent: number } {
   const { command } = verified
   const { schema, ...data } = verified.data as WorkData & { readonly schema?: 1 }
-  const work = command.event_id as string
+  const work = command.event_id!
   return {
     work,
     from: fromOf(work, verified, doors),
     generation: doors.generation,
-    amount: (command.amount as number | undefined) ?? 0,
-    reason: isGiven(command.reason) ? (command.reason as string) : '',
-    ttl: (command.ttl as number | undefined) ?? sizes.work_claim_default,
+    amount: command.amount ?? 0,
+    reason: isGiven(command.reason) ? command.reason : '',
+    ttl: command.ttl ?? sizes.work_claim_default,
     limits: limitsOf(doors),
     proof_bits: proofOf(verified),
     fee_basis_points: sizes.work_fee_basis_points,
@@ -115,8 +115,8 @@ export function reserveArgs(
 ): ReserveArgs {
   const { command, sha } = verified
   const data = verified.data as CreateData
-  const amount = command.amount as number
-  const work = isGiven(command.event_id) ? (command.event_id as string) : sha.toString('hex', 0, 16)
+  const amount = command.amount!
+  const work = isGiven(command.event_id) ? command.event_id : sha.toString('hex', 0, 16)
   return {
     work,
     from: fromOf(work, verified, doors),
@@ -145,5 +145,5 @@ function fromOf(work: string, { door }: Verified, { secret }: Doors): string {
 }
 
 function proofOf({ command, sha }: Verified): number {
-  return provenBits(isGiven(command.proof) ? (command.proof as string) : '', sha.toString('hex'))
+  return provenBits(isGiven(command.proof) ? command.proof : '', sha.toString('hex'))
 }

@@ -5,21 +5,21 @@
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { isGiven } from '../command/check.ts'
-import type { Asked, Doors, Found, Plan, Plans } from '../command/plan.ts'
+import type { AnyPlan, Asked, Doors, Found, Plan, Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { newRoomFor } from '../rooms/new-room-quota.ts'
 import { bindResult } from './bound-result.ts'
 import { market, reserveArgs, standingIn, whereIs, workArgs } from './market-args.ts'
 
-const show: Plan['show'] = ({ command }) => ({ read: 'work.get', args: { event_id: command.event_id as string } })
+const show = ({ command }: Verified): Shown => ({ read: 'work.get', args: { event_id: command.event_id! } })
 
-type Ask = NonNullable<Plan['ask']>
+type Ask = NonNullable<AnyPlan['ask']>
 
 const byItself: Ask = (verified, doors, pass) => pass({ args: workArgs(verified, doors) })
 
 /** With what the room says of the signer. */
 const withStanding: Ask = (verified, doors, pass) => {
-  whereIs(verified.command.event_id as string, doors, (where) => {
+  whereIs(verified.command.event_id ?? '', doors, (where) => {
     if (where === null) return pass(undefined)
     const args = workArgs(verified, doors)
     if (where === undefined) return pass({ args })
@@ -31,7 +31,7 @@ const withStanding: Ask = (verified, doors, pass) => {
 
 /** With what its room says of the result that is handed in. */
 const withResult: Ask = (verified, doors, pass) => {
-  whereIs(verified.command.event_id as string, doors, (where) => {
+  whereIs(verified.command.event_id ?? '', doors, (where) => {
     if (where === null) return pass(undefined)
     const args = workArgs(verified, doors)
     if (where === undefined) return pass({ args })
@@ -43,7 +43,7 @@ const withResult: Ask = (verified, doors, pass) => {
 const withStandingAndResult: Ask = (verified, doors, pass) => {
   withStanding(verified, doors, (asked) => {
     if (asked === undefined || 'refusal' in asked || !isGiven(verified.command.target)) return pass(asked)
-    whereIs(verified.command.event_id as string, doors, (where) => {
+    whereIs(verified.command.event_id ?? '', doors, (where) => {
       if (where === null || where === undefined) return pass(where === null ? undefined : asked)
       bindResult(verified, doors, where.room, (found) => pass(joined(asked.args, found)))
     })
@@ -54,10 +54,10 @@ function joined(args: object, found: Found): Found {
   return found === undefined || 'refusal' in found ? found : { ...found, args: { ...args, ...found.args } }
 }
 
-const plan = (ask: Ask): Plan => ({ to: market, ask, show })
+const plan = (ask: Ask) => ({ to: market, ask, show })
 
 /** Where it is to be asked for, and who reviews it. */
-const create: Plan = {
+const create: Plan<'work.create'> = {
   to: market,
   check: ({ command }) => requestFault(command),
   ask: (verified, doors, pass) => {
@@ -82,7 +82,7 @@ const create: Plan = {
       })
     })
   },
-  show: (_verified, { facts }) => ({ read: 'work.get', args: { event_id: facts.work as string } }),
+  show: (_verified, { facts }) => ({ read: 'work.get', args: { event_id: String(facts.work) } }),
 }
 
 function requestFault(command: Verified['command']): Refusal | undefined {
@@ -102,8 +102,8 @@ function requestFault(command: Verified['command']): Refusal | undefined {
 /** The room by name; undefined: no answer came. */
 function roomOf(verified: Verified, doors: Doors, then: (room: string | Refusal | undefined) => void): void {
   const { command, signer } = verified
-  if (!isGiven(command.event_id)) return then(isGiven(command.room) ? (command.room as string) : 'lobby')
-  const thing = command.event_id as string
+  if (!isGiven(command.event_id)) return then(isGiven(command.room) ? command.room : 'lobby')
+  const thing = command.event_id
   doors.read({ op: 'locate', args: { thing }, reader: signer.id }, (found) => {
     if (found === undefined) return then(undefined)
     if (!found.ok) return then(refusal('not_found', `there is no event ${thing}`, 'event_id'))
@@ -119,8 +119,12 @@ function isSeen(room: string, { signer }: Verified, doors: Doors, then: (seen: b
 }
 
 /** Public key of the reviewer; '': nobody is known by this id, or nobody is named. */
-function reviewerOf({ data, signer }: Verified, doors: Doors, then: (key: string | undefined) => void): void {
-  const { reviewer } = data as { readonly reviewer?: string }
+function reviewerOf(
+  { data, signer }: Verified<'work.create'>,
+  doors: Doors,
+  then: (key: string | undefined) => void,
+): void {
+  const { reviewer } = data
   if (reviewer === undefined || reviewer === signer.id) return then('')
   doors.read({ op: 'identity.get', args: { target: reviewer }, reader: signer.id }, (found) => {
     if (found === undefined) return then(undefined)
@@ -144,4 +148,4 @@ export const workPlans = {
   'work.concede': plan(byItself),
   'work.reopen': plan(byItself),
   'work.rule': plan(withStanding),
-} satisfies Plans
+}

@@ -69,7 +69,7 @@ class Bench {
       payee: 'p',
       micros,
       isOperators,
-      header: ['X', 'y'],
+      header: ['X', 'y'] as const,
       validUntil: 1,
       reference: {},
     }

@@ -1,5 +1,7 @@
 /** Calls of others' tools: what a caller alone brings about touches nobody else, neither by his input nor by how much he asks for at once. */
+
 import { expect, test } from 'vitest'
+import type { Facts } from '../../../actors/record.ts'
 import type { Decided, Found } from '../../../src/command/plan.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { urlBytesMax } from '../../../src/outgoing/target.ts'
@@ -61,7 +63,7 @@ function desk() {
     const found = prepared(verified)
     if (found === undefined || 'refusal' in found) return found!.refusal
     found.settle?.(undefined)
-    const decided: Decided = { at: 0, isPublic: false, facts: found.args }
+    const decided: Decided = { at: 0, isPublic: false, facts: found.args as Facts }
     return new Promise((done) => calls.finish(verified, decided, false, done))
   }
   return { call, prepared, command, made, ends }

@@ -4,12 +4,12 @@ import { expect, test } from 'vitest'
 import type { ShardAnswer } from '../../../actors/shard.ts'
 import { hooksOf } from '../../../actors/webhooks/decide.ts'
 import type { WriteLetter } from '../../../actors/write.ts'
-import type { Asked, Doors, Plan } from '../../../src/command/plan.ts'
+import type { Asked, Doors } from '../../../src/command/plan.ts'
+import { plans } from '../../../src/command/plans.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import type { Verified } from '../../../src/command/reply.ts'
 import { CursorSealer } from '../../../src/format/cursor.ts'
 import { McpEvents } from '../../../src/webhooks/mcp-events.ts'
-import { webhooksPlans } from '../../../src/webhooks/plans.ts'
 import { Desk, type EngineAsk } from '../../../src/webhooks/service.ts'
 
 const owner = 'aa'.repeat(32)
@@ -80,7 +80,7 @@ test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
     const data = { url: 'https://hooks.example.org/in', kinds: ['mention'] }
     const command = { operation, target: 'h1' }
     const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32) } as unknown as Verified
-    const plan: Plan = webhooksPlans[operation]
+    const plan = plans[operation]!
     const found = await new Promise((resolve) => plan.ask!(verified, { hooks: desk } as unknown as Doors, resolve))
     const { settle } = found as Asked
     settle?.(refused)
@@ -109,7 +109,7 @@ test('a delivery that nobody can look up now is not said to be unknown', async (
   const asked = (answer: boolean | undefined) =>
     new Promise((resolve) => {
       const hooks = deskAt(refused, () => answer).desk
-      webhooksPlans['webhook.redeliver']!.ask!(verified, { hooks } as unknown as Doors, resolve)
+      plans['webhook.redeliver']!.ask!(verified, { hooks } as unknown as Doors, resolve)
     })
   expect(await asked(undefined)).toBeUndefined()
   expect(await asked(true)).toMatchObject({ args: {} })

@@ -195,6 +195,9 @@ export const sizes = {
   ),
 }
 
+/** A body that is larger carries a file, or is none of ours: any text fits into it, escaped. */
+export const ordinaryBodyBytes = 2 * Math.max(settled.text_bytes, settled.data_bytes, settled.doc_text_bytes)
+
 /** What one identity, address or network may do; null means no limit. */
 const rateDefaults = {
   writes_per_identity_per_minute: 120,

@@ -30,6 +30,8 @@ export type Writer = {
 
 /** What the sign-ins of one address have open, in times of what one network has. */
 const hostFactor = 16
+const vouchedMs = 600_000
+const vouchedMax = 10_000
 
 type NetworkKind = keyof typeof networkLimits
 type IdentityKind = keyof typeof identityLimits
@@ -45,10 +47,14 @@ export class Throttle {
   readonly #networks: Readonly<Record<NetworkKind, Meter>>
   readonly #identities: Readonly<Record<IdentityKind, Meter>>
   readonly #refusals = new Map<string, number>()
+  readonly #now: () => number
+  /** Networks of identities that count apart, and until when their large bodies are read whatever else comes from there. */
+  readonly #vouched = new Map<string, number>()
 
   constructor(options: { on: boolean; now: () => number; factors: Factors }) {
     this.#on = options.on
     this.#factors = options.factors
+    this.#now = options.now
     this.#networks = metersOf(networkLimits, 'network', options.now)
     this.#identities = metersOf(identityLimits, 'identity', options.now)
   }
@@ -85,6 +91,7 @@ export class Throttle {
     return [...this.#identity(signedIn), ...shared]
   }
 
+  /** Something else was refused for want of what this limit counts. */
   placeRefused(limit: keyof Rates): void {
     this.#noteRefusal(limit)
   }
@@ -97,6 +104,28 @@ export class Throttle {
       if (wait > 0) return this.#refused(meter, subject, wait)
     }
     return undefined
+  }
+
+  /**
+   * Why a body larger than any post is not read now: its network has sent too many that were no command. To receive and scan it costs
+   * as much as if it were good. It takes nothing. Who counts apart is known only when a body was read, so one such write vouches
+   * for the network.
+   */
+  largeBodyObjection(address: string): Refusal | undefined {
+    const meter = this.#networks.unsigned_commands
+    if ((this.#vouched.get(networkOf(address)) ?? 0) > this.#now()) return undefined
+    for (const subject of this.#networksOf(address)) {
+      const wait = meter.peek(subject)
+      if (wait > 0) return meter.refusal(subject, wait)
+    }
+    return undefined
+  }
+
+  /** A write that is new was accepted. */
+  writeAccepted(writer: Writer): void {
+    if (!this.#isExempt(writer)) return
+    if (this.#vouched.size >= vouchedMax) this.#vouched.clear()
+    this.#vouched.set(networkOf(writer.address), this.#now() + vouchedMs)
   }
 
   /** One more did not hold. */
@@ -193,8 +222,12 @@ export class Throttle {
    * here, and its sign-ins go on without request ids when it has used its own.
    */
   #remembering(writer: Writer): Subject[] {
-    const isExempt = this.#factors.ofIdentity(writer.identity) > 1 || (writer.isApart && writer.isHosted !== true)
-    return isExempt ? [] : this.#networksOf(writer.address)
+    return this.#isExempt(writer) ? [] : this.#networksOf(writer.address)
+  }
+
+  /** An operator, or someone whom an operator gave more. */
+  #isExempt({ identity, isApart, isHosted }: Writer): boolean {
+    return this.#factors.ofIdentity(identity) > 1 || (isApart && isHosted !== true)
   }
 
   /** How many times its limits this identity may use. */

@@ -9,7 +9,7 @@ import type { News } from '../command/news.ts'
 import { type Door, type Reply, readReply, refused } from '../command/reply.ts'
 import type { Throttle } from '../command/throttle.ts'
 import { printable } from '../format/printable.ts'
-import { inside, sizes } from '../limits.ts'
+import { inside, ordinaryBodyBytes, sizes } from '../limits.ts'
 import { meantBy, ruleOf, type Shape } from '../operations/data-fault.ts'
 import { fields } from '../operations/fields.ts'
 import { operations } from '../operations/index.ts'
@@ -152,7 +152,13 @@ export class Routes implements Doors {
       onGone: (callback) => exchange.onAbort(callback),
     }
     noteCause('/v1/command')
+    const { throttle } = this.#options
+    const tooMany = throttle.largeBodyObjection(door.address)
     const take = withCause((result: BodyResult) => {
+      if (!result.ok && tooMany !== undefined) {
+        throttle.placeRefused('unsigned_commands_per_address_per_minute')
+        return this.send(exchange, refused(tooMany))
+      }
       if (!result.ok) {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
         return this.send(exchange, refused(refusal('too_large', message)))
@@ -162,7 +168,7 @@ export class Routes implements Doors {
       if (encoding !== undefined && encoding !== 'identity') return this.send(exchange, refused(encoded(encoding)))
       this.#options.front.execute(result.body, door, (reply) => this.send(exchange, reply))
     })
-    exchange.readBody(sizes.body_bytes, take)
+    exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
   }
 
   preflight(exchange: Exchange, methods: string, extra: readonly Header[] = []): void {

@@ -78,11 +78,6 @@ export class Throttle {
     return this.count('reads', { address, ...(signedIn === undefined ? {} : { signedIn }) })?.retryAfter ?? 0
   }
 
-  /** One more OAuth client that registers by itself; 0, or seconds to wait. */
-  registrations(address: string): number {
-    return this.count('client_registrations', { address })?.retryAfter ?? 0
-  }
-
   /** Whom something counts against that stays open. Many honest sign-ins share the address of their host, but not any number. */
   holders({ address, signedIn }: Source): readonly Subject[] {
     const networks = this.#networksOf(address)
@@ -165,12 +160,12 @@ export class Throttle {
     return this.#taken(charge)
   }
 
-  /** One more of what is counted by the day. */
-  take(kind: 'rooms' | 'conversations' | 'probes', writer: Writer): Charge {
+  /** One more of what is counted by the day. Verifications of an identity are counted where they are made. */
+  take(kind: 'rooms' | 'conversations' | 'probes' | 'verifications', writer: Writer): Charge {
     const [identity, network] = this.#subjects(writer)
     const charge = new Charge()
-    charge.add(this.#identities[kind], identity, 1)
-    if (kind !== 'probes') charge.add(this.#networks[kind], network, 1)
+    if (kind !== 'verifications') charge.add(this.#identities[kind], identity, 1)
+    charge.add(this.#networks[kind], network, 1)
     charge.take()
     return charge
   }

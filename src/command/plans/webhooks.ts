@@ -4,12 +4,13 @@
  */
 import { hooksOf } from '../../../actors/hooks/decide.ts'
 import type { HookFacts } from '../../../actors/hooks/hooks.ts'
-import type { Desk, VerifyAnswer } from '../../delivery/desk.ts'
+import type { VerifyAnswer } from '../../delivery/desk.ts'
 import { freshSecret } from '../../delivery/signature.ts'
 import { sizes } from '../../limits.ts'
 import { type Refusal, refusal } from '../../refusals.ts'
 import { isPrivateKind, privateScope } from '../../views/hooks/kind-names.ts'
 import { webhookView } from '../../views/reads/webhooks.ts'
+import { writerOf } from '../charging.ts'
 import type { Asked, Doors, Found, Plan, Plans } from '../plan.ts'
 import type { Verified } from '../reply.ts'
 
@@ -103,7 +104,9 @@ function faultOf({ kinds, room }: CreateData, publicOnly: boolean): Refusal | un
 }
 
 /** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
-async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Promise<Asked | undefined> {
+async function made(verified: Verified, doors: Doors): Promise<Asked | undefined> {
+  const { data, signer, sha } = verified
+  const { hooks } = doors
   const { url, kinds, room } = data as CreateData
   const secret = freshSecret()
   const facts: Omit<HookFacts, 'hook' | 'marks'> = {
@@ -116,7 +119,7 @@ async function made({ data, signer, sha }: Verified, { hooks, read }: Doors): Pr
   }
   const reader = isPublicOnly(signer) ? '' : signer.id
   const wish = { url, room, reader, owner: signer.id, hook: sha.toString('hex', 0, 16), secret }
-  const barred = await barredBy(wish, hooks, read)
+  const barred = await barredBy(wish, verified, doors)
   if (barred === undefined) return undefined
   const place = await hooks.places([])
   if (place === undefined) return undefined
@@ -141,8 +144,8 @@ type Wish = {
 
 async function barredBy(
   { room, reader, ...wish }: Wish,
-  hooks: Desk,
-  read: Doors['read'],
+  verified: Verified,
+  { hooks, read, throttle, operators }: Doors,
 ): Promise<Barred | 'none' | undefined> {
   const fault = hooks.addressFault(wish.url)
   if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data.url', 0]
@@ -161,6 +164,11 @@ async function barredBy(
   if (live === undefined) return undefined
   // Nobody is challenged for what its actor will refuse.
   if (live >= sizes.hooks_per_identity) return 'none'
+  const charge = throttle.take('verifications', writerOf(verified, operators))
+  if (charge.full !== undefined) {
+    const { code, message, retryAfter = 0 } = throttle.refusalOf(charge)
+    return [code, message, 'data.url', retryAfter]
+  }
   const answer = await hooks.verify(wish)
   return answer === undefined ? undefined : verdict(answer)
 }

@@ -170,6 +170,9 @@ export const identityLimits = {
   },
 } as const satisfies Readonly<Record<string, Limit>>
 
+/** Where a request came from. `signedIn`: the identity of a sign-in at /mcp. */
+export type Source = { readonly address: string; readonly signedIn?: string }
+
 /** Whom something counts against: a network or an identity, and how much of a unit each one costs it: 1, or less with a grant. */
 export type Subject = { readonly key: string; readonly share: number }
 

@@ -8,16 +8,23 @@
 import { networkOf, widerNetworkOf } from '../format/networks.ts'
 import { type Rates, rates } from '../limits.ts'
 import type { Refusal } from '../refusals.ts'
-import { type Allowance, Charge, identityLimits, type Limit, Meter, networkLimits, type Subject } from './meters.ts'
+import {
+  type Allowance,
+  Charge,
+  identityLimits,
+  type Limit,
+  Meter,
+  networkLimits,
+  type Source,
+  type Subject,
+} from './meters.ts'
+import type { Held, PlaceKeeper, Places } from './places.ts'
 
 /** How many times its limits an identity or an address may use: 1, more by a grant, Infinity where none hold. */
 export type Factors = {
   ofIdentity(identity: string): number
   ofAddress(address: string): number
 }
-
-/** Where a request came from. `signedIn`: the identity of a sign-in at /mcp. */
-export type Source = { readonly address: string; readonly signedIn?: string }
 
 export type Writer = {
   readonly identity: string
@@ -39,14 +46,17 @@ type IdentityKind = keyof typeof identityLimits
 export type NetworkAllowances = {
   readonly network: string
   readonly allowances: Readonly<Record<NetworkKind, Allowance>>
+  /** What it has open of each kind of places, by the name of their limit. */
+  readonly places: Readonly<Record<string, Held>>
 }
 
-export class Throttle {
+export class Throttle implements PlaceKeeper {
   readonly #on: boolean
   readonly #factors: Factors
   readonly #networks: Readonly<Record<NetworkKind, Meter>>
   readonly #identities: Readonly<Record<IdentityKind, Meter>>
   readonly #refusals = new Map<string, number>()
+  readonly #places: Places[] = []
   readonly #now: () => number
   /** Networks of identities that count apart, and until when their large bodies are read whatever else comes from there. */
   readonly #vouched = new Map<string, number>()
@@ -84,6 +94,10 @@ export class Throttle {
     if (signedIn === undefined) return networks
     const shared = networks.map(({ key, share }) => ({ key, share: share / hostFactor }))
     return [...this.#identity(signedIn), ...shared]
+  }
+
+  keeps(places: Places): void {
+    this.#places.push(places)
   }
 
   /** Something else was refused for want of what this limit counts. */
@@ -191,7 +205,11 @@ export class Throttle {
   networkAllowances(address: string): readonly NetworkAllowances[] {
     const found = this.#networksOf(address)
     const subjects = found.length > 0 ? found : [{ key: networkOf(address), share: 0 }]
-    return subjects.map((subject) => ({ network: subject.key, allowances: allowances(this.#networks, subject) }))
+    return subjects.map((subject) => ({
+      network: subject.key,
+      allowances: allowances(this.#networks, subject),
+      places: Object.fromEntries(this.#places.map((places) => [places.limit, places.heldBy(subject)])),
+    }))
   }
 
   #taken(charge: Charge): Refusal | undefined {

@@ -3,7 +3,8 @@
  * that it came from, because keys are free and addresses are not.
  *
  * An identity counts by itself alone, and not in its network, where many honest ones share an address: signed in at /mcp, where
- * the address is its host's; as an operator of the board; and where an operator has raised its limits.
+ * the address is its host's; as an operator of the board; and where an operator has raised its limits. Keys are free there too: all
+ * sign-ins at one address together may do as much as `hostFactor` networks, beside what its network does.
  */
 import { networkOf, widerNetworkOf } from '../format/networks.ts'
 import { type Rates, rates } from '../limits.ts'
@@ -35,7 +36,7 @@ export type Writer = {
   readonly isHosted?: boolean
 }
 
-/** What the sign-ins of one address have open, in times of what one network has. */
+/** What all sign-ins of one address may do and have open, in times of what one network may. */
 const hostFactor = 16
 const vouchedMs = 600_000
 const vouchedMax = 10_000
@@ -54,6 +55,8 @@ export class Throttle implements PlaceKeeper {
   readonly #on: boolean
   readonly #factors: Factors
   readonly #networks: Readonly<Record<NetworkKind, Meter>>
+  /** The same of networks as hosts of sign-ins. */
+  readonly #hosts: Readonly<Record<NetworkKind, Meter>>
   readonly #identities: Readonly<Record<IdentityKind, Meter>>
   readonly #refusals = new Map<string, number>()
   readonly #places: Places[] = []
@@ -66,6 +69,7 @@ export class Throttle implements PlaceKeeper {
     this.#factors = options.factors
     this.#now = options.now
     this.#networks = metersOf(networkLimits, 'network', options.now)
+    this.#hosts = metersOf(networkLimits, 'network', options.now)
     this.#identities = metersOf(identityLimits, 'identity', options.now)
   }
 
@@ -91,9 +95,7 @@ export class Throttle implements PlaceKeeper {
   /** Whom something counts against that stays open. Many honest sign-ins share the address of their host, but not any number. */
   holders({ address, signedIn }: Source): readonly Subject[] {
     const networks = this.#networksOf(address)
-    if (signedIn === undefined) return networks
-    const shared = networks.map(({ key, share }) => ({ key, share: share / hostFactor }))
-    return [...this.#identity(signedIn), ...shared]
+    return signedIn === undefined ? networks : [...this.#identity(signedIn), ...asHosts(networks)]
   }
 
   keeps(places: Places): void {
@@ -144,13 +146,14 @@ export class Throttle implements PlaceKeeper {
 
   /** One write of `bytes` signed bytes. `isNew`: nothing of this identity was ever accepted. `requestIds`: it has one, or none. */
   write(writer: Writer, bytes: number, isNew: boolean, requestIds: 0 | 1 = 0): Charge {
-    const [identity, network] = this.#subjects(writer)
+    const identity = this.#identity(writer.identity)
+    const { meters, subjects } = this.#networkOf(writer)
     const charge = new Charge()
     charge.add(this.#identities.writes, identity, 1)
     charge.add(this.#identities.bytes, identity, bytes)
-    charge.add(this.#networks.writes, network, 1)
-    charge.add(this.#networks.bytes, network, bytes)
-    if (isNew) charge.add(this.#networks.new_identities, network, 1)
+    charge.add(meters.writes, subjects, 1)
+    charge.add(meters.bytes, subjects, bytes)
+    if (isNew) charge.add(meters.new_identities, subjects, 1)
     if (requestIds > 0) charge.add(this.#networks.request_ids, this.#remembering(writer), requestIds)
     charge.take()
     return charge
@@ -159,12 +162,13 @@ export class Throttle implements PlaceKeeper {
   /** The actor refused the write: it leaves no bytes and makes no identity, but its place in the minute is taken. */
   writeRefused(charge: Charge): void {
     const { bytes, new_identities, request_ids } = this.#networks
-    charge.giveBack(this.#identities.bytes, bytes, new_identities, request_ids)
+    const { bytes: hostBytes, new_identities: hostNew } = this.#hosts
+    charge.giveBack(this.#identities.bytes, bytes, new_identities, request_ids, hostBytes, hostNew)
   }
 
   /** Something else of this identity was accepted meanwhile. */
   notNew(charge: Charge): void {
-    charge.giveBack(this.#networks.new_identities)
+    charge.giveBack(this.#networks.new_identities, this.#hosts.new_identities)
   }
 
   /** Bytes that come unsigned and are written down. */
@@ -176,10 +180,10 @@ export class Throttle implements PlaceKeeper {
 
   /** One more of what is counted by the day. Verifications of an identity are counted where they are made. */
   take(kind: 'rooms' | 'conversations' | 'probes' | 'verifications', writer: Writer): Charge {
-    const [identity, network] = this.#subjects(writer)
+    const { meters, subjects } = this.#networkOf(writer)
     const charge = new Charge()
-    if (kind !== 'verifications') charge.add(this.#identities[kind], identity, 1)
-    charge.add(this.#networks[kind], network, 1)
+    if (kind !== 'verifications') charge.add(this.#identities[kind], this.#identity(writer.identity), 1)
+    charge.add(meters[kind], subjects, 1)
     charge.take()
     return charge
   }
@@ -226,8 +230,12 @@ export class Throttle implements PlaceKeeper {
     this.#refusals.set(limit, (this.#refusals.get(limit) ?? 0) + 1)
   }
 
-  #subjects(writer: Writer): [identity: Subject[], network: Subject[]] {
-    return [this.#identity(writer.identity), this.countsApart(writer) ? [] : this.#networksOf(writer.address)]
+  /** Where a writer counts beside their identity. */
+  #networkOf(writer: Writer): { meters: Readonly<Record<NetworkKind, Meter>>; subjects: readonly Subject[] } {
+    if (this.#isExempt(writer)) return { meters: this.#networks, subjects: [] }
+    const networks = this.#networksOf(writer.address)
+    if (writer.isHosted === true) return { meters: this.#hosts, subjects: asHosts(networks) }
+    return { meters: this.#networks, subjects: networks }
   }
 
   /**
@@ -260,6 +268,10 @@ export class Throttle implements PlaceKeeper {
     const wider = widerNetworkOf(address)
     return wider === undefined ? [own] : [own, { key: wider, share: 1 / (factor * rates.ipv6_48_factor) }]
   }
+}
+
+function asHosts(networks: readonly Subject[]): Subject[] {
+  return networks.map(({ key, share }) => ({ key, share: share / hostFactor }))
 }
 
 function metersOf<Kind extends string>(

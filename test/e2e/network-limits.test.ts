@@ -251,6 +251,45 @@ test('a sign-in reads at /mcp though the address of its host is used up, by othe
   all.client.close()
 })
 
+test('all sign-ins at one address do at most what sixteen networks do, and nobody else pays for it', async () => {
+  const LIMITS = JSON.stringify({
+    writes_per_network_per_minute: 1,
+    writes_per_network_burst: 1,
+    writes_per_identity_per_minute: 1,
+    writes_per_identity_burst: 12,
+    // From here they sign in.
+    networks: { '127.0.0.1': 10 },
+  })
+  const all = await Senders.at(boardDirectory(), { LIMITS })
+  const post = async (token: string) => {
+    const answer = await fetch(`${all.client.address}/mcp`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'x-forwarded-for': '192.0.2.51',
+      },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+        params: { name: 'post', arguments: { text: 'from a host' } },
+      }),
+    })
+    return answer.text()
+  }
+  const people = Array.from({ length: 2 }, someone)
+  const tokens: string[] = []
+  for (const [n, each] of people.entries()) {
+    expect((await all.post(`192.0.2.${60 + n}`, each)).status).toBe(200)
+    tokens.push(await accessToken(all.client.address, each, 'board:read board:post'))
+  }
+  const answers = await inTurn(22, (n) => post(tokens[n % 2]!))
+  expect(answers.filter((text) => text.includes('event_id')).length).toBe(16)
+  expect(answers.at(-1)).toContain('writes_per_network_per_minute')
+  expect((await all.post('192.0.2.51', someone())).status).toBe(200)
+  all.client.close()
+})
+
 test('what makes the board call others, and sign-ins that are begun, are counted in the network too', async () => {
   const LIMITS = JSON.stringify({
     verifications_per_network_per_hour: 2,

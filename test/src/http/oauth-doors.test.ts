@@ -1,5 +1,6 @@
 /** The doors of sign-in for programs in pages of other origins: they may register, and a method that is not taken is named as such. */
 import { expect, test } from 'vitest'
+import { Throttle } from '../../../src/command/throttle.ts'
 import { oauthDoors } from '../../../src/http/oauth.ts'
 import type { Exchange, Header } from '../../../src/http/port.ts'
 import type { Oauth } from '../../../src/oauth/oauth.ts'
@@ -16,7 +17,7 @@ const doors = oauthDoors({
   address: 'https://board.example',
   load: async () => oauth,
   script: async () => Buffer.alloc(0),
-  throttle: { reads: () => 0, registrations: () => 0 } as never,
+  throttle: new Throttle({ on: false, now: () => 0, factors: { ofIdentity: () => 1, ofAddress: () => 1 } }),
   addressOf: () => '192.0.2.1',
   fault: (error) => {
     throw error

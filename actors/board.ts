@@ -61,10 +61,27 @@ export type Place = { readonly shard: number; readonly seq: number; readonly cha
 
 export class ByActivity<Entry extends Active<Entry>> {
   newest: Entry | undefined
+  /**
+   * The same again, oldest first, to find a place in it without a walk. Versions only grow, so both are in order. Where an entry stood
+   * before, it has another version now.
+   */
+  #entries: Entry[] = []
+  #versions: number[] = []
+  #count = 0
 
   touch(entry: Entry, version: number): void {
+    const isNew = entry.newer === undefined && entry.older === undefined && this.newest !== entry
+    // One change may touch it twice.
+    if (entry.version === version && !isNew) return
     entry.version = version
-    if (this.newest === entry) return
+    if (this.newest === entry) {
+      this.#versions[this.#versions.length - 1] = version
+      return
+    }
+    if (isNew) this.#count++
+    this.#entries.push(entry)
+    this.#versions.push(version)
+    if (this.#entries.length > 2 * this.#count + staleEntriesMin) this.#compact()
     if (entry.newer !== undefined) entry.newer.older = entry.older
     if (entry.older !== undefined) entry.older.newer = entry.newer
     entry.newer = undefined
@@ -72,7 +89,30 @@ export class ByActivity<Entry extends Active<Entry>> {
     if (this.newest !== undefined) this.newest.newer = entry
     this.newest = entry
   }
+
+  /** Newest first, those whose version is below `below`. */
+  *below(below: number): Generator<Entry> {
+    let [from, to] = [0, this.#versions.length]
+    while (from < to) {
+      const middle = (from + to) >>> 1
+      if (this.#versions[middle]! < below) from = middle + 1
+      else to = middle
+    }
+    for (let at = from - 1; at >= 0; at--) if (this.#isCurrent(at)) yield this.#entries[at]!
+  }
+
+  #isCurrent(at: number): boolean {
+    return this.#entries[at]!.version === this.#versions[at]
+  }
+
+  #compact(): void {
+    const current = this.#entries.filter((_, at) => this.#isCurrent(at))
+    this.#entries = current
+    this.#versions = current.map(({ version }) => version)
+  }
 }
+
+const staleEntriesMin = 1_024
 
 export class Board {
   readonly events: EventIndex

@@ -2,7 +2,7 @@
  * Reading a board: which slots answer a question. Pure walks over the index with a bound on each;
  * what a slot looks like to a reader is not decided here.
  */
-import type { Active, Board, Room } from './board.ts'
+import type { Active, Board, ByActivity, Room } from './board.ts'
 import { type EventIndex, none } from './event-index.ts'
 import type { State } from './state.ts'
 
@@ -176,16 +176,23 @@ export function pagesOf({ board: { events }, marks }: State, room: Room, now: nu
   return pages.sort((a, b) => b.order - a.order)
 }
 
-/** Entries by latest activity whose version is below `below`. */
+/** How many entries are looked at for one page. */
+export const looksPerPage = 20_000
+
+/** Entries by latest activity whose version is below `below`. The page ends early where too few are accepted. */
 export function byActivity<Entry extends Active<Entry>>(
-  newest: Entry | undefined,
+  list: ByActivity<Entry>,
   { limit, below, accept }: { limit: number; below: number; accept: (entry: Entry) => boolean },
 ): { entries: Entry[]; next: number | undefined } {
   const entries: Entry[] = []
-  for (let at = newest; at !== undefined; at = at.older) {
-    if (at.version >= below || !accept(at)) continue
-    if (entries.length === limit) return { entries, next: entries.at(-1)?.version }
-    entries.push(at)
+  let looks = 0
+  let last = below
+  for (const entry of list.below(below)) {
+    if (looks++ === looksPerPage) return { entries, next: last }
+    const isAccepted = accept(entry)
+    if (isAccepted && entries.length === limit) return { entries, next: last }
+    if (isAccepted) entries.push(entry)
+    last = entry.version
   }
   return { entries, next: undefined }
 }

@@ -196,6 +196,9 @@ export const sizes = {
   ),
 }
 
+/** A body that is larger carries a file, or is none of ours: any text fits into it, escaped. */
+export const ordinaryBodyBytes = 2 * Math.max(settled.text_bytes, settled.data_bytes, settled.doc_text_bytes)
+
 /** What one identity, address or network may do; null means no limit. */
 const rateDefaults = {
   writes_per_identity_per_minute: 120,
@@ -238,6 +241,8 @@ const rateDefaults = {
   export_starts_per_network_per_hour: 30,
   /** OAuth clients that register by themselves. */
   client_registrations_per_address_per_hour: 30,
+  /** Sign-ins that are begun: each is a record until it ends. */
+  sign_ins_per_network_per_hour: 600,
   deliveries_per_receiver_per_minute: 60,
   deliveries_per_receiver_per_day: 2_000,
   deliveries_per_address_per_minute: 120,
@@ -245,8 +250,10 @@ const rateDefaults = {
   new_conversations_per_identity_per_day: 100,
   /** Looks of the lab at tools that one identity may ask for. */
   probes_per_identity_per_day: 50,
+  probes_per_network_per_day: 500,
   /** Challenges to addresses that webhooks are wanted at. */
   verifications_per_identity_per_hour: 30,
+  verifications_per_network_per_hour: 300,
   verifications_per_host_per_hour: 120,
   subscribe_calls_per_identity_per_minute: 60,
   /** All attachments that one identity has put and not deleted. */

@@ -25,6 +25,11 @@ const Allowance = Type.Object(
   { title: 'Allowance' },
 )
 
+const Held = Type.Object(
+  { limit: limit('how much may be open at once'), open: count('how much is') },
+  { title: 'OpenPlaces' },
+)
+
 /** Everything that is counted in a network. */
 const NetworkAllowances = Type.Object(
   {
@@ -42,7 +47,19 @@ const NetworkAllowances = Type.Object(
       deliveries: Allowance,
       export_starts: Allowance,
       client_registrations: Allowance,
+      sign_ins: Allowance,
+      probes: Allowance,
+      verifications: Allowance,
     }),
+    places: Type.Object(
+      {
+        streams_per_address: Type.Optional(Held),
+        waits_per_address: Type.Optional(Held),
+        downloads_per_address: Type.Optional(Held),
+        exports_per_network: Type.Optional(Held),
+      },
+      { description: 'what this network has open now, by the name of its limit; absent: not counted' },
+    ),
   },
   { title: 'NetworkAllowances' },
 )
@@ -51,7 +68,7 @@ export const quotaGet = declare({
   name: 'quota.get',
   group: 'limits',
   summary:
-    'What you have left of each rate and quota, and when it is whole again: of your identity when you sign, and of the network of your address.',
+    'What you have left of each rate and quota, when it is whole again, and what is open: of your identity when you sign, and of the network of your address.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,

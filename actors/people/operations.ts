@@ -170,7 +170,8 @@ export const identityGet = declare({
 export const identitiesList = declare({
   name: 'identities.list',
   group: 'identity',
-  summary: 'List identities that acted in public, latest activity first; `query` keeps handles that begin with it.',
+  summary:
+    'List identities that acted in public, latest activity first; `query` keeps handles that begin with it. A page may hold fewer than there are: go on while has_more is true.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,

@@ -35,7 +35,10 @@ const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
   return act(letter, now, { facts: { receiver, label, room, dedupe, sealed, allow, post, hash }, isPublic: false })
 }
 
-const rotate = ({ state, now }: Situation, letter: WriteLetter<{ receiver: string; hash: string; secret?: string }>) => {
+const rotate = (
+  { state, now }: Situation,
+  letter: WriteLetter<{ receiver: string; hash: string; secret?: string }>,
+) => {
   const { receiver, hash } = letter.args
   const found = ownReceiver(state, letter.author, receiver)
   if (found === undefined) return unknown(receiver)

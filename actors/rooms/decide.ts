@@ -169,18 +169,16 @@ const transfer = owned((room, { now }, letter: WriteLetter<Target>) => {
   return changed(room, letter, now, target, 'owner')
 })
 
-const createInvite = owned(
-  (room, { state, now }, letter: WriteLetter<InviteArgs>) => {
-    if (state.rules.openInvites(room.name, now).length >= invitesMax)
-      return refuse(
-        'wrong_state',
-        `a room can have ${invitesMax} open invites: wait until one is used or expires`,
-        'room',
-      )
-    const { hash, ttl, target } = letter.args
-    return act(letter, now, { facts: { id: idOf(letter), hash, expires: now + ttl, target }, isPublic: false })
-  },
-)
+const createInvite = owned((room, { state, now }, letter: WriteLetter<InviteArgs>) => {
+  if (state.rules.openInvites(room.name, now).length >= invitesMax)
+    return refuse(
+      'wrong_state',
+      `a room can have ${invitesMax} open invites: wait until one is used or expires`,
+      'room',
+    )
+  const { hash, ttl, target } = letter.args
+  return act(letter, now, { facts: { id: idOf(letter), hash, expires: now + ttl, target }, isPublic: false })
+})
 
 /** One answer to every bad invite: whoever guesses learns nothing of rooms, invites or time. */
 const badInvite = refuse(

@@ -63,7 +63,8 @@ export const roomGet = declare({
 export const roomsList = declare({
   name: 'rooms.list',
   group: 'rooms',
-  summary: 'List public rooms, latest activity first; `query` keeps names that contain it.',
+  summary:
+    'List public rooms, latest activity first; `query` keeps names that contain it. A page may hold fewer than there are: go on while has_more is true.',
   kind: 'read',
   scope: 'board:read',
   isTool: true,

@@ -303,7 +303,7 @@ export class Writes {
     const letter = signedLetter(this.#options, verified, { to, args, limited: charge.wait })
     sendAs(this.#options, signer.delegate, by === undefined ? letter : { ...letter, by }, (answer, head) => {
       settle?.(answer)
-      settleWrite(charge, verified, answer, throttle)
+      settleWrite(charge, verified, answer, this.#options)
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(limitReply(answer.refusal, charge, limit, throttle))
       if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)

@@ -106,8 +106,8 @@ function mcpWords(address: string): string[] {
     'signed command.',
     '',
     'An answer of a tool is whole JSON of at most 10,000 tokens. Lists end behind a whole item: send next_cursor as cursor. What most',
-    'items have alike stands once in shared, authors have short names whose ids are in people, proofs come with proof: true. A text',
-    'that does not fit says text_truncated and text_next_offset: call again with that as text_offset. To replace such a text, read it',
+    'items have alike stands once in shared, people have short names whose ids are in people (or stand as their id), proofs come with',
+    'proof: true. A text that does not fit says text_truncated and text_next_offset: call again with that as text_offset. To replace such a text, read it',
     'to its end and give the text_sha256 beside the last part as replaces_sha256.',
     '',
     '```text',
@@ -199,7 +199,8 @@ const mebibytes = (bytes: number) => Math.floor(bytes / 1024 / 1024)
 const limitWords: readonly string[] = [
   `One identity writes ${perTime(rates.writes_per_identity_per_minute, 'a minute', 'commands')} and ${perTime(mebibytes(rates.bytes_per_identity_per_day), 'a day', 'MiB')}. One network (an IPv4 address, an IPv6 /64) writes`,
   `${perTime(rates.writes_per_network_per_minute, 'a minute', 'commands')}, brings ${perTime(rates.new_identities_per_network_per_hour, 'an hour', 'new identities')} and reads ${perTime(rates.reads_per_address_per_minute, 'a minute', 'times')}: so keep your key. A 429 says in`,
-  'details which limit it was and whose; quota.get, signed, says what is left of each. Signed in at /mcp you count by identity alone.',
+  'details which limit it was and whose; quota.get, signed, says what is left of each. Signed in at /mcp you count by identity, and',
+  'all sign-ins at one address together have 16 times what a network has.',
 ]
 
 /** In the form of llmstxt.org: a title, a summary, and links that say what is behind them. */

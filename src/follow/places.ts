@@ -4,17 +4,20 @@
  * a client that hangs up at once may not start the next one while the board still works on the last.
  */
 import type { Rates } from '../../actors/kernel/limits.ts'
-import type { Subject } from '../limits/meters.ts'
-import type { Source } from '../limits/throttle.ts'
+import type { Source, Subject } from '../limits/meters.ts'
 
 /** Knows whom something that stays open counts against (networks, or the identity of a sign-in), and counts who was refused. */
 export type PlaceKeeper = {
+  /** Told of each kind of places, to show what is open. */
+  keeps(places: Places): void
   holders(source: Source): readonly Subject[]
   placeRefused(limit: keyof Rates): void
 }
 
 /** Gives the place back; again, it does nothing. */
 export type Leave = () => void
+
+export type Held = { readonly limit?: number; readonly open: number }
 
 export type PlacesOptions = {
   /** Name of the limit, as /capabilities shows it. */
@@ -30,7 +33,7 @@ export type PlacesOptions = {
 export const streamWaitSeconds = 5
 
 export class Places {
-  readonly #limit: keyof Rates
+  readonly limit: keyof Rates
   readonly #each: number
   readonly #max: number
   readonly #keeper: PlaceKeeper
@@ -38,17 +41,18 @@ export class Places {
   taken = 0
 
   constructor({ limit, each, max = Number.POSITIVE_INFINITY, keeper = byAddress }: PlacesOptions) {
-    this.#limit = limit
+    this.limit = limit
     this.#each = each
     this.#max = max
     this.#keeper = keeper
+    keeper.keeps(this)
   }
 
   /** A place for this client, or what has none left: those whom it counts against, or the board. */
   take(source: Source): Leave | 'holder' | 'board' {
     const holders = this.#keeper.holders(source)
-    if (holders.some(({ key, share }) => (this.#open.get(key) ?? 0) >= Math.round(this.#each / share))) {
-      this.#keeper.placeRefused(this.#limit)
+    if (holders.some(({ key, share }) => (this.#open.get(key) ?? 0) >= this.#placesOf(share))) {
+      this.#keeper.placeRefused(this.limit)
       return 'holder'
     }
     if (this.taken >= this.#max) return 'board'
@@ -63,6 +67,16 @@ export class Places {
     }
   }
 
+  /** What one of those whom places count against has open. */
+  heldBy({ key, share }: Subject): Held {
+    const limit = this.#placesOf(share)
+    return { ...(Number.isFinite(limit) ? { limit } : {}), open: this.#open.get(key) ?? 0 }
+  }
+
+  #placesOf(share: number): number {
+    return Math.round(this.#each / share)
+  }
+
   #vacate(key: string): void {
     const left = this.#open.get(key)! - 1
     if (left === 0) this.#open.delete(key)
@@ -71,6 +85,7 @@ export class Places {
 }
 
 const byAddress: PlaceKeeper = {
+  keeps: () => {},
   holders: ({ address }) => [{ key: address, share: 1 }],
   placeRefused: () => {},
 }

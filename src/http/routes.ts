@@ -4,7 +4,7 @@
  */
 
 import { fields } from '../../actors/kernel/fields.ts'
-import { inside, sizes } from '../../actors/kernel/limits.ts'
+import { inside, ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
 import { type Operation, pathField } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
@@ -153,7 +153,13 @@ export class Routes implements Doors {
       onGone: (callback) => exchange.onAbort(callback),
     }
     noteCause('/v1/command')
+    const { throttle } = this.#options
+    const tooMany = throttle.largeBodyObjection(door.address)
     const take = withCause((result: BodyResult) => {
+      if (!result.ok && tooMany !== undefined) {
+        throttle.placeRefused('unsigned_commands_per_address_per_minute')
+        return this.send(exchange, refused(tooMany))
+      }
       if (!result.ok) {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
         return this.send(exchange, refused(refusal('too_large', message)))
@@ -163,7 +169,7 @@ export class Routes implements Doors {
       if (encoding !== undefined && encoding !== 'identity') return this.send(exchange, refused(encoded(encoding)))
       this.#options.front.execute(result.body, door, (reply) => this.send(exchange, reply))
     })
-    exchange.readBody(sizes.body_bytes, take)
+    exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
   }
 
   preflight(exchange: Exchange, methods: string, extra: readonly Header[] = []): void {

@@ -32,11 +32,14 @@ export function whetherNew({ signer, door }: Verified, doors: Doors, then: (isNe
 /** Settles what a write was charged by what its actor says of it. */
 export function settleWrite(
   charge: Charge,
-  { signer, isNew }: Verified,
+  verified: Verified,
   answer: ShardAnswer | NoAnswer,
-  throttle: Throttle,
+  { throttle, operators }: Pick<Doors, 'throttle' | 'operators'>,
 ): void {
+  const { signer, isNew } = verified
   if (answer === undefined) return
+  // Anyone can send a command again that is public: the same bytes vouch for nobody.
+  if (answer.ok && answer.duplicate !== true) throttle.writeAccepted(writerOf(verified, operators))
   if (charge.full === undefined) {
     if (answer.ok && answer.duplicate) charge.giveBack()
     // A refused write keeps its place in the minute: refusing costs the actor as much as deciding.

@@ -109,6 +109,24 @@ export const networkLimits = {
     code: 'rate_limited',
     message: 'too many clients were registered from this address: wait retry_after seconds',
   },
+  sign_ins: {
+    rate: 'sign_ins_per_network_per_hour',
+    seconds: hour,
+    code: 'rate_limited',
+    message: 'too many sign-ins were begun from this network: wait retry_after seconds',
+  },
+  probes: {
+    rate: 'probes_per_network_per_day',
+    seconds: day,
+    code: 'quota_exhausted',
+    message: 'this network has asked for its probes of today: wait retry_after seconds',
+  },
+  verifications: {
+    rate: 'verifications_per_network_per_hour',
+    seconds: hour,
+    code: 'rate_limited',
+    message: 'too many addresses were verified for this network: wait retry_after seconds',
+  },
 } as const satisfies Readonly<Record<string, Limit>>
 
 export const identityLimits = {
@@ -151,6 +169,9 @@ export const identityLimits = {
     message: 'this identity has asked for its probes of today: wait retry_after seconds',
   },
 } as const satisfies Readonly<Record<string, Limit>>
+
+/** Where a request came from. `signedIn`: the identity of a sign-in at /mcp. */
+export type Source = { readonly address: string; readonly signedIn?: string }
 
 /** Whom something counts against: a network or an identity, and how much of a unit each one costs it: 1, or less with a grant. */
 export type Subject = { readonly key: string; readonly share: number }

@@ -3,22 +3,30 @@
  * that it came from, because keys are free and addresses are not.
  *
  * An identity counts by itself alone, and not in its network, where many honest ones share an address: signed in at /mcp, where
- * the address is its host's; as an operator of the board; and where an operator has raised its limits.
+ * the address is its host's; as an operator of the board; and where an operator has raised its limits. Keys are free there too: all
+ * sign-ins at one address together may do as much as `hostFactor` networks, beside what its network does.
  */
 
 import { type Rates, rates } from '../../actors/kernel/limits.ts'
 import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import { type Allowance, Charge, identityLimits, type Limit, Meter, networkLimits, type Subject } from './meters.ts'
+import type { Held, PlaceKeeper, Places } from '../follow/places.ts'
+import {
+  type Allowance,
+  Charge,
+  identityLimits,
+  type Limit,
+  Meter,
+  networkLimits,
+  type Source,
+  type Subject,
+} from './meters.ts'
 
 /** How many times its limits an identity or an address may use: 1, more by a grant, Infinity where none hold. */
 export type Factors = {
   ofIdentity(identity: string): number
   ofAddress(address: string): number
 }
-
-/** Where a request came from. `signedIn`: the identity of a sign-in at /mcp. */
-export type Source = { readonly address: string; readonly signedIn?: string }
 
 export type Writer = {
   readonly identity: string
@@ -29,8 +37,10 @@ export type Writer = {
   readonly isHosted?: boolean
 }
 
-/** What the sign-ins of one address have open, in times of what one network has. */
+/** What all sign-ins of one address may do and have open, in times of what one network may. */
 const hostFactor = 16
+const vouchedMs = 600_000
+const vouchedMax = 10_000
 
 type NetworkKind = keyof typeof networkLimits
 type IdentityKind = keyof typeof identityLimits
@@ -38,19 +48,29 @@ type IdentityKind = keyof typeof identityLimits
 export type NetworkAllowances = {
   readonly network: string
   readonly allowances: Readonly<Record<NetworkKind, Allowance>>
+  /** What it has open of each kind of places, by the name of their limit. */
+  readonly places: Readonly<Record<string, Held>>
 }
 
-export class Throttle {
+export class Throttle implements PlaceKeeper {
   readonly #on: boolean
   readonly #factors: Factors
   readonly #networks: Readonly<Record<NetworkKind, Meter>>
+  /** The same of networks as hosts of sign-ins. */
+  readonly #hosts: Readonly<Record<NetworkKind, Meter>>
   readonly #identities: Readonly<Record<IdentityKind, Meter>>
   readonly #refusals = new Map<string, number>()
+  readonly #places: Places[] = []
+  readonly #now: () => number
+  /** Networks of identities that count apart, and until when their large bodies are read whatever else comes from there. */
+  readonly #vouched = new Map<string, number>()
 
   constructor(options: { on: boolean; now: () => number; factors: Factors }) {
     this.#on = options.on
     this.#factors = options.factors
+    this.#now = options.now
     this.#networks = metersOf(networkLimits, 'network', options.now)
+    this.#hosts = metersOf(networkLimits, 'network', options.now)
     this.#identities = metersOf(identityLimits, 'identity', options.now)
   }
 
@@ -73,19 +93,17 @@ export class Throttle {
     return this.count('reads', { address, ...(signedIn === undefined ? {} : { signedIn }) })?.retryAfter ?? 0
   }
 
-  /** One more OAuth client that registers by itself; 0, or seconds to wait. */
-  registrations(address: string): number {
-    return this.count('client_registrations', { address })?.retryAfter ?? 0
-  }
-
   /** Whom something counts against that stays open. Many honest sign-ins share the address of their host, but not any number. */
   holders({ address, signedIn }: Source): readonly Subject[] {
     const networks = this.#networksOf(address)
-    if (signedIn === undefined) return networks
-    const shared = networks.map(({ key, share }) => ({ key, share: share / hostFactor }))
-    return [...this.#identity(signedIn), ...shared]
+    return signedIn === undefined ? networks : [...this.#identity(signedIn), ...asHosts(networks)]
   }
 
+  keeps(places: Places): void {
+    this.#places.push(places)
+  }
+
+  /** Something else was refused for want of what this limit counts. */
   placeRefused(limit: keyof Rates): void {
     this.#noteRefusal(limit)
   }
@@ -100,6 +118,28 @@ export class Throttle {
     return undefined
   }
 
+  /**
+   * Why a body larger than any post is not read now: its network has sent too many that were no command. To receive and scan it costs
+   * as much as if it were good. It takes nothing. Who counts apart is known only when a body was read, so one such write vouches
+   * for the network.
+   */
+  largeBodyObjection(address: string): Refusal | undefined {
+    const meter = this.#networks.unsigned_commands
+    if ((this.#vouched.get(networkOf(address)) ?? 0) > this.#now()) return undefined
+    for (const subject of this.#networksOf(address)) {
+      const wait = meter.peek(subject)
+      if (wait > 0) return meter.refusal(subject, wait)
+    }
+    return undefined
+  }
+
+  /** A write that is new was accepted. */
+  writeAccepted(writer: Writer): void {
+    if (!this.#isExempt(writer)) return
+    if (this.#vouched.size >= vouchedMax) this.#vouched.clear()
+    this.#vouched.set(networkOf(writer.address), this.#now() + vouchedMs)
+  }
+
   /** One more did not hold. */
   badSignature(address: string): void {
     this.count('bad_signatures', { address })
@@ -107,13 +147,14 @@ export class Throttle {
 
   /** One write of `bytes` signed bytes. `isNew`: nothing of this identity was ever accepted. `requestIds`: it has one, or none. */
   write(writer: Writer, bytes: number, isNew: boolean, requestIds: 0 | 1 = 0): Charge {
-    const [identity, network] = this.#subjects(writer)
+    const identity = this.#identity(writer.identity)
+    const { meters, subjects } = this.#networkOf(writer)
     const charge = new Charge()
     charge.add(this.#identities.writes, identity, 1)
     charge.add(this.#identities.bytes, identity, bytes)
-    charge.add(this.#networks.writes, network, 1)
-    charge.add(this.#networks.bytes, network, bytes)
-    if (isNew) charge.add(this.#networks.new_identities, network, 1)
+    charge.add(meters.writes, subjects, 1)
+    charge.add(meters.bytes, subjects, bytes)
+    if (isNew) charge.add(meters.new_identities, subjects, 1)
     if (requestIds > 0) charge.add(this.#networks.request_ids, this.#remembering(writer), requestIds)
     charge.take()
     return charge
@@ -122,12 +163,13 @@ export class Throttle {
   /** The actor refused the write: it leaves no bytes and makes no identity, but its place in the minute is taken. */
   writeRefused(charge: Charge): void {
     const { bytes, new_identities, request_ids } = this.#networks
-    charge.giveBack(this.#identities.bytes, bytes, new_identities, request_ids)
+    const { bytes: hostBytes, new_identities: hostNew } = this.#hosts
+    charge.giveBack(this.#identities.bytes, bytes, new_identities, request_ids, hostBytes, hostNew)
   }
 
   /** Something else of this identity was accepted meanwhile. */
   notNew(charge: Charge): void {
-    charge.giveBack(this.#networks.new_identities)
+    charge.giveBack(this.#networks.new_identities, this.#hosts.new_identities)
   }
 
   /** Bytes that come unsigned and are written down. */
@@ -137,12 +179,12 @@ export class Throttle {
     return this.#taken(charge)
   }
 
-  /** One more of what is counted by the day. */
-  take(kind: 'rooms' | 'conversations' | 'probes', writer: Writer): Charge {
-    const [identity, network] = this.#subjects(writer)
+  /** One more of what is counted by the day. Verifications of an identity are counted where they are made. */
+  take(kind: 'rooms' | 'conversations' | 'probes' | 'verifications', writer: Writer): Charge {
+    const { meters, subjects } = this.#networkOf(writer)
     const charge = new Charge()
-    charge.add(this.#identities[kind], identity, 1)
-    if (kind !== 'probes') charge.add(this.#networks[kind], network, 1)
+    if (kind !== 'verifications') charge.add(this.#identities[kind], this.#identity(writer.identity), 1)
+    charge.add(meters[kind], subjects, 1)
     charge.take()
     return charge
   }
@@ -168,7 +210,11 @@ export class Throttle {
   networkAllowances(address: string): readonly NetworkAllowances[] {
     const found = this.#networksOf(address)
     const subjects = found.length > 0 ? found : [{ key: networkOf(address), share: 0 }]
-    return subjects.map((subject) => ({ network: subject.key, allowances: allowances(this.#networks, subject) }))
+    return subjects.map((subject) => ({
+      network: subject.key,
+      allowances: allowances(this.#networks, subject),
+      places: Object.fromEntries(this.#places.map((places) => [places.limit, places.heldBy(subject)])),
+    }))
   }
 
   #taken(charge: Charge): Refusal | undefined {
@@ -185,8 +231,12 @@ export class Throttle {
     this.#refusals.set(limit, (this.#refusals.get(limit) ?? 0) + 1)
   }
 
-  #subjects(writer: Writer): [identity: Subject[], network: Subject[]] {
-    return [this.#identity(writer.identity), this.countsApart(writer) ? [] : this.#networksOf(writer.address)]
+  /** Where a writer counts beside their identity. */
+  #networkOf(writer: Writer): { meters: Readonly<Record<NetworkKind, Meter>>; subjects: readonly Subject[] } {
+    if (this.#isExempt(writer)) return { meters: this.#networks, subjects: [] }
+    const networks = this.#networksOf(writer.address)
+    if (writer.isHosted === true) return { meters: this.#hosts, subjects: asHosts(networks) }
+    return { meters: this.#networks, subjects: networks }
   }
 
   /**
@@ -194,8 +244,12 @@ export class Throttle {
    * here, and its sign-ins go on without request ids when it has used its own.
    */
   #remembering(writer: Writer): Subject[] {
-    const isExempt = this.#factors.ofIdentity(writer.identity) > 1 || (writer.isApart && writer.isHosted !== true)
-    return isExempt ? [] : this.#networksOf(writer.address)
+    return this.#isExempt(writer) ? [] : this.#networksOf(writer.address)
+  }
+
+  /** An operator, or someone whom an operator gave more. */
+  #isExempt({ identity, isApart, isHosted }: Writer): boolean {
+    return this.#factors.ofIdentity(identity) > 1 || (isApart && isHosted !== true)
   }
 
   /** How many times its limits this identity may use. */
@@ -215,6 +269,10 @@ export class Throttle {
     const wider = widerNetworkOf(address)
     return wider === undefined ? [own] : [own, { key: wider, share: 1 / (factor * rates.ipv6_48_factor) }]
   }
+}
+
+function asHosts(networks: readonly Subject[]): Subject[] {
+  return networks.map(({ key, share }) => ({ key, share: share / hostFactor }))
 }
 
 function metersOf<Kind extends string>(

@@ -1,6 +1,7 @@
 /**
  * An answer as a model reads it: without what proves it, and in a list without what its items repeat. Nothing else is lost:
- * an item of a list is `shared` with the item laid over it, and `people` has the identity id behind each short name.
+ * an item of a list is `shared` with the item laid over it, and `people` has the identity id behind each short name. A person
+ * without a handle who is mentioned once has no short name: the id stands there itself.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
 import type { Json } from '../docs/plain-schema.ts'
@@ -44,7 +45,7 @@ export function brief(data: Json, operation: Answers): Json {
   const list = listOf(operation)
   const items = list === undefined ? undefined : bare[list]
   if (list === undefined || !Array.isArray(items) || items.length < sharedFrom || !items.every(isObject)) return bare
-  const names = new Names()
+  const names = new Names(mentionsIn(bare, operation.result))
   const named = shaped(bare, operation.result, (member) => inList(member, names)) as Json
   const { shared, rest } = share(named[list] as readonly Json[])
   const { [list]: _, ...around } = bare
@@ -91,17 +92,40 @@ function withoutProof({ name, value, schema, ofSchema }: Member): unknown {
   return isProof ? leftOut : value
 }
 
-/** A thread is named where it is neither the event's own nor begun by what it replies to. Where an event stands, log.proof says. */
-function inList({ name, value, schema, of }: Member, names: Names): unknown {
+/**
+ * A thread is named where it is neither the event's own nor begun by what it replies to. Where an event stands, log.proof says;
+ * its number in the room, which no operation takes, event.get.
+ */
+function inList({ name, value, schema, of, ofSchema }: Member, names: Names): unknown {
   const isSaid = name === 'thread' && (value === of.event_id || value === of.reply_to)
-  if (isSaid || schema.title === 'LogState') return leftOut
+  const isPlace = name === 'seq' && ofSchema.title === 'Event'
+  if (isSaid || isPlace || schema.title === 'LogState') return leftOut
   if (isObject(value) && people.has(schema.title)) return names.of(value)
   return typeof value === 'string' && !ownWords.has(name) ? names.known(value) : value
+}
+
+/** How often each text stands in an answer as a person or their id. */
+function mentionsIn(data: Json, schema: unknown): ReadonlyMap<string, number> {
+  const mentions = new Map<string, number>()
+  shaped(data, schema, ({ name, value, schema: declared }) => {
+    const isPerson = isObject(value) && people.has(declared.title)
+    if (isPerson || (typeof value === 'string' && !ownWords.has(name))) {
+      const text = String(isPerson ? value.id : value)
+      mentions.set(text, (mentions.get(text) ?? 0) + 1)
+    }
+    return isPerson ? leftOut : value
+  })
+  return mentions
 }
 
 /** Short names for the people of one list. */
 class Names {
   readonly #names = new Map<string, string>()
+  readonly #mentions: ReadonlyMap<string, number>
+
+  constructor(mentions: ReadonlyMap<string, number>) {
+    this.#mentions = mentions
+  }
 
   get isEmpty(): boolean {
     return this.#names.size === 0
@@ -116,6 +140,8 @@ class Names {
     const key = String(id)
     const known = this.#names.get(key)
     if (known !== undefined) return known
+    // A short name and its entry in `people` would cost more than the id.
+    if (handle === undefined && this.#mentions.get(key) === 1) return key
     const taken = new Set(this.#names.values())
     let name = handle === undefined ? '' : `@${handle}`
     for (let length = shortId; name === '' || taken.has(name); length++) name = `${key.slice(0, length)}…`

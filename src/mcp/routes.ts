@@ -6,7 +6,7 @@
  * protocol is loaded by the first request.
  */
 
-import { sizes } from '../../actors/kernel/limits.ts'
+import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
 import { carriesFile } from '../command/read-command.ts'
 import { type Places, streamWaitSeconds } from '../follow/places.ts'
 import { plainJson } from '../format/plain-json.ts'
@@ -77,14 +77,19 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
           ? 0
           : (options.throttle.signaturesObjection(address)?.retryAfter ?? 0)
     if (wait > 0) return tooMany(exchange, 'requests from this address', wait, cors)
+    const objection = goodTokens.has(token ?? '') ? undefined : options.throttle.largeBodyObjection(address)
     const take = withCause((result: BodyResult) => {
+      if (!result.ok && objection !== undefined) {
+        options.throttle.placeRefused('unsigned_commands_per_address_per_minute')
+        return tooMany(exchange, 'invalid messages from this address', objection.retryAfter!, cors)
+      }
       if (!result.ok) return answer(exchange, 413, cors, rpcError(-32000, `at most ${sizes.body_bytes} bytes`))
       serve(options, exchange, { body: result.body, address, cors, token, goodTokens }).catch((error: unknown) => {
         options.fault(error)
         if (!exchange.ended) answer(exchange, 500, cors, rpcError(-32603, 'a fault of this board'))
       })
     })
-    exchange.readBody(sizes.body_bytes, take)
+    exchange.readBody(objection === undefined ? sizes.body_bytes : ordinaryBodyBytes, take)
   }
 }
 

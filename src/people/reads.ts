@@ -40,7 +40,7 @@ function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
   const query = args.query === undefined ? undefined : String(args.query)
-  const { entries, next } = byActivity<Author>(context.board.authorsByActivity.newest, {
+  const { entries, next } = byActivity<Author>(context.board.authorsByActivity, {
     limit: limitOf(args),
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (author) => query === undefined || (author.handle?.startsWith(query) ?? false),

@@ -101,7 +101,7 @@ function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
   const query = args.query === undefined ? undefined : String(args.query)
-  const { entries, next } = byActivity<Room>(context.board.roomsByActivity.newest, {
+  const { entries, next } = byActivity<Room>(context.board.roomsByActivity, {
     limit: limitOf(args),
     below: cursor.from ?? Number.POSITIVE_INFINITY,
     accept: (room) => room.visibility === 'public' && (query === undefined || room.name.includes(query)),

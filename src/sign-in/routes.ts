@@ -32,6 +32,7 @@ const described = ['/.well-known/oauth-authorization-server', '/.well-known/open
 /** The library knows each of its paths by several spellings, and what is limited here must have one. */
 const spelled = /^\/oauth\/(?:(authorize|token|register|revoke|jwks)|(authorize|interaction)\/[\w-]{1,64})$/
 const registerPath = '/oauth/register'
+const authorizePath = '/oauth/authorize'
 
 /** What is taken where; undefined: there is nothing. */
 function methodsOf(path: string): readonly string[] | undefined {
@@ -75,11 +76,9 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
     if (isRegister && exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflightFor(allow)], '')
     const wait = throttle.reads(client)
     if (wait > 0) return refuse(options, exchange, 429, `too many requests from this address: wait ${wait} s`, { wait })
-    const full = isRegister ? throttle.registrations(client) : 0
-    if (full > 0)
-      return refuse(options, exchange, 429, `too many clients were registered from this address: wait ${full} s`, {
-        wait: full,
-      })
+    const kept = isRegister ? 'client_registrations' : exchange.path === authorizePath ? 'sign_ins' : undefined
+    const full = kept === undefined ? undefined : throttle.count(kept, { address: client })
+    if (full !== undefined) return refuse(options, exchange, 429, full.message, { wait: full.retryAfter! })
     exchange.readBody(bodyBytesMax, (result) => {
       if (!result.ok) return refuse(options, exchange, 413, `at most ${bodyBytesMax} bytes`)
       serve(options, exchange, result.body, client).catch((error: unknown) => {

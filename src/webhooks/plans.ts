@@ -11,6 +11,7 @@ import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts
 import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
 import type { Asked, Doors, Found, Plan } from '../command/plan.ts'
 import type { DataOf, Verified } from '../command/reply.ts'
+import { writerOf } from '../limits/charging.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { webhookView } from './reads.ts'
 import type { Desk, VerifyAnswer } from './service.ts'
@@ -105,10 +106,9 @@ function faultOf({ kinds, room }: DataOf<'webhook.create'>, publicOnly: boolean)
 }
 
 /** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
-async function made(
-  { data, signer, sha }: Verified<'webhook.create'>,
-  { hooks, read }: Doors,
-): Promise<Asked | undefined> {
+async function made(verified: Verified<'webhook.create'>, doors: Doors): Promise<Asked | undefined> {
+  const { data, signer, sha } = verified
+  const { hooks } = doors
   const { url, kinds, room } = data
   const secret = freshSecret()
   const facts: Omit<HookFacts, 'hook' | 'marks'> = {
@@ -121,7 +121,7 @@ async function made(
   }
   const reader = isPublicOnly(signer) ? '' : signer.id
   const wish = { url, room, reader, owner: signer.id, hook: sha.toString('hex', 0, 16), secret }
-  const barred = await barredBy(wish, hooks, read)
+  const barred = await barredBy(wish, verified, doors)
   if (barred === undefined) return undefined
   const place = await hooks.places([])
   if (place === undefined) return undefined
@@ -146,8 +146,8 @@ type Wish = {
 
 async function barredBy(
   { room, reader, ...wish }: Wish,
-  hooks: Desk,
-  read: Doors['read'],
+  verified: Verified,
+  { hooks, read, throttle, operators }: Doors,
 ): Promise<Barred | 'none' | undefined> {
   const fault = hooks.addressFault(wish.url)
   if (fault !== undefined) return ['invalid_field', `"url" in data: ${fault}`, 'data.url', 0]
@@ -166,6 +166,11 @@ async function barredBy(
   if (live === undefined) return undefined
   // Nobody is challenged for what its actor will refuse.
   if (live >= sizes.hooks_per_identity) return 'none'
+  const charge = throttle.take('verifications', writerOf(verified, operators))
+  if (charge.full !== undefined) {
+    const { code, message, retryAfter = 0 } = throttle.refusalOf(charge)
+    return [code, message, 'data.url', retryAfter]
+  }
   const answer = await hooks.verify(wish)
   return answer === undefined ? undefined : verdict(answer)
 }

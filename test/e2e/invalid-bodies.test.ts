@@ -1,5 +1,7 @@
 /** What is no command costs the network that sends it, at every door that takes a body, and nobody else. */
+import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -7,6 +9,7 @@ import { Client, person } from '../support/client.ts'
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('invalid-bodies ada')
+const operator = person('invalid-bodies operator')
 const proxy = 'x-client'
 
 type Answer = { readonly status: number; readonly code: string | undefined; readonly retry: string | undefined }
@@ -17,7 +20,9 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   let addresses = 0
 
   beforeAll(async () => {
-    const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', TRUST_PROXY: proxy }
+    // What is used comes back slowly: however slow the machine, it can be seen.
+    const LIMITS = JSON.stringify({ unsigned_commands_per_address_per_minute: 12 })
+    const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', LIMITS, TRUST_PROXY: proxy, OPERATORS: operator.id }
     board = await startBoard({ directory: boardDirectory(), env })
     client = await Client.of(board)
   })
@@ -84,6 +89,75 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await send(address, 'POST', '/v1/command', body)).toMatchObject({ status: 200 })
     expect(await send(freshAddress(), 'POST', '/v1/command', '{}')).toMatchObject({ status: 400 })
     expect(await send(freshAddress(), 'GET', '/api/events')).toMatchObject({ status: 200 })
+  })
+
+  /** Sends the head of a request and none of its body, or a piece of it: what is answered now was not waited for. */
+  function begin(address: string, path: string, framing: string, piece = ''): Promise<string> {
+    const { hostname, port } = new URL(client.address)
+    return new Promise((resolve, reject) => {
+      const socket = connect({ host: hostname, port: Number(port) })
+      let answer = ''
+      socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
+      socket.on('error', reject).on('end', () => socket.destroy())
+      socket.on('close', () => resolve(answer))
+      socket.write(`POST ${path} HTTP/1.1\r\nhost: ${hostname}\r\n${proxy}: ${address}\r\n${framing}\r\n\r\n${piece}`)
+    })
+  }
+
+  async function exhausted(): Promise<string> {
+    const address = freshAddress()
+    while ((await send(address, 'POST', '/v1/command', '{}')).status !== 429) {
+      // Each takes one of what its network may send.
+    }
+    return address
+  }
+
+  const put = (signer: typeof ada, bytes: number) =>
+    client.sign(signer, {
+      operation: 'blob.put',
+      filename: 'many.bin',
+      data: randomBytes(bytes).toString('base64url'),
+    }).body
+
+  test('of a network that has sent too many, a large body is not read, and its connection ends', async () => {
+    const address = await exhausted()
+    for (const path of ['/v1/command', '/mcp']) {
+      const answers = await Promise.all([
+        begin(address, path, 'content-length: 2000000'),
+        begin(address, path, 'transfer-encoding: chunked', `30000\r\n${' '.repeat(0x30000)}\r\n`),
+      ])
+      for (const answer of answers) {
+        expect(answer).toMatch(/^HTTP\/1\.1 429 /)
+        expect(answer).toMatch(/\r\nconnection: close\r\n/i)
+        expect(answer).toMatch(/\r\nretry-after: \d/i)
+      }
+    }
+    // What may be a text is read.
+    const long = client.sign(ada, { operation: 'post', text: '\u0001'.repeat(15_000) }).body
+    expect(long.length).toBeGreaterThan(90_000)
+    expect(await send(address, 'POST', '/v1/command', long)).toMatchObject({ status: 200 })
+    expect(await send(freshAddress(), 'POST', '/v1/command', put(ada, 200_000))).toMatchObject({ status: 200 })
+  })
+
+  test('who counts apart puts a file from there after one more command, which nobody else can send for them', async () => {
+    const grant = (target: string, data: string) =>
+      client.command(operator, { operation: 'limits.grant', target, ttl: 600, data })
+    const ben = person(`invalid-bodies ben ${engine}`)
+    expect(await grant(ben.id, '{"schema":1,"factor":10}')).toMatchObject({ status: 200 })
+    for (const who of [operator, ben]) {
+      const address = await exhausted()
+      const { body } = client.sign(who, { operation: 'post', text: `from ${address}` })
+      expect((await send(freshAddress(), 'POST', '/v1/command', body)).status).toBe(200)
+      // It is public: anyone may send it again.
+      expect((await send(address, 'POST', '/v1/command', body)).status).toBe(200)
+      expect(await begin(address, '/v1/command', 'content-length: 2000000')).toMatch(/^HTTP\/1\.1 429 /)
+      const { body: own } = client.sign(who, { operation: 'post', text: `really from ${address}` })
+      expect((await send(address, 'POST', '/v1/command', own)).status).toBe(200)
+      expect(await send(address, 'POST', '/v1/command', put(who, 1_000_000))).toMatchObject({ status: 200 })
+    }
+    const address = await exhausted()
+    expect(await grant(`${address}/32`, '{"schema":1,"exempt":true}')).toMatchObject({ status: 200 })
+    expect(await send(address, 'POST', '/v1/command', put(ada, 1_000_000))).toMatchObject({ status: 200 })
   })
 
   test('a command that is signed and no command of ours counts too', async () => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { accessToken } from '../support/access-token.ts'
 import { boardDirectory } from '../support/board-process.ts'
-import { detailsOf, inTurn, Senders, type Signer, someone, statuses } from '../support/senders.ts'
+import { detailsOf, inTurn, operator, Senders, type Signer, someone, statuses } from '../support/senders.ts'
 
 describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   let all: Senders
@@ -248,5 +248,98 @@ test('a sign-in reads at /mcp though the address of its host is used up, by othe
   const forged = await inTurn(8, (n) => list(`${token.slice(0, -4)}${n}AAA`))
   expect([forged[0], forged.at(-1)]).toEqual([401, 429])
   expect(await inTurn(30, () => list(token))).toEqual(Array<number>(30).fill(200))
+  all.client.close()
+})
+
+test('all sign-ins at one address do at most what sixteen networks do, and nobody else pays for it', async () => {
+  const LIMITS = JSON.stringify({
+    writes_per_network_per_minute: 1,
+    writes_per_network_burst: 1,
+    writes_per_identity_per_minute: 1,
+    writes_per_identity_burst: 12,
+    // From here they sign in.
+    networks: { '127.0.0.1': 10 },
+  })
+  const all = await Senders.at(boardDirectory(), { LIMITS })
+  const post = async (token: string) => {
+    const answer = await fetch(`${all.client.address}/mcp`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'x-forwarded-for': '192.0.2.51',
+      },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+        params: { name: 'post', arguments: { text: 'from a host' } },
+      }),
+    })
+    return answer.text()
+  }
+  const people = Array.from({ length: 2 }, someone)
+  const tokens: string[] = []
+  for (const [n, each] of people.entries()) {
+    expect((await all.post(`192.0.2.${60 + n}`, each)).status).toBe(200)
+    tokens.push(await accessToken(all.client.address, each, 'board:read board:post'))
+  }
+  const answers = await inTurn(22, (n) => post(tokens[n % 2]!))
+  expect(answers.filter((text) => text.includes('event_id')).length).toBe(16)
+  expect(answers.at(-1)).toContain('writes_per_network_per_minute')
+  expect((await all.post('192.0.2.51', someone())).status).toBe(200)
+  all.client.close()
+})
+
+test('what makes the board call others, and sign-ins that are begun, are counted in the network too', async () => {
+  const LIMITS = JSON.stringify({
+    verifications_per_network_per_hour: 2,
+    probes_per_network_per_day: 2,
+    sign_ins_per_network_per_hour: 2,
+  })
+  const all = await Senders.at(boardDirectory(), { LIMITS, BROADSIDE_LOOPBACK: '1' })
+  const address = '192.0.2.40'
+  // Nothing listens there.
+  const url = 'http://127.0.0.1:1025/hook'
+  const hook = (from: string, signer: Signer) =>
+    all.command(from, signer, {
+      operation: 'webhook.create',
+      data: JSON.stringify({ schema: 1, url, kinds: ['reply'] }),
+    })
+  const hooked = await inTurn(4, () => hook(address, someone()))
+  expect(statuses(hooked)).toEqual(['wrong_state', 'wrong_state', 'rate_limited', 'rate_limited'])
+  expect(hooked[2]!.text).toContain('too many addresses were verified for this network')
+  expect(statuses([await hook(address, operator), await hook('192.0.2.41', someone())])).toEqual([
+    'wrong_state',
+    'wrong_state',
+  ])
+
+  // One host is not looked at twice in a row.
+  const probe = async (from: string, n: number) => {
+    const signer = someone()
+    const said = { schema: 1, name: 'Of a network', description: 'A tool that is not there.', category: 'data' }
+    const data = JSON.stringify({ ...said, url: `http://127.0.0.${n + 2}:1025/tool` })
+    const published = await all.command('192.0.2.42', signer, { operation: 'tools.publish', data })
+    const { tool } = published.data as unknown as { tool: { id: string } }
+    return all.command(from, signer, { operation: 'tools.probe', target: tool.id })
+  }
+  const probed = await inTurn(3, (n) => probe(address, n))
+  expect(statuses(probed)).toEqual([200, 200, 'quota_exhausted'])
+  expect(detailsOf(probed[2]!)).toMatchObject({ limit: 'probes_per_network_per_day', network: address })
+  expect((await probe('192.0.2.41', 3)).status).toBe(200)
+
+  const begun = async (from: string, path: string) => {
+    const headers = { 'x-forwarded-for': from }
+    const answer = await fetch(`${all.client.address}${path}`, { headers, redirect: 'manual' })
+    return answer.status
+  }
+  expect(await inTurn(3, () => begun(address, '/oauth/authorize?client_id=none'))).toEqual([400, 400, 429])
+  expect(await begun('192.0.2.41', '/oauth/authorize?client_id=none')).toBe(400)
+  expect(await begun(address, '/.well-known/oauth-authorization-server')).toBe(200)
+  const { networks } = await all.quota(address)
+  expect(networks[0]!.allowances).toMatchObject({
+    probes: { limit: 2, used: 2 },
+    verifications: { limit: 2, used: 2 },
+    sign_ins: { limit: 2, used: 2 },
+  })
   all.client.close()
 })

@@ -127,6 +127,25 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(Number(count)).toBeGreaterThanOrEqual(5)
   })
 
+  test('quota.get shows what a network has open', async () => {
+    const placesOf = async (address: string) => {
+      const { data } = await client.from(address).send('{"operation":"quota.get"}')
+      return (data as unknown as { quota: { networks: { places: object }[] } }).quota.networks.map(
+        ({ places }) => places,
+      )
+    }
+    await many(3, '/tail/lobby', () => '2001:db8:5:1::1')
+    await many(1, '/tail/lobby', () => '2001:db8:5:2::1')
+    expect(await placesOf('2001:db8:5:1::2')).toMatchObject([
+      { streams_per_address: { limit: 8, open: 3 }, waits_per_address: { limit: 8, open: 0 } },
+      { streams_per_address: { limit: 32, open: 4 }, exports_per_network: { limit: 8, open: 0 } },
+    ])
+    expect(await placesOf('192.0.2.99')).toMatchObject([{ streams_per_address: { limit: 16, open: 0 } }])
+    for (const close of open) close()
+    const none = [{ streams_per_address: { open: 0 } }, { streams_per_address: { open: 0 } }]
+    await vi.waitFor(async () => expect(await placesOf('2001:db8:5:1::2')).toMatchObject(none), patience)
+  })
+
   test('what is refused keeps no place', async () => {
     const address = '192.0.2.2'
     for (let n = 0; n < 20; n++) {

@@ -75,9 +75,31 @@ test('what somebody wrote is shown as it was written, also where it is the id of
   expect((shown as Json[]).at(-1)).toMatchObject({ text: author.id, to: '@alice' })
 })
 
+test('who is mentioned once and has no handle is the id itself, and not in people', () => {
+  const ids = Array.from({ length: 4 }, () => hex(32))
+  const ada = { id: hex(32), public_key: 'K', handle: 'ada' }
+  const events = [
+    ...ids.map((id) => event({ id, public_key: 'K' })),
+    event(ada),
+    event({ id: hex(32) }, { to: ids[3] }),
+  ]
+  const { events: shown, people } = brief({ events, has_more: false }, declared('events.list'))
+  const short = `${ids[3]!.slice(0, 8)}…`
+  expect((shown as Json[]).slice(0, 5).map(({ author }) => author)).toEqual([...ids.slice(0, 3), short, '@ada'])
+  expect(people).toEqual({ [short]: ids[3], '@ada': ada.id })
+})
+
+test('an event of a list has no number in its room, which event.get gives', () => {
+  const author = { id: hex(32), public_key: 'K' }
+  const events = [1, 2, 3].map((seq) => event(author, { seq }))
+  const { shared, events: shown } = brief({ events, has_more: false }, declared('events.list'))
+  expect(JSON.stringify([shared, shown])).not.toContain('"seq"')
+  expect(brief({ event: events[0] }, declared('event.get'))).toMatchObject({ event: { seq: 1 } })
+})
+
 test('two whose ids begin alike have different short names', () => {
   const ids = [`${'a'.repeat(10)}${'1'.repeat(54)}`, `${'a'.repeat(10)}${'2'.repeat(54)}`]
-  const events = [...ids, ids[0]!].map((id) => event({ id, public_key: 'K' }))
+  const events = [...ids, ...ids].map((id) => event({ id, public_key: 'K' }))
   const { people } = brief({ events, has_more: false }, declared('events.list'))
   expect(people).toEqual({ [`${'a'.repeat(8)}…`]: ids[0], [`${'a'.repeat(9)}…`]: ids[1] })
 })

@@ -1,6 +1,8 @@
 /** The doors of sign-in for programs in pages of other origins: they may register, and a method that is not taken is named as such. */
+
 import { expect, test } from 'vitest'
 import type { Exchange, Header } from '../../../src/http/port.ts'
+import { Throttle } from '../../../src/limits/throttle.ts'
 import type { Oauth } from '../../../src/sign-in/oauth.ts'
 import { oauthDoors } from '../../../src/sign-in/routes.ts'
 import { answered, oauthAlone } from '../../support/oauth-alone.ts'
@@ -16,7 +18,7 @@ const doors = oauthDoors({
   address: 'https://board.example',
   load: async () => oauth,
   script: async () => Buffer.alloc(0),
-  throttle: { reads: () => 0, registrations: () => 0 } as never,
+  throttle: new Throttle({ on: false, now: () => 0, factors: { ofIdentity: () => 1, ofAddress: () => 1 } }),
   addressOf: () => '192.0.2.1',
   fault: (error) => {
     throw error

@@ -106,7 +106,7 @@ function mcpWords(address: string): string[] {
     'signed command.',
     '',
     'An answer of a tool is whole JSON of at most 10,000 tokens. Lists end behind a whole item: send next_cursor as cursor. What most',
-    'items have alike stands once in shared, people have short names whose ids are in people (or stand as their id), proofs come with',
+    'items have alike stands once in shared, people have short names whose ids are in people (or stand once as their handle or id), proofs come with',
     'proof: true. A text that does not fit says text_truncated and text_next_offset: call again with that as text_offset. To replace such a text, read it',
     'to its end and give the text_sha256 beside the last part as replaces_sha256.',
     '',

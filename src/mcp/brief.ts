@@ -1,7 +1,8 @@
 /**
  * An answer as a model reads it: without what proves it, and in a list without what its items repeat. Nothing else is lost:
  * an item of a list is `shared` with the item laid over it, and `people` has the identity id behind each short name. A person
- * without a handle who is mentioned once has no short name: the id stands there itself.
+ * who is mentioned once is not in `people`: the handle stands there alone, which is unique, never changes and is taken wherever
+ * an id is (identity.get gives the id), or the id itself where there is no handle.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
 import type { Json } from '../docs/plain-schema.ts'
@@ -140,8 +141,8 @@ class Names {
     const key = String(id)
     const known = this.#names.get(key)
     if (known !== undefined) return known
-    // A short name and its entry in `people` would cost more than the id.
-    if (handle === undefined && this.#mentions.get(key) === 1) return key
+    // An entry in `people` would cost more than it saves.
+    if (this.#mentions.get(key) === 1) return handle === undefined ? key : `@${handle}`
     const taken = new Set(this.#names.values())
     let name = handle === undefined ? '' : `@${handle}`
     for (let length = shortId; name === '' || taken.has(name); length++) name = `${key.slice(0, length)}…`

@@ -26,6 +26,8 @@ const document = Array.from({ length: 900 }, (_, n) => `${n}. ${randomBytes(24).
 )
 let target: string
 
+const rooms = ['signed-in', 'by-ten', 'by-45', 'by-45-named']
+
 beforeAll(async () => {
   started = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'off' } })
   board = started.address
@@ -38,9 +40,11 @@ beforeAll(async () => {
     // Seconds differ, as they do between people.
     if (n % 9 === 8) await new Promise((done) => setTimeout(done, 1_000))
   }
+  const named = lines.map((_, n) => person(`model-named-${n}`))
   const strangers = lines.map((_, n) => person(`model-stranger-${n}`))
   for (const [n, text] of lines.entries()) {
     await client.post(strangers[n]!, { room: 'by-45', text })
+    await client.post(named[n]!, { room: 'by-45-named', text, handle: `author-of-line-${n}` })
     if (n % 9 === 8) await new Promise((done) => setTimeout(done, 1_000))
   }
   const made = await call(board, 'docs_create', { text: document, data: { title: 'Long' } }, token)
@@ -147,7 +151,7 @@ const hosts = [
 describe.each(hosts)('%s', (_name, peer, open) => {
   test.skipIf(skipWithout(missingPackage(peer)))('shows its model 45 of 45 posts', async () => {
     const host = await open()
-    for (const room of ['signed-in', 'by-ten', 'by-45']) {
+    for (const room of rooms) {
       const { events, has_more } = JSON.parse(await host.ask('events_list', { room })) as {
         events: Json[]
         has_more: boolean
@@ -194,7 +198,7 @@ describe.skipIf(skipWithout(missingPackage('gpt-tokenizer')))('counted by o200k_
     return (result.content as [{ text: string }])[0].text
   }
 
-  test.each(['signed-in', 'by-ten', 'by-45'])('45 one-line posts take at most 4,000 tokens: %s', async (room) => {
+  test.each(rooms)('45 one-line posts take at most 4,000 tokens: %s', async (room) => {
     expect(tokensOf(await textOf('events_list', { room }))).toBeLessThanOrEqual(4_000)
   })
 

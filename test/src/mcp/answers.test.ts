@@ -75,7 +75,7 @@ test('what somebody wrote is shown as it was written, also where it is the id of
   expect((shown as Json[]).at(-1)).toMatchObject({ text: author.id, to: '@alice' })
 })
 
-test('who is mentioned once and has no handle is the id itself, and not in people', () => {
+test('who is mentioned once is the handle, or without one the id itself, and not in people', () => {
   const ids = Array.from({ length: 4 }, () => hex(32))
   const ada = { id: hex(32), public_key: 'K', handle: 'ada' }
   const events = [
@@ -86,7 +86,7 @@ test('who is mentioned once and has no handle is the id itself, and not in peopl
   const { events: shown, people } = brief({ events, has_more: false }, declared('events.list'))
   const short = `${ids[3]!.slice(0, 8)}…`
   expect((shown as Json[]).slice(0, 5).map(({ author }) => author)).toEqual([...ids.slice(0, 3), short, '@ada'])
-  expect(people).toEqual({ [short]: ids[3], '@ada': ada.id })
+  expect(people).toEqual({ [short]: ids[3] })
 })
 
 test('an event of a list has no number in its room, which event.get gives', () => {

@@ -49,7 +49,7 @@ type Packed = {
   readonly more: unknown
 }
 
-/** `more`: what else the thread needs to go on, anything msgpack can hold. */
+/** `more`: what else the thread needs to continue, anything msgpack can hold. */
 export function packBoard(board: Board, more: unknown, columns: Columns): Buffer {
   const packed: Packed = {
     format,

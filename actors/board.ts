@@ -33,7 +33,7 @@ export interface Room extends Active<Room> {
   readonly visibility: Visibility
   /** Undefined: the operator owns it. */
   owner: string | undefined
-  /** Everybody let in but the owner, moderators too. */
+  /** All members but the owner, moderators included. */
   readonly members: Set<string>
   /** At most 16, all of them members. */
   readonly moderators: Set<string>

@@ -1,5 +1,5 @@
 /**
- * What happened, in order: one row for every change that a follower hears of. Columns of typed arrays, 16 bytes a row.
+ * What happened, in order: one row for every change that followers learn about. Columns of typed arrays, 16 bytes a row.
  *
  * A row's position is the change number in the feed, and the journal's number in a shard; both grow and are never used twice,
  * so a position is a cursor that survives restarts. The row names its subject: an event by slot, anything else by its id.
@@ -84,7 +84,7 @@ export class Changes {
     }
   }
 
-  /** First row behind this position, by binary search. */
+  /** First row after this position, by binary search. */
   after(position: number): number {
     let low = 0
     let high = this.#count

@@ -1,6 +1,6 @@
 /**
  * Large arrays of a snapshot, kept beside what msgpack holds of it: they are written from where they lie, and read into the
- * very memory that goes on growing. Copying and decoding them would be most of a start.
+ * very memory that continues to grow. Copying and decoding them would be most of a start.
  */
 
 import { roomFor } from '../storage/snapshot.ts'
@@ -25,7 +25,7 @@ export class Columns {
 
   /**
    * The array that was put, at the beginning of a power of two of bytes, at least `roomMin`. The memory of a column goes over to
-   * who takes it: an image is unpacked once, and by nobody who goes on with the state that it was packed from.
+   * the caller: an image is unpacked once, and never by a caller that continues with the state that it was packed from.
    *
    * @throws RangeError when there is no such column
    */

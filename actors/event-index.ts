@@ -3,7 +3,7 @@
  *
  * Bodies stay in the segments; a slot here says where. One slot costs 78 bytes, plus 4 to 8 bytes of hash table
  * (open addressing, linear probing, at most 3/4 full) and 4 bytes in its room's list. Slots are never freed:
- * a place in a room is for ever, only the text can go.
+ * a place in a room is forever, only the text can go.
  */
 
 import { randomInt } from 'node:crypto'
@@ -205,7 +205,7 @@ export class EventIndex {
   }
 }
 
-/** Ids are chosen by whoever signs, by trying nonces: a seed that nobody knows keeps them from crowding one cell. A snapshot has it, and the table with it. */
+/** Signers choose ids by trying nonces: a secret seed keeps these from crowding one cell. A snapshot has it, and the table with it. */
 const processSeed = randomInt(0x1_0000_0000 - 1)
 
 function hashOf(seed: number, bytes: Uint8Array, at: number): number {

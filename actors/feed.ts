@@ -2,7 +2,7 @@
  * The feed: the read model of everything public, in the log's order.
  *
  * It follows the log's journal after its own cursor and reads each covered range from the shards' journals, so it shows a
- * record only when the frame that signs it is durable, and a lost hint costs a moment, never a record. Whoever asks names
+ * record only when the frame that signs it is durable, and a lost hint costs time, never a record. A caller names
  * the change it has already seen; the feed catches up to that before it answers, so a reader never reads the past.
  */
 import type { Frame, JournalReader } from '../storage/journal.ts'

@@ -1,4 +1,4 @@
-/** The one list of operations. Whatever is not here does not exist, at any door. */
+/** The one list of operations. What is not listed here is not available through any interface. */
 import { blobDelete, blobGet, blobPut } from './attachments/operations.ts'
 import { conversationOpen, conversationRespond, conversationsList, inboxGet } from './conversations/operations.ts'
 import { delegationCreate, delegationList, delegationRevoke } from './delegations/operations.ts'

@@ -1,7 +1,7 @@
 /**
  * A part of the state: what one group of operations needs to remember, beside rooms, events and authors.
  *
- * A part hears of the acts it names and of every event, in journal order, and holds nothing that a replay would not give
+ * A part is given the acts it names and every event, in journal order, and holds nothing that a replay would not give
  * again. A shard has one of each for the rooms it decides over, the feed one of each for everything public.
  */
 import type { Place } from './board.ts'
@@ -14,7 +14,7 @@ export type ActPlace = Place & { readonly id: Uint8Array }
 export interface Part {
   /** Handlers by the `op` of an act. */
   readonly acts: Readonly<Record<string, (act: Act<never>, place: ActPlace) => void>>
-  /** Any act was applied, this part's own or another's, after the part that owns it has heard. */
+  /** Any act was applied, this part's own or another's, after the part that owns it was given it. */
   onAct?(act: Act, place: ActPlace): void
   /** An event was added at `slot`. */
   onEvent?(event: Event, slot: number, place: ActPlace): void

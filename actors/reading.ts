@@ -16,13 +16,13 @@ export type EventsQuery = {
   readonly after?: number
   readonly order: 'asc' | 'desc'
   readonly limit: number
-  /** Go on behind this slot. */
+  /** Continue after this slot. */
   readonly from?: number
 }
 
 export type Slots = { readonly slots: number[]; readonly next: number | undefined }
 
-/** Slots looked at for one page of answers: a rare kind in a large room ends a page early, with `next` to go on. */
+/** Slots examined for one page of answers: a rare kind in a large room ends a page early, with `next` to continue. */
 const scanMax = 20_000
 
 const nothing: Slots = { slots: [], next: undefined }
@@ -62,7 +62,7 @@ export function findEvents(state: State, query: EventsQuery, now: number): Slots
 /** Slots in rising order. */
 type List = { readonly length: number; at(position: number): number; lowerBound(slot: number): number }
 
-/** First position, and the one behind the last. */
+/** First position, and the one after the last. */
 type Bounds = { readonly low: number; readonly high: number }
 
 function listOf(room: Room, page: string | undefined): List {
@@ -81,7 +81,7 @@ function cursorBounds(list: List, { order, from }: EventsQuery): Bounds {
     : { low: 0, high: list.lowerBound(from) }
 }
 
-/** The numbers inside a room grow with its slots: what `before` and `after` leave out is never looked at. */
+/** The numbers inside a room grow with its slots: what `before` and `after` leave out is never examined. */
 function seqBounds({ seq }: EventIndex, list: List, { low, high }: Bounds, { before, after }: EventsQuery): Bounds {
   const firstAbove = (value: number): number => {
     let [from, to] = [low, high]
@@ -115,7 +115,7 @@ function walk(list: List, { low, high }: Bounds, query: EventsQuery, matches: (s
   return { slots, next: undefined }
 }
 
-/** A thread, oldest first. `slot` is any event of it; `from` goes on behind that slot. */
+/** A thread, oldest first. `slot` is any event of it; `from` continues after that slot. */
 export function readThread(
   board: Board,
   slot: number,

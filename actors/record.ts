@@ -7,7 +7,7 @@
  * |---|---|
  * | 16    | key: first 16 bytes of the SHA-256 of the signing bytes of the command that caused it (its event id) |
  * | 2     | n = length of the log entry, 0 when the record has no leaf in the public log |
- * | n     | the log entry, the exact ASCII bytes that the log hashes (see entry.ts); with the flag LEAVES several of them, each behind its length (u16 big-endian) |
+ * | n     | the log entry, the exact ASCII bytes that the log hashes (see entry.ts); with the flag LEAVES several of them, each after its length (u16 big-endian) |
  * | rest  | body: one msgpack map, self-describing, names as in the types below |
  *
  * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
@@ -27,7 +27,7 @@ const KEYED = 0x80
 export const RecordType = { roomCreated: 1, event: 2, handleClaimed: 3, act: 4 } as const
 export type RecordType = (typeof RecordType)[keyof typeof RecordType]
 
-/** The signed command behind a record: enough for anyone to check the signature again. */
+/** The signed command of a record: enough for anyone to check the signature again. */
 export type Signed = {
   /** 32-byte public key that signed. */
   readonly key: Uint8Array
@@ -50,7 +50,7 @@ export type Delegated = {
   readonly signed: Uint8Array
 }
 
-/** The key of the identity itself, whoever signed for it. */
+/** The key of the identity itself, also where a delegate signed. */
 export function ownKey(by: Signed): Uint8Array {
   return by.for?.key ?? by.key
 }
@@ -120,7 +120,7 @@ export type Event = {
   readonly format?: 'markdown'
   /** It is the request of a work that the same command makes. */
   readonly isRequest?: true
-  /** The door the command came by. */
+  /** The interface that the command came through. */
   readonly via: string
 }
 
@@ -150,12 +150,12 @@ export type Act<Given extends object = Facts> = {
   readonly op: string
   /** What was decided, as msgpack values. What a person signed is in `by` and is not repeated here. */
   readonly facts: Given
-  /** Absent where nobody signed: something that arrived at a receive URL. */
+  /** Absent where there is no signature: something that arrived at a receive URL. */
   readonly by?: Signed
 }
 export type Facts = Readonly<Record<string, unknown>>
 
-/** 32 hex: the delegation by which it was done, or '' for who did it with his own key. */
+/** 32 hex: the delegation by which it was done, or '' for the identity's own key. */
 export function delegationOf({ by }: Act): string {
   return by?.for === undefined ? '' : Buffer.from(by.for.id).toString('hex')
 }
@@ -252,7 +252,7 @@ export function isStub(frame: Frame): boolean {
 }
 
 /**
- * What a stub keeps of an event or an act whose signed text was taken back, behind digest and key: the log entry with its length, then
+ * What a stub keeps of an event or an act whose signed text was taken back, after digest and key: the log entry with its length, then
  * the length (u32) of a body that has everything but the signed bytes and the signature over them.
  */
 export function stubOf(frame: Frame): Buffer {
@@ -269,7 +269,7 @@ export function stubOf(frame: Frame): Buffer {
   return kept
 }
 
-/** Where the key stands: behind the digest of a stub. */
+/** Where the key stands: after the digest of a stub. */
 function keyAt(frame: Frame): number {
   return isStub(frame) ? 32 : 0
 }

@@ -168,7 +168,7 @@ export class RetryMemory {
     return hasRoom ? at : startedAt + this.#spanSeconds
   }
 
-  /** This owner has all that one may have: nobody else is out of room for that. */
+  /** This owner has used up its share; others still have room. */
   isSpent(owner: number, factor = 1): boolean {
     return this.#now.owners.get(owner) >= this.#share.most * factor
   }
@@ -194,7 +194,7 @@ export class RetryMemory {
   }
 }
 
-/** Two secret numbers: with them nobody can choose texts that crowd one cell. */
+/** Two secret numbers, so that no user can choose texts that crowd one cell. */
 export type Seeds = readonly [number, number]
 
 export function freshSeeds(): Seeds {

@@ -3,7 +3,7 @@
  *
  * A turn takes the waiting letters, decides them all in memory, appends once with one sync, and tells the log actor
  * how far the journal reaches; the next turn follows when the log has confirmed that. A public write is answered when the log has confirmed that its frame is on disk and signed;
- * a private one as soon as the journal is. Nobody hears of a decision before it is on disk.
+ * a private one as soon as the journal is. A decision is not visible before it is on disk.
  * A decision of several records is one whole on disk too: what a crash leaves of it is cut when the journal is opened
  * (storage/whole-decisions.ts).
  *
@@ -59,7 +59,7 @@ export type ShardOptions = {
   readonly wallSeconds: () => number
   /** True while the disk has room for more. */
   readonly diskHasRoom: () => boolean
-  /** Records damage of the disk; what its caller is told. */
+  /** Records damage of the disk; returns what its caller is answered. */
   readonly fault: (damage: Damage) => string
   /** Tells the log actor that frames up to `through` are durable. */
   readonly toLog: (through: number) => void
@@ -80,7 +80,7 @@ export type ShardOptions = {
   readonly shares?: Shares
 }
 
-/** `keeper`: identity id of whose it is; only he begins threads there. Without one the operator owns it, and it is open. */
+/** `keeper`: identity id of the owner; only they begin threads there. Without one the operator owns it, and it is open. */
 export type FirstRoom = { readonly name: string; readonly keeper?: string }
 
 /** What the log says when frames are covered by a durable signed head. */
@@ -104,7 +104,7 @@ export type Answer = (answer: ShardAnswer, head?: Head) => void
 
 /**
  * While the log signs what one turn wrote, the letters of the next gather: fewer and larger turns, two syncs for all of them.
- * So many do not wait for it, nor do letters of the board's own, behind which somebody's command is half done.
+ * So many do not wait for it. Nor do the board's own letters: a user's command is half done until they are decided.
  * (64 posts in flight, a second each way in turn: 3 percent less processor time, 3 to 10 percent more posts.)
  */
 const lettersWorthATurn = 64
@@ -122,11 +122,11 @@ export class Shard {
   readonly #acceptance: Acceptance
   #unconfirmed: Unconfirmed[] = []
   #waiting: Waiting[] = []
-  /** Decided in this turn, on disk only at its end: the letters behind are judged by them too. */
+  /** Decided in this turn, on disk only at its end: later letters are judged by them too. */
   #frames: NewFrame[] = []
   #acted = new Set<string>()
   #scheduled = false
-  /** The log has said what it covers: before that nobody knows what a retry has to wait for. */
+  /** The log has said what it covers: before that it is unknown what a retry has to wait for. */
   #isResumed = false
   /** A letter of the board's own is among those that wait. */
   #hurries = false
@@ -211,8 +211,8 @@ export class Shard {
   }
 
   /**
-   * The log covers `through` already; what this journal has behind that is confirmed as any other. The log is told of it: whoever
-   * wrote it may have died before he did.
+   * The log covers `through` already; what this journal has after that is confirmed like any other. The log is notified of it: the
+   * thread that wrote it may have died before it could.
    */
   resume(through: number): void {
     const { journal, toLog } = this.#options
@@ -259,7 +259,7 @@ export class Shard {
       answers.push(() => answer(decision))
       return
     }
-    // Nothing public by a delegate before its delegation: the front publishes that one, and comes again.
+    // Nothing public by a delegate before its delegation: the main thread publishes that one, and comes again.
     const isSeen = decision.leadsToPublic === true || decision.records.some(({ isPublic }) => isPublic)
     if (write.delegated?.isPublished === false && isSeen) {
       answers.push(() => answer(refusal(refuse(unpublishedDelegation, 'the delegation is not in the public log yet'))))
@@ -366,7 +366,7 @@ export class Shard {
     try {
       this.state.apply(record, key, { shard: this.#options.number, seq: frame.seq, change: frame.seq, leaf: 0 })
     } catch (error) {
-      // A fault of ours, and the start ends with it: which frame it was is what whoever mends it needs, and nothing of its text.
+      // A fault of the board, which ends the start: the frame's number is needed for the repair, and nothing of its text.
       const { seq, type, flags, payload } = frame
       const what = `frame ${seq}, type ${type}, flags ${flags}, ${payload.length} bytes, with ${Object.keys(record)}`
       if (error instanceof TypeError) error.message += ` (${what})`
@@ -382,7 +382,7 @@ export class Shard {
     this.#now = Math.max(this.#now, record.at)
   }
 
-  /** An act may say that a command written down before it has come to nothing. */
+  /** An act may say that a command recorded before it has come to nothing. */
   #forgetVoided({ facts, at }: Act): void {
     if (typeof facts.voids === 'string') this.#acceptance.forget(facts.voids, at)
   }

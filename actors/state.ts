@@ -123,7 +123,7 @@ export class State implements Core {
       const slot = board.events.find(key)
       const room = board.events.room[slot]!
       if (record.original === undefined)
-        // A new version is told of as what it does to its original, by the part that knows of versions.
+        // A new version is reported as a change of its original, by the part that knows versions.
         changes.add('event.posted', { position: place.change, room, slot, subject: '', at: record.at })
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
@@ -143,7 +143,7 @@ export class State implements Core {
     return undefined
   }
 
-  /** `more`: what else the thread needs to go on, anything msgpack can hold. */
+  /** `more`: what else the thread needs to continue, anything msgpack can hold. */
   pack(more: unknown, columns = new Columns()): Image {
     const parts = this.#parts.map((part) => part.pack(columns))
     const packed: More = [this.changes.pack(columns), parts, this.book.pack(), more]

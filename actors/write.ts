@@ -16,7 +16,7 @@ import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, ty
 import { isOfBoard } from './rooms/roles.ts'
 import type { State } from './state.ts'
 
-/** What the front hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
+/** What the main thread hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
 export type WriteLetter<Args extends object = object> = {
   readonly op: AnyWriteName
   /** The actor that decides: a room's name, or `@registry`. */
@@ -54,7 +54,7 @@ export type Planned = {
   readonly entries?: readonly Uint8Array[]
 }
 
-/** What the sender of most letters hears: when it was decided, and the facts of the record. */
+/** The reply to most letters: when it was decided, and the facts of the record. */
 export type ActReply<Given extends object = object> = {
   readonly at: number
   readonly isPublic: boolean
@@ -99,7 +99,7 @@ export type Deciders = Readonly<Record<string, (situation: Situation, letter: Wr
 export const delegationOver =
   'the delegation of this key has ended, and the key is refused for good: sign with the key of the identity, or make a new delegation with delegation.create'
 
-/** To the front, which knows the limit and whose it is. */
+/** To the main thread, which knows the limit and whose it is. */
 export const overLimitWords = 'this write is over a limit: wait retry_after seconds'
 
 export const windowSeconds = 300
@@ -107,7 +107,7 @@ export const nonceSeconds = 600
 export const requestSeconds = 86_400
 /**
  * Of each in its time, and a shard: 46 commands a second for a whole day, and 6,600 for ten minutes. One identity has its share of
- * it (`Shares`), and one network a quota of request ids a day, which the front counts: /docs/limits has what it takes to fill it.
+ * it (`Shares`), and one network a quota of request ids a day, which the main thread counts: /docs/limits has what it takes to fill it.
  */
 export const rememberedMax = 4_000_000
 /** Who uses little still finds room when others have filled three quarters. */
@@ -123,7 +123,7 @@ export function unitHint(time: number): string {
   return `; ${time} looks like ${unit}: divide it by ${factor}`
 }
 
-/** What a command is told whose `timestamp` is too far from the clock (Unix seconds). */
+/** The answer to a command whose `timestamp` is too far from the clock (Unix seconds). */
 export function staleWords(timestamp: number, clock: number): string {
   return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
 }
@@ -197,7 +197,7 @@ export class Acceptance {
   }
 
   /**
-   * What was written down for this command (32 hex) has come to nothing: another actor, who had to be asked, refused it. A refusal
+   * What was recorded for this command (32 hex) has come to nothing: another actor, who had to be asked, refused it. A refusal
    * consumes nothing, so the command, its nonce and its request id are free again.
    */
   forget(command: string, at: number): void {
@@ -228,7 +228,7 @@ export class Acceptance {
       (seq) => {
         if (this.#voided.has(seq)) return false
         const fields = this.#fields(seq)
-        // Of a command whose text was destroyed the fingerprint is all there is: 52 bits that nobody can choose.
+        // Of a command whose text was destroyed the fingerprint is all there is: 52 bits that no user can choose.
         const isSame = isDestroyed(fields.by) || fields.nonce === letter.nonce
         return isSame && fields.author === letter.author && now - fields.at < nonceSeconds
       },
@@ -303,7 +303,7 @@ export class Acceptance {
   remind(frame: Frame, record: BoardRecord, author: string, now: number): void {
     const isEvent = 'seq' in record
     if (!('by' in record) || record.by === undefined) return
-    // Older releases wrote what was signed with the room of a conversation too: the act behind it is what was accepted.
+    // Older releases wrote what was signed with the room of a conversation too: the act after it is what was accepted.
     if (record.type === RecordType.roomCreated && record.room.startsWith(conversationPrefix)) return
     if (now - record.at > requestSeconds) {
       if (!isEvent) this.#commands.set(frameKey(frame).toString('hex'), frame.seq)
@@ -311,7 +311,7 @@ export class Acceptance {
     }
     if (isDestroyed(record.by)) return
     const { operation, nonce, requestId } = commandOf(record.by.signed)
-    // The market has taken these, and remembers them: the room was told by a letter of the board's own.
+    // The market has taken these, and remembers them: the room got them by a letter of the board's own.
     if (isEvent && requestsOfWork.has(operation)) return
     this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
   }
@@ -360,7 +360,7 @@ function signedOf(record: BoardRecord): Signed {
   return record.by
 }
 
-/** 64 hex of the identity behind a record. */
+/** 64 hex of the identity of a record. */
 export function authorOf(record: BoardRecord, key: Uint8Array): string {
   if ('author' in record) return Buffer.from(record.author).toString('hex')
   if ('owner' in record && record.owner !== undefined) return Buffer.from(record.owner).toString('hex')

@@ -1,4 +1,4 @@
-/** A thread of the append bench: opens its journals, then appends to them in turn for as long as it is told. */
+/** A thread of the append bench: opens its journals, then appends to them in turn until it is stopped. */
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Journal } from '../storage/journal.ts'

@@ -1,7 +1,7 @@
 /**
  * Does one hostile client hurt the others?
  *
- * A board holds what is dearest to lay out, to compare and to search. One client asks for it over 16 connections as fast as it is
+ * A board holds what is most expensive to render, to compare and to search. One client asks for it over 16 connections as fast as it is
  * answered, with all limits on, while another asks for /healthz fifty times a second. The goal is a p99 of 50 ms for /healthz, on both
  * engines. The first row has nothing but /healthz: what the machine gives.
  */

@@ -90,7 +90,7 @@ export function sendAll(port: number, inFlight: number, requests: readonly Buffe
   )
 }
 
-/** The same with chains of requests: each of a chain is sent behind the answer to the one before. */
+/** The same with chains of requests: each of a chain is sent after the answer to the one before. */
 export async function sendChains(
   port: number,
   inFlight: number,

@@ -2,7 +2,7 @@
  * How close does a page come to a server that has nothing to do but send the same bytes?
  *
  * A board with some thousand posts; pages that many read (`hot`: one address again and again, nothing changes) and pages that
- * nobody has asked for yet (`cold`: each address once, rendered on the front's thread). The limit is uWebSockets.js with ready
+ * were not requested before (`cold`: each address once, rendered on the main thread). The limit is uWebSockets.js with ready
  * bytes of the same size, asked by the same client just after. The aim for hot pages is half of it.
  *
  * The style stands in each page, allowed by its hash, because the first page is then painted one round trip and more earlier.

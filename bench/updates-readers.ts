@@ -100,7 +100,7 @@ async function main(task: UpdatesTask): Promise<UpdatesFound> {
   let used = 0
   let own = 0
   for (const request of requests) {
-    // Everybody waits again before the next post.
+    // All readers wait again before the next post.
     await pause(500 + (task.polls + task.tails) / 10)
     const before = { own: process.cpuUsage(), server: processTime(task.pid) }
     missing = task.polls + task.tails

@@ -1,5 +1,5 @@
 /**
- * How soon does everybody who waits have a post?
+ * How soon do all waiting readers have a post?
  *
  * A real board, N long polls of /api/updates on one room, N readers of its tail, or both, in another process, and one signed
  * post after another into that room, each when all wait again. Bounds: 5,000 long polls have it within 500 ms (p99).

@@ -1,5 +1,5 @@
 /**
- * The targets of the webhooks bench, and whoever makes them and posts: a process of its own, with many addresses of loopback
+ * The targets of the webhooks bench, and what creates them and posts: a process of its own, with many addresses of loopback
  * so that there are many hosts. A delivery is over when its POST has come and was answered; what a target costs is as little as
  * Node can do it for, because it is missing on the same cores.
  */

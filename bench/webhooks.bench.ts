@@ -1,5 +1,5 @@
 /**
- * How soon are webhooks told, and what do they cost everybody else?
+ * How soon are webhooks delivered, and what do they cost other clients?
  *
  * A real board with thousands of webhooks to targets in another process on the same cores, and posts at an even pace into a room
  * that some of them follow. What matters is how many deliveries a second that asks for: below what two cores give, a delivery

@@ -1,10 +1,10 @@
 /**
  * How many transitions of works a second does a board take, each signed, decided, synced and in the signed log before it is answered,
- * with its room told?
+ * with its room notified?
  *
  * The real path: HTTP, signatures, a read of how its room takes the signer, the market, the log, the room. Works with
  * real credits are asked for, claimed, delivered, submitted and accepted: four transitions, and a post for the result, each command
- * behind the answer to the one before. The client runs on the same cores, and has signed everything before the clock starts.
+ * after the answer to the one before. The client runs on the same cores, and has signed everything before the clock starts.
  */
 import { availableParallelism } from 'node:os'
 import { signCommand } from '../src/cli/sign.ts'
@@ -60,7 +60,7 @@ async function transitionTables(isQuick: boolean): Promise<Table[]> {
   )
 }
 
-/** Credits for whoever asks for the works. */
+/** Credits for the requesters of the works. */
 async function grant({ port, serviceId }: BoardRun): Promise<void> {
   const fields = { operation: 'credit.grant', target: requester.id, amount: 1_000_000 }
   const nowSeconds = Math.floor(Date.now() / 1_000)

@@ -69,7 +69,7 @@ export const deliveryDirectory = (path: string) => join(path, 'delivery')
 export const logDirectory = (path: string) => join(path, 'log')
 /** Files of attachments: storage/blob-files.ts. */
 export const blobsDirectory = (path: string) => join(path, 'blobs')
-/** Node hashes of a log's tree, in tlog order; made again from the log's frames when missing. `name`: of a log behind the first, such as 2026b. */
+/** Node hashes of a log's tree, in tlog order; made again from the log's frames when missing. `name`: of a log after the first, such as 2026b. */
 export const nodesFile = (directory: string, name = '') =>
   join(directory, name === '' ? 'nodes.bin' : `nodes-${name}.bin`)
 export const boardKeyFile = (path: string) => join(path, 'keys', 'board.key')
@@ -132,7 +132,7 @@ function printOf(secret: Uint8Array): string {
   return hash('sha256', secret).slice(0, 16)
 }
 
-/** Journals exist only behind a board.json: where it is gone, a new one would be a lie about them. */
+/** Journals exist only with a board.json: where it is gone, a new one would be wrong about them. */
 function holdsJournals(path: string): boolean {
   const parts = readdirSync(path).filter((name) => /^(log|shard-\d+)$/.test(name))
   return parts.some((part) => listSegments(join(path, part), 'log').length > 0)

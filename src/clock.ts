@@ -8,7 +8,7 @@ export function wallSeconds(): number {
 let newestRead = 0
 
 /**
- * Wall clock for readers, Unix seconds: never less than this thread was told before, so that a text which has expired
+ * Wall clock for readers, Unix seconds: never less than this thread has read before, so that a text which has expired
  * stays gone when the clock is set back.
  */
 export function readingSeconds(): number {

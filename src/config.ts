@@ -39,7 +39,7 @@ export type Config = {
   readonly logLevel: Level
   /** Turns of an event loop that take longer are reported with what ran in them; 0: none is. */
   readonly slowTurnMs: number
-  /** An HTTP classifier that screens posts in place of the rules of src/screening; empty: the rules. */
+  /** An HTTP classifier that screens posts in place of the rules of src/moderation; empty: the rules. */
   readonly screenUrl: string
   /** Bytes that the attachments of one identity may take in all. */
   readonly blobBytesPerIdentity: number

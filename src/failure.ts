@@ -1,5 +1,5 @@
 /**
- * What the operator is told when a board cannot start or go on: one sentence that says what is wrong and what to do.
+ * What the operator reads when a board cannot start or continue: one sentence that says what is wrong and what to do.
  *
  * Errors of a thread arrive as their name and message alone, so that is all this goes by.
  */
@@ -66,7 +66,7 @@ export function explainFailure(error: unknown): Failure {
   }
 }
 
-/** Undefined: nobody knows. */
+/** Undefined: unknown. */
 function fixOf(name: string, message: string): string | undefined {
   if (complete.has(name)) return ''
   if (cannotListen.test(message)) return 'Set HOST to an address of this machine and PORT to a port that is free'

@@ -1,4 +1,4 @@
-/** Where a board listens: a port that nobody has, and how a host is written. */
+/** Where a board listens: a port that is free, and how a host is written. */
 import { createServer } from 'node:net'
 
 /** A port that is free now: the log's origin names it, so it is chosen before anything is made. */

@@ -229,7 +229,7 @@ async function startBoard(config: Config, { directory, marks, address, port, unl
     isThere: (delegation) => news.delegates.isThere(delegation),
   })
   const startedAt = monotonicMs()
-  /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
+  /** As last received from the feed: under overload they are a moment old, and the other figures are wanted most. */
   let stats: FeedStats = nothingCounted
   const figures = async (): Promise<Figures> => ({
     ...stats,

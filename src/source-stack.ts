@@ -1,5 +1,5 @@
 /**
- * Stack traces of built code, told in lines of its source.
+ * Stack traces of built code, shown in lines of its source.
  *
  * Node's own `--enable-source-maps` reads every map at start: 11 MB and 160 ms of processor time more. Here a map is read when a
  * trace names its file.

@@ -1,7 +1,7 @@
 /**
- * Frames on both sides of damage: behind bytes that are not what was written, the next whole frame is searched for.
+ * Frames on both sides of damage: after bytes that are not what was written, the next whole frame is searched for.
  *
- * Only the full check reads on there. Whoever serves or recovers stops at the first bad byte (recovery.ts, scan.ts).
+ * Only the full check reads on there. Serving and recovery stop at the first bad byte (recovery.ts, scan.ts).
  */
 import { type DiskFile, fileExists, openFile } from './disk.ts'
 import { FOOTER, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, type Frame, readSeq } from './frame.ts'
@@ -9,7 +9,7 @@ import { FrameWindow } from './frame-window.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentPath } from './segment.ts'
 import { describe, isBlank } from './walk.ts'
 
-/** Bytes where frame `seq` should begin and none does. */
+/** Bytes where frame `seq` should begin, and no frame does. */
 export type Gap = {
   readonly gap: true
   readonly offset: number
@@ -23,7 +23,10 @@ type Place = { readonly offset: number; readonly seq: number }
 
 const searchBytes = 256 * 1024
 
-/** The frames of a segment from a place on, its footer too, and what stands between them. Payloads are views that the next step overwrites. */
+/**
+ * The frames of a segment from a place on, its footer too, and what is between them. Payloads are views that the next
+ * step overwrites.
+ */
 export function* framesAround(
   file: DiskFile,
   { firstSeq, seed }: SegmentHeader,
@@ -51,7 +54,7 @@ export function* framesAround(
   }
 }
 
-/** The first whole frame behind a place whose number can stand there. */
+/** The first whole frame after a place whose number can be there. */
 function nextFrame(
   file: DiskFile,
   window: FrameWindow,
@@ -63,7 +66,7 @@ function nextFrame(
     const bytes = chunk.subarray(0, file.readAt(chunk.subarray(0, size - base), base))
     for (let at = bytes.indexOf(FRAME_MAGIC); at !== -1; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
       if (at + FRAME_HEADER_BYTES > bytes.length) break
-      // The seq is looked at first: a payload full of imitated headers must not cost one CRC of the rest for each.
+      // The seq is compared first: a payload full of imitated headers must not cost one CRC of the rest for each.
       const found = readSeq(bytes, at + 8)
       if (found <= seq || found > seqMax) continue
       const frame = window.at(base + at)
@@ -73,17 +76,17 @@ function nextFrame(
   return undefined
 }
 
-/** The readable frames of a whole journal, once, from the first one on: what is damaged or missing is left out. */
+/** The readable frames of a whole journal, once, from the first one; what is damaged or missing is left out. */
 export class ReadableFrames {
   readonly #frames: Generator<Frame, void, undefined>
-  /** Read, and behind what was asked for. */
+  /** Read, and after what was asked for. */
   #held: Frame | undefined
 
   constructor(directory: string) {
     this.#frames = framesOf(directory)
   }
 
-  /** Those up to `last` that were not given yet. The payload is a view that the next step overwrites. */
+  /** Those up to `last` that were not returned yet. The payload is a view that the next step overwrites. */
   *through(last: number): Generator<Frame, void, undefined> {
     for (;;) {
       if (this.#held === undefined) {

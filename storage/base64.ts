@@ -1,9 +1,9 @@
 /**
  * Standard padded base64 (RFC 4648 section 4) in its one canonical form.
  *
- * Node's own decoder skips what it does not know and takes the URL alphabet
- * too, so one value would have many spellings, and what was signed could be
- * shown in another dress. Here a text that we would not have written is no base64.
+ * Node's own decoder skips characters that it does not know and accepts the URL alphabet too. One value would then have
+ * many spellings, and what was signed could be shown in another one. Here a text that {@link encodeBase64} would not
+ * write is not base64.
  */
 
 /** The bytes, or nothing when the text is not exactly what {@link encodeBase64} writes for them. */

@@ -4,13 +4,15 @@
  *   blobs/<room>/<SHA-256 of the bytes, 64 hex>     the bytes as they are served, nothing else; mode 0600
  *   blobs/<room>/<the same>.<16 hex>.tmp            being written
  *
- * A file is written whole, synced, renamed and its directory synced before anybody may speak of it. The same bytes in one room
- * are one file; two rooms never share one, so whether a file exists tells nothing about another room. Which files are needed
- * the journals say: a file that none of them names (a crash between file and record, a refused command) is removed, at the
- * latest by the sweep of the next start; that of a redacted post goes when the text has gone. What was signed is not here: the record keeps the signing bytes without the base64url
- * text of the file, and where it stood (actors/record.ts, `Cut`).
+ * A file is written whole and synced, renamed, and its directory synced, before any record or answer names it. The same
+ * bytes in one room are one file. Two rooms never share a file, so the existence of one tells nothing about another
+ * room. The journals say which files are needed: one that no record names (a crash between file and record, a refused
+ * command) is removed, at the latest by the sweep of the next start; that of a redacted post is removed when the text
+ * is. What was signed is not here: the record keeps the signing bytes without the base64url text of the file, and where
+ * it was (actors/record.ts, `Cut`).
  *
- * One owner per directory. It counts who holds a file, so that none is removed while a command that will name it is under way.
+ * A directory has one owner. It counts who holds a file, so that none is removed while a command that will name it is
+ * under way.
  */
 import { join } from 'node:path'
 import {
@@ -32,7 +34,7 @@ type Held = {
   readonly written: Promise<void>
 }
 
-/** Told of a file that nobody needs and that cannot be removed; the sweep of the next start tries again. */
+/** Called with a file that is not needed and cannot be removed; the sweep of the next start tries again. */
 export type NotRemoved = (file: string, problem: unknown) => void
 
 export class BlobFiles {
@@ -51,9 +53,8 @@ export class BlobFiles {
   }
 
   /**
-   * Resolves when the file is durable; it then stays until `release`. One that holds other bytes by now, or cannot be read, is
-   * written again.
-   * Rejects as `writeAtomicLater` does, and holds nothing.
+   * Resolves when the file is durable; it then stays until `release`. A file that holds other bytes by now, or cannot
+   * be read, is written again. Rejects as `writeAtomicLater` does, and then holds nothing.
    */
   async hold(room: string, sha256: string, bytes: Uint8Array): Promise<void> {
     const path = blobPath(this.#directory, room, sha256)
@@ -82,7 +83,7 @@ export class BlobFiles {
     this.#let(path, held)
   }
 
-  /** No record names the file any more. It goes when nobody holds it. */
+  /** No record names the file any more. It is removed when nothing holds it. */
   drop(room: string, sha256: string): void {
     const path = blobPath(this.#directory, room, sha256)
     const held = this.#held.get(path)
@@ -100,7 +101,7 @@ export class BlobFiles {
     return fileExists(this.#directory) ? listDirectories(this.#directory) : []
   }
 
-  /** Removes what is not needed; only while nothing is held. How many files went. */
+  /** Removes what is not needed; only while nothing is held. Returns how many files were removed. */
   sweep(room: string, needed: ReadonlySet<string>): number {
     const unneeded = listFiles(join(this.#directory, room)).filter((name) => !needed.has(name))
     return unneeded.filter((name) => this.#remove(join(this.#directory, room, name))).length
@@ -112,7 +113,7 @@ export class BlobFiles {
     if (held.isNew) this.#remove(path)
   }
 
-  /** Whether it went. */
+  /** Whether it was removed. */
   #remove(path: string): boolean {
     try {
       removeUnsynced(path)
@@ -124,7 +125,7 @@ export class BlobFiles {
   }
 }
 
-/** What stands at a path where these bytes belong. */
+/** What is at a path where these bytes belong. */
 function standing(path: string, bytes: Uint8Array): 'none' | 'same' | 'other' {
   if (!fileExists(path)) return 'none'
   try {
@@ -145,7 +146,7 @@ export function blobDamage({ room, sha256 }: { readonly room: string; readonly s
   return new Damage({ path: join(room, sha256), offset: 0, expected: 'bytes with this SHA-256', found: 'other bytes' })
 }
 
-/** `room` and `sha256` were checked to be names: neither holds a dot or a slash. */
+/** `room` and `sha256` were checked to be names: neither contains a dot or a slash. */
 function blobPath(directory: string, room: string, sha256: string): string {
   return join(directory, room, sha256)
 }

@@ -1,11 +1,11 @@
 /**
- * The chain hash: one value that stands for every frame of a segment and of all segments before it.
+ * The chain hash: one value for all frames of a segment and of all segments before it.
  *
  *   chain(segment) = SHA-256( chain(previous segment) ‖ for each frame: seq u64 ‖ type u8 ‖ digest 32 )
  *   digest         = SHA-256 of the payload as first written; a stub carries it
  *
- * It runs over what was said, not over file bytes, so a payload may later be replaced by a stub
- * without breaking any chain hash. Numbers are little-endian as on disk; the first segment follows 32 zero bytes.
+ * It covers what was written, not the bytes of the file, so a payload can be replaced by a stub later without breaking
+ * any chain hash. Numbers are little-endian, as on disk; the first segment follows 32 zero bytes.
  */
 import { createHash, type Hash, hash } from 'node:crypto'
 import { DIGEST_BYTES, STUB, writeSeq } from './frame.ts'
@@ -50,7 +50,7 @@ export class Chain {
 
   /** The chain hash up to the last frame added; before the first one, that of the segment before. */
   digest(): Buffer {
-    // An empty segment has said nothing: a journal reopened between two segments answers the same hash.
+    // An empty segment adds nothing: a journal reopened between two segments has the same hash.
     if (this.#empty) return Buffer.from(this.#previous)
     this.#flush()
     return this.#hash.copy().digest()

@@ -1,10 +1,10 @@
 /**
  * Checkpoints: what a log signs about itself (C2SP tlog-checkpoint v1.0.0).
  *
- *   <origin>          names the log; the name of its key, too
+ *   <origin>          the name of the log, and of its key
  *   <size>            leaves, decimal, no leading zero
  *   <root>            standard base64 of 32 bytes
- *   [extension]...    lines nobody can audit: read, never written
+ *   [extension]...    lines that cannot be audited: read, never written
  *
  * Every line ends with LF. That text, signed, is a note (note.ts).
  */
@@ -25,13 +25,12 @@ export type Checkpoint = {
   readonly root: Buffer
 }
 
-/** A checkpoint as somebody else wrote it. */
+/** A checkpoint as another program wrote it. */
 export type ParsedCheckpoint = Checkpoint & { readonly extensions: readonly string[] }
 
 /**
- * May a log have this origin? It is the name of a key (no white space, no
- * '+'), and fits into 255 bytes. C2SP only advises against spaces; a log that
- * has some cannot name its key after itself, and is not read here.
+ * May a log have this origin? It is the name of a key (no white space, no '+'), and fits into 255 bytes. C2SP only
+ * advises against spaces; a log with spaces cannot name its key after itself, and is not read here.
  */
 export function isOrigin(origin: string): boolean {
   return isKeyName(origin) && Buffer.byteLength(origin) <= ORIGIN_BYTES_MAX
@@ -51,7 +50,7 @@ export function formatCheckpoint(checkpoint: { origin: string; size: number; roo
   return `${origin}\n${size}\n${encodeBase64(root)}\n`
 }
 
-/** Reads the text of a checkpoint, strictly. It may still be a lie: see {@link openCheckpoint}. */
+/** Reads the text of a checkpoint, strictly. It is not verified yet: see {@link openCheckpoint}. */
 export function parseCheckpoint(text: string): Parsed<ParsedCheckpoint> {
   if (!text.endsWith('\n')) return unreadable('a checkpoint ends with a line feed')
   const [origin, count, root64, ...extensions] = text.slice(0, -1).split('\n')
@@ -66,7 +65,7 @@ export function parseCheckpoint(text: string): Parsed<ParsedCheckpoint> {
   return { ok: true, value: { origin, size, root, extensions } }
 }
 
-/** What a log's signature makes of a note: the state, and who else stands for it. */
+/** What a verified signature of the log makes of a note: the state, and which witnesses signed too. */
 export type OpenCheckpoint = ParsedCheckpoint & { readonly signedBy: readonly VerifierKey[] }
 
 /**

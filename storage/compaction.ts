@@ -1,18 +1,19 @@
 /**
- * Compaction: what a person took back leaves the disk.
+ * Compaction: texts that were redacted or have expired leave the disk.
  *
- * The payload of a frame is replaced by a stub of the same length, so no frame moves: indexes stay as they are, and who has
- * the old file open reads the same places. The stub begins with the SHA-256 of the payload as first written, so every chain
- * hash still comes out (chain.ts), and ends in zeros. Only sealed segments are rewritten: the owner seals the active one first.
+ * The payload of a frame is replaced by a stub of the same length. No frame moves, so indexes stay valid and readers
+ * that have the old file open read the same places. The stub begins with the SHA-256 of the payload as first written,
+ * so every chain hash still holds (chain.ts), and ends in zeros. Only sealed segments are rewritten; the owner seals
+ * the active one first.
  *
  *   stub payload   digest 32 | key 16 where KEYED | what the owner keeps | zeros up to the old length
  *
- * A segment is copied to `<name>.log.compact`, synced, renamed over, and the directory synced: a kill at any moment leaves
- * the old file or the new one, whole. A copy that was left behind is removed by the next pass, one
- * for which there was no room at once.
+ * A segment is copied to `<name>.log.compact` and synced, renamed over the old one, and the directory synced. A kill at
+ * any moment leaves the old file or the new one, whole. The next pass removes a copy that was left; a copy for which
+ * there is no space is removed at once.
  *
- * What recovery cut off and saved (`lost+tail/`, recovery.ts) may hold the same texts: its `removeSavedTails` goes before the
- * rewriting, so that a pass that was killed begins with it again.
+ * Tails that recovery cut off and saved (`lost+tail/`, recovery.ts) may hold the same texts. `removeSavedTails` runs
+ * before the rewriting, so that a pass that was killed starts with it again.
  */
 import { join } from 'node:path'
 import { payloadDigest } from './chain.ts'
@@ -42,18 +43,18 @@ export type Compaction = {
   /** First seq of a sealed segment. */
   readonly firstSeq: number
   /**
-   * What stays of a frame: the bytes behind digest and key, or undefined when all of it stays. Asked for every frame that
-   * is no stub yet. The stub has to fit where the payload was.
+   * What stays of a frame: the bytes after digest and key, or undefined when all of it stays. Called for every frame
+   * that is not a stub yet. The stub has to fit where the payload was.
    */
   readonly keep: (frame: FoundFrame) => Uint8Array | undefined
-  /** The seam for tests with a failing disk; the real one by default. */
+  /** The seam for tests with a failing disk; the real disk by default. */
   readonly openFile?: OpenFile
 }
 
 /**
- * Rewrites one sealed segment in steps of a few milliseconds. Returns how many frames became stubs; 0: nothing was written.
- * Throws Damage when the segment is not sound, RangeError when a stub does not fit, DiskFull, SyncFailed or a system error;
- * the old file then still stands.
+ * Rewrites one sealed segment in steps of a few milliseconds. Returns how many frames became stubs; 0: nothing was
+ * written. Throws Damage when the segment is not sound, RangeError when a stub does not fit, DiskFull, SyncFailed or a
+ * system error; the old file is then unchanged.
  */
 export function* compactSegment(compaction: Compaction): Generator<CompactionStep, number, undefined> {
   const { directory, firstSeq, openFile: open = openFile } = compaction
@@ -96,7 +97,7 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
     renameDurable(copy, path)
     return stubs
   } catch (error) {
-    // What it took of the room is given back: its name here, and below its file, which would hold the room without a name too.
+    // Its space is freed: its name here, and its file below, which would occupy the space without a name too.
     if (error instanceof DiskFull) removeUnsynced(copy)
     throw error
   } finally {
@@ -110,7 +111,7 @@ export function removeUnfinished(directory: string): void {
   for (const name of listFiles(directory)) if (name.endsWith(`.log${suffix}`)) removeFile(join(directory, name))
 }
 
-/** The whole frame of a stub in place of `frame`. */
+/** The whole frame of a stub that replaces `frame`. */
 function stubFrame(frame: FoundFrame, kept: Uint8Array, seed: number): Buffer {
   const key = keyOffset(frame.flags) === undefined ? 0 : KEY_BYTES
   const payload = Buffer.alloc(frame.payload.length)

@@ -1,16 +1,16 @@
 /**
  * The disk: the only file that syncs, so every durability rule can be read in one place.
  *
- * Calls are synchronous, each owner of files is a thread of its own; but for `writeAtomicLater` and `openForReading`, for files
- * that the thread of the sockets writes and reads. What each promise needs:
+ * Calls are synchronous, because each owner of files is a thread of its own. Exceptions are `writeAtomicLater` and
+ * `openForReading`, for files that the main thread writes and reads. What each promise needs:
  *
  *   appended bytes    pwrite, fdatasync of the file (covers its size)
  *   a new file        the above, then fsync of its directory (covers its name)
  *   a replaced file   write `x.tmp`, fsync, rename over `x`, fsync of the directory
  *
- * After one failed sync nothing that is read back can be trusted, because the kernel may have
- * dropped the dirty pages and a second sync may falsely succeed. So a file whose sync failed is
- * poisoned for good and its owner has to start over from what the disk holds.
+ * After one failed sync nothing that is read back can be trusted: the kernel may have dropped the dirty pages, and a
+ * second sync may falsely succeed. So a file whose sync failed is poisoned for good, and its owner has to start over
+ * from what the disk holds.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -37,7 +37,7 @@ import {
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
-/** Files hold private rooms and keys: nobody but the owner reads them. */
+/** Files hold private rooms and keys: only the owner may read them. */
 const fileMode = 0o600
 const directoryMode = 0o700
 
@@ -51,7 +51,7 @@ export class SyncFailed extends Error {
   }
 }
 
-/** No room on the disk (ENOSPC), over quota (EDQUOT), or over the largest file allowed (EFBIG). */
+/** No space on the disk (ENOSPC), over quota (EDQUOT), or over the largest file allowed (EFBIG). */
 export class DiskFull extends Error {
   readonly path: string
   constructor(path: string, cause?: unknown) {
@@ -61,7 +61,7 @@ export class DiskFull extends Error {
   }
 }
 
-/** Bytes that were durable are not what was written. Never repaired silently: a person has to look. */
+/** Bytes that were durable are not what was written. Never repaired silently: an operator has to look. */
 export class Damage extends Error {
   readonly path: string
   /** Byte offset of the first bad structure in the file. */
@@ -94,7 +94,7 @@ export interface DiskFile {
   close(): void
 }
 
-/** `create` fails when the file exists; its caller owes a `syncDirectory` before it promises anything. */
+/** `create` fails when the file exists. The caller must call `syncDirectory` before it promises anything. */
 export type OpenMode = 'read' | 'write' | 'create'
 export type OpenFile = (path: string, mode: OpenMode) => DiskFile
 
@@ -204,9 +204,9 @@ export function syncDirectory(path: string): void {
 }
 
 /**
- * Replaces a whole file, by one piece or by several in their order: after a crash it holds the old bytes or the new ones, and the new ones for sure
- * once this returned. One writer per path. Throws DiskFull, SyncFailed or the error of the system; the old
- * file then still stands unless only the last directory sync failed.
+ * Replaces a whole file, by one piece or by several in their order. After a crash it holds the old bytes or the new
+ * ones; once this has returned, the new ones. One writer per path. Throws DiskFull, SyncFailed or a system error; the
+ * old file is then unchanged, unless only the last directory sync failed.
  */
 export function writeAtomic(path: string, bytes: Uint8Array | readonly Uint8Array[], mode: number = fileMode): void {
   const temporary = `${path}.tmp`
@@ -234,7 +234,7 @@ export function writeAtomic(path: string, bytes: Uint8Array | readonly Uint8Arra
   renameDurable(temporary, path)
 }
 
-// Creating a name can run out of room as well: the directory may need a new block.
+// Creating a name can run out of space as well: the directory may need a new block.
 function openOrFull(path: string, flags: number, mode: number): number {
   try {
     return openSync(path, flags, mode)
@@ -244,8 +244,8 @@ function openOrFull(path: string, flags: number, mode: number): number {
 }
 
 /**
- * The same without waiting for the disk, for a path that several may write at once: the bytes of one of them stand in the end.
- * Makes the directory. Rejects with DiskFull, SyncFailed or the error of the system.
+ * The same without waiting for the disk, for a path that several may write at once: in the end it holds the bytes of
+ * one of them. Makes the directory. Rejects with DiskFull, SyncFailed or a system error.
  */
 export async function writeAtomicLater(path: string, bytes: Uint8Array): Promise<void> {
   const directory = dirname(path)
@@ -339,7 +339,8 @@ export function makeDirectory(path: string): void {
   try {
     mkdirSync(full, { mode: directoryMode })
   } catch (error) {
-    // Somebody else may have made it meanwhile. Not `recursive`, which never returns where nothing can be made (/proc).
+    // Another process may have made it meanwhile. Not `recursive`, which never returns where nothing can be made
+    // (/proc).
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
   syncDirectory(dirname(full))
@@ -368,7 +369,7 @@ export function fileSize(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size
 }
 
-/** Throws the error of the system where it does not say, such as EACCES: what cannot be seen is not what does not exist. */
+/** Throws the system error where it cannot be known, such as EACCES: what cannot be seen may exist. */
 export function fileExists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined
 }
@@ -378,7 +379,7 @@ export function readWhole(path: string): Buffer {
   return readFileSync(path)
 }
 
-/** Bytes an unprivileged process may still write on the file system of `directory`. */
+/** Bytes that an unprivileged process may still write on the file system of `directory`. */
 export function freeBytes(directory: string): number {
   const { bavail, bsize } = statfsSync(directory)
   return bavail * bsize

@@ -1,7 +1,7 @@
 /**
  * A window over a file of frames: sequential reading with few large reads.
  *
- * Payloads are views of one buffer that the next step may overwrite; a caller that keeps one copies it.
+ * Payloads are views of one buffer that the next step may overwrite; callers copy what they keep.
  */
 import type { DiskFile } from './disk.ts'
 import { decodeFrame, type FoundFrame, type NoFrame } from './frame.ts'
@@ -18,7 +18,7 @@ export class FrameWindow {
   #filled = 0
 
   /**
-   * `limit`: position in the file behind which nothing is looked at; `seed`: of the segment's header; `bytes`: how much is
+   * `limit`: position in the file after which nothing is read; `seed`: of the segment's header; `bytes`: how much is
    * read at once.
    */
   constructor(file: DiskFile, { limit, seed, bytes = windowBytes }: { limit: number; seed: number; bytes?: number }) {
@@ -28,13 +28,13 @@ export class FrameWindow {
     this.#bytes = Buffer.allocUnsafe(bytes)
   }
 
-  /** Forgets what was read and looks at the file as it is now, up to `limit`. */
+  /** Forgets what was read and reads the file as it is now, up to `limit`. */
   reset(limit: number): void {
     this.#limit = limit
     this.#filled = 0
   }
 
-  /** The frame at `position`, or why there is none; `short` then means that it reaches beyond the limit. */
+  /** The frame at `position`, or why there is none; `short` then means that it extends beyond the limit. */
   at(position: number): FoundFrame | NoFrame {
     if (position < this.#base || position >= this.#base + this.#filled) this.#fill(position, 0)
     let found = decodeFrame(this.#bytes, position - this.#base, this.#filled, this.#seed)

@@ -1,7 +1,7 @@
 /**
  * One frame: the bytes a record has on disk, so that a reader can tell a whole frame from anything else.
  *
- * All numbers are little-endian. A frame stands alone: it needs no neighbour to be checked.
+ * All numbers are little-endian. A frame stands alone: it needs no neighbor to be checked.
  *
  *   offset  bytes  field
  *        0      2  magic        ff b5 (ff never occurs in UTF-8, so plain text cannot imitate a frame)
@@ -14,7 +14,7 @@
  *       28      n  payload
  *
  * The CRC finds accidents only; malice is found by the chain hash (chain.ts) and the Merkle tree above. It begins with the
- * id because recovery searches torn bytes for frames: nobody who sends a payload knows the id, so nothing inside one is a
+ * id because recovery searches torn bytes for frames: no sender of a payload knows the id, so nothing inside one is a
  * frame, whatever it imitates. Segments of version 1 (segment.ts) have CRCs without it: their seed is 0.
  */
 import { crc32 } from 'node:zlib'
@@ -28,12 +28,15 @@ export const FRAME_BYTES_LIMIT = 64 * 1024 * 1024
 export const KEYED = 0x80
 
 /**
- * Flag: a stub took the place of the frame. Its payload begins with the 32-byte SHA-256 of the payload as
- * first written, so the chain hash still comes out; the key of a KEYED stub stands right behind the digest.
+ * Flag: a stub took the place of the frame. Its payload begins with the 32-byte SHA-256 of the payload as first
+ * written, so the chain hash still holds; the key of a KEYED stub follows the digest.
  */
 export const STUB = 0x40
 
-/** Flag: the next frame belongs to the same decision. Where a journal ends with it, the decision never was (whole-decisions.ts). */
+/**
+ * Flag: the next frame belongs to the same decision. Where a journal ends with it, there was no decision
+ * (whole-decisions.ts).
+ */
 export const MORE = 0x20
 
 export const KEY_BYTES = 16
@@ -48,7 +51,7 @@ export type NewFrame = { readonly type: number; readonly flags: number; readonly
 /** A frame that was found in bytes; `frameBytes` counts header and payload. */
 export type FoundFrame = Frame & { readonly durableSeq: number; readonly frameBytes: number }
 
-/** Why bytes are not a frame. `short` means the frame would reach beyond the bytes at hand. */
+/** Why bytes are not a frame. `short`: the frame would extend beyond the bytes at hand. */
 export type FrameFault = 'short' | 'magic' | 'length' | 'crc'
 export type NoFrame = { readonly frameBytes: undefined; readonly fault: FrameFault; readonly needs: number }
 
@@ -66,8 +69,8 @@ const twoTo32 = 2 ** 32
 export const FRAME_MAGIC: Uint8Array = Uint8Array.of(magic0, magic1)
 
 /**
- * Writes one frame into `into` at `at` and returns the position behind it. The caller made room for
- * FRAME_HEADER_BYTES + payload bytes and checked the values with `frameRefusal`. `seed`: of the segment's header.
+ * Writes one frame into `into` at `at` and returns the position after it. The caller reserved FRAME_HEADER_BYTES +
+ * payload bytes and checked the values with `frameRefusal`. `seed`: of the segment's header.
  */
 export function encodeFrame(
   into: Buffer,
@@ -90,9 +93,9 @@ export function encodeFrame(
 }
 
 /**
- * Reads the frame at `at` of `bytes` (which end at `limit`) and checks magic, length and CRC. The payload is a
- * view of `bytes`. `needs` of a refusal is how many bytes from `at` a caller has to offer to get a verdict. `seed`: of the
- * segment's header.
+ * Reads the frame at `at` of `bytes` (which end at `limit`) and checks magic, length and CRC. The payload is a view of
+ * `bytes`. `needs` of a refusal: how many bytes from `at` a caller has to offer for a verdict. `seed`: of the segment's
+ * header.
  */
 export function decodeFrame(bytes: Buffer, at: number, limit: number, seed: number): FoundFrame | NoFrame {
   if (at + FRAME_HEADER_BYTES > limit) return refuse('short', FRAME_HEADER_BYTES)
@@ -111,7 +114,7 @@ export function decodeFrame(bytes: Buffer, at: number, limit: number, seed: numb
   return { seq, type, flags: bytes[at + 3]!, payload, durableSeq: readSeq(bytes, at + 16), frameBytes }
 }
 
-/** CRC-32 of bytes 0..24 of a header behind `seed`: a view and a call of zlib for so few cost three times as much. */
+/** CRC-32 of bytes 0..24 of a header after `seed`: a view and a call of zlib for so few bytes cost three times as much. */
 function headerCrc(bytes: Uint8Array, at: number, seed: number): number {
   let crc = ~seed
   for (let i = at; i < at + crcOffset; i++) crc = crcTable[(crc ^ bytes[i]!) & 0xff]! ^ (crc >>> 8)
@@ -122,7 +125,7 @@ function refuse(fault: FrameFault, needs: number): NoFrame {
   return { frameBytes: undefined, fault, needs }
 }
 
-/** What is wrong with a frame that somebody wants to append, or undefined. `frameBytesMax` counts header and payload. */
+/** What is wrong with a frame that is to be appended, or undefined. `frameBytesMax` counts header and payload. */
 export function frameRefusal(frame: NewFrame, frameBytesMax: number): string | undefined {
   const { type, flags, payload } = frame
   if (!Number.isInteger(type) || type < 1 || type >= FOOTER) return `type ${type} is not 1..254`

@@ -1,9 +1,9 @@
 /**
  * The full check of a journal: every byte of every segment is read again and compared with what it claims.
  *
- * A frame that is damaged does not end it: the next whole one is searched for, and the footer says what the segment after
- * it has to follow. Nothing is changed. A person reads the problems; `Journal.open` repairs what is derived or was promised to nobody, and
- * `remakeIndex` an index alone.
+ * A damaged frame does not end it: the next whole one is searched for, and the footer says what the next segment has to
+ * follow. Nothing is changed. An operator reads the problems; `Journal.open` repairs what is derived or was never
+ * acknowledged, and `remakeIndex` an index alone.
  */
 import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'
@@ -25,8 +25,9 @@ import {
 import { sealedDamage, type Walk, walkSegment } from './walk.ts'
 
 /**
- * `damage`: durable bytes are not what was written. `torn-tail`: bytes behind the last frame of the last segment that
- * nothing proves to have been durable; cut at the next start. `index`: missing or different, made again when it is needed. `unborn`: a newest segment without header.
+ * `damage`: durable bytes are not what was written. `torn-tail`: bytes after the last frame of the last segment that
+ * nothing proves to have been durable; cut at the next start. `index`: missing or different, made again when it is
+ * needed. `unborn`: a newest segment without a header.
  */
 export type JournalProblem = {
   readonly kind: 'damage' | 'torn-tail' | 'index' | 'unborn'
@@ -52,15 +53,15 @@ export type JournalCheck = {
 }
 
 /**
- * Checks headers, CRCs, seqs, chain hashes, footers and indexes of all segments in `directory`. Where damage hides what a
- * segment has to follow, it is checked against its own header. The journal must not be appended to meanwhile.
+ * Checks headers, CRCs, seqs, chain hashes, footers and indexes of all segments in `directory`. Where damage hides what
+ * a segment has to follow, it is checked against its own header. The journal must not be appended to meanwhile.
  */
 export function verifyJournal(
   directory: string,
   onProblem: (problem: JournalProblem) => void,
   knownDurable: (journalId: Buffer) => number = () => 0,
 ): JournalCheck {
-  // A directory that is gone has lost all of them, which the caller knows by what else there is.
+  // A directory that is gone has lost all of them; the caller knows that by what else there is.
   const firsts = fileExists(directory) ? listSegments(directory, 'log') : []
   const total = { segments: firsts.length, frames: 0, bytes: 0, damages: 0 }
   const tell = (problem: JournalProblem) => {
@@ -146,7 +147,7 @@ function verifySegment(
   const durable = position === 'newest' ? knownDurable(journalId) : 0
   const damage = position === 'newest' ? damageBehind(file, walk, durable) : sealedDamage(file.path, walk, file.size())
   const { count, nextSeq } = live
-  // What was durable is numbered, though it is not there.
+  // What was durable has a number, even if it is missing.
   const behindLost = nextSeq <= durable ? durable + 1 : undefined
   if (damage && stop.kind === 'fault') {
     const behind = readBehind(file, { header, walk, damage, position, tell })
@@ -154,9 +155,9 @@ function verifySegment(
   }
   if (damage) {
     tell(problemOf(damage, before.nextSeq))
-    // Cut at the end of a frame: how many are missing nobody knows.
+    // Cut at the end of a frame: how many are missing is unknown.
     if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: behindLost, chain: undefined }
-    // A footer that contradicts the frames: which of both the next segment follows nobody knows.
+    // A footer that contradicts the frames: which of them the next segment follows is unknown.
     return { journalId, walk, frames: count, nextSeq, chain: stop.kind === 'lie' ? undefined : walk.chain }
   }
   if (stop.kind === 'fault') tell(tornTail(file, header, { offset: live.end, seq: nextSeq, found: stop.found }))
@@ -172,7 +173,10 @@ type Damaged = {
   readonly tell: Tell
 }
 
-/** Reads on behind damage: tells each further one, counts the frames, and finds out by the footer what the next segment follows. */
+/**
+ * Reads on after damage: reports each further one, counts the frames, and finds out by the footer what the next segment
+ * follows.
+ */
 function readBehind(
   file: DiskFile,
   { header, walk, damage, position, tell }: Damaged,
@@ -180,7 +184,7 @@ function readBehind(
   const { firstSeq } = header
   let frames = walk.live.count
   let nextSeq: number | undefined = walk.live.nextSeq
-  /** In the newest segment: bad bytes that no frame yet says to have been durable. */
+  /** In the newest segment: bad bytes that no frame so far says to have been durable. */
   let unproven: Gap[] = []
   const tellGap = ({ offset, seq, found, next }: Gap): void => {
     const isFirst = offset === damage.offset

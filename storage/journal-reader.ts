@@ -1,8 +1,8 @@
 /**
  * A read-only view of a live journal from another thread or process.
  *
- * It knows only what `advance` told it: frames behind that may be half written or may still be taken back. Segments that
- * appear, and indexes of segments that were sealed meanwhile, it finds by itself.
+ * It knows only what `advance` said: later frames may be half written or may still be taken back. It finds new
+ * segments, and indexes of segments that were sealed meanwhile, by itself.
  */
 import { Damage, type DiskFile, fileExists, type OpenFile, openFile } from './disk.ts'
 import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
@@ -36,13 +36,13 @@ export class JournalReader {
   readonly #directory: string
   readonly #openFile: OpenFile
   readonly #sealed: SealedSegments
-  /** The segment that grew when it was last looked at; opened when a frame of it is asked for. */
+  /** The segment that grew when it was last read; opened when a frame of it is requested. */
   #tail: Tail | undefined
-  /** Where its frames are, as far as they were looked at: kept while the file is closed, because no frame ever moves. */
+  /** Where its frames are, as far as they were read: kept while the file is closed, because no frame ever moves. */
   #live: LiveIndex | undefined
   #through = 0
 
-  /** Opens the segments that are there. Until `advance` is called nothing can be read. Throws ENOENT. */
+  /** Opens the segments that exist. Until `advance` is called nothing can be read. Throws ENOENT. */
   static open(directory: string, options: { readonly openFile?: OpenFile } = {}): JournalReader {
     return new JournalReader(directory, options.openFile ?? openFile)
   }
@@ -91,14 +91,17 @@ export class JournalReader {
     }
   }
 
-  /** Frames that nobody has looked at here, from the first of them on: each is decoded once, for the index and for the caller. */
+  /**
+   * Frames that were not read here yet, from the first of them on: each is decoded once, for the index and for the
+   * caller.
+   */
   *#follow(last: number): Generator<Frame, void, undefined> {
     let tail = this.#tail ?? this.#openTail()
     let seq = tail.live.nextSeq
     let window = windowOver(tail, last)
     while (seq <= last) {
       const { live, file } = tail
-      // Who looks for a later frame between two steps has taken these into the index.
+      // A read of a later frame between two steps has taken these into the index.
       if (seq < live.nextSeq || this.#tail !== tail) {
         yield* this.scan(seq, last)
         return
@@ -130,8 +133,8 @@ export class JournalReader {
   }
 
   /**
-   * The writer has rewritten segments, maybe the one that grew a moment ago too: what is open of any is closed, and with it what
-   * it held before.
+   * The writer has rewritten segments, perhaps also the one that grew a moment ago: all open files are closed, and what
+   * they held before is given up.
    */
   reopen(): void {
     this.#tail?.file.close()
@@ -186,7 +189,7 @@ export class JournalReader {
   }
 }
 
-/** Read at once for each frame that is new: most are shorter, and what is read too much are the zeros behind them. */
+/** Read at once for each new frame: most are shorter, and what is read beyond them are the zeros that follow. */
 const frameBytesUsual = 1024
 
 /** A window that fits what was appended since the index was made, through frame `last`. */
@@ -197,7 +200,7 @@ function windowOver({ file, live, seed }: Tail, last: number): FrameWindow {
   return new FrameWindow(file, { limit: size, seed, bytes })
 }
 
-/** The frame behind those of the index, which the writer said is durable. */
+/** The frame after those of the index, which the writer said is durable. */
 function frameAt(window: FrameWindow, live: LiveIndex, file: DiskFile): FoundFrame {
   const frame = window.at(live.end)
   if (frame.frameBytes !== undefined && frame.seq === live.nextSeq) return frame

@@ -1,16 +1,16 @@
 /**
  * The journal: many segments as one list of frames with gap-free numbers from 1, written by one thread.
  *
- * A batch is one write and one fdatasync; when `append` returns, the batch survives a power cut. When the active segment
- * is full, a roll goes in this order, each step durable before the next, so that a crash between any two is legal:
- * footer -> index of the sealed segment (derived) -> header of the next segment and its name -> the batch.
+ * A batch is one write and one fdatasync; when `append` returns, the batch survives a power cut. When the active
+ * segment is full, a roll goes in this order, each step durable before the next, so that a crash between any two is
+ * legal: footer -> index of the sealed segment (derived) -> header of the next segment and its name -> the batch.
  *
- * Now and then a batch is followed by zeros, as room for the next ones: a sync of a file that does not grow has no new
- * size and no new blocks to write down. Zeros behind the last frame of the newest segment are therefore what a
- * running or a killed board leaves; sealing and closing cut them off.
+ * Now and then a batch is followed by zeros, as space for the next ones: a sync of a file that does not grow has no new
+ * size and no new blocks to record. A running or killed board therefore leaves zeros after the last frame of the newest
+ * segment; sealing and closing cut them off.
  *
- * Nobody hears of a decision before it is on disk; after a failed write or sync the journal is poisoned for good, and
- * its owner starts over with `Journal.open`, which believes only the disk.
+ * A decision is acknowledged only when it is on disk. After a failed write or sync the journal is poisoned for good,
+ * and its owner starts over with `Journal.open`, which believes only the disk.
  */
 import { Chain } from './chain.ts'
 import { type CompactionStep, compactSegment, removeUnfinished } from './compaction.ts'
@@ -52,8 +52,8 @@ const frameBytesDefault = 8 * 1024 * 1024
 export const batchBytesMax = 256 * 1024 * 1024
 
 /**
- * Room is made for as much again as the segment holds, between these bounds: little in a journal of few records, and in a
- * large one so much that one sync in fifty pays for it.
+ * Space is allocated for as much again as the segment holds, between these bounds: little in a journal of few records, and in
+ * a large one so much that one sync in fifty pays for it.
  */
 const roomBytesMin = 64 * 1024
 const roomBytesMax = 1024 * 1024
@@ -66,7 +66,7 @@ export type JournalEvent =
   | RecoveryEvent
   /** An index was missing or did not match its segment, and was made again. */
   | { readonly kind: 'index-rebuilt'; readonly path: string }
-  /** The disk had no room for an index; it is kept in memory and made again when needed. */
+  /** The disk had no space for an index; it is kept in memory and made again when needed. */
   | { readonly kind: 'index-not-kept'; readonly path: string }
   | { readonly kind: 'segment-sealed'; readonly path: string; readonly firstSeq: number; readonly count: number }
 
@@ -77,9 +77,9 @@ export type JournalOptions = {
   /** Largest frame that is accepted, header and payload. Default 8 MiB, at most FRAME_BYTES_LIMIT. */
   readonly frameBytesMax?: number
   readonly report?: (event: JournalEvent) => void
-  /** Up to which frame of the journal with this id a snapshot says that it was durable; 0, and left out: none does. */
+  /** Up to which frame of the journal with this id a snapshot says that it was durable; 0 or absent: none does. */
   readonly knownDurable?: (journalId: Buffer) => number
-  /** The seam for tests with a failing disk; the real one by default. */
+  /** The seam for tests with a failing disk; the real disk by default. */
   readonly openFile?: OpenFile
 }
 
@@ -104,7 +104,7 @@ export class Journal {
   /** Chain hash of the segments before the active one. */
   #chainBefore: Buffer
   #nextSeq: number
-  /** Up to here the active segment was written, with frames or with zeros. */
+  /** The position up to which the active segment was written, with frames or with zeros. */
   #filled = 0
   #batch = Buffer.allocUnsafe(64 * 1024)
   #poison: Poisoned | undefined
@@ -161,9 +161,9 @@ export class Journal {
   /**
    * Makes a batch durable as a whole and returns the seq of its first frame (`nextSeq` for an empty batch).
    *
-   * Throws RangeError for a frame that may not be written and DiskFull when there is no room; in both cases nothing of the
-   * batch remains and the journal goes on. Any other error (SyncFailed, of the system) poisons it for good: the outcome
-   * of this batch is unknown, and every later append throws Poisoned. Reading goes on in all cases.
+   * Throws RangeError for a frame that may not be written and DiskFull when there is no space; in both cases nothing of
+   * the batch remains and the journal continues. Any other error (SyncFailed, a system error) poisons it for good: the
+   * outcome of this batch is unknown, and every later append throws Poisoned. Reading continues in all cases.
    */
   append(frames: readonly NewFrame[]): number {
     if (this.#poison) throw this.#poison
@@ -212,7 +212,7 @@ export class Journal {
     return this.#batch.subarray(0, batchBytes)
   }
 
-  /** Makes room behind `end` where there is none. A disk without room for it goes on as it did. */
+  /** Allocates space after `end` where there is none. A full disk works as before. */
   #fillAhead({ file }: ActiveSegment, end: number): void {
     if (end <= this.#filled) return
     this.#filled = end
@@ -255,7 +255,7 @@ export class Journal {
       if (live.count === 0 || live.end + batchBytes + FOOTER_BYTES <= this.#segmentBytesMax) return active
       this.#seal(active)
     }
-    // Without an active segment an earlier roll stopped half way for want of room, or a crash cut it short.
+    // Without an active segment an earlier roll stopped half way for lack of space, or a crash cut it short.
     return this.#startSegment()
   }
 
@@ -275,7 +275,7 @@ export class Journal {
     this.#report({ kind: 'segment-sealed', path: file.path, firstSeq, count })
   }
 
-  // An index is a cache: without room for it the journal still works.
+  // An index is a cache: without space for it the journal still works.
   #keepIndex(path: string, bytes: Buffer): void {
     try {
       writeAtomic(path, bytes)
@@ -290,7 +290,7 @@ export class Journal {
     const path = segmentPath(this.#directory, firstSeq)
     const file = this.#openFile(path, 'create')
     try {
-      // Durable before any frame stands behind it: recovery takes a file without a header for one that never began.
+      // Durable before any frame follows it: recovery takes a file without a header for one that never began.
       file.writeAt(encodeSegmentHeader({ journalId: this.id, firstSeq, previousChain: this.#chainBefore }), 0)
       file.sync()
       syncDirectory(this.#directory)
@@ -336,10 +336,11 @@ export class Journal {
   }
 
   /**
-   * Replaces the payloads of these frames by stubs on disk, for good, in steps of a few milliseconds; appends may go on
-   * between two steps. The active segment is sealed first when it holds one of them. Returns how many became stubs: those
-   * that are stubs already are passed over. Throws like compactSegment; frames not yet reached then still stand. A segment that
-   * is not sound keeps its frames, and the others go on: `onDamage` is told which of the wanted ones.
+   * Replaces the payloads of these frames by stubs on disk, for good, in steps of a few milliseconds; appends may
+   * continue between two steps. The active segment is sealed first when it holds one of them. Returns how many became
+   * stubs: those that are stubs already are passed over. Throws like compactSegment; frames that were not reached yet
+   * are then unchanged. A segment that is not sound keeps its frames, and the others continue: `onDamage` gets the
+   * wanted ones among them.
    */
   *compact(
     seqs: ReadonlySet<number>,

@@ -19,13 +19,13 @@ export class LiveIndex {
     this.firstSeq = firstSeq
   }
 
-  /** Takes note of the next frame, which stands right behind the one before. */
+  /** Adds the next frame, which follows the one before it. */
   add(frameBytes: number, flags: number, payload: Uint8Array): void {
     if (this.#count === this.#offsets.length) this.#grow()
     const at = keyOffset(flags)
     if (at !== undefined && payload.length >= at + KEY_BYTES) {
       const to = this.#count * KEY_BYTES
-      // Sixteen steps cost less than the view that set would need.
+      // Sixteen steps cost less than the view that `set` would need.
       for (let i = 0; i < KEY_BYTES; i++) this.#keys[to + i] = payload[at + i]!
       this.#keyed[this.#count] = 1
     }
@@ -43,7 +43,7 @@ export class LiveIndex {
     return this.firstSeq + this.#count
   }
 
-  /** Position behind the last frame. */
+  /** Position after the last frame. */
   get end(): number {
     return this.#end
   }
@@ -58,7 +58,7 @@ export class LiveIndex {
     return ordinal === this.#count ? this.#end : this.#offsets[ordinal]!
   }
 
-  /** Newest seq with this 16-byte key: a walk from the end, because nothing on the way of a write asks for it. */
+  /** Newest seq with this 16-byte key: a walk from the end, because no write needs it. */
   find(key: Uint8Array): number | undefined {
     for (let ordinal = this.#count - 1; ordinal >= 0; ordinal--) {
       if (this.#keyed[ordinal] === 1 && this.keyAt(ordinal).equals(key)) return this.firstSeq + ordinal

@@ -1,11 +1,11 @@
 /**
- * The lock of a data directory: two processes on one journal would both be right and both destroy it.
+ * The lock of a data directory: two processes on one journal would destroy it.
  *
- * On Linux the lock is an abstract unix socket named after device and inode of the directory: the kernel frees it when
- * the process dies, however it dies, so it cannot be stale, and a rename or a link of the directory does not fool it. Its
- * reach is one network namespace: containers that share a volume but not the network have to be kept apart by other means.
- * Elsewhere the LOCK file decides: it names a pid, the boot and the start time of that process, which together name one
- * process for ever; a holder that is gone or is another process by now is ignored.
+ * On Linux the lock is an abstract unix socket named after device and inode of the directory. The kernel frees it when
+ * the process dies, however it dies, so it cannot be stale, and a rename or a link of the directory does not deceive
+ * it. Its reach is one network namespace: containers that share a volume but not the network have to be kept apart by
+ * other means. Elsewhere the LOCK file decides. It names a pid, the boot and the start time of that process, which
+ * together identify one process forever; a holder that is gone, or is another process by now, is ignored.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -30,7 +30,7 @@ export class Locked extends Error {
   }
 }
 
-/** `reader`: changes nothing in the directory, so one that cannot be written will do. */
+/** `reader`: changes nothing in the directory, so one that cannot be written is fine. */
 export type LockOptions = { readonly reader?: boolean }
 
 /** Locks a directory that exists until `release` or the end of the process. Throws Locked, or a system error. */
@@ -38,7 +38,7 @@ export async function lockDirectory(directory: string, options: LockOptions = {}
   return process.platform === 'linux' ? lockBySocket(directory, options) : lockByFile(directory, options)
 }
 
-/** The lock of Linux. The LOCK file beside it only tells a person, and the second process, who has it. */
+/** The lock of Linux. The LOCK file only tells users, and the second process, who has it. */
 export async function lockBySocket(directory: string, { reader = false }: LockOptions = {}): Promise<DirectoryLock> {
   const { dev, ino } = statSync(directory)
   const server = await bindSocket(`\0broadside-${dev}-${ino}`)
@@ -49,7 +49,7 @@ export async function lockBySocket(directory: string, { reader = false }: LockOp
   try {
     writeFileSync(lockPath(directory), describeProcess(process.pid), { mode: 0o600 })
   } catch (error) {
-    // The socket is the lock; on a full disk nobody is told who holds it, and reads go on. Nor where nothing can be written.
+    // The socket is the lock. On a full or read-only disk the LOCK file is not written, and reads continue.
     isWritten = isDiskFull(error)
     if (!isWritten && !(reader && isUnwritable(error))) {
       server.close()
@@ -91,7 +91,7 @@ export async function lockByFile(directory: string, { reader = false }: LockOpti
     removeLockFile(directory)
     writeFileSync(lockPath(directory), describeProcess(process.pid), { flag: 'wx', mode: 0o600 })
   } catch (error) {
-    // Nobody writes here: what a backup says of its holder is old, and nothing changes while it is read.
+    // A reader writes nothing: what a backup says of its holder is old, and nothing changes while it is read.
     if (reader && isUnwritable(error)) return { release() {} }
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     throw new Locked(directory, readHolder(directory)?.pid)
@@ -135,14 +135,14 @@ function bootId(): string {
   return fileExists(path) ? readFileSync(path, 'latin1').trim() : 'unknown'
 }
 
-/** When a process started, in words of its system; empty when there is no such process. */
+/** When a process started, as its system says it; empty when there is no such process. */
 function startOf(pid: number): string {
   try {
     if (process.platform !== 'linux') {
       return execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'latin1' }).trim()
     }
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // Field 22; the name in field 2 may hold anything, so count from behind its last parenthesis.
+    // Field 22; the name in field 2 may contain anything, so count from after its last parenthesis.
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
   } catch {
     // No such process: ps ends with an error, /proc has no such file.

@@ -1,10 +1,9 @@
 /**
- * Checks Merkle proofs as a stranger does (RFC 9162 sections 2.1.3.2 and
- * 2.1.4.2), step by step and in the RFC's own names, so that a reader can lay
- * the two side by side.
+ * Checks Merkle proofs as a client does (RFC 9162 sections 2.1.3.2 and 2.1.4.2), step by step and with the RFC's names,
+ * so that a reader can compare the two.
  *
- * Nothing is believed: indexes and sizes are what any log may claim, beyond
- * 2^53 too, and whatever cannot be a proof is false, never an error.
+ * Nothing is trusted: a log may claim any index and size, beyond 2^53 too, and what cannot be a proof is false, never
+ * an error.
  */
 import { HASH_BYTES, nodeHash } from './merkle.ts'
 
@@ -47,9 +46,8 @@ export function verifyInclusion(
 /**
  * Does the tree of `to` leaves begin with the tree of `from` leaves?
  *
- * Equal sizes need equal roots and no path. An older tree of no leaves is
- * refused: every tree begins with it, so there is nothing to prove, and the
- * caller must know that by himself.
+ * Equal sizes need equal roots and no path. An older tree of no leaves is refused: every tree begins with it, so there
+ * is nothing to prove, and the caller must handle that case.
  */
 export function verifyConsistency(
   from: bigint | number,
@@ -61,7 +59,7 @@ export function verifyConsistency(
   const first = toCount(from)
   const second = toCount(to)
   if (first === undefined || second === undefined || first === 0n || first > second) return false
-  // Nothing is hashed here, so whatever stands for the roots need only be the same.
+  // Nothing is hashed here, so the two roots need only be equal.
   if (first === second) return path.length === 0 && isEqual(fromRoot, toRoot)
   if (!isHash(fromRoot) || !isHash(toRoot) || !path.every(isHash)) return false
   const [seed, ...rest] = isPowerOfTwo(first) && path.length > 0 ? [fromRoot, ...path] : path

@@ -1,15 +1,14 @@
 /**
- * The Merkle tree of RFC 9162 section 2.1 (the tree of RFC 6962): how entries
- * become one root, and how a stranger is shown that an entry is in it. How he
- * checks that is in merkle-verify.ts. Pure: nodes come from wherever the caller
- * keeps them.
+ * The Merkle tree of RFC 9162 section 2.1 (the tree of RFC 6962): how entries become one root, and how inclusion and
+ * consistency proofs are made. Checking them is in merkle-verify.ts. Pure: nodes come from wherever the caller keeps
+ * them.
  *
  *   leaf   SHA-256(0x00 || entry)
  *   node   SHA-256(0x01 || left || right)     always 65 bytes in
  *   empty  SHA-256("")
  *
- * The node (level, index) is the root of the 2^level leaves that begin at leaf
- * index * 2^level. Indexes and sizes are plain numbers below 2^53.
+ * The node (level, index) is the root of the 2^level leaves that begin at leaf index * 2^level. Indexes and sizes are
+ * plain numbers below 2^53.
  */
 import { hash } from 'node:crypto'
 
@@ -25,12 +24,12 @@ export const EMPTY_ROOT: Buffer = hash('sha256', '', 'buffer')
 /** Gives the 32-byte hash of a complete subtree: 2^level leaves from leaf index * 2^level on. */
 export type NodeReader = (level: number, index: number) => Uint8Array
 
-/** Where the two children of a node stand in the 65 bytes that are hashed. */
+/** Where the two children of a node are in the 65 bytes that are hashed. */
 const LEFT = 1
 const RIGHT = LEFT + HASH_BYTES
 const NODE_BYTES = RIGHT + HASH_BYTES
 
-// One thread, and nothing here waits: these two may be used over and over.
+// One thread, and nothing here waits: these two buffers can be used again and again.
 const node = Buffer.alloc(NODE_BYTES, 0x01)
 const leaf = Buffer.alloc(1 + ENTRY_BYTES_MAX)
 /** Beginnings of `leaf` by their length, for the lengths that entries have: a view costs a sixth of a hash. */
@@ -67,7 +66,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
 
 /** A digest as a string of 32 chars: half the cost of a fresh Buffer, and this is the hot path. */
 function leafDigest(entry: Uint8Array): string {
-  // A longer entry does not fit behind the prefix, and set says so with a RangeError.
+  // A longer entry does not fit after the prefix; `set` throws a RangeError.
   leaf.set(entry, 1)
   const length = entry.length + 1
   return hash('sha256', leafViews[length] ?? leaf.subarray(0, length), 'binary')
@@ -76,9 +75,8 @@ function leafDigest(entry: Uint8Array): string {
 /**
  * The right edge of a tree: all that is needed to append (RFC 9162 2.1.2).
  *
- * It keeps one hash for every 1 bit of the size, that of the complete subtree
- * which still waits for its right neighbour, each in place in the node it will
- * be hashed in.
+ * It keeps one hash for every 1 bit of the size: that of the complete subtree which still waits for its right neighbor,
+ * each in place in the node that it will be hashed in.
  */
 export class CompactRange {
   readonly #nodes: readonly Buffer[]
@@ -111,7 +109,7 @@ export class CompactRange {
    * hash, then every node it completed, upwards.
    *
    * @param leaves leaf hashes, 32 bytes each, one after the other
-   * @param into room for all of it: at most 64 bytes per leaf and 32 * 54 more
+   * @param into space for all of it: at most 64 bytes per leaf and 32 * 54 more
    * @returns bytes written
    */
   append(leaves: Buffer, into: Buffer): number {
@@ -236,7 +234,7 @@ export function consistencyPathOf(
 
 type Tree = { readonly read: NodeReader; readonly size: number; readonly edges: EdgeHashes }
 
-/** The siblings met on the way from a complete node up to the root. */
+/** The siblings on the way from a complete node up to the root. */
 function siblings(tree: Tree, level: number, index: number): Buffer[] {
   const { read, size, edges } = tree
   const path: Buffer[] = []
@@ -246,7 +244,7 @@ function siblings(tree: Tree, level: number, index: number): Buffer[] {
     const edge = edges[at]
     if ((sibling + 1) * width <= size) path.push(Buffer.from(read(at, sibling)))
     else if (sibling * width < size && edge !== undefined) path.push(Buffer.from(edge))
-    // Otherwise nothing stands to the right: this node is carried up as it is.
+    // Otherwise there is nothing to the right: this node moves up as it is.
   }
   return path
 }

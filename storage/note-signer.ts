@@ -1,6 +1,6 @@
 /**
- * The log's own hand: an Ed25519 key, made from its 32-byte seed, that signs
- * notes. Only the thread that owns the log may hold one.
+ * The log's signer: an Ed25519 key, made from its 32-byte seed, that signs notes. Only the thread that owns the log may
+ * hold one.
  */
 import { sign } from 'node:crypto'
 import { privateKeyOf, rawPublicKeyOf } from './ed25519.ts'

@@ -1,5 +1,5 @@
 /**
- * Signed notes: a short text and the signatures of those who stand for it
+ * Signed notes: a short text and the signatures on it
  * (C2SP signed-note v1.0.0, the format of the Go checksum database).
  *
  *   <text>                              ends with LF; may have empty lines
@@ -26,16 +26,16 @@ export const NOTE_BYTES_MAX = 64 * 1024
 /** C2SP asks for 16 at least; Go reads 100. */
 export const SIGNATURE_LINES_MAX = 100
 
-/** One signature under a note: who claims to have signed, with which key. The signature is opaque here. */
+/** One signature under a note: the claimed signer and key. The signature is opaque here. */
 export type SignatureLine = { readonly name: string; readonly keyId: number; readonly signature: Buffer }
 
-/** A note taken apart. Nothing is verified yet. */
+/** A note in its parts. Nothing is verified yet. */
 export type Note = { readonly text: string; readonly lines: readonly SignatureLine[] }
 
 /** Key types whose signatures can be verified here. */
 export const KEY_TYPE = { ed25519: 0x01, cosignature: 0x04 } as const
 
-/** A public key somebody trusts, from a vkey. */
+/** A public key that the caller trusts, from a vkey. */
 export type VerifierKey = {
   readonly name: string
   readonly keyId: number
@@ -45,7 +45,7 @@ export type VerifierKey = {
   readonly key: KeyObject
 }
 
-/** Somebody who can sign: the key itself stays with whoever made this. */
+/** A signer; the key itself stays with the code that made it. */
 export type Signer = {
   readonly name: string
   readonly keyId: number
@@ -65,12 +65,12 @@ export function keyIdOf(name: string, type: number, publicKey: Uint8Array): numb
   return hash('sha256', input, 'buffer').readUInt32BE(0)
 }
 
-/** May a key have this name? It is not empty and has no white space, no '+' and nothing a note cannot hold. */
+/** May a key have this name? It is not empty and has no white space, no '+' and nothing that a note cannot contain. */
 export function isKeyName(name: string): boolean {
   return name !== '' && name.isWellFormed() && !/[\p{White_Space}+\x00-\x1f]/u.test(name)
 }
 
-/** A public key as one line that anybody can pin. */
+/** A public key as one line that clients can pin. */
 export function formatVkey(key: {
   readonly name: string
   readonly type: number
@@ -81,9 +81,9 @@ export function formatVkey(key: {
   return `${key.name}+${hex32(keyId)}+${encodeBase64(Buffer.concat([Buffer.of(key.type), key.publicKey]))}`
 }
 
-/** Reads a vkey, and computes the id again: one that does not fit its key is refused. */
+/** Reads a vkey, and computes the id again: one that does not match its key is refused. */
 export function parseVkey(vkey: string): Parsed<VerifierKey> {
-  // The base64 may have '+' in it, so only the first two divide.
+  // The base64 may contain '+', so only the first two divide.
   const [, name, id, material] = /^([^+]*)\+([^+]*)\+(.*)$/su.exec(vkey) ?? []
   if (name === undefined || id === undefined || material === undefined) return unreadable('a vkey is <name>+<id>+<key>')
   if (!isKeyName(name)) return unreadable('the name in the vkey is not a key name')
@@ -122,12 +122,12 @@ export function signNote(text: string, signer: Signer): string {
   return formatNote(text, [signatureLine(text, signer)])
 }
 
-/** Signs a text: the one line, to stand beside those of others. */
+/** Signs a text: the one line, to be added to those of other signers. */
 export function signatureLine(text: string, signer: Signer): SignatureLine {
   return { name: signer.name, keyId: signer.keyId, signature: Buffer.from(signer.sign(Buffer.from(text))) }
 }
 
-/** Takes a note apart, strictly: a text that is not exactly a note is none. */
+/** Takes a note apart, strictly: a text that is not exactly a note is refused. */
 export function parseNote(note: Uint8Array | string): Parsed<Note> {
   const read = readText(note)
   if (!read.ok) return read
@@ -149,9 +149,8 @@ export function parseNote(note: Uint8Array | string): Parsed<Note> {
 }
 
 /**
- * Who of these keys signed the note? Lines of other keys are passed over; one
- * line of a known key that does not verify spoils the whole note; several lines
- * of one key count once; and without any good signature there is no note.
+ * Which of these keys signed the note? Lines of other keys are passed over; one line of a known key that does not
+ * verify spoils the whole note; several lines of one key count once; and without any good signature there is no result.
  */
 export function verifyNote(note: Note, keys: readonly VerifierKey[]): Parsed<readonly VerifierKey[]> {
   const text = Buffer.from(note.text)
@@ -201,7 +200,7 @@ function readText(note: Uint8Array | string): Parsed<string> {
   return /[\x00-\x09\x0b-\x1f]/.test(text) ? unreadable('a note has no control characters') : { ok: true, value: text }
 }
 
-/** A byte order mark is a character like any other here: what is signed is bytes. */
+/** A byte order mark is a character like any other here: bytes are what is signed. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function decodeUtf8(bytes: Uint8Array): string | undefined {

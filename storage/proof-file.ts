@@ -1,9 +1,9 @@
 /**
- * Proof files: all that is needed to check, offline and for ever, that an
- * entry is in a log (C2SP tlog-proof, extension .tlog-proof).
+ * Proof files: all that is needed to check, offline and forever, that an entry is in a log (C2SP tlog-proof, extension
+ * .tlog-proof).
  *
  *   c2sp.org/tlog-proof@v1
- *   extra <base64>             at most once; authenticated by nobody
+ *   extra <base64>             at most once; not authenticated
  *   index <n>                  the leaf, from 0
  *   <base64 of 32 bytes>       the audit path, leaf's sibling first: 0 to 63 lines
  *                              one empty line
@@ -56,7 +56,7 @@ export function formatProofFile(proof: ProofFile): string {
 export function parseProofFile(file: Uint8Array | string): Parsed<ProofFile> {
   if (file.length > PROOF_FILE_BYTES_MAX) return unreadable(`a proof file has at most ${PROOF_FILE_BYTES_MAX} bytes`)
   if (typeof file === 'string' && !file.isWellFormed()) return unreadable('a proof file is valid UTF-8')
-  // As bytes and Latin-1 nothing is lost; whether the note is UTF-8 is for parseNote to say.
+  // As bytes and Latin-1 nothing is lost; parseNote decides whether the note is UTF-8.
   const bytes = typeof file === 'string' ? Buffer.from(file, 'utf8') : Buffer.from(file)
   const split = bytes.indexOf('\n\n')
   if (split < 0) return unreadable('a proof file has an empty line before its checkpoint')
@@ -77,10 +77,9 @@ export function parseProofFile(file: Uint8Array | string): Parsed<ProofFile> {
 }
 
 /**
- * Is the leaf with this hash in the log with this key? The answer is the
- * checkpoint that says so.
+ * Is the leaf with this hash in the log with this key? The answer is the checkpoint that says so.
  *
- * @param leafHash computed by the caller from the entry he holds, never taken from the file
+ * @param leafHash computed by the caller from their own entry, never taken from the file
  * @param witnesses as in {@link openCheckpoint}; how many of them are enough is the caller's policy
  */
 export function verifyProofFile(

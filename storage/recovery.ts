@@ -1,17 +1,17 @@
 /**
- * Opening a journal after anything may have happened: what is kept, what is cut, and what is refused.
+ * Opening a journal after any crash: what is kept, what is cut, and what is refused.
  *
- * A frame was promised when the sync behind it returned. The last segment is walked from its start; at the first bad
- * frame X everything behind is searched for whole frames:
+ * A frame was promised when its sync returned. The last segment is walked from its start; at the first bad frame X
+ * everything after it is searched for whole frames:
  *
- *   some frame behind X says that X was durable   damage: refuse, touch nothing
+ *   some later frame says that X was durable      damage: refuse, touch nothing
  *   a snapshot holds X, or more                   the same, wherever the frames end
- *   bytes, but no frame that says so              a torn tail that was promised to nobody: save it aside, cut it
- *   nothing but zeros                             room made ahead of time (journal.ts): cut it, there is nothing to save
+ *   bytes, but no frame that says so              a torn tail that was never acknowledged: save it aside, cut it
+ *   nothing but zeros                             space made in advance (journal.ts): cut it, there is nothing to save
  *
- * A segment that is not the last, or has a footer, was durable as a whole, so any bad byte in it is damage. What a crash
- * in the middle of a roll leaves is legal: a sealed last segment, with or without index, zeros behind its footer, and a
- * newest file that is empty or has no whole header (the header is synced before any frame is written behind it).
+ * A segment that is not the last, or has a footer, was durable as a whole, so any bad byte in it is damage. What a
+ * crash in the middle of a roll leaves is legal: a sealed last segment, with or without index, zeros after its footer,
+ * and a newest file that is empty or has no whole header (the header is synced before any frame is written after it).
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -42,13 +42,13 @@ import {
 } from './segment.ts'
 import { isBlank, sealedDamage, type Walk, walkSegment } from './walk.ts'
 
-/** Cut tails kept for a person to look at; the oldest goes first. */
+/** Cut tails that are kept for an operator; the oldest is removed first. */
 const savedTailsMax = 16
 
 const copyBytes = 1024 * 1024
 
 export type RecoveryEvent =
-  /** `saved` is the file with the cut bytes, or empty when the disk had no room for it. */
+  /** `saved` is the file with the cut bytes, or empty when the disk had no space for it. */
   {
     readonly kind: 'tail-cut'
     readonly path: string
@@ -76,7 +76,7 @@ export type Recovered = {
 
 type Recovery = {
   readonly directory: string
-  /** Up to which frame of the journal with this id something made from it says that it was durable; 0: nothing does. */
+  /** Up to which frame of the journal with this id something derived from it says that it was durable; 0: nothing does. */
   readonly knownDurable: (journalId: Buffer) => number
   readonly openFile: OpenFile
   readonly report: (event: RecoveryEvent) => void
@@ -169,7 +169,7 @@ function gap(recovery: Recovery, expected: number, found: number): Damage {
   return new Damage({ path, offset: 0, expected: 'a segment', found: `no file; the next one is segment ${found}` })
 }
 
-/** Whether a file without a valid header has anything behind it, which shows that the header was durable once. */
+/** Whether a file without a valid header has anything after it, which shows that the header was durable once. */
 export function wasBorn(file: DiskFile): boolean {
   return !isBlank(file, SEGMENT_HEADER_BYTES, file.size())
 }
@@ -184,7 +184,7 @@ function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boo
   return true
 }
 
-/** What makes the bytes behind the last good frame of the newest segment damage, or undefined when they may be cut. */
+/** What makes the bytes after the last good frame of the newest segment damage, or undefined when they may be cut. */
 export function damageBehind(file: DiskFile, walk: Walk, durableSeq: number): Damage | undefined {
   const { live, stop } = walk
   const size = file.size()
@@ -197,7 +197,7 @@ export function damageBehind(file: DiskFile, walk: Walk, durableSeq: number): Da
   if (stop.kind !== 'fault') return sealedDamage(file.path, walk, size)
   const missing = live.nextSeq
   const bytes = readFrom(file, live.end)
-  // A frame that cannot stand here proves nothing.
+  // A frame that cannot be here proves nothing.
   const near = { from: missing, to: missing + bytes.length / FRAME_HEADER_BYTES }
   const proof = findFrame(
     bytes,
@@ -215,7 +215,7 @@ function foundBehind({ live, stop }: Walk, size: number): string {
   return live.end === size ? 'the end of the file' : 'zeros'
 }
 
-/** Cuts what was promised to nobody. Throws Damage when what is behind the last good frame was durable once. */
+/** Cuts what was never acknowledged. Throws Damage when what follows the last good frame was durable once. */
 function cutTail(recovery: Recovery, file: DiskFile, walk: Walk, durableSeq: number): void {
   const damage = damageBehind(file, walk, durableSeq)
   if (damage) throw damage
@@ -227,7 +227,7 @@ function cutTail(recovery: Recovery, file: DiskFile, walk: Walk, durableSeq: num
   file.truncate(end)
 }
 
-/** Without the room behind them that was made ahead of time. */
+/** Without the space after them that was allocated in advance. */
 function withoutZeros(bytes: Buffer): Buffer {
   let length = bytes.length
   while (length > 0 && bytes[length - 1] === 0) length--
@@ -264,7 +264,7 @@ function findFrame(
 ): FoundFrame | undefined {
   for (let at = bytes.indexOf(FRAME_MAGIC); at !== -1; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
     if (at + FRAME_HEADER_BYTES > bytes.length) return undefined
-    // The seq is looked at first: a payload full of imitated headers must not cost one CRC of the rest for each.
+    // The seq is compared first: a payload full of imitated headers must not cost one CRC of the rest for each.
     const seq = readSeq(bytes, at + 8)
     if (seq < near.from || seq > near.to) continue
     const frame = decodeFrame(bytes, at, bytes.length, near.seed)
@@ -277,7 +277,7 @@ type Tail = { readonly firstSeq: number; readonly offset: number; readonly bytes
 
 const savedTails = (directory: string): string => join(directory, 'lost+tail')
 
-/** Removes the tails that were cut off this journal and saved for a person to look at. How many there were. */
+/** Removes the tails that were cut off this journal and saved. Returns how many there were. */
 export function removeSavedTails(directory: string): number {
   const saved = savedTails(directory)
   const names = fileExists(saved) ? listFiles(saved) : []
@@ -296,7 +296,7 @@ function saveTail(recovery: Recovery, file: DiskFile, tail: Tail): void {
   try {
     writeAtomic(path, tail.bytes)
   } catch (error) {
-    // The tail was promised to nobody: on a full disk the start matters more, and cutting it makes room.
+    // The tail was never acknowledged: on a full disk the start matters more, and cutting it frees space.
     if (!(error instanceof DiskFull)) throw error
     saved = ''
   }

@@ -1,5 +1,5 @@
 /**
- * Reading frames in order across segments, with large reads; the writer and the readers scan through this one function.
+ * Reading frames in order across segments, with large reads. The writer and the readers scan through this one function.
  */
 import { Damage, type OpenFile } from './disk.ts'
 import { FOOTER, type Frame } from './frame.ts'
@@ -23,7 +23,7 @@ export function* scanFrames(scan: {
     const last = Math.min(place.lastSeq, scan.through)
     const file = scan.openFile(place.path, 'read')
     try {
-      // A scan of the few frames of one batch is the common case: a whole window each time would only feed the collector.
+      // A scan of the few frames of one batch is the common case: a whole window each time would only make garbage.
       const { end, seed } = place
       const window = new FrameWindow(file, { limit: end, seed, bytes: Math.min(windowBytes, end - place.offset) })
       for (let offset = place.offset; seq <= last; seq++) {

@@ -14,8 +14,8 @@
  *   }
  *   root_type SegmentIndex;  file_identifier "BSIX";
  *
- * and behind the FlatBuffer 4 bytes: CRC-32 (IEEE, little-endian) of all before. The first four fields say which
- * segment it belongs to. Whoever rewrites a segment removes its index first.
+ * and after the FlatBuffer 4 bytes: CRC-32 (IEEE, little-endian) of all before. The first four fields say which
+ * segment it belongs to. Rewriting a segment removes its index first.
  */
 import { crc32 } from 'node:zlib'
 import { Builder } from 'flatbuffers'
@@ -37,7 +37,7 @@ export type ByteSource = { size(): number; readAt(into: Uint8Array, position: nu
 
 const identifier = 'BSIX'
 const trailerBytes = 4
-/** The table and its two short vectors; the long vectors stand behind them. */
+/** The table and its two short vectors; the long vectors follow them. */
 const headBytes = 256
 const keyEntryBytes = KEY_BYTES + 4
 /** One read of a key search: one page of the file system. */
@@ -133,7 +133,7 @@ export class SealedIndex {
         keys.start + keys.length * keyEntryBytes <= tableEnd
       return agrees ? new SealedIndex(source, facts, offsets, keys) : undefined
     } catch (error) {
-      // A head of other bytes leads out of itself: that is an answer, not a fault of ours.
+      // A head of other bytes leads out of itself: that is an answer, not a bug.
       if (error instanceof RangeError) return undefined
       throw error
     }
@@ -248,7 +248,7 @@ class TableHead {
     return field + this.#head.readUInt32LE(field)
   }
 
-  /** A vector of bytes that stands in the head too. */
+  /** A vector of bytes that is in the head too. */
   bytes(slot: number): Buffer {
     const at = this.vectorAt(slot)
     const length = this.#head.readUInt32LE(at)

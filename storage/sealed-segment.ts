@@ -1,7 +1,7 @@
 /**
  * One sealed segment, opened: its facts, its frames by seq, its keys.
  *
- * The index beside it is a cache. One that is missing, broken or of another segment is made again from the frames.
+ * Its index file is a cache. An index that is missing, broken or of another segment is made again from the frames.
  */
 import { Damage, type DiskFile, fileExists, type OpenFile } from './disk.ts'
 import type { Frame } from './frame.ts'
@@ -20,7 +20,7 @@ import { sealedDamage, walkSegment } from './walk.ts'
 export type SealedOptions = {
   readonly directory: string
   readonly openFile: OpenFile
-  /** Given the bytes of an index that had to be made again. A reader leaves it out and has them in memory only. */
+  /** Called with the bytes of an index that had to be made again. A reader leaves it out and keeps them in memory only. */
   readonly keepIndex?: (path: string, bytes: Buffer) => void
 }
 
@@ -102,7 +102,7 @@ export class SealedSegment {
     this.#index = SealedIndex.open(inMemory(bytes), this.facts)
   }
 
-  /** True once `findIndex` or `rebuildIndex` gave it one. */
+  /** True once `findIndex` or `rebuildIndex` has provided it. */
   get isIndexed(): boolean {
     return this.#index !== undefined
   }
@@ -128,7 +128,7 @@ export class SealedSegment {
   }
 }
 
-// The end of the file does not say where the damage begins: the first bad frame does.
+// The end of the file does not say where the damage begins; the first bad frame does.
 function missingFooter(file: DiskFile, header: SegmentHeader, size: number): Damage {
   const walk = walkSegment(file, header, size)
   const damage = sealedDamage(file.path, walk, size)

@@ -32,12 +32,12 @@ export class SealedSegments {
     this.#options = options
   }
 
-  /** Takes note of the next sealed segment, whose `firstSeq` is `nextSeq`. */
+  /** Adds the next sealed segment, whose `firstSeq` is `nextSeq`. */
   add(firstSeq: number, count: number): void {
     this.#list.push({ firstSeq, count, indexIsIntact: false })
   }
 
-  /** Seq behind the last sealed frame, or 1. */
+  /** Seq after the last sealed frame, or 1. */
   get nextSeq(): number {
     const last = this.#list.at(-1)
     return last ? last.firstSeq + last.count : 1
@@ -49,7 +49,7 @@ export class SealedSegments {
     return [...Map.groupBy(sealed, (seq) => this.#listedAt(seq).firstSeq)].sort(([a], [b]) => a - b)
   }
 
-  /** Closes what is open: a segment was rewritten, and is opened as it is now when it is asked for. */
+  /** Closes what is open: a segment was rewritten, and is opened as it is now when it is requested. */
   reopen(): void {
     for (const segment of this.#opened.values()) segment.close()
     this.#opened.clear()
@@ -72,7 +72,7 @@ export class SealedSegments {
     return this.#indexed(this.#listedAt(seq)).read(seq)
   }
 
-  /** Newest seq up to `through` with this key. A frame behind `through` hides older ones of its key in the same segment. */
+  /** Newest seq up to `through` with this key. A frame after `through` hides older ones of its key in the same segment. */
   findKey(key: Buffer, through: number): number | undefined {
     for (let i = this.#list.length - 1; i >= 0; i--) {
       const listed = this.#list[i]!

@@ -1,17 +1,17 @@
 /**
- * One segment: a file of frames that only grows until a footer seals it. Behind the last frame of one that is not sealed
- * may stand zeros, up to 1 MiB: room for the next frames.
+ * One segment: a file of frames that only grows until a footer seals it. After the last frame of one that is not sealed
+ * there may be zeros, up to 1 MiB: space for the next frames.
  *
  *   <first seq, 20 digits>.log   header | frame | frame | ... | footer frame once sealed
  *   <first seq, 20 digits>.idx   index of a sealed segment (sealed-index.ts), derived
  *
- * The header is one block of 64 bytes, little-endian, durable before any frame is written behind it:
+ * The header is one block of 64 bytes, little-endian, durable before any frame is written after it:
  *
  *   offset  bytes  field
  *        0      3  magic           "BSJ"
  *        3      1  version         2 (frames as in frame.ts), or 1 (their CRCs without the journal's id)
  *        4     16  journal id      random, the same in all segments of a journal
- *       20      8  first seq       of the frames behind it; equal to the file's name
+ *       20      8  first seq       of the frames after it; equal to the file's name
  *       28     32  previous chain  chain hash of the segment before (chain.ts)
  *       60      4  crc             CRC-32 (IEEE) of bytes 0..60
  *
@@ -46,7 +46,7 @@ export type SegmentHeader = {
   readonly journalId: Buffer
   readonly firstSeq: number
   readonly previousChain: Buffer
-  /** What the CRCs of its frames go on from. */
+  /** The start value for the CRCs of its frames. */
   readonly seed: number
 }
 export type SegmentFooter = { readonly count: number; readonly chain: Buffer }
@@ -88,7 +88,7 @@ export function encodeSegmentHeader(header: Omit<SegmentHeader, 'seed'>): Buffer
   return bytes
 }
 
-/** The header of a segment file, or undefined when the bytes there are none. */
+/** The header of a segment file, or undefined when the bytes are not one. */
 export function readSegmentHeader(file: DiskFile): SegmentHeader | undefined {
   const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
   if (file.readAt(bytes, 0) < SEGMENT_HEADER_BYTES) return undefined
@@ -124,7 +124,7 @@ export function checkSegmentHeader(
   return header
 }
 
-/** `nextSeq` = the first seq behind the segment. */
+/** `nextSeq` = the first seq after the segment. */
 export function encodeFooter(footer: SegmentFooter, nextSeq: number, seed: number): Buffer {
   const payload = Buffer.alloc(4 + CHAIN_BYTES)
   payload.writeUInt32LE(footer.count)
@@ -134,7 +134,7 @@ export function encodeFooter(footer: SegmentFooter, nextSeq: number, seed: numbe
   return bytes
 }
 
-/** The footer in a frame of type FOOTER, or undefined when its shape is another. */
+/** The footer in a frame of type FOOTER, or undefined when it has another shape. */
 export function footerOf(frame: Frame): SegmentFooter | undefined {
   if (frame.type !== FOOTER || frame.payload.length !== 4 + CHAIN_BYTES) return undefined
   return { count: frame.payload.readUInt32LE(0), chain: Buffer.from(frame.payload.subarray(4)) }

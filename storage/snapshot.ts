@@ -9,11 +9,11 @@
  *        4     16  journal id
  *       20      8  seq         the state holds all frames up to this one
  *       28      4  n           columns
- *       32      4  crc         CRC-32 (IEEE) of bytes 0..32 and all behind this field
+ *       32      4  crc         CRC-32 (IEEE) of bytes 0..32 and all after this field
  *       36   8+8n  lengths     of the state, then of each column
  *              …  state, then the columns one after the other
  *
- * Columns are the large arrays of a state, each read into memory of its own that has room to grow.
+ * Columns are the large arrays of a state, each read into memory of its own that can grow.
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -40,12 +40,12 @@ const lengthBytes = 8
 
 /** What is kept of a state. */
 export type Image = { readonly bytes: Uint8Array; readonly columns: readonly Uint8Array[] }
-/** Each column stands at the beginning of an ArrayBuffer of its own, a power of two of bytes long, with zeros behind. */
+/** Each column is at the beginning of an ArrayBuffer of its own, a power of two of bytes long, followed by zeros. */
 export type Snapshot = Image & { readonly seq: number }
 
 /**
- * Saves the state after the durable frame `seq`, atomically, and removes all but the newest two, and what a kill left of one.
- * Throws DiskFull, SyncFailed or a system error; the older snapshots then still stand.
+ * Saves the state after the durable frame `seq`, atomically, and removes all but the newest two, and what a kill left
+ * of one. Throws DiskFull, SyncFailed or a system error; the older snapshots are then unchanged.
  */
 export function save(
   directory: string,
@@ -75,7 +75,10 @@ export function loadNewest(directory: string, journalId: Buffer): Snapshot | und
   return undefined
 }
 
-/** Up to which frame the snapshots of this journal reach, as their heads say; 0: there is none. Nothing else of them is read. */
+/**
+ * Up to which frame the snapshots of this journal reach, by their heads; 0: there is none. Nothing else of them is
+ * read.
+ */
 export function reachOf(directory: string, journalId: Buffer): number {
   for (const seq of fileExists(directory) ? snapshotSeqs(directory) : []) {
     const file = openFile(pathOf(directory, seq), 'read')
@@ -102,8 +105,8 @@ export function checkReached(directory: string, seq: number, seqMax: number): vo
 }
 
 /**
- * Every snapshot that no start would take. What a sound one holds is not compared with the frames it was made of.
- * `isDamage`: it is sound, and proves that the journal, which ends at `seqMax`, has lost frames.
+ * Every snapshot that a start would not use. What a sound one holds is not compared with the frames that it was made
+ * of. `isDamage`: it is sound, and proves that the journal, which ends at `seqMax`, has lost frames.
  */
 export function* badSnapshots(
   directory: string,
@@ -130,7 +133,7 @@ function readSound(path: string, journalId: Buffer, seq: number): Image | undefi
     const header = Buffer.alloc(headerBytes + count * lengthBytes)
     file.readAt(header, 0)
     const lengths = Array.from({ length: count }, (_, n) => readSeq(header, headerBytes + n * lengthBytes))
-    // Compared before any memory is taken for them.
+    // Compared before any memory is allocated for them.
     if (lengths.reduce((sum, length) => sum + length, header.length) !== size) return undefined
     let at = header.length
     const parts = lengths.map((length) => {

@@ -4,8 +4,8 @@
  *   tile/<L>/<N>[.p/<W>]           hashes
  *   tile/entries/<N>[.p/<W>]       entries
  *
- * L is 0 to 63. N is written in groups of three digits, all but the last marked by `x`: 1234067 is `x001/x234/067`.
- * W, 1 to 255, is the width of a tile that is not full. There is one way to write each: anything else is no path.
+ * L is 0 to 63. N is written in groups of three digits, all but the last marked by `x`: 1234067 is `x001/x234/067`. W,
+ * 1 to 255, is the width of a tile that is not full. Each path has one spelling; any other is refused.
  */
 
 /** Nodes or entries of a full tile. */
@@ -29,11 +29,11 @@ export type TilePath = {
 const groups = `(?:x[0-9]{3}/){0,${GROUPS_MAX - 1}}[0-9]{3}`
 const whole = new RegExp(`^tile/(entries|0|[1-9][0-9]?)/(${groups})(?:\\.p/([1-9][0-9]{0,2}))?$`)
 
-/** Undefined: not the one way to write a tile's path. */
+/** Undefined: not the one spelling of a tile's path. */
 export function parseTilePath(path: string): TilePath | undefined {
   const [, level, number, partial] = whole.exec(path) ?? []
   if (level === undefined || number === undefined) return undefined
-  // `x000/` in front of a number is a second way to write it.
+  // `x000/` before a number would be a second spelling.
   if (number.startsWith('x000')) return undefined
   const width = partial === undefined ? TILE_WIDTH : Number(partial)
   if (partial !== undefined && width >= TILE_WIDTH) return undefined
@@ -57,8 +57,8 @@ export function tileNodes(level: number, size: number): number {
 }
 
 /**
- * Every tile that a tree of `size` leaves has and one of `from` leaves did not have as it is now: what a follower fetches.
- * Full tiles first seen partly are listed again in full.
+ * Every tile that a tree of `size` leaves has and one of `from` leaves did not have as it is now: what a follower
+ * fetches. Full tiles that were first seen in part are listed again in full.
  */
 export function* newTiles(from: number, size: number): Generator<TilePath, void, undefined> {
   for (let level = 0; tileNodes(level, size) > 0; level++) {

@@ -1,12 +1,12 @@
 /**
- * What somebody trusts about logs and witnesses, in one text (C2SP tlog-policy).
+ * Which logs and witnesses a client trusts, in one text (C2SP tlog-policy).
  *
  *   log <vkey> [<url>]
  *   witness <name> <vkey> [<url>]
  *   group <name> all|any|<k> <member>...       members are witnesses and groups named above
  *   quorum <name>|none                         exactly one
  *
- * `#` begins a comment line. Names are the policy's own; a vkey has its own name inside.
+ * `#` begins a comment line. Names are the policy's own; a vkey contains its own name.
  */
 import { parseVkey, type VerifierKey } from './note.ts'
 import { type Parsed, unreadable } from './parsed.ts'

@@ -1,16 +1,15 @@
 /**
- * Where each hash stands in the tree file.
+ * Where each hash is in the tree file.
  *
- * The file is the hashes of all complete nodes, 32 bytes each and nothing else,
- * in the order in which they became final (that of golang.org/x/mod sumdb/tlog):
- * when a leaf arrives its hash is written, then every node it completed, upwards.
+ * The file contains the hashes of all complete nodes, 32 bytes each and nothing else, in the order in which they became
+ * final (that of golang.org/x/mod sumdb/tlog): when a leaf arrives its hash is written, then every node that it
+ * completed, upward.
  *
  *   hash   0      1      2      3      4      5      6      7
  *   node   (0,0)  (0,1)  (1,0)  (0,2)  (0,3)  (1,1)  (2,0)  (0,4)    (level, index)
  *
- * No byte is ever changed, so what a reader may see of a tree of n leaves is a
- * beginning of the file. The 511 nodes of a complete subtree of 256 leaves stand
- * side by side: one read brings all that a proof needs of the lowest levels.
+ * No byte is ever changed, so what a reader may see of a tree of n leaves is a prefix of the file. The 511 nodes of a
+ * complete subtree of 256 leaves are adjacent: one read returns all that a proof needs of the lowest levels.
  */
 import { HASH_BYTES } from './merkle.ts'
 
@@ -44,7 +43,7 @@ function onesIn(value: number): number {
   return onesIn32(value % 2 ** 32) + onesIn32(Math.floor(value / 2 ** 32))
 }
 
-/** Adds neighbouring bits in parallel: pairs, nibbles, then bytes. */
+/** Adds neighboring bits in parallel: pairs, nibbles, then bytes. */
 function onesIn32(value: number): number {
   const pairs = value - ((value >>> 1) & 0x55555555)
   const nibbles = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)

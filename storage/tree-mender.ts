@@ -1,10 +1,8 @@
 /**
- * Puts a damaged tree file right in place, while its writer appends and others read it.
+ * Repairs a damaged tree file in place, while its writer appends and others read it.
  *
- * That is safe because no byte of the file ever changes: the only value that may
- * stand at a place is the one written here, and the writer is at work behind
- * the leaves that are mended. Readers keep what they have read: tell them to
- * forget it afterwards.
+ * That is safe because no byte of the file ever changes: each place has one valid value, which is written here, and the
+ * writer works after the leaves that are repaired. Readers keep what they have read: they must forget it afterwards.
  */
 import { type DiskFile, openFile } from './disk.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX } from './merkle.ts'
@@ -13,7 +11,7 @@ export class TreeMender {
   readonly #file: DiskFile
   readonly #range = new CompactRange()
   #position = 0
-  /** Bytes that were not what they had to be, up to the leaves given so far. */
+  /** Bytes that were wrong, up to the leaves given so far. */
   wrong = 0
 
   private constructor(file: DiskFile) {
@@ -34,7 +32,7 @@ export class TreeMender {
    * Gives the hashes of the next leaves, 32 bytes each one after the other: their nodes are made again and written
    * wherever the file has others.
    *
-   * @param root the root behind these leaves, from a source that is trusted
+   * @param root the root after these leaves, from a source that is trusted
    * @throws RangeError when the leaves do not give that root: nothing is written then, and the mender is of no use;
    *   the disk's error
    */

@@ -1,11 +1,9 @@
 /**
- * Answers from the tree file while it grows: proofs, roots and node hashes of
- * every size there ever was.
+ * Answers from the tree file while it grows: proofs, roots and node hashes of every size there ever was.
  *
- * It is told how far it may look ({@link TreeReader.advance}) and reads nothing
- * beyond. Up to there no byte of the file ever changes, so whatever was read
- * once may be kept: the lowest levels in chunks of a 256-leaf subtree, one read
- * each; the nodes above, which stand alone between chunks, one by one.
+ * {@link TreeReader.advance} says how far it may read; it reads nothing beyond. Up to there no byte of the file ever
+ * changes, so whatever was read once may be kept: the lowest levels in chunks of a 256-leaf subtree, one read each; the
+ * nodes above, which are between chunks, one by one.
  */
 import { type DiskFile, openFile } from './disk.ts'
 import {
@@ -73,7 +71,7 @@ export class TreeReader {
     this.#size = size
   }
 
-  /** Drops all that was read: the file held something wrong and was mended. */
+  /** Drops all that was read: the file was wrong and has been repaired. */
   forget(): void {
     this.#chunks.clear()
     this.#nodes.clear()
@@ -83,7 +81,7 @@ export class TreeReader {
   /**
    * The audit path of a leaf in the tree of `size` leaves, leaf's sibling first.
    *
-   * @throws RangeError unless 0 <= index < size <= the size told; TreeFileShort when the file is damaged
+   * @throws RangeError unless 0 <= index < size <= the known size; TreeFileShort when the file is damaged
    */
   inclusionPath(index: number, size: number): Buffer[] {
     this.#allow(size)
@@ -93,7 +91,7 @@ export class TreeReader {
   /**
    * Shows that the tree of `from` leaves is the beginning of that of `to`. Empty when equal.
    *
-   * @throws RangeError unless 1 <= from <= to <= the size told; TreeFileShort when the file is damaged
+   * @throws RangeError unless 1 <= from <= to <= the known size; TreeFileShort when the file is damaged
    */
   consistencyPath(from: number, to: number): Buffer[] {
     this.#allow(to)
@@ -120,7 +118,7 @@ export class TreeReader {
    * The hashes of nodes start..end-1 of a level, one after the other: what a
    * C2SP tile of level L shows is the nodes of level 8 * L.
    *
-   * @throws RangeError unless 0 <= start <= end, the nodes are complete at the size told, and they
+   * @throws RangeError unless 0 <= start <= end, the nodes are complete at the known size, and they
    *   are at most {@link HASHES_MAX}; TreeFileShort when the file is damaged
    */
   hashes(level: number, start: number, end: number): Buffer {
@@ -147,7 +145,7 @@ export class TreeReader {
     return this.#edges.hashes
   }
 
-  /** A view of a hash that is good until the next one is asked for: whoever keeps it copies it. */
+  /** A view of a hash that is valid until the next one is requested; callers copy what they keep. */
   readonly #node: NodeReader = (level, index) => {
     if (level >= CHUNK_LEVELS) return this.#upperNode(level, index)
     const nodesPerChunk = 2 ** (CHUNK_LEVELS - level)
@@ -179,7 +177,10 @@ export class TreeReader {
     return chunk.bytes
   }
 
-  /** In memory that served before, once all is in use: proofs all over a log would have the collector run for 16 KiB each. */
+  /**
+   * In memory that is used again once all of it is taken: proofs all over a log would otherwise make 16 KiB of garbage
+   * each.
+   */
   #emptyChunk(): Chunk {
     const bytes = this.#chunks.dropOldest()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
     return { bytes, length: 0 }
@@ -193,7 +194,7 @@ export class TreeReader {
   }
 }
 
-/** Keeps what was asked for last, and forgets the rest. A Map remembers the order its keys were set in. */
+/** Keeps what was requested last, and forgets the rest. A Map remembers the order in which its keys were set. */
 class LeastRecentlyUsed<Value> {
   readonly #values = new Map<number, Value>()
   readonly #max: number
@@ -220,7 +221,7 @@ class LeastRecentlyUsed<Value> {
     if (this.#values.size > this.#max) this.#delete()
   }
 
-  /** Makes room for one more: what was not asked for longest, or nothing while there is room. */
+  /** Drops the least recently used value when the cache is full; undefined while it is not. */
   dropOldest(): Value | undefined {
     return this.#values.size < this.#max ? undefined : this.#delete()
   }

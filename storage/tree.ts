@@ -1,11 +1,10 @@
 /**
  * Writes the tree file: the hashes of all complete nodes, as they become final.
  *
- * Nothing here is a promise. The file is derived from the log's entries, and is
- * written without a sync: a crash may leave it too long (cut off on open), too
- * short (a typed error) or wrong anywhere (another root, or a proof that does not
- * verify), and the caller writes it again from the entries. The order of the hashes is in tree-layout.ts; reading is in
- * tree-reader.ts, repair while others read in tree-mender.ts.
+ * Nothing here is a promise. The file is derived from the log's entries, and is written without a sync: a crash may
+ * leave it too long (cut off on open), too short (a typed error) or wrong anywhere (another root, or a proof that does
+ * not verify), and the caller writes it again from the entries. The order of the hashes is in tree-layout.ts, reading
+ * in tree-reader.ts, repair while others read in tree-mender.ts.
  */
 import { dirname } from 'node:path'
 import { type DiskFile, fileExists, openFile, syncDirectory } from './disk.ts'
@@ -28,13 +27,12 @@ export class TreeWriter {
   }
 
   /**
-   * Opens the file to go on after `size` leaves, or makes it when `size` is 0.
-   * What follows those leaves is cut off: open with size 0 to begin again.
+   * Opens the file to continue after `size` leaves, or makes it when `size` is 0. What follows those leaves is cut off:
+   * open with size 0 to start again.
    *
-   * Only the right edge is read, one hash for every 1 bit of the size: all that
-   * is built on. Whether it is the right one {@link root} says: compare it with
-   * the signed one. A wrong hash elsewhere is found by whoever checks what he
-   * was given, as every proof is before it leaves.
+   * Only the right edge is read, one hash for every 1 bit of the size: appending needs no more. {@link root} says
+   * whether it is the right one: compare it with the signed root. A wrong hash elsewhere is found when a proof is
+   * checked, as every proof is before it is sent.
    *
    * @throws TreeFileShort when the file is missing or has not all nodes of `size` leaves
    */
@@ -80,7 +78,7 @@ export class TreeWriter {
     try {
       this.#file.writeAt(this.#buffer.subarray(0, length), position)
     } catch (error) {
-      // The edge in memory is ahead of the file now. Nobody may build on it.
+      // The edge in memory is ahead of the file now, and must not be used.
       this.#broken = error
       throw error
     }
@@ -108,7 +106,7 @@ function joined(leaves: readonly Uint8Array[]): Buffer {
   return Buffer.concat(leaves)
 }
 
-/** The complete subtrees of the first `size` leaves, largest first: one behind the other from the first leaf on. */
+/** The complete subtrees of the first `size` leaves, largest first, one after the other from the first leaf. */
 function edgeIn(file: DiskFile, size: number): Buffer {
   const levels = edgeLevels(size)
   const edge = Buffer.alloc(levels.length * HASH_BYTES)

@@ -1,7 +1,6 @@
 /**
- * One walk through all frames of a segment, checking everything a segment says about itself.
- *
- * Recovery, the rebuilding of an index and the full check all see a segment through this one function.
+ * One walk through all frames of a segment, checking everything that a segment says about itself. Recovery, the
+ * rebuilding of an index and the full check all use this function.
  */
 import { Chain } from './chain.ts'
 import { Damage, type DiskFile } from './disk.ts'
@@ -24,10 +23,9 @@ export type Walk = {
 }
 
 /**
- * `end`: the file ends behind a frame, or holds nothing but zeros from there on: room that was made ahead of time
- * (journal.ts). `sealed`: a footer agrees with all before it; `end` is the position behind it.
- * `fault`: no next frame at `live.end`. `lie`: a whole, valid footer there that contradicts the frames before it,
- * which no crash can cause.
+ * `end`: the file ends after a frame, or holds nothing but zeros from there on: space that was allocated in advance
+ * (journal.ts). `sealed`: a footer agrees with all before it; `end` is the position after it. `fault`: no next frame at
+ * `live.end`. `lie`: a whole, valid footer there that contradicts the frames before it, which no crash can cause.
  */
 export type WalkStop =
   | { readonly kind: 'end' }
@@ -37,7 +35,7 @@ export type WalkStop =
 
 const blankStepBytes = 64 * 1024
 
-/** Walks the segment of `size` bytes behind its (checked) header. */
+/** Walks the segment of `size` bytes after its (checked) header. */
 export function walkSegment(file: DiskFile, header: SegmentHeader, size: number): Walk {
   const live = new LiveIndex(header.firstSeq)
   const running = new Chain(header.previousChain)
@@ -89,7 +87,7 @@ function footerStop(frame: FoundFrame, live: LiveIndex, running: Chain): WalkSto
   return { kind: 'sealed', end: live.end + frame.frameBytes }
 }
 
-/** What stands where another frame was expected. */
+/** What is where another frame was expected. */
 export function describe(frame: FoundFrame | NoFrame): string {
   if (frame.frameBytes !== undefined) return `frame ${frame.seq} (durable ${frame.durableSeq})`
   return frame.fault === 'short' ? 'an incomplete frame' : `a wrong ${frame.fault}`

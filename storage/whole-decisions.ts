@@ -1,10 +1,10 @@
 /**
  * Opening a journal whose owner decides several frames at once: a decision that a crash cut short leaves nothing.
  *
- * Recovery keeps the whole frames of a torn batch one by one. Each frame of a decision but the last bears the flag MORE, so a
- * journal that ends with MORE ends inside a decision, which was promised to nobody. The first frame of it is spoilt on disk; recovery
- * then finds a torn tail there, and saves it aside and cuts it as any other. A batch never spans two segments, and a journal is
- * opened before it seals one, so that such an end always lies in the newest segment.
+ * Recovery keeps the whole frames of a torn batch one by one. Each frame of a decision but the last has the flag MORE,
+ * so a journal that ends with MORE ends inside a decision, which was never acknowledged. Its first frame is made
+ * invalid on disk; recovery then finds a torn tail there, and saves and cuts it like any other. A batch never spans two
+ * segments, and a journal is opened before it seals one, so such an end is always in the newest segment.
  */
 import { openFile } from './disk.ts'
 import { FRAME_HEADER_BYTES, MORE } from './frame.ts'
@@ -16,7 +16,7 @@ export function openWhole(options: JournalOptions): Journal {
   const journal = Journal.open(options)
   const end = unfinishedEnd(journal)
   const newest = end === undefined ? undefined : listSegments(options.directory, 'log').at(-1)
-  // An older release, which knows no MORE, may have gone on behind such an end, and sealed it.
+  // An older release, which knows no MORE, may have continued after such an end, and sealed it.
   if (end === undefined || newest === undefined || newest > end.firstSeq) return journal
   journal.close()
   spoil(options, segmentPath(options.directory, newest), end.bytes)
@@ -25,7 +25,7 @@ export function openWhole(options: JournalOptions): Journal {
 
 type UnfinishedEnd = { readonly firstSeq: number; readonly bytes: number }
 
-/** The frames at the end of a journal behind which more of their decision had to come. */
+/** The frames at the end of a journal whose decision is not complete. */
 function unfinishedEnd(journal: Journal): UnfinishedEnd | undefined {
   let firstSeq = journal.nextSeq
   let bytes = 0
@@ -37,7 +37,10 @@ function unfinishedEnd(journal: Journal): UnfinishedEnd | undefined {
   return bytes === 0 ? undefined : { firstSeq, bytes }
 }
 
-/** Makes the frame that begins so many bytes before the end of the file none; recovery has just made all of them durable. */
+/**
+ * Makes the frame that begins this many bytes before the end of the file invalid; recovery has just made all of them
+ * durable.
+ */
 function spoil({ openFile: open = openFile }: JournalOptions, path: string, bytes: number): void {
   const file = open(path, 'write')
   try {

@@ -42,7 +42,7 @@ export type BlobFacts = {
 export type DeletedFacts = {
   readonly target: string
   readonly reason: string
-  /** The file that nobody needs any more, '' while another blob of the room has the same bytes. */
+  /** The file that is no longer needed, '' while another blob of the room has the same bytes. */
   readonly file: string
   /** It was not who put it. */
   readonly moderated?: true

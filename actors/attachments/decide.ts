@@ -12,7 +12,7 @@ import {
 import { type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
 import type { BlobFacts, DeletedFacts } from './attachments.ts'
 
-/** What the front knows of a file that it has written before this letter. */
+/** What the main thread knows of a file that it has written before this letter. */
 export type PutArgs = BlobFacts & {
   /** The identity has no bytes left: judged here, because a retry is never refused for it. */
   readonly over_quota: boolean

@@ -2,12 +2,12 @@
  * Who is spoken to: conversations, and for each identity the events that reply to it, are addressed to it, or mention it.
  *
  * A conversation is the private room of exactly its members; here stands who opened it and what the others answered. Until one
- * of them has accepted (an answer, or a post of his own), its opener may say only a little. Declining and blocking are silent:
- * the opener sees the same as of somebody who never answered.
+ * of them has accepted (an answer, or a post of their own), its opener may say only a little. Declining and blocking are silent:
+ * the opener sees the same as from a user who never answered.
  *
- * An inbox is a list of slots, 4 bytes an item. A version that speaks to somebody whom no version before did has its own slot
+ * An inbox is a list of slots, 4 bytes an item. A version that addresses a user whom no earlier version did has its own slot
  * there; whether the newest one still does is seen when the text is read. Handles are public knowledge, which a private room's shard does not have: there
- * a mention is kept by the handle, and found by whoever bears it.
+ * a mention is kept by the handle, and found by the user who has it.
  */
 import type { Room } from '../board.ts'
 import type { Columns, Kept } from '../columns.ts'
@@ -29,7 +29,7 @@ export type Conversation = {
   readonly order: number
   /** What members answered, by identity id. */
   readonly answers: Map<string, Answer>
-  /** Somebody beside the opener has accepted; it stays so. */
+  /** A member other than the opener has accepted; this never changes back. */
   accepted: boolean
   /** Messages of the opener before that. */
   sent: number
@@ -38,7 +38,7 @@ export type Conversation = {
 /** What the names of conversations begin with, and no others. */
 export const conversationPrefix = 'dm-'
 
-/** Messages of the opener before anybody has accepted, and the bytes of each. */
+/** Messages of the opener before any member has accepted, and the bytes of each. */
 export const requestMessagesMax = 10
 export const requestBytesMax = 4_096
 
@@ -100,7 +100,7 @@ export class Direct implements Part {
   onEvent(event: Event, slot: number): void {
     const room = this.#core.board.roomList[this.#core.board.events.room[slot]!]!
     const author = hex(event.author)
-    // What the board says of a work accepts nothing for anybody.
+    // What the board says about a work accepts nothing on behalf of a member.
     if (event.via !== 'board') this.#spoken(room, author)
     const said = spokenTo(event)
     const identities = new Set<string>(said.to === '' ? [] : [said.to])
@@ -201,7 +201,7 @@ function listOf(lists: Map<string, SlotList>, name: string): SlotList {
   return list
 }
 
-/** A handle behind an @ that no word runs into: `mail@host` is none. */
+/** A handle after an @ that does not follow a word: `mail@host` is none. */
 const mention = /(?<![a-zA-Z0-9_.@/-])@([a-z0-9][a-z0-9_-]{1,31})(?![a-z0-9_-])/g
 
 type SpokenTo = { readonly to: string; readonly handles: ReadonlySet<string> }

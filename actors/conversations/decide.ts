@@ -44,7 +44,7 @@ const open = (situation: Situation, letter: WriteLetter<OpenArgs>) => {
   }
   const created = found === undefined
   // What was signed lies with the message alone, where there is one, and goes with it when that is redacted; else with the act,
-  // and never with the room: a retry is told of the record that has it.
+  // and never with the room: a retry is answered from the record that has it.
   const by = textBytes === 0 ? { by: letter.by } : {}
   const planned: Planned[] = []
   const plan = (record: BoardRecord) => planned.push({ record, key: letter.id, isPublic: false })
@@ -70,7 +70,7 @@ const respond = ({ state, board, now }: Situation, letter: WriteLetter<{ readonl
   const conversation = state.direct.conversation(letter.to)
   if (conversation === undefined)
     return refuse('not_found', `there is no conversation ${letter.to}: conversations.list shows yours`, 'room')
-  // Who declined or blocked what he opened may take that back.
+  // A member who declined or blocked what they opened may take that back.
   if (
     letter.args.answer === 'accept' &&
     conversation.opener === letter.author &&

@@ -15,7 +15,7 @@ type CreateArgs = DelegationFacts & {
   readonly used: boolean
 }
 
-/** The front has checked that the delegate's key is one, and that it signed these bytes (`proof`). */
+/** The main thread has checked that the delegate's key is one, and that it signed these bytes (`proof`). */
 const create = ({ board, state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
   const { identity, used, ...facts } = letter.args
   const { people, delegations } = state

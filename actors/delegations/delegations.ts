@@ -4,13 +4,13 @@
  *
  * A delegation is private until its key first does something public; then one public record (`delegation.published`, a leaf
  * `delegate`) stands in the log before that act. The end of one that is published is public too (a leaf `undelegate`); of any
- * other nobody hears. Times are those that were signed: it ends at `timestamp + ttl`, which anybody can check offline.
+ * other it is not. Times are those that were signed: it ends at `timestamp + ttl`, which anyone can check offline.
  */
 import type { Core } from '../core.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
 
-/** What a delegation.create asked for, checked by the front. Empty texts: not given. */
+/** What a delegation.create asked for, checked by the main thread. Empty texts: not given. */
 export type DelegationFacts = {
   /** Public key of the delegate, 43 characters. */
   readonly key: string
@@ -34,12 +34,12 @@ export type Delegation = DelegationFacts & {
   readonly place: number
   /** It has a leaf in the public log. */
   isPublished: boolean
-  /** Unix seconds, 0 = nobody ended it. */
+  /** Unix seconds, 0 = not ended. */
   endedAt: number
   endedBy: EndedBy | ''
 }
 
-/** One delegation as the registry tells of it: bytes in base64url; `signed` empty where it has ended. */
+/** One delegation as the registry reports it: bytes in base64url; `signed` empty where it has ended. */
 export type ToldDelegation = {
   readonly id: string
   readonly identity: string

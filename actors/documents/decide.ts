@@ -2,7 +2,7 @@
  * Decisions over documents: pure functions of the state and of the texts in this journal; who signed was settled before.
  *
  * A write names the version it was made from. When others have written since, the two edits are merged, and refused when they
- * touch each other: nothing that was accepted is ever lost, and nobody overwrites what he has not seen.
+ * touch each other: nothing that was accepted is ever lost, and no author overwrites a text that they have not seen.
  */
 import { hash } from 'node:crypto'
 import { act } from '../act.ts'

@@ -4,7 +4,7 @@
  *
  * A document of a room is decided by that room, any other by its owner's actor `@docs-<identity id>`, so that `request_id` holds
  * for the documents of one owner as it does inside a room. A public one takes change numbers and is in lists; an unlisted one is
- * read by whoever has its id and is never in a list; one of a private room is that room's.
+ * read by anyone who has its id and is never in a list; one of a private room is that room's.
  */
 import { type Active, ByActivity } from '../board.ts'
 import { nowhere } from '../changes.ts'
@@ -213,7 +213,7 @@ export class Documents implements Part {
     else doc.version = version
   }
 
-  /** Followers of a room hear of its documents; nobody hears of an unlisted one. */
+  /** Followers of a room learn about its documents, but not about unlisted ones. */
   #tell(doc: Doc, { change }: ActPlace): void {
     if (doc.visibility === 'unlisted') return
     const { board, changes } = this.#core

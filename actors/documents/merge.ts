@@ -1,5 +1,5 @@
 /**
- * Merging two edits of one text (diff3). Anybody who has the three texts can do the same and must get the same:
+ * Merging two edits of one text (diff3). Anyone who has the three texts can do the same and must get the same:
  *
  * 1. The texts are lines between line feeds. `diffArrays` of the package diff (Myers) gives the hunks of each edit against the
  *    base: which lines of the base are replaced by which lines.

@@ -1,6 +1,6 @@
 /**
- * The fields of a command: each declared once, as JSON Schema, with the sentence that a caller reads when it is wrong.
- * Schemas check and never rewrite: what was signed is what is stored.
+ * The fields of a command. Each is declared once, as JSON Schema, with the sentence that a caller reads when it is
+ * wrong. Schemas check and never rewrite: what was signed is what is stored.
  */
 
 import { sizes } from './limits.ts'
@@ -51,11 +51,11 @@ export type Field = {
   /** What it is for, in a few words. */
   readonly meaning: string
   readonly schema: Schema
-  /** What is right, to follow "must be". */
+  /** The rule, to follow "must be". */
   readonly rule: string
   /** UTF-8 bytes; JSON Schema can only count characters. */
   readonly bytesMax?: number
-  /** An operation's rule that takes what the general rule of the field does not. */
+  /** An operation's rule that allows what the general rule of the field does not. */
   readonly widens?: true
 }
 

@@ -2,13 +2,13 @@
  * What the operator says of limits: the environment variable LIMITS, one JSON object such as
  * `{"writes_per_identity_per_minute":300,"text_bytes":16384,"networks":{"192.0.2.0/24":10}}`.
  *
- * A size may be set from 1 to its ceiling, a rate or quota from 1 on; null lifts a rate. Whatever cannot be taken is named by
- * `limitsFault`, which refuses the start; the limit keeps its default then.
+ * A size may be set from 1 to its ceiling, a rate or quota from 1; null lifts a rate. `limitsFault` names the first
+ * value that is not allowed, and stops the start; that limit keeps its default.
  */
 import { limitsText } from './environment.ts'
 
 type Table = Readonly<Record<string, number>>
-/** The same limits, each a number now and no longer that number. */
+/** The same limits, as numbers that are no longer literal types. */
 export type Settled<Defaults extends Table> = { readonly [Name in keyof Defaults]: number }
 
 const rateMaximum = 1_000_000_000_000
@@ -28,13 +28,13 @@ function read(text: string): ReadonlyMap<string, unknown> {
     const value = JSON.parse(text) as unknown
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return new Map(Object.entries(value))
   } catch {
-    // Said below: text that is no JSON, and JSON that is no object, are put right alike.
+    // Reported below: text that is not JSON, and JSON that is not an object, get the same sentence.
   }
   faults.push('LIMITS must be one JSON object, such as {"writes_per_identity_per_minute":300}')
   return new Map()
 }
 
-/** Sizes as the operator wants them. `ceilings`: how far each may be raised; one that is not named there is fixed. */
+/** Sizes with the operator's values. `ceilings`: how far each may be raised; a size that is not in it is fixed. */
 export function settledSizes<Defaults extends Table>(
   defaults: Defaults,
   ceilings: Partial<Record<keyof Defaults, number>>,
@@ -46,7 +46,7 @@ export function settledSizes<Defaults extends Table>(
   })
 }
 
-/** Rates and quotas as the operator wants them; Infinity where there is no limit. */
+/** Rates and quotas with the operator's values; Infinity where there is no limit. */
 export function settledRates<Defaults extends Table>(defaults: Defaults): Settled<Defaults> {
   return settled(defaults, (name, value) =>
     value === null || isWhole(value, rateMaximum)
@@ -105,7 +105,7 @@ function isWhole(value: unknown, maximum: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= maximum
 }
 
-/** The first thing that is wrong with LIMITS, in a sentence, or undefined. Asked when every table is settled. */
+/** The first thing that is wrong with LIMITS, as a sentence, or undefined. Called when every table is settled. */
 export function limitsFault(): string | undefined {
   const [name] = unused
   if (faults.length === 0 && name !== undefined)

@@ -1,7 +1,7 @@
 /**
- * Limits: every number that bounds what a caller may send or keep open, with its unit and its reason.
- * All are shown at /capabilities, and can be set by the operator (limits-given.ts). Sizes never go away; rates and quotas are
- * lifted by BROADSIDE_LIMITS=off.
+ * Limits: every number that bounds what a caller may send or keep open, with its unit and its reason. All are shown at
+ * /capabilities, and the operator can set them (limits-given.ts). Sizes always hold; BROADSIDE_LIMITS=off lifts rates
+ * and quotas.
  */
 
 import { settledFactors, settledRates, settledSizes } from './limits-given.ts'
@@ -37,7 +37,7 @@ const sizeDefaults = {
   request_id_bytes: 128,
   nonce_bytes: 128,
   cursor_bytes: 512,
-  /** Path and query of a URL: a command at /c64/ goes in there. From twice as much on the answer is 431. */
+  /** Path and query of a URL; a command at /c64/ must fit. A URL of more than twice this size gets 431. */
   url_bytes: 16_384,
   /** Body of one delivery to a receive URL. */
   delivery_bytes: 256 * 1024,
@@ -78,14 +78,14 @@ const sizeDefaults = {
   read_token_seconds: 3_600,
   work_title_characters: 120,
   work_capabilities: 16,
-  /** Sums of a whole board stay far below what a number holds exactly. */
+  /** The sum over a whole board stays far below the largest exact integer of a number. */
   work_reward_maximum: 1_000_000_000,
-  /** From its making to its deadline: a result has to be submitted before. */
+  /** From creation to deadline. A result has to be submitted before. */
   work_deadline_seconds: 604_800,
   work_claim_minimum: 900,
   work_claim_maximum: 172_800,
   work_claim_default: 86_400,
-  /** Nobody claims a work, or wishes it open again, so shortly before its deadline. */
+  /** A work cannot be claimed or reopened in the last seconds before its deadline. */
   work_claim_margin: 900,
   work_renewals: 3,
   work_review_window: 259_200,
@@ -97,9 +97,9 @@ const sizeDefaults = {
   work_arbitration_window: 604_800,
   /** How long a worker has to confirm what was in flight when a backup was restored. */
   work_recovery_window: 259_200,
-  /** Before a worker may claim a work again that he left. */
+  /** How long a worker who released a work waits before they may claim it again. */
   work_reclaim_cooldown: 3_600,
-  /** Claims of one work that may run out, for one worker. */
+  /** How often one worker's claim on one work may run out. */
   work_lapses: 2,
   work_reason_characters: 20,
   /** Of the reward, in hundredths of a percent, rounded down. */
@@ -117,7 +117,7 @@ const sizeDefaults = {
   credit_review_work_minimum: 20,
   /** What the pool for tool reviews begins with. */
   credit_rewards_pool: 5_000,
-  /** Webhooks and subscriptions of one identity, and of all on this board. */
+  /** Webhooks and subscriptions of one identity, and of all identities on this board. */
   hooks_per_identity: 64,
   hooks: 10_000,
   /** Longest life of a grant of higher limits, and how many may be in force. */
@@ -125,7 +125,7 @@ const sizeDefaults = {
   limit_grants: 1_000,
 } as const
 
-/** How far an operator may raise what may be changed at all: beyond it queues, frames or typed arrays would be too small. */
+/** How far an operator may raise a limit. Above it, queues, frames or typed arrays would be too small. */
 const ceilings = {
   body_bytes: 16 * 1024 * 1024,
   text_bytes: 262_144,
@@ -227,7 +227,7 @@ const rateDefaults = {
   reads_per_identity_per_minute: 1_200,
   /** Unsigned commands, and bodies that are no command: reading one costs more than sending it. */
   unsigned_commands_per_address_per_minute: 60,
-  /** Signed commands whose signature does not hold: a check costs more than sending one. */
+  /** Signed commands with a bad signature: checking one costs more than sending it. */
   bad_signatures_per_address_per_minute: 60,
   /**
    * Streams (tails, MCP), waits for news and downloads of attachments that one network (an IPv4 address, an IPv6 /64) has open; a /48
@@ -248,19 +248,19 @@ const rateDefaults = {
   deliveries_per_address_per_minute: 120,
   new_rooms_per_identity_per_day: 20,
   new_conversations_per_identity_per_day: 100,
-  /** Looks of the lab at tools that one identity may ask for. */
+  /** Probes of tools that one identity may ask for. */
   probes_per_identity_per_day: 50,
   probes_per_network_per_day: 500,
-  /** Challenges to addresses that webhooks are wanted at. */
+  /** Challenges to the addresses of new webhooks. */
   verifications_per_identity_per_hour: 30,
   verifications_per_network_per_hour: 300,
   verifications_per_host_per_hour: 120,
   subscribe_calls_per_identity_per_minute: 60,
-  /** All attachments that one identity has put and not deleted. */
+  /** All attachments that one identity has stored and not deleted. */
   blob_bytes_per_identity: 256 * 1024 * 1024,
-  /** Works that one identity has claimed, or has in revision, at a time. */
+  /** Works that one identity has claimed, or has in revision, at one time. */
   work_live_claims: 3,
-  /** Works that one identity has asked for and that are not settled. */
+  /** Works that one identity has created and that are not settled. */
   work_live_holds: 32,
   welcome_grants_per_network_per_day: 10,
   welcome_grants_per_board_per_day: 1_000,
@@ -286,13 +286,13 @@ export const raisedLimits = {
 
 /** What the board gives away or pays for in a day: BROADSIDE_LIMITS=off does not lift it, and it always has an end. */
 const allowanceDefaults = {
-  /** Calls of somebody else's tools that an identity may make in a UTC day; the board's own do not count. */
+  /** Calls of other publishers' tools that an identity may make in a UTC day; the board's own tools do not count. */
   tool_calls_per_identity_per_day: 20,
   /** What they may cost the board, in millionths of a dollar. */
   tool_microdollars_per_identity_per_day: 50_000,
   tool_calls_per_board_per_day: 1_000,
   tool_microdollars_per_board_per_day: 5_000_000,
-  /** Looks of the daily round of the lab; a listing has one a day at most. */
+  /** Probes of the daily round; a listing has at most one a day. */
   tool_looks_per_board_per_day: 20_000,
 } as const
 
@@ -306,18 +306,21 @@ const allowanceCeilings = {
 
 export const allowances = settledSizes(allowanceDefaults, allowanceCeilings)
 
-/** Letters that may wait in a shard when QUEUE_MAX says nothing: half a second of work at 16,000 posts a second. */
+/** Writes that may wait in a shard when QUEUE_MAX is not set: half a second of work at 16,000 posts a second. */
 export const queueDefault = 8_192
 
-/** Bounds of the queues inside the house, in order of a command's way: one more hears `overloaded` at once. */
+/**
+ * Bounds of the queues, in the order in which a command passes them. What does not fit is answered `overloaded` at
+ * once.
+ */
 export type Queues = {
   /** Signatures that wait for a thread. */
   readonly signatures: number
-  /** Open asks on the link to one thread: a mailbox that is full, and as much decided and not yet answered. */
+  /** Open asks on the link to one thread: a full mailbox, and as much that is decided and not yet answered. */
   readonly openAsks: number
   /** Letters that wait in a shard for its next turn. */
   readonly mailboxLetters: number
-  /** Public frames a shard may have written that the log has not covered yet. */
+  /** Public frames that a shard may have written and the log has not covered yet. */
   readonly unconfirmedFrames: number
 }
 
@@ -325,32 +328,32 @@ export function queuesOf(letters: number): Queues {
   return { signatures: 2 * letters, openAsks: 2 * letters, mailboxLetters: letters, unconfirmedFrames: 8 * letters }
 }
 
-/** Other bounds inside the house. */
+/** Other bounds. */
 export const inside = {
   /** A turn of 512 posts takes about 15 ms with its sync; longer turns would only add latency. */
   lettersPerTurn: 512,
   entriesPerLogFrame: 4_096,
-  /** Milliseconds after which an ask without answer is given up. */
+  /** Milliseconds after which an ask without an answer is given up. */
   patienceMs: 30_000,
-  /** Bytes that may wait for one slow reader before it is told and closed. */
+  /** Bytes that may wait for one slow reader before it gets a notice and is disconnected. */
   streamQueueBytes: 256 * 1024,
-  /** A reader that takes nothing for so long is closed. */
+  /** A reader that takes nothing for this long is disconnected. */
   streamStallMs: 15_000,
   /** Requests of updates.get that may wait at the same time: each is a socket and about a kilobyte. */
   waitersMax: 20_000,
-  /** Attachments on their way to the disk at the same time: each may be 1 MiB. */
+  /** Attachments that are being received at the same time: each may have 1 MiB. */
   blobsUnderWay: 64,
-  /** Attachments on their way to readers at the same time: each is an open file. */
+  /** Attachments that are being sent at the same time: each is an open file. */
   blobsRead: 512,
   /**
-   * Descriptors that connections do not get, or half of all where those are fewer: for journals, indexes, stores, attachments,
-   * and deliveries with the connections that they keep.
+   * Descriptors that are not available to connections, or half of all if that is fewer: for journals, indexes, stores,
+   * attachments, and deliveries with the connections that they keep.
    */
   descriptorsKept: 2_560,
-  /** Deliveries to webhooks that are sent at the same time, and those to one host: each is a socket. */
+  /** Deliveries to webhooks at the same time, and those to one host: each is a socket. */
   deliverySlots: 256,
   deliverySlotsPerHost: 8,
-  /** A webhook hears of new heads of the log no more often. */
+  /** The least time between two checkpoints that one webhook is sent. */
   headEveryMs: 60_000,
   /** Searches of posts, or of tools: how many are under way and wait, of one network, of one IPv6 /48, and how long. */
   searchQueue: {
@@ -363,6 +366,6 @@ export const inside = {
   },
   /** Ready answers kept by URL. */
   answerCacheBytes: 32 * 1024 * 1024,
-  /** The same of pages. */
+  /** Rendered pages that are kept. */
   pageCacheBytes: 16 * 1024 * 1024,
 } as const

@@ -1,20 +1,20 @@
 /**
- * A link: the two ends of a MessagePort that speak in letters.
+ * A link: a MessagePort with asks and tells.
  *
- * `ask` wants an answer and is bounded in number and in time; `tell` is a hint that may be lost.
- * Letters of one tick travel as one message (one postMessage costs as much as thirty small letters),
- * encoded with msgpackr into one buffer that is transferred, never cloned. Large answers do not gather: who answers thousands
- * of asks in one tick has to hold no more than a message of them.
+ * `ask` gets an answer and is bounded in number and in time. `tell` is a hint that may be lost. What is sent in one
+ * tick travels as one message, encoded with msgpackr into one buffer that is transferred, never cloned: one postMessage
+ * costs as much as thirty small letters. Large answers are not gathered, so that a thread that answers thousands of
+ * asks in one tick holds no more than one message of them.
  *
- * What is told before an answer is given is heard before it, and what is told after it behind it.
+ * Order is kept: a tell that is sent before an answer arrives before it, one that is sent after it arrives after it.
  *
- * Wire form: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][].
- * A note is what a batch of answers shares (the signed head that covers them all), sent once.
+ * Wire form: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][]. A note
+ * is what a batch of answers shares (the signed head that covers them all), sent once.
  */
 import type { MessagePort } from 'node:worker_threads'
 import { encode, Packr } from './msgpack.ts'
 
-/** What an asker hears when no answer came: the link is full, the other side died, or time ran out. */
+/** Why an ask has no answer: the link is full, the other side died, or time ran out. */
 export type Silence = 'overloaded' | 'gone' | 'late'
 export type Answered<Body, Note> =
   | { readonly ok: true; readonly body: Body; readonly note: Note | undefined }
@@ -22,9 +22,9 @@ export type Answered<Body, Note> =
 
 export type LinkOptions = {
   readonly port: MessagePort
-  /** Open asks at most; one more hears `overloaded` at once. */
+  /** Open asks at most; the next one is `overloaded` at once. */
   readonly openMax: number
-  /** Milliseconds after which an ask without answer hears `late`. */
+  /** Milliseconds after which an ask without an answer is `late`. */
   readonly patienceMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
@@ -32,13 +32,13 @@ export type LinkOptions = {
   readonly onTell?: (body: unknown) => void
 }
 
-/** Answers that have gathered to so many bytes leave at once. */
+/** Answers of this many bytes together are sent at once. */
 const gatheredBytesMax = 1024 * 1024
 
 type Open = { readonly answer: (answered: Answered<unknown, unknown>) => void; readonly due: number }
 type Wire = [[number, unknown][], [number, number, unknown][], unknown[], unknown[]]
 
-/** Records-extension off: every message must be readable by itself. */
+/** Without the records extension: every message must be readable by itself. */
 const codec = new Packr({ useRecords: false, moreTypes: false })
 
 export class Link {
@@ -85,10 +85,10 @@ export class Link {
     this.#scheduleFlush()
   }
 
-  /** Answers ask `id`; answers given with the same `note` object in one tick share one copy of it. */
+  /** Answers ask `id`. Answers that are given with the same `note` object in one tick share one copy of it. */
   answer(id: number, body: unknown, note?: unknown): void {
     if (this.#closed) return
-    // In one message answers come first: what was told before this one leaves in a message of its own.
+    // Answers come first in a message, so what was told before this one is sent in a message of its own.
     if (this.#tells.length > 0) this.flush()
     let index = -1
     if (note !== undefined) {
@@ -101,7 +101,7 @@ export class Link {
     else this.#scheduleFlush()
   }
 
-  /** Ends the link; every open ask hears `gone`, because its outcome is unknown here. */
+  /** Closes the link. Every open ask ends as `gone`, because its outcome is unknown here. */
   close(): void {
     if (this.#closed) return
     this.flush()
@@ -113,7 +113,7 @@ export class Link {
     for (const { answer } of open) answer({ ok: false, silence: 'gone' })
   }
 
-  /** Sends what has gathered now instead of at the end of the tick. */
+  /** Sends what has gathered, instead of at the end of the tick. */
   flush(): void {
     if (this.#closed) return
     if (this.#asks.length + this.#answers.length + this.#tells.length === 0) return
@@ -123,7 +123,7 @@ export class Link {
     this.#tells = []
     this.#notes = []
     this.#gatheredBytes = 0
-    // msgpackr hands out a slice of its pool: copy it into a buffer of its own, which can be transferred.
+    // msgpackr returns a slice of its pool: copy it into a buffer of its own, which can be transferred.
     const bytes = Uint8Array.prototype.slice.call(encode(codec, wire))
     this.#options.port.postMessage(bytes, [bytes.buffer as ArrayBuffer])
   }
@@ -139,7 +139,7 @@ export class Link {
 
   #receive(bytes: Uint8Array): void {
     const [asks, answers, tells, notes] = codec.unpack(bytes) as Wire
-    // Answers first: whoever asked to follow something is registered before the news that came after its answer.
+    // Answers first: an ask to follow something takes effect before the news that was sent after its answer.
     for (const [id, note, body] of answers) {
       const open = this.#open.get(id)
       if (open === undefined) continue
@@ -160,7 +160,7 @@ export class Link {
   }
 }
 
-/** Bytes of the texts and buffers in a body, about. */
+/** Approximate bytes of the texts and buffers in a body. */
 function weightOf(body: unknown): number {
   if (typeof body === 'string') return body.length
   if (typeof body !== 'object' || body === null) return 0

@@ -1,6 +1,6 @@
 /**
- * A mailbox: letters wait here, in order, up to a bound. A full mailbox refuses at once,
- * because a queue that only grows hides an overload until memory ends.
+ * A mailbox: letters wait here, in order, up to a bound. A full mailbox refuses at once, because a queue that only
+ * grows hides an overload until memory runs out.
  */
 export class Mailbox<Letter> {
   readonly #lettersMax: number

@@ -1,5 +1,5 @@
 /**
- * What an operation is: one declaration that feeds the validator, /capabilities, /openapi.json and the docs.
+ * What an operation is: one declaration, from which the validator, /capabilities, /openapi.json and the docs are made.
  */
 
 import { type Field, type FieldName, fields } from './fields.ts'
@@ -15,11 +15,11 @@ export type Operation = {
   readonly aliases?: readonly string[]
   readonly group: string
   readonly summary: string
-  /** A write changes the board and is remembered; a read may be sent unsigned where it reads public things. */
+  /** A write changes the board and is remembered. A read may be sent unsigned where it reads public things. */
   readonly kind: 'read' | 'write'
-  /** A read of what is the signer's alone. */
+  /** A read of what belongs to the signer alone. */
   readonly mustSign?: true
-  /** What a delegate needs to do it; absent: the identity's own key alone does it. */
+  /** The scope that a delegate needs. Absent: only the identity's own key may do it. */
   readonly scope?: Scope
   /** Offered as a tool at /mcp, under its name with `_` for `.`. */
   readonly isTool?: true
@@ -35,7 +35,7 @@ export type Operation = {
   }
   /** Who may, in words for people. */
   readonly who: string
-  /** Fields beyond the envelope, required ones first. */
+  /** Fields besides the envelope, required ones first. */
   readonly required: readonly FieldName[]
   readonly optional: readonly FieldName[]
   /** Narrower rules than the general one of a field. */
@@ -53,21 +53,21 @@ export type Operation = {
   readonly get?: { readonly path: string; readonly query: readonly QueryName[] }
 }
 
-/** Declares an operation. It is returned as it is; what it gains is its exact type, from which every table of operations follows. */
+/** Declares an operation. It is returned as it is; its exact type is what every table of operations follows from. */
 export function declare<const Given extends Operation>(given: Given): Given {
   return given
 }
 
-/** A query parameter and the field or data key it stands for. */
+/** A query parameter, and the field or data key that it sets. */
 export type QueryName = { readonly name: string; readonly field: FieldName | `data.${string}` }
 
-/** The field that stands in a path such as `/api/thread/{event_id}`, and its rule. */
+/** The field in a path such as `/api/thread/{event_id}`, and its rule. */
 export function pathField({ get, narrowed }: Operation): { name: FieldName; rule: Field } | undefined {
   const name = /\{(\w+)\}/.exec(get?.path ?? '')?.[1] as FieldName | undefined
   return name === undefined ? undefined : { name, rule: narrowed?.[name] ?? fields[name] }
 }
 
-/** Nobody is answered who does not sign it. */
+/** Whether it must be signed. */
 export function isSigned({ kind, mustSign }: Operation): boolean {
   return kind === 'write' || mustSign === true
 }
@@ -78,7 +78,7 @@ export const paged: readonly QueryName[] = [
   { name: 'limit', field: 'limit' },
 ]
 
-/** Refusals that any operation may give before its own rules are asked. */
+/** Refusals that any operation may give before its own rules apply. */
 export const commonRefusals: readonly RefusalCode[] = [
   'invalid_json',
   'unknown_field',
@@ -88,7 +88,7 @@ export const commonRefusals: readonly RefusalCode[] = [
   'rate_limited',
   'overloaded',
 ]
-/** Of any command that is signed; `unsigned` of those that must be. */
+/** Refusals of any signed command; `unsigned` of those that must be signed. */
 export const signedRefusals: readonly RefusalCode[] = ['bad_key', 'bad_signature', 'stale_timestamp', 'key_rotated']
 export const writeRefusals: readonly RefusalCode[] = [
   'suspended',

@@ -1,6 +1,6 @@
 /**
- * Refusals: every code a caller may get, and its status. Adding one is a change of the protocol.
- * Sentences are made where the facts are known; this table only says which codes exist.
+ * Refusals: every code that a caller may get, and its status. Adding one changes the protocol. Sentences are made where
+ * the facts are known; this table only says which codes exist.
  */
 
 export const statusOf = {
@@ -53,14 +53,14 @@ export type Refusal = {
   readonly field?: string
   /** Seconds. */
   readonly retryAfter?: number
-  /** What the caller needs to go on. */
+  /** What the caller needs to continue. */
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-/** To the front alone: the delegation has to be in the public log before what was decided. */
+/** For the command path alone: the delegation has to be in the public log before what was decided. */
 export const unpublishedDelegation = 'delegation_unpublished'
 
-/** An actor's refusal: that of a caller, or a word to the command path alone. */
+/** An actor's refusal: one for a caller, or one for the command path alone. */
 export type ActorRefusal = Omit<Refusal, 'code'> & { readonly code: RefusalCode | typeof unpublishedDelegation }
 
 export function refusal(code: RefusalCode, message: string, field?: string, retryAfter?: number): Refusal {

@@ -1,6 +1,6 @@
 /**
- * Shapes of what comes back: schemas shared by the results of operations. A `title` is the name of the shape in
- * /openapi.json. Open by intent (a reader must expect further keys), bounded in every string and list.
+ * Shapes of answers: schemas that the results of operations share. A `title` is the name of the shape in /openapi.json.
+ * They are open (a reader must expect further keys), and every string and list is bounded.
  */
 
 import {
@@ -222,7 +222,7 @@ const paging = {
   has_more: Type.Boolean(),
 }
 
-/** One page of a list called `name`. */
+/** One page of a list that is called `name`. */
 export const listOf = (name: string, item: Schema, more: Readonly<Record<string, Schema>> = {}) =>
   Type.Object({ ...more, [name]: Type.Array(item, { maxItems: sizes.page_maximum }), ...paging })
 

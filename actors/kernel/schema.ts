@@ -1,23 +1,23 @@
 /**
- * JSON Schema (2020-12) as the declarations write it, with the TypeScript type that each shape stands for.
+ * JSON Schema (2020-12) as the declarations write it, with the TypeScript type that each schema describes.
  *
- * Shapes are plain objects that are published as they are. Their types stand at the keys `~value` and `~optional`, which exist for
- * the compiler alone: no shape has such a property at run time. A builder library with a
- * compiler of its own loaded 683 modules, 26 MB and 275 ms of processor time at every start; these few words are all that the
- * declarations say, and src/format/schema-check.ts turns one into a check.
+ * Schemas are plain objects and are published as they are. Their types are at the keys `~value` and `~optional`, which
+ * exist only for the compiler: no schema has such a property at run time. A builder library with its own compiler
+ * loaded 683 modules, 26 MB and 275 ms of processor time at every start. src/format/schema-check.ts turns a schema into
+ * a check.
  */
 
 type Keywords = { readonly [keyword: string]: unknown }
 
-/** A shape of JSON, and the type of the values that have it. */
+/** A schema, and the type of the values that it allows. */
 export type Schema<Value = unknown> = { readonly [keyword: string]: unknown; readonly '~value'?: Value }
 
-/** The values that a shape allows. */
+/** The values that a schema allows. */
 export type Infer<Given extends Schema> = Given extends { readonly '~value'?: infer Value }
   ? Exclude<Value, undefined>
   : never
 
-/** Marks a property that may be absent. A symbol, so that it stands in no document. */
+/** Marks a property that may be absent. A symbol, so that no document contains it. */
 const mayBeAbsent = Symbol('may be absent')
 /** What a text must be, in words for people, where a schema can only say it as a pattern. */
 const inWords = Symbol('in words')
@@ -31,13 +31,13 @@ type Properties = Readonly<Record<string, Schema>>
 type OptionalNames<Given extends Properties> = {
   [Name in keyof Given]: Given[Name] extends { readonly '~optional': true } ? Name : never
 }[keyof Given]
-/** The object that properties make: optional ones may be absent. */
+/** The object that properties make; optional ones may be absent. */
 type Shaped<Given extends Properties> = {
   readonly [Name in Exclude<keyof Given, OptionalNames<Given>>]: Infer<Given[Name]>
 } & { readonly [Name in OptionalNames<Given>]?: Infer<Given[Name]> }
 type Flat<Value> = { readonly [Name in keyof Value]: Value[Name] }
 
-/** A shape whose properties may be used again in others. */
+/** A schema whose properties can be used again in others. */
 export type ObjectSchema<Given extends Properties = Properties> = Schema<Flat<Shaped<Given>>> & {
   readonly properties: Given
 }
@@ -138,6 +138,6 @@ export const Type = {
   }),
   Object: object,
   Optional: optional,
-  /** An object all of whose properties may be absent. */
+  /** An object whose properties may all be absent. */
   Partial: partial,
 } as const

@@ -1,11 +1,11 @@
 /**
- * A supervised thread: started, waited for until it is ready, restarted when it dies, stopped in order.
+ * A supervised thread: started, awaited until it is ready, restarted when it dies, stopped in order.
  *
- * Failure has one meaning: forget memory, replay files. There is one restart verb and no tree. A thread that dies more
- * than a few times a minute, one that cannot be started again, and any thread whose death says that it must not be (a file
- * cannot be trusted), is given up, and whoever supervises it hears so. For those that everything rests on (shards, log, feed)
- * that ends the process, and the service manager starts it again into recovery; those that only derive what they hold or send
- * (search, tools, delivery) are started anew after a while, and the board goes on without them.
+ * Failure has one meaning: forget memory, replay files. There is one restart verb and no tree. A thread is given up
+ * when it dies more than a few times a minute, when it cannot be started again, and when its error says that a file
+ * cannot be trusted. For the threads that everything depends on (shards, log, feed) that ends the process, and the
+ * service manager starts it again into recovery. Those that only derive what they hold or send (search, tools,
+ * delivery) are started again after a while, and the board continues without them.
  */
 import { type TransferListItem, Worker } from 'node:worker_threads'
 
@@ -14,16 +14,16 @@ export type LastWords = { readonly name: string; readonly message: string; reado
 export type SupervisedOptions = {
   readonly name: string
   readonly file: URL
-  /** Makes what the thread is born with: fresh links each time. */
+  /** Makes what the thread is started with: fresh links each time. */
   readonly birth: () => { data: unknown; transfer: readonly TransferListItem[] }
-  /** What a thread tells before it is ready. */
+  /** What a thread reports before it is ready. */
   readonly onKnown?: (facts: Readonly<Record<string, unknown>>) => void
   /** Facts of a restarted thread. */
   readonly onRestart?: (facts: Readonly<Record<string, unknown>>) => void
   readonly onEvent: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
-  /** The thread is given up; whether the process can go on without it is for whoever hears this to say. */
+  /** The thread is given up. The callback decides whether the process can continue without it. */
   readonly onFatal: (name: string, words: LastWords) => void
-  /** May this thread be restarted after these words? */
+  /** May this thread be restarted after this error? */
   readonly mayRestart: (words: LastWords) => boolean
   /** Monotonic milliseconds. */
   readonly now: () => number
@@ -33,10 +33,10 @@ export type SupervisedOptions = {
 const restartsMax = 3
 const restartWindowMs = 60_000
 
-/** What a thread says to its supervisor. */
+/** What a thread sends to its supervisor. */
 export type FromThread =
   | { readonly kind: 'ready'; readonly facts: Readonly<Record<string, unknown>> }
-  /** What others can go on with while it is not ready yet. */
+  /** What others can continue with while it is not ready yet. */
   | { readonly kind: 'known'; readonly facts: Readonly<Record<string, unknown>> }
   | { readonly kind: 'dying'; readonly words: LastWords }
   | {
@@ -61,7 +61,10 @@ export class Supervised {
     return this.#options.name
   }
 
-  /** Starts the thread; resolves with its facts when it is ready, rejects with its last words and name when it dies before, or cannot be born. */
+  /**
+   * Starts the thread. Resolves with its facts when it is ready; rejects with its error and name when it dies before
+   * that or cannot be started.
+   */
   async start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
     const worker = new Worker(this.#options.file, {

@@ -1,6 +1,6 @@
 /**
  * Limits that an operator has raised or lifted for an identity or a network, each for a time. The registry decides them; they are
- * private, because the address of somebody's network is nobody else's business.
+ * private, because the network address of a user is personal.
  */
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'

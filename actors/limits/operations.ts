@@ -1,4 +1,4 @@
-/** Limits as they stand for one caller, and for whom an operator raises them. What they are for everybody is at /capabilities. */
+/** Limits as they stand for one caller, and for whom an operator raises them. The general limits are at /capabilities. */
 
 import { bounded, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

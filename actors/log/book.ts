@@ -1,7 +1,7 @@
 /**
  * The logs of a board, oldest first, as the frames of the log's journal tell them: which sizes were signed, and where.
  *
- * A board has one log until it is rotated; then the old one is closed for ever and the next one begins at leaf 0. Every state
+ * A board has one log until it is rotated; then the old one is closed forever and the next one begins at leaf 0. Every state
  * that holds leaves of all of them counts them through: leaf i of a log is leaf `base + i` of the board.
  */
 import { type Head, type LogFrame, openFrameType } from './frame.ts'

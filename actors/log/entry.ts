@@ -11,7 +11,7 @@
  *   target <32 hex>      of kind redact: the event whose text is gone; room and seq are that event's.
  *                        Of kind undelegate: the delegation that ended
  *
- * Of kinds close and open, which tie a log to the next one, see log-rotation.ts.
+ * Of kinds close and open, which tie a log to the next one, see rotation.ts.
  *
  * Lines end with LF, in this order. Readers hash the bytes as they are, so an unknown kind still proves.
  */

@@ -16,7 +16,7 @@
  * | …  | checkpoint: the signed note, to the end |
  *
  * Type 1: a batch of records. Type 2: the last frame of a log, whose one entry is of kind `close`. Type 3: the first frame of
- * the log that follows, whose one entry is of kind `open`; sizes begin again at 0 there, changes and ranges go on. Before the
+ * the log that follows, whose one entry is of kind `open`; sizes begin again at 0 there, changes and ranges continue. Before the
  * payload of type 3, which is keyed, stand
  *
  * | bytes | what |

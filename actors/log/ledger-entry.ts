@@ -1,5 +1,5 @@
 /**
- * Ledger entries: what the public log says of credits, one leaf for each posting (spec-work.md, "In the public log").
+ * Ledger entries: what the public log says of credits, one leaf for each posting.
  *
  *   broadside/entry@v1
  *   kind ledger
@@ -8,7 +8,7 @@
  *   seq <gap-free count of public postings, from 1>
  *   time <Unix seconds>
  *   command <64 hex of the command that caused it; zeros where the board did>
- *   transfer <32 hex: the name of this posting, nobody else's>
+ *   transfer <32 hex: the unique name of this posting>
  *   type hold|post|void|direct
  *   code <what it was for: a number>
  *   debit <account>

@@ -1,4 +1,4 @@
-/** Shapes of what is told about the log itself: its growth, the logs before it, and what its witnesses say. */
+/** Shapes of answers about the log itself: its growth, the logs before it, and what its witnesses say. */
 import { count, hash, logKey, logName, note, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 

@@ -1,8 +1,8 @@
 /**
  * One log ends and the next begins: the two entries that tie them together, and the two frames that hold them.
  *
- * The last entry of the old log names the next one and its key, so whoever trusts the old key learns the new one from the log
- * itself. The first entry of the new log names the size and root of the old one, so whoever trusts the new key alone can
+ * The last entry of the old log names the next one and its key, so a reader who trusts the old key learns the new one from the log
+ * itself. The first entry of the new log names the size and root of the old one, so a reader who trusts only the new key can
  * check the old log to its end.
  *
  *   kind close   adds `next <origin> <vkey>`
@@ -63,7 +63,7 @@ export function closeFrame(newest: Standing, entry: Buffer, head: RootedHead): N
   return encodeLogFrame({ ...withOneEntry(newest, entry), ...head, type: closeFrameType, firstLeaf: newest.size })
 }
 
-/** The first frame of the log behind the `closed` ones. */
+/** The first frame of the log after the `closed` ones. */
 export function openFrame(newest: Standing, entry: Buffer, checkpoint: string, closed: readonly ClosedLog[]): NewFrame {
   const head: RootedHead = { size: 1, root: leafHash(entry), checkpoint }
   return encodeLogFrame({ ...withOneEntry(newest, entry), ...head, type: openFrameType, firstLeaf: 0 }, closed)

@@ -17,7 +17,7 @@ import { decodeLogFrame, entriesOf, type LogFrame } from './frame.ts'
 /** Small frames are taken together up to so many leaves: one write, one comparison of roots. */
 const leavesPerBatch = 4_096
 
-/** Leaves `size - leaves.length / 32` to `size`, and the root that was signed behind them. `leaves` lasts until the next step. */
+/** Leaves `size - leaves.length / 32` to `size`, and the root that was signed after them. `leaves` lasts until the next step. */
 export type LeafBatch = { readonly leaves: Buffer; readonly size: number; readonly root: Buffer }
 
 /** The leaf hashes of these frames of the log, in order. */
@@ -121,7 +121,7 @@ export function provenRoot(path: string, size: number, newest: OpenTree['newest'
 /**
  * Mends the tree file of a running board as the frames of its log give it, in steps of a few milliseconds.
  *
- * @returns what was found: leaves looked at, and bytes that were wrong
+ * @returns what was found: leaves examined, and bytes that were wrong
  * @throws RangeError when the frames do not give the roots they carry; Damage; the disk's error
  */
 export function* mendTree(

@@ -16,7 +16,7 @@ export type RotateArgs = {
 }
 export type SuspendArgs = { readonly target: string; readonly reason: string; readonly isBoard: boolean }
 
-/** The front has checked that the new key is one, and that it signed these bytes (`proof`). */
+/** The main thread has checked that the new key is one, and that it signed these bytes (`proof`). */
 const rotate = ({ board, state, now }: Situation, letter: WriteLetter<RotateArgs>) => {
   const { to, proof, identity, used } = letter.args
   const { people } = state
@@ -60,7 +60,7 @@ const unsuspend = ({ state, now }: Situation, letter: WriteLetter<Pick<SuspendAr
   return act(letter, now, { facts: { target, reason }, isPublic: true })
 }
 
-/** The act itself stands last: it is what a retry is told of. */
+/** The act itself comes last: a retry is answered from it. */
 function after<Reply extends object>(first: readonly Planned[], decision: Accepted<Reply>): Accepted<Reply> {
   return { ...decision, records: [...first, ...decision.records] }
 }

@@ -6,7 +6,7 @@
  *
  *   0 by o      1 and i by l      5 by s      m by rn      w by vv      _ by -
  *
- * A handle that is confusable with a taken one cannot be taken. Reserved names are kept from whoever would pass for the
+ * A handle that is confusable with a taken one cannot be taken. Reserved names protect against impersonation of the
  * board itself: there `-` and `_` do not count at all, so that `ad-m1n` is `admin`.
  */
 
@@ -37,7 +37,7 @@ const reserved = new Set(
   ].map(bare),
 )
 
-/** Nobody can take it: it is the board's own name, or looks like it. */
+/** A reserved handle: the board's own name, or one that looks like it. */
 export function isReserved(handle: string): boolean {
   return reserved.has(bare(handle))
 }

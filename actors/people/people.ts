@@ -1,7 +1,7 @@
 /**
  * What is known of identities beyond their posts and handles: profiles, the keys they moved to, and who is suspended.
  *
- * An identity is named after its first key for ever. A rotation moves it to another key; each key it left is refused from
+ * An identity is named after its first key forever. A rotation moves it to another key; each key it left is refused from
  * then on, and still names it. All of it is decided by the registry and public, so the registry's shard and the feed have all.
  */
 import type { Core } from '../core.ts'

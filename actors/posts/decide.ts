@@ -29,7 +29,7 @@ type Subject = {
 export type AboutArgs = { readonly event: string; readonly reason: string }
 export type VoteArgs = { readonly event: string; readonly value: Value }
 
-/** An event that is there for whoever asks. */
+/** An event that the author of the message can see. */
 function about<Args extends { readonly event: string }, Reply extends object>(
   decide: (subject: Subject, situation: Situation, letter: WriteLetter<Args>) => Decision<Reply>,
 ) {

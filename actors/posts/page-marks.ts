@@ -94,7 +94,7 @@ export class PageMarks {
     return 0
   }
 
-  /** The newest event that is shown, of a page that shows one. What was found gone is not looked at again. */
+  /** The newest event that is shown, of a page that shows one. What was found gone is not examined again. */
   newest(isGone: (slot: number) => boolean): number {
     const { events } = this.#page
     const { from, to } = this.#gone

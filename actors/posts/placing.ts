@@ -24,7 +24,7 @@ export type Wanted = {
   readonly replyTo: string
   /** 32 hex of the event, or of its newest version, that this replaces. */
   readonly supersedes: string
-  /** Seconds, 0 = for ever. */
+  /** Seconds, 0 = forever. */
   readonly ttl: number
 }
 

@@ -123,7 +123,7 @@ function tableFor(rows: number): number {
   return cells
 }
 
-/** Slots and numbers are given out in order and by the board: nobody chooses which cell a vote falls into. */
+/** The board assigns slots and numbers in order: no user chooses which cell a vote falls into. */
 function hashOf(event: number, voter: number): number {
   const mixed = Math.imul(event, 0x9e37_79b1) ^ Math.imul(voter + 0x7f4a_7c15, 0x85eb_ca6b)
   return (Math.imul(mixed ^ (mixed >>> 15), 0xc2b2_ae35) ^ (mixed >>> 13)) >>> 0

@@ -87,7 +87,7 @@ export const receiversDeciders = {
 /** What a URL answers that opens nothing: unknown, deleted, or with another secret. */
 export const closedDoor = 'there is no receive URL at this address: ask its owner for the current one'
 
-/** A record of something that nobody signed. */
+/** A record of something unsigned. */
 function planned(
   room: string,
   owner: string,

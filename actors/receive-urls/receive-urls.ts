@@ -1,7 +1,7 @@
 /**
  * Receive URLs and what arrived there. All receive URLs of one identity are decided by one actor, `@in-<identity id>`.
  *
- * Bodies stay in the journal: here is where each of the newest items lies, and what a repetition is recognised by.
+ * Bodies stay in the journal: here is where each of the newest items lies, and what a repetition is recognized by.
  * Nothing of this is ever public; the hash of a URL's secret is kept, the secret is not.
  */
 

@@ -1,7 +1,7 @@
 /**
  * What the policy of a room says of what people add beside posts: files and documents.
  *
- * A document is made by who may begin a thread, and written on by its maker and by whoever has a role in the room. A file is put by who may begin a thread or reply, since either may carry it.
+ * A document is created by users who may begin a thread, and edited by its creator and by users with a role in the room. A file may be added by users who may begin a thread or reply, since either may carry it.
  * Numbers that a policy sets for posts do not count these.
  */
 import type { Room } from '../board.ts'

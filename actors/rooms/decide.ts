@@ -19,7 +19,7 @@ type Target = { readonly target: string }
 /** `secret` is shown once, to the maker, and its hash is kept. */
 type InviteArgs = Target & { readonly hash: string; readonly ttl: number; readonly secret?: string }
 
-/** A room that is there for whoever asks. */
+/** A room that the author of the message can see. */
 function inRoom<Args extends object, Reply extends object>(decide: RoomDecider<Args, Reply>) {
   return (situation: Situation, letter: WriteLetter<Args>): Decision<Reply> => {
     const room = situation.board.rooms.get(letter.to)
@@ -63,7 +63,7 @@ function owned<Args extends object, Reply extends object>(decide: RoomDecider<Ar
   })
 }
 
-/** A change of one person's role, as everybody who may read the room hears of it. */
+/** A change of one person's role, as readers of the room see it. */
 function changed(room: Room, letter: WriteLetter, now: number, target: string, role: Role, more: object = {}) {
   return act(letter, now, { facts: { target, role, ...more }, isPublic: room.visibility === 'public' })
 }
@@ -78,7 +78,7 @@ const full = refuse(
   'room',
 )
 
-/** `field`: who it is said of; a command that names nobody speaks of its signer. */
+/** `field`: the field that names the subject; a command that names no subject is about its signer. */
 function already(role: Role, field: 'target' | 'room' | 'data.code'): Refused {
   const who = field === 'target' ? 'that identity is' : 'you are'
   return refuse('conflict', `${who} already ${role === 'owner' ? 'the' : 'a'} ${role} of this room`, field)
@@ -180,7 +180,7 @@ const createInvite = owned((room, { state, now }, letter: WriteLetter<InviteArgs
   return act(letter, now, { facts: { id: idOf(letter), hash, expires: now + ttl, target }, isPublic: false })
 })
 
-/** One answer to every bad invite: whoever guesses learns nothing of rooms, invites or time. */
+/** One answer to every bad invite: guessing reveals nothing about rooms, invites or time. */
 const badInvite = refuse(
   'forbidden',
   'this invite is not valid: it was used, has expired or been ended, is for someone else, or never existed',

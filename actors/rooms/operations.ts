@@ -1,4 +1,4 @@
-/** Rooms: where events stand, public ones for everybody, private ones for their members; who runs them, and by what rules. */
+/** Rooms: where events are, public ones for all readers, private ones for their members; who runs them, and by what rules. */
 
 import { bounded, identityId, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
@@ -137,7 +137,7 @@ export const roomMembers = declare({
   get: { path: '/api/members', query: [room, ...paged] },
 })
 
-/** The four changes of one person's role by the owner, and the fifth that ends his own. */
+/** The four changes of a role by the owner, and the fifth, by which members end their own. */
 function roleChange<const Name extends string, const Code extends RefusalCode>(
   name: Name,
   summary: string,

@@ -59,7 +59,7 @@ export function isClosed({ closed, closes_at }: Policy, now: number): boolean {
   return closed || (closes_at !== 0 && closes_at <= now)
 }
 
-/** Whether what this author writes is looked at for advertisements: never what those who run the room write. */
+/** Whether what this author writes is examined for advertisements: never what those who run the room write. */
 export function isScreened({ promotion }: Policy, room: Room, author: string, operator: boolean): boolean {
   return promotion === 'moderate' && room.visibility === 'public' && !mayModerate(room, author, operator)
 }
@@ -70,7 +70,7 @@ export type Candidate = {
   readonly operator: boolean
   readonly isReply: boolean
   readonly isEdit: boolean
-  /** Seconds, 0 = for ever. */
+  /** Seconds, 0 = forever. */
   readonly ttl: number
   /** Bits of work that its proof shows. */
   readonly proofBits: number
@@ -90,7 +90,7 @@ export type Objection = readonly [code: RefusalCode, message: string, field?: st
 const daySeconds = 86_400
 const minuteSeconds = 60
 
-/** What whoever posts is told when his proof of work is missing or too small. */
+/** The message to an author whose proof of work is missing or too small. */
 export function proofWanted(asker: string, bits: number): string {
   const work = `"<bits>.<counter>" such that SHA-256 of "broadside-proof-v1\\n<command_sha256>\\n<counter>" begins with as many zero bits`
   return `${asker} asks for a proof of ${bits} bits of work: ${work}`
@@ -107,7 +107,7 @@ export function objection(policy: Policy, candidate: Candidate, standing: Standi
       `posts in this room expire after ${policy.ttl_max} s at most: set ttl to 1 to ${policy.ttl_max}`,
       'ttl',
     ]
-  // Nobody is to work for a post that he may not write.
+  // Authors are not asked to work for a post that they may not write.
   const barred = candidate.isEdit ? undefined : rightObjection(policy, candidate, standing.room)
   if (barred !== undefined) return barred
   if (candidate.proofBits < policy.proof_bits)
@@ -176,7 +176,7 @@ function originals({ pages }: Room): number {
   return sum
 }
 
-/** When the author made his nth newest post of this room since `since`, or undefined when there were fewer. */
+/** When the author made their nth newest post of this room since `since`, or undefined when there were fewer. */
 function nthNewest(
   { events: own }: Author,
   n: number,

@@ -2,7 +2,7 @@
  * Who may do what in a room. A room has one owner (without one the operator of the board owns it), at most 16 moderators, and
  * members; moderators are members. The operator moderates every public room, and knows of a private one only as its member.
  *
- * The board's own voice is recognised by its door, which nobody outside can take.
+ * The board's own messages are recognized by their interface, which callers outside cannot use.
  */
 import type { Room } from '../board.ts'
 
@@ -16,7 +16,7 @@ export function roleOf(room: Room, identity: string): Role {
   return room.members.has(identity) ? 'member' : 'none'
 }
 
-/** A private room does not exist for anybody else; the policy of a room may ask more of who writes. */
+/** A private room does not exist for others; the policy of a room may ask more of writers. */
 export function mayWrite(room: Room, author: string): boolean {
   return room.visibility === 'public' || room.owner === author || room.members.has(author)
 }

@@ -22,7 +22,7 @@ export type PostArgs = Wanted & {
   readonly to?: string
   /** Blobs that hang on it, by their 32-hex ids. */
   readonly attachments: readonly string[]
-  /** Bits of work that its proof shows, as the front has checked. */
+  /** Bits of work that its proof shows, as the main thread has checked. */
   readonly proofBits: number
   /** Seconds until its author may make a room again; 0 or absent: now. */
   readonly roomWait?: number
@@ -30,7 +30,7 @@ export type PostArgs = Wanted & {
 
 export const kindDefault = 'note'
 
-/** What the front needs to compose the answer to a post. */
+/** What the main thread needs to compose the answer to a post. */
 export type PostReply = {
   readonly page: string
   readonly seq: number
@@ -110,7 +110,7 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
   return accept(planned, reply)
 }
 
-/** The holder of a live fence delivers a result, or a new version of it: no policy of the room stands in his way. */
+/** The holder of a live fence delivers a result, or a new version of it: no policy of the room prevents that. */
 function isDelivery({ state, board }: Situation, { author }: WriteLetter, placed: Placed, kind: string): boolean {
   const slotOf = (id: string) => (id === '' ? none : board.events.find(Buffer.from(id, 'hex')))
   const original = slotOf(placed.original)
@@ -180,7 +180,7 @@ function noRoomLeft(wait: number): Refused {
   return refuse('quota_exhausted', noRoomLeftWords, undefined, wait)
 }
 
-/** Nobody makes a room that would pass for a conversation. */
+/** A user cannot create a room that would pass for a conversation. */
 function isReserved(room: string): boolean {
   return room.startsWith(conversationPrefix)
 }

@@ -52,7 +52,7 @@ const logged: ReadonlySet<string> = new Set([
   'room.restore',
   'event.redact',
 ])
-/** Shown where it was not the maker who did it: he deletes his own without a word. */
+/** Shown where another than the author did it: an author's own deletion is not shown. */
 const loggedOfOthers: ReadonlySet<string> = new Set(['blob.delete', 'docs.delete'])
 
 type PackedReport = readonly [
@@ -96,7 +96,7 @@ export class Rules implements Part {
   readonly #core: Core
   readonly #policies = new Map<string, Policy>()
   readonly #invites = new Map<string, readonly Invite[]>()
-  /** Whom the owner put out: they come back by his hand or by an invite. */
+  /** Users whom the owner removed: only the owner or an invite brings them back. */
   readonly #barred = new Map<string, Set<string>>()
   /** By room: shard and number of each record, one after the other. */
   readonly #logs = new Map<string, number[]>()
@@ -112,7 +112,7 @@ export class Rules implements Part {
     return this.#policies.get(room) ?? (this.#isPrivate(room) ? privatePolicy : openPolicy)
   }
 
-  /** Somebody has set its policy. */
+  /** Its policy was set. */
   isRuled(room: string): boolean {
     return this.#policies.has(room)
   }

@@ -1,4 +1,4 @@
-/** Decisions over sales: a payment buys one thing, whose end is told once. The board itself asks; nobody signs. */
+/** Decisions about sales: a payment buys one thing, whose end is recorded once. The board itself asks; there is no signature. */
 import { createHash } from 'node:crypto'
 import { type Act, RecordType } from '../record.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
@@ -8,7 +8,7 @@ const begin = ({ state, now }: Situation, letter: WriteLetter<SaleFacts>) => {
   const { key, sent } = letter.args
   const found = state.sales.find(key, now)
   if (found === undefined) return privately(letter, now, 'sale.begun')
-  // Told twice: the first stands.
+  // Reported twice: the first report counts.
   return found.sent === sent ? nothing : refuse('conflict', 'this payment was sent for something else')
 }
 

@@ -3,7 +3,7 @@
  *
  *   sale.begun (what is bought; the payment may now be settled) -> sale.settled (it was paid) | sale.dropped (it was not)
  *
- * A sale that is begun and not ended may have been paid: whoever sends its payment again is never asked for another one.
+ * A sale that is begun and not ended may have been paid: a client that sends its payment again is never asked for another one.
  * A payment is known by a hash of its payer and nonce. Results stay in the journal; here is where each lies, and until when it
  * is looked for.
  */
@@ -24,14 +24,14 @@ export type SaleFacts = {
   readonly sent: string
   /** What it buys: JSON text. */
   readonly json: string
-  /** Unix seconds: nobody looks for it any more. */
+  /** Unix seconds: not needed after that. */
   readonly expires: number
 }
 
 /** Facts of `sale.settled`. */
 export type SoldFacts = {
   readonly key: string
-  /** Headers that prove the payment: none where nobody has named its transaction. */
+  /** Headers that prove the payment: none where no transaction was named. */
   readonly proof: readonly (readonly [name: string, value: string])[]
 }
 

@@ -1,4 +1,4 @@
-/** Decisions over what the authorization server keeps. The board itself asks; nobody signs. */
+/** Decisions about what the authorization server keeps. The board itself asks; there is no signature. */
 import { createHash } from 'node:crypto'
 import { type Act, RecordType } from '../record.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../write.ts'
@@ -17,7 +17,7 @@ const keep = ({ state, now }: Situation, letter: WriteLetter<OauthKeep>) => {
   return privately(letter, now)
 }
 
-/** What is used once is used by whoever comes first. */
+/** What can be used once is used by the first caller. */
 const consume = ({ state, now }: Situation, letter: WriteLetter<{ readonly key: string }>) => {
   const found = state.oauth.find(letter.args.key, now)
   if (found === undefined || found.consumedAt !== 0) return refuse('wrong_state', 'this was used already')

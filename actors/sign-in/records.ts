@@ -1,7 +1,7 @@
 /**
  * What the authorization server keeps: clients, grants, codes and refresh tokens, all with one actor, `@oauth`. Private.
  *
- * Codes and tokens are secrets, so a record stands under the SHA-256 of its name and its payload holds no secret: whoever reads
+ * Codes and tokens are secrets, so a record is kept under the SHA-256 of its name and its payload holds no secret: a reader of
  * the journal can use none of it. Payloads stay in the journal; here is where each lies, until when, and whether it was used.
  */
 import type { Core } from '../core.ts'

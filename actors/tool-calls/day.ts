@@ -1,7 +1,7 @@
 /**
  * What calls have used of one UTC day: for each identity, each client network and the whole board, calls and millionths of a
  * dollar, and what the wallet has signed away. A new day begins with the first record of it; the clock of a journal never goes
- * back, so neither does the day, and nobody gets a day twice.
+ * back, so neither does the day, and no caller gets a day twice.
  */
 export const daySeconds = 86_400
 

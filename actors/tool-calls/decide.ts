@@ -10,7 +10,7 @@ import { type CallFacts, callsActor, type PayFacts, type RelayFacts, type Settle
 
 export type CallArgs = CallFacts & {
   readonly limits: DayLimits
-  /** The clock that a caller can see, Unix seconds: how long he waits is told by it. */
+  /** The clock that a caller can see, Unix seconds: waiting times are stated by it. */
   readonly wall: number
   /** Why it is refused: code, sentence and field. */
   readonly barred?: readonly [code: RefusalCode, message: string, field?: string]
@@ -38,7 +38,7 @@ function exhausted(what: string, now: number, wall: number): Refused {
   return refuse('allowance_exhausted', message, undefined, Math.max(1, dayEnd(now) - wall))
 }
 
-/** A payment may be sent from here on. One for each call, for ever. */
+/** A payment may be sent from here on. One for each call, forever. */
 const pay = ({ state, now }: Situation, letter: WriteLetter<PayArgs>) => {
   const { limits, walletMicros, ...facts } = letter.args
   const open = state.calls.open(facts.call)
@@ -51,7 +51,7 @@ const pay = ({ state, now }: Situation, letter: WriteLetter<PayArgs>) => {
 
 const settle = ({ state, now }: Situation, letter: WriteLetter<SettledFacts>) => {
   const facts = letter.args
-  // Told twice after a crash: the first stands.
+  // Reported twice after a crash: the first report counts.
   if (state.calls.open(facts.call) === undefined) return accept([], {})
   return unsigned(letter, now, 'call.settled', facts)
 }
@@ -68,7 +68,7 @@ const relay = (
   if (!letter.operator)
     return refuse('forbidden', 'only the operator of this board can say which tools its wallet pays for')
   if (barred !== undefined) return refuse(...barred)
-  // Whoever finds the tool is told: the directory follows what is public.
+  // The permission is shown with the tool: the directory follows what is public.
   return act(letter, now, { facts, isPublic: true })
 }
 
@@ -79,7 +79,7 @@ export const callsDeciders = {
   'tools.relay': relay,
 } satisfies Deciders
 
-/** A record that nobody signed: its key follows from what it says, so that the same is the same. */
+/** An unsigned record: its key follows from what it says, so that equal records have equal keys. */
 function unsigned(letter: WriteLetter, at: number, op: string, facts: { readonly call: string }) {
   const key = createHash('sha256').update(`${op} ${facts.call}`).digest().subarray(0, 16)
   const author = Buffer.from(letter.author, 'hex')

@@ -3,11 +3,11 @@
  * what, and which tools the wallet pays for. All of it is decided by one actor, `@calls`, because the board has one allowance
  * and one wallet. Of it only the marks of the wallet are public.
  *
- * The way of a call to somebody else's tool, each step a record that is on disk before the next is taken:
+ * The way of a call to a third-party tool, each step a record that is on disk before the next is taken:
  *
  *   tools.call (reserved; it may now be sent) -> [call.pay (the payment, signed; it may now be sent)] -> call.settled
  *
- * A call without `call.settled` is open: nobody knows whether it was made. Outcomes stay in the journal.
+ * A call without `call.settled` is open: it is unknown whether it was made. Outcomes stay in the journal.
  */
 import { createHash } from 'node:crypto'
 import type { ActPlace, Part } from '../part.ts'
@@ -17,10 +17,10 @@ import { Day, type PackedDay } from './day.ts'
 /** Name of the actor that decides over all calls. */
 export const callsActor = '@calls'
 
-/** An outcome is found again by its command for so long; the record of the call itself is for ever. */
+/** An outcome is found again by its command for so long; the record of the call itself is forever. */
 export const outcomesKeptSeconds = 2 * 86_400
 
-/** Where and how somebody else's tool is called: as its listing said when the call was accepted. */
+/** Where and how a third-party tool is called: as its listing said when the call was accepted. */
 export type Address = {
   readonly url: string
   readonly method: string
@@ -47,11 +47,11 @@ export type PayFacts = {
   readonly network: string
   readonly payee: string
   readonly micros: number
-  /** Of the operator, who pays himself: the allowance is not asked. */
+  /** The operator's own call, which they pay for: the allowance does not apply. */
   readonly isOperators: boolean
   /** Name and value of the header that carries it. */
   readonly header: readonly [name: string, value: string]
-  /** Unix seconds after which nobody can take the money any more. */
+  /** Unix seconds after which the payment can no longer be collected. */
   readonly validUntil: number
   /** What names it on its network. */
   readonly reference: Readonly<Record<string, string>>
@@ -220,7 +220,7 @@ export class Calls implements Part {
   }
 }
 
-/** 128 bits of a hash: a set of these is small, and tells nobody anything. */
+/** 128 bits of a hash: a set of these is small, and reveals nothing. */
 function callerKey(identity: string, subject: string): string {
   return createHash('sha256').update(`${identity}\n${subject}`).digest('base64url').slice(0, 22)
 }

@@ -1,7 +1,7 @@
 /**
  * Decisions over listings, all by the actor `@tools`. Pure functions of the state.
  *
- * A listing is a claim. Who published it changes it; one that was imported, or that another published, is changed by whoever the
+ * A listing is a claim. Its publisher changes it; one that was imported, or that another published, is changed by the identity that the
  * machine that it names calls its owner (seen by a probe), and taken out by the operator too.
  */
 import { createHash } from 'node:crypto'
@@ -95,7 +95,7 @@ function reasonToKeep(entry: Entry | undefined, fields: ListingFields): string {
   return entry.digest === digestOf(fields) ? unchanged : ''
 }
 
-/** Somebody wants the lab to look. That it was asked is written down before anything is sent. */
+/** A probe is requested. The request is recorded before anything is sent. */
 const probe = ({ state, now }: Situation, letter: WriteLetter<ProbeArgs>) => {
   const { target, gapSeconds } = letter.args
   const entry = state.tools.find(target)
@@ -114,7 +114,7 @@ const probe = ({ state, now }: Situation, letter: WriteLetter<ProbeArgs>) => {
   return act(letter, now, { facts, isPublic: false })
 }
 
-/** The daily round looks at a listing: once a day, and only where its host still wants it. */
+/** The daily round probes a listing: once a day, and only where its host still wants it. */
 const round = ({ state, now }: Situation, letter: WriteLetter<RoundArgs>) => {
   const { target, gapSeconds, looksMax } = letter.args
   const { tools } = state
@@ -131,7 +131,7 @@ const round = ({ state, now }: Situation, letter: WriteLetter<RoundArgs>) => {
   return accept([{ record, key, isPublic: false }], reply)
 }
 
-/** What the lab saw. Nobody signs it; the same probe is written down once. */
+/** The result of a probe. It is not signed; the same probe is recorded once. */
 const probed = ({ state, now }: Situation, letter: WriteLetter<ProbedFacts>) => {
   const facts = letter.args
   const key = createHash('sha256').update(`tools.probed ${facts.probe}`).digest().subarray(0, 16)

@@ -14,11 +14,11 @@ export type ToolKind = (typeof toolKinds)[number]
 /** Ways to start using a tool. */
 export const doorNames = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human'] as const
 export type DoorName = (typeof doorNames)[number]
-/** Who says that a door is there, the best first. */
+/** The sources that name an interface, the best first. */
 export const doorSources = ['measured', 'outside', 'inferred', 'self_reported'] as const
 export type DoorSource = (typeof doorSources)[number]
 
-/** `checked_at`: Unix seconds, 0 = nobody has looked. */
+/** `checked_at`: Unix seconds, 0 = never probed. */
 export type Door = { readonly door: DoorName; readonly source: DoorSource; readonly checked_at: number }
 
 /** Empty texts and lists: not said. */
@@ -89,7 +89,7 @@ function kindOf(protocols: readonly string[], mcpUrl: string): ToolKind {
   return mcpUrl !== '' || protocols.includes('mcp') ? 'mcp' : 'http'
 }
 
-/** Who speaks a payment protocol has a door for wallets, whether it says so or not. */
+/** A tool with a payment protocol has an interface for wallets, also where it does not say so. */
 function withInferred(said: readonly Door[], protocols: readonly string[]): readonly Door[] {
   const isPaid = protocols.some((each) => each === 'x402' || each.startsWith('mpp'))
   if (!isPaid || said.some(({ door, source }) => door === 'wallet' && source !== 'self_reported')) return said
@@ -106,7 +106,7 @@ export function hostOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): stri
 const registries: ReadonlySet<string> = new Set(['ac', 'co', 'com', 'edu', 'go', 'gov', 'ne', 'net', 'or', 'org'])
 
 /**
- * What somebody has to buy to have another one: about the registered name that a host is under (hosts of one platform count as one),
+ * What has to be bought to have another one: about the registered name that a host is under (hosts of one platform count as one),
  * or the machine's address.
  */
 export function siteOf(host: string): string {
@@ -123,7 +123,7 @@ export function subjectOf(listing: Pick<Listing, 'id' | 'type' | 'service' | 'ur
   return `s_${createHash('sha256').update(`broadside-subject-v1\n${key}`).digest('hex').slice(0, 16)}`
 }
 
-/** Tells whether two listings say the same, in 16 hex characters. */
+/** Shows whether two listings say the same, in 16 hex characters. */
 export function digestOf(fields: ListingFields): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex').slice(0, 16)
 }

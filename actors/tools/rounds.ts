@@ -1,28 +1,28 @@
 /**
- * The daily round of the lab: which listings it may look at by itself, and when.
+ * The daily round of probes: which listings are probed without a request, and when.
  *
  * Only those whose host names their owner, and of them each once in a UTC day, at a moment that follows from the day, the listing
- * and a seed of the board: spread over the day, and known beforehand to nobody, so that nobody is in order for just that moment.
- * What was missed while the board was down is due at once; how fast it is made up for is for who looks.
+ * and a seed of the board: spread over the day, and unpredictable, so that no host is in order for just that moment.
+ * What was missed while the board was down is due at once; the prober decides how fast it catches up.
  */
 import { createHash } from 'node:crypto'
 import { dayOf, daySeconds } from '../tool-calls/day.ts'
 
-/** A listing, and the UTC day on which it was looked at last. */
+/** A listing, and the UTC day on which it was probed last. */
 export type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }
 
 /** What a round goes by. */
 export type Walk = {
   /** Of the board, and secret. */
   readonly seed: string
-  /** Between two looks at one machine. */
+  /** Between two probes of one machine. */
   readonly gapSeconds: number
   readonly now: number
 }
 
-/** Who may be looked at, as the directory knows it. */
+/** Who may be probed, as the directory knows it. */
 export type Grounds<Entry extends Listed> = {
-  /** Changes when somebody is in or out. */
+  /** Changes when a listing joins or leaves. */
   readonly version: number
   invited(): Iterable<Entry>
   lastAsked(host: string): number
@@ -36,7 +36,7 @@ export function momentOf(id: string, day: number, seed: string): number {
   return day * daySeconds + (hash.readUIntBE(0, 6) % daySeconds)
 }
 
-/** The plan of one day, made when it is first asked for and again when somebody came or went. */
+/** The plan of one day, made when it is first asked for and again when a listing joined or left. */
 export class Rounds<Entry extends Listed> {
   #made = ''
   #plan: Planned<Entry>[] = []

@@ -1,5 +1,5 @@
 /**
- * The tools directory: which listings stand and where their texts lie, who owns which machine, what the lab saw, and the reviews.
+ * The tools directory: which listings stand and where their texts are stored, who owns which machine, results of probes, and the reviews.
  *
  * All listings are decided by one actor, `@tools`; reviews by the room `reviews`. Texts stay in the journal: of a listing a state
  * knows its place and a digest alone. Everything here is public, so the feed and the index of the directory hold the same.
@@ -18,11 +18,11 @@ export const toolsActor = '@tools'
 /** Why a listing is out of the directory; '' = it stands. */
 export type Withdrawn = '' | 'owner' | 'operator'
 
-/** What one look of the lab came to. */
+/** The result of one probe. */
 export const probeVerdicts = ['valid_402', 'ok', 'degraded', 'not_x402', 'unreachable', 'not_probed'] as const
 export type ProbeVerdict = (typeof probeVerdicts)[number]
 
-/** Looks of the lab that are remembered of one listing. */
+/** Probes that are remembered of one listing. */
 const probesKept = 64
 
 export type Probe = { readonly at: number; readonly isGood: boolean }
@@ -34,7 +34,7 @@ export type LastProbe = {
   readonly verdict: ProbeVerdict
   /** What the tool said itself, where that is not what its listing says. */
   readonly mismatch: readonly string[]
-  /** Where what it saw is written down. */
+  /** Where the result is recorded. */
   readonly shard: number
   readonly seq: number
 }
@@ -43,7 +43,7 @@ export type Entry = {
   readonly id: string
   subject: string
   host: string
-  /** Identity id of who published it or took it over; '' = imported, and nobody has. */
+  /** Identity id of who published it or took it over; '' = imported, without an owner. */
   owner: string
   /** Where what it says stands: a journal, and the row of an import. */
   shard: number
@@ -55,7 +55,7 @@ export type Entry = {
   withdrawn: Withdrawn
   readonly probes: Probe[]
   lastProbe: LastProbe | undefined
-  /** UTC day on which the daily round looked at it last. */
+  /** UTC day on which the daily round probed it last. */
   lookedDay: number
 }
 
@@ -70,7 +70,7 @@ export type ImportFacts = {
 }
 /** A probe was asked for, and nothing is known of it yet. */
 export type ProbeFacts = { readonly tool: string; readonly host: string }
-/** The daily round looks at it, and nothing is known of that yet. */
+/** The daily round probes it, and has no result yet. */
 export type RoundFacts = ProbeFacts & { readonly day: number }
 export type ProbedFacts = {
   /** Id of the command that asked, or of the look of a daily round. */
@@ -330,7 +330,7 @@ export class Tools implements Part, Grounds<Entry> {
     }
     const entry = this.#byId.get(tool)
     if (entry === undefined || verdict === 'not_probed') return
-    // An owner asks for looks when he likes: those that went well count once a day, those that did not each time.
+    // Owners request probes when they like: successful ones count once a day, failed ones each time.
     const last = entry.probes.at(-1)
     if (isGood && last?.isGood === true && dayOf(last.at) === dayOf(at)) entry.probes.pop()
     entry.probes.push({ at, isGood })

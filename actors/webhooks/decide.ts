@@ -17,7 +17,7 @@ type Barred = { readonly barred?: readonly [code: RefusalCode, message: string, 
 /** How many hooks one identity may have at a time, subscriptions and plain webhooks together. */
 type Limited = { readonly limit: number }
 
-/** `secret` is shown to the maker alone, and not written down. */
+/** `secret` is shown to the maker alone, and not recorded. */
 export type CreateArgs = Omit<HookFacts, 'hook'> & Barred & Limited & { readonly secret: string }
 export type SubscribeArgs = HookFacts & Limited
 export type RedeliverArgs = { readonly hook: string; readonly event: string } & Barred
@@ -42,13 +42,13 @@ const redeliver = ({ state, now }: Situation, letter: WriteLetter<RedeliverArgs>
   return act(letter, now, { facts: { hook, event }, isPublic: false })
 }
 
-/** Makes a subscription, or grants it anew. Nobody signed it: the caller was known by a token. */
+/** Makes a subscription, or renews it. It is unsigned: the caller was known by a token. */
 const subscribe = ({ state, now }: Situation, letter: WriteLetter<SubscribeArgs>) => {
   const { limit, ...facts } = letter.args
   const known = state.hooks.find(facts.hook)
   const isLive = known !== undefined && !hasRunOut(known, now)
   if (!isLive && liveOf(state, letter.author, now) >= limit) return refuse('wrong_state', tooMany(limit))
-  // The place of one that lives is its own; another begins where it was told to.
+  // A live one keeps its position; another begins at the given position.
   const put = isLive ? { ...facts, marks: known.facts.marks } : facts
   const ended =
     known !== undefined && !isLive ? [planned(letter.to, letter.author, 'hook.end', { hook: facts.hook }, now)] : []
@@ -61,7 +61,7 @@ const end = ({ state, now }: Situation, letter: WriteLetter<{ hook: string; epoc
   const known = state.hooks.find(hook)
   // Another life of the same id is none of this one's business.
   const isMeant = known?.owner === letter.author && (epoch === undefined || known.epoch === epoch)
-  // Granted anew before its end was heard of, it does not end.
+  // If it was renewed before its end arrived, it does not end.
   if (!isMeant || (wakes !== undefined && known.wakes !== wakes)) return accept([], { ended: false })
   return accept([planned(letter.to, letter.author, 'hook.end', { hook }, now)], { ended: true })
 }
@@ -94,7 +94,7 @@ function unknown(id: string) {
   return refuse('not_found', `you have no webhook ${id}: webhook.list shows yours`, 'target')
 }
 
-/** A record of something that nobody signed. */
+/** A record of something unsigned. */
 function planned(room: string, owner: string, op: string, facts: { readonly hook: string }, at: number) {
   const key = createHash('sha256').update(`${op} ${facts.hook}:${at}`).digest().subarray(0, 16)
   const record: Act = { type: RecordType.act, room, at, author: Buffer.from(owner, 'hex'), op, facts }

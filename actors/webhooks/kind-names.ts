@@ -15,7 +15,7 @@ export const hookKinds = [
 ] as const
 export type HookKind = (typeof hookKinds)[number]
 
-/** Who asks by a token or a delegation without this scope is told of what is public alone. */
+/** A caller with a token or a delegation without this scope gets only what is public. */
 export const privateScope = 'board:read'
 
 /** What is its reader's alone: nothing of it is public. */

@@ -1,4 +1,4 @@
-/** Webhooks: addresses of yours that are told what happens here. The same deliveries as by MCP Events, for those without MCP. */
+/** Webhooks: addresses of users that are notified of events. The same deliveries as by MCP Events, for clients without MCP. */
 
 import { patterned } from '../kernel/fields.ts'
 import { declare } from '../kernel/operation.ts'

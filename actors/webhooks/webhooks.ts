@@ -1,9 +1,9 @@
 /**
- * Hooks: what is told to whom over there. Subscriptions of MCP Events and plain webhooks alike; all of one identity are decided
+ * Hooks: who is notified of what. Subscriptions of MCP Events and plain webhooks alike; all of one identity are decided
  * by one actor, `@hooks-<identity id>`, and none of them is public.
  *
- * Here stands what was agreed: address, kinds, filter, sealed secret, and the places from which on it is owed what happens. How
- * far deliveries have come since is no decision of anybody, and is kept beside the journals (src/webhooks/store.ts).
+ * This has what was agreed: address, kinds, filter, sealed secret, and the positions from which on events are owed. How
+ * far deliveries have come since is not decided here, and is kept beside the journals (src/webhooks/store.ts).
  */
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
@@ -15,7 +15,7 @@ const redeliveriesMax = 50
 
 export type HookForm = 'mcp' | 'webhook'
 
-/** What a hook hears of: texts and numbers by their names, as the kind of event takes them. */
+/** What a hook subscribes to: texts and numbers by their names, as the kind of event takes them. */
 export type HookFilter = Readonly<Record<string, string | number>>
 
 export type HookFacts = {
@@ -25,16 +25,16 @@ export type HookFacts = {
   readonly url: string
   readonly kinds: readonly string[]
   readonly filter: HookFilter
-  /** The secret, sealed with the board's key, and what it is recognised by: the secret itself stands nowhere. */
+  /** The secret, sealed with the board's key, and what it is recognized by: the secret itself is stored nowhere. */
   readonly sealed: string
   readonly tag: string
-  /** Next place of the feed, then of each shard, that it has not heard of. */
+  /** Next position in the feed, then in each shard, that has not been delivered. */
   readonly marks: readonly number[]
   /** Unix seconds, 0 = never. */
   readonly expires: number
   /** 32 hex: the delegation by which it was asked for, and with which it ends. Absent: the identity's own key. */
   readonly delegation?: string
-  /** It was asked for by a token that may not read in private: it is told of what is public alone. */
+  /** It was asked for by a token that may not read in private: it gets only what is public. */
   readonly publicOnly?: true
 }
 
@@ -50,7 +50,7 @@ export type Hook = {
   readonly createdAt: number
   facts: HookFacts
   former: FormerSecret | undefined
-  /** How often it was refreshed or woken: one that was suspended goes on when this has grown. */
+  /** How often it was refreshed or woken: one that was suspended continues when this has grown. */
   wakes: number
   redeliveries: readonly Redelivery[]
 }
@@ -84,7 +84,7 @@ export class Hooks implements Part {
     return this.#byId.get(id)
   }
 
-  /** All of one identity, oldest first, those that have run out included until somebody takes them away. */
+  /** All of one identity, oldest first, expired ones included until they are removed. */
   of(owner: string): readonly Hook[] {
     return this.#byOwner.get(owner) ?? []
   }
@@ -110,7 +110,7 @@ export class Hooks implements Part {
       this.#add({ owner, epoch, createdAt, facts, former: former ?? undefined, wakes, redeliveries })
   }
 
-  /** Made, or refreshed: a new secret leaves the one before good for a while, everything else is as it is told now. */
+  /** Made, or refreshed: the former secret stays valid for a while; everything else is as given now. */
   #put({ author, at, facts }: Act<HookFacts>, { seq }: ActPlace): void {
     const known = this.#byId.get(facts.hook)
     if (known === undefined) {

@@ -1,9 +1,9 @@
 /**
  * What a room knows of the works in it: which of its events is the request of a work and which its result, who the parties
- * are, and what it has still to say to the market about those events (spec-work.md, "Bound events").
+ * are, and what it has still to say to the market about those events.
  *
- * Of how a work stands a room knows what it was told last. What becomes of a marked event is written down here as an
- * observation, in order, until the market has heard it; only of what the room was told of, so that the market always knows
+ * A room knows the state of a work as of the last message. What becomes of a marked event is recorded here as an
+ * observation, in order, until the market has received it; only of works that the room knows, so that the market always knows
  * what is spoken of.
  */
 import type { Blobs } from '../attachments/attachments.ts'
@@ -36,18 +36,18 @@ export type Marked = {
   /** The result of the work, as it was bound. */
   result: Binding | undefined
   /**
-   * Slot of a reply that the worker of the live fence has delivered -> hash of its newest version: he posted it as a `result`, or
-   * the market took it of him. What anybody has only bound is none: the market may refuse it.
+   * Slot of a reply that the worker of the live fence has delivered -> hash of its newest version: they posted it as a `result`, or
+   * the market accepted it from them. A reply that is only bound is none: the market may refuse it.
    */
   readonly delivered: Map<number, string>
   /** Slots of marked events that their own author has hidden. */
   readonly hiddenByAuthor: Set<number>
-  /** Observations made, and those that the market has not heard. */
+  /** Observations made, and those that the market has not received. */
   observations: number
   readonly unheard: Observation[]
 }
 
-/** Refusals are kept for a day: whoever asks again asks within minutes of a start. */
+/** Refusals are kept for a day: retries come within minutes of a start. */
 const refusalSeconds = 86_400
 
 type PackedMarked = readonly [
@@ -81,10 +81,10 @@ export class Bound implements Part {
   /** Slot of a result -> the work that it belongs to. */
   readonly #results = new Map<number, Marked>()
   readonly #refusals = new Map<string, Kept>()
-  /** Those with something that the market has not heard, or with a binding: of a long life nearly none. */
+  /** Those with something that the market has not received, or with a binding: few, even after years. */
   readonly #unheard = new Set<Marked>()
   readonly #binding = new Set<Marked>()
-  /** Things written down that somebody else has to hear, since this thread began. */
+  /** Things recorded for another actor since this thread began. */
   made = 0
 
   constructor(core: Core, marks: Marks, blobs: Blobs) {
@@ -161,7 +161,7 @@ export class Bound implements Part {
     return this.#refusals.get(command)?.refusal
   }
 
-  /** What the market has still to hear, of each work in order. */
+  /** What the market has not received yet, of each work in order. */
   unheard(): Observation[] {
     return [...this.#unheard].flatMap(({ unheard }) => unheard)
   }
@@ -186,7 +186,7 @@ export class Bound implements Part {
     const isKept = isDelivered || isResult || marked.delivered.has(original)
     const bound = this.#boundOf(marked, original)
     if (!isKept && bound.length === 0) return
-    // A text that has left the disk since has no hash any more: what it was is in what was written down then.
+    // A text that has left the disk since has no hash any more: what it was is in what was recorded then.
     const sha256 = resultHashOf(event, this.#blobs) ?? ''
     if (isKept) marked.delivered.set(original, sha256)
     for (const [command, binding] of bound) marked.bindings.set(command, { ...binding, edited: sha256 })
@@ -303,7 +303,7 @@ export class Bound implements Part {
     if (before === undefined) this.#lookBack(marked, slot, 'request')
     const { board, changes } = this.#core
     const room = board.events.room[slot]!
-    // Of public works the feed tells, by what the market has written.
+    // Changes of public works are in the feed, by what the market has written.
     if (board.roomList[room]!.visibility === 'public') return
     for (const [state, at] of told.states)
       changes.add(`work.${state}`, { position: place.change, room, slot: none, subject: told.work, at })
@@ -333,7 +333,7 @@ export class Bound implements Part {
     return current
   }
 
-  /** Says what became of an event before the room was told that it is one to speak of. */
+  /** Records what became of an event before the room knew that it belongs to a work. */
   #lookBack(marked: Marked, slot: number, event: 'request' | 'result'): void {
     const redaction = this.#marks.redactionOf(slot)
     if (redaction === undefined && this.#marks.hideOf(slot) === undefined) return
@@ -362,7 +362,7 @@ export class Bound implements Part {
     return this.#core.board.events.find(Buffer.from(id, 'hex'))
   }
 
-  /** Whoever posted what is at this slot works on this live work, as far as the room was told. */
+  /** The author of what is at this slot works on this live work, as far as the room knows. */
   #isOfWorker({ told }: Marked, slot: number): boolean {
     return told?.live === true && told.worker === this.#authorOf(slot)
   }

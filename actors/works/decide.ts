@@ -1,8 +1,8 @@
 /**
- * What a room decides about the works in it: takes requests and new versions of them, binds results, hears how a work stands.
+ * What a room decides about the works in it: takes requests and new versions of them, binds results, learns the state of a work.
  *
  * These letters come from the board itself. Each is decided once: a request that stands was taken, a refusal is kept by the id
- * of the command, and the window of 300 s is not looked at again. Pure functions of the state and the records.
+ * of the command, and the window of 300 s is not checked again. Pure functions of the state and the records.
  */
 
 import { hash } from 'node:crypto'
@@ -108,7 +108,7 @@ const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
   if (board.events.expires[slot] !== 0) return fault('wrong_state', 'a result cannot expire: post it without ttl')
   const isGone = state.marks.gone(slot, now) !== undefined
   const kept = state.bound.deliveredHash(slot) ?? ''
-  // What others took away of the holder of the fence still counts: nobody gets a result for nothing by hiding it.
+  // What others took away from the holder of the fence still counts: hiding a result does not make it free.
   if (isGone && (kept === '' || state.bound.isGoneByAuthor(slot)))
     return fault('not_found', 'this reply is no longer shown: a result must be visible when it is submitted')
   const sha256 = kept === '' ? hashAt(situation, state.marks.newest(slot))! : kept
@@ -124,7 +124,7 @@ const unbind = ({ state, now }: Situation, letter: WriteLetter<UnbindArgs>) => {
   return noted(letter, now, 'work.unbind', { work, command }, {})
 }
 
-/** What was told and its notice are one turn: nobody waits until the notice is in the public log. */
+/** The state and its notice are one turn: no caller waits until the notice is in the public log. */
 const tell = (situation: Situation, letter: WriteLetter<TellLetter>) => {
   const { state, board, now } = situation
   const { notice, ...told } = letter.args
@@ -133,7 +133,7 @@ const tell = (situation: Situation, letter: WriteLetter<TellLetter>) => {
   const page = board.page(board.events.find(Buffer.from(told.work, 'hex')))
   const posted = notice === undefined ? noPost : postNotice(situation, letter, told.work, notice)
   const isHeard = marked.told !== undefined && marked.told.n >= told.n
-  // The notice first: whoever finds that a room was told finds that it was said.
+  // The notice first: where the state was recorded, the notice was too.
   const records = [...posted.records, ...(isHeard ? [] : [note(letter, now, 'work.tell', told)])]
   const isPublic = board.rooms.get(letter.to)!.visibility === 'public'
   const reply: TellReply = { page, isPublic, ...(posted.unsaid === undefined ? {} : { unsaid: posted.unsaid }) }
@@ -169,7 +169,7 @@ const observed = ({ state, now }: Situation, letter: WriteLetter<ObservedArgs>) 
   return noted(letter, now, 'work.observed', { work, n }, {})
 }
 
-/** The market's own: rooms were told, and the notices are posted. */
+/** The market's own: rooms have the state, and the notices are posted. */
 const sent = ({ state, now }: Situation, letter: WriteLetter<SentArgs>) => {
   const seqs = letter.args.seqs.filter((seq) => state.mail.isOpen(seq))
   return seqs.length > 0 ? noted(letter, now, 'mail.sent', { seqs }, {}) : nothingNew
@@ -188,7 +188,7 @@ export const worksDeciders = {
 
 const nothingNew = accept([], {})
 
-/** A note of the room for itself, which nobody signed: no reader sees it. */
+/** A note of the room for itself, unsigned: readers do not see it. */
 function noted(letter: WriteLetter, now: number, op: string, facts: Act['facts'], reply: Act['facts']) {
   return accept([note(letter, now, op, facts)], reply)
 }
@@ -305,7 +305,7 @@ const hashesOf = new WeakMap<Board, Map<number, string>>()
 const hashesMax = 100_000
 
 /**
- * Somebody else said the same before, and it can be read. Before: a version of his that says so was posted ahead of the first
+ * Another author said the same before, and it can be read. Before: a version of theirs that says so was posted ahead of the first
  * version of this reply that does. Where the replies stand says nothing, as any of them may be edited.
  */
 function isCopied(situation: Situation, slot: number, sha256: string): boolean {

@@ -28,7 +28,7 @@ export class LedgerIndex implements Part {
     return last === undefined ? 0 : last.first + last.count - 1
   }
 
-  /** The records that hold posting `first` and those behind it, in order. */
+  /** The records that hold posting `first` and those after it, in order. */
   *from(first: number): Generator<LedgerRecord, void, undefined> {
     let low = 0
     let high = this.#records.length

@@ -1,8 +1,8 @@
 /**
- * What the market and a room say to each other about a work (spec-work.md, "Two actors, one answer"). Types alone.
+ * What the market and a room say to each other about a work. Types alone.
  *
- * A work is decided over by the market, and its texts by their room. Neither waits for the other: each writes down what it wants
- * said (its outbox is what its journal says was not yet heard), and the courier at the front carries it, for one work in order,
+ * The market decides about a work, its room about the texts. Neither waits for the other: each records its messages
+ * (an outbox is what the journal says is undelivered), and the main thread carries them, for one work in order,
  * again after a crash. Every letter may come twice and has its effect once.
  *
  * | letter | to | says |
@@ -14,9 +14,9 @@
  * | `work.bind` | room | this reply is about to be submitted: what is it? |
  * | `work.unbind` | room | the market did not take it |
  * | `work.tell` | room | how the work stands now, with the notice of it to post in its thread |
- * | `mail.sent` | market | rooms have heard these and posted the notices |
+ * | `mail.sent` | market | rooms have received these and posted the notices |
  * | `work.observe` | market | what became of a marked event |
- * | `work.observed` | room | the market has heard it |
+ * | `work.observed` | room | the market has received it |
  */
 
 import type { ActorRefusal, Refusal } from '../kernel/refusals.ts'
@@ -34,7 +34,7 @@ export type RequestArgs = {
   readonly proofBits: number
 }
 
-/** What a room refuses with: kept by the id of the command, so that a repeated letter hears it again. */
+/** What a room refuses with: kept by the id of the command, so that a repeated letter gets it again. */
 export type RoomRefusal = Omit<ActorRefusal, 'details'>
 
 /** What a room answers to them. */
@@ -47,7 +47,7 @@ export type RequestVerdict =
       readonly isPublic: boolean
       /** Where its thread is. */
       readonly page: string
-      /** The room wants the new text looked at for advertisements: what the screening is told. */
+      /** The room wants the new text screened for advertisements: the input of the screening. */
       readonly screen?: { readonly text: string; readonly at: number }
     }
   | { readonly taken: false; readonly refusal: RoomRefusal }
@@ -67,15 +67,15 @@ export type BoundReply =
 /** Of `work.unbind`: id (32 hex) of the command that bound. */
 export type UnbindArgs = { readonly work: string; readonly command: string }
 
-/** What a room writes down of a `work.tell`. */
+/** What a room records of a `work.tell`. */
 export type TellArgs = {
   readonly work: string
-  /** Number of the market's record, which rises: an older tell is not heard. */
+  /** Number of the market's record, which rises: an older message is ignored. */
   readonly n: number
   readonly state: WorkState
   /** Credits are held for it. */
   readonly live: boolean
-  /** Identity ids; '': nobody. */
+  /** Identity ids; '': none. */
   readonly requester: string
   readonly reviewer: string
   readonly worker: string
@@ -96,10 +96,10 @@ export type SignedNotice = {
   readonly page: string
 }
 
-/** Of `work.tell`. A room that has heard of the transition still posts a notice that it does not have. */
+/** Of `work.tell`. A room that knows the transition still posts a notice that it does not have. */
 export type TellLetter = TellArgs & { readonly notice?: SignedNotice }
 
-/** What a room answers to it. `isPublic`: everybody reads it. `unsaid`: it does not take the notice, and never will. */
+/** What a room answers to it. `isPublic`: all readers see it. `unsaid`: it does not take the notice, and never will. */
 export type TellReply = { readonly page: string; readonly isPublic: boolean; readonly unsaid?: string }
 
 /** Of `work.observe`, as the market takes it. `n` counts per work, from 1. */
@@ -108,7 +108,7 @@ export type Observation = {
   readonly n: number
   readonly event: 'request' | 'result'
   readonly change: 'edited' | 'hidden' | 'restored' | 'redacted'
-  /** `author`: who wrote it took it away or changed it himself. */
+  /** `author`: its author took it away or changed it. */
   readonly by: 'author' | 'other'
   /** Of a result that was edited: its hash now. */
   readonly sha256?: string

@@ -1,8 +1,8 @@
 /**
- * What the market has still to say to rooms: commands that a room has to answer, and transitions that a room was not told of or
+ * Undelivered messages of the market to rooms: commands that a room has to answer, and transitions that a room does not know yet or
  * whose notices are not posted yet. Made from the market's own acts, so that a crash loses none of it.
  *
- * In the feed, which decides nothing, this only puts the transitions of public works among the changes that followers hear of.
+ * In the feed, which decides nothing, this only puts the transitions of public works among the changes that followers read.
  */
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
@@ -65,7 +65,7 @@ export class Mail implements Part {
   readonly #texts = new Map<string, number[]>()
   /** Records whose signed commands carry a text that is gone for good. */
   readonly #takenBack: number[] = []
-  /** Things written down that somebody else has to hear, since this thread began. */
+  /** Things recorded for another actor since this thread began. */
   made = 0
 
   constructor(core: Core, role: 'deciding' | 'reading', find: (work: string) => Work | undefined) {
@@ -74,7 +74,7 @@ export class Mail implements Part {
     this.#find = find
   }
 
-  /** Those behind the record with this number, in order, and so many of them at most. */
+  /** Those after the record with this number, in order, and at most so many of them. */
   asks(after: number, max: number): readonly Ask[] {
     return behind(this.#asks, after, max)
   }
@@ -136,7 +136,7 @@ export class Mail implements Part {
     for (const ask of kind === undefined ? [] : this.#asks.values()) {
       if (ask.work !== work || ask.kind !== kind) continue
       this.#asks.delete(ask.seq)
-      // What the room did not take was never shown to anybody, and is not kept either.
+      // What the room did not take was never shown, and is not kept either.
       if (facts.voids !== undefined) this.#takeBack(work, [ask.seq])
     }
     if (op === 'work.observe' && facts.event === 'request' && facts.change === 'redacted')
@@ -154,7 +154,7 @@ export class Mail implements Part {
     const found = this.#find(work)!
     const worker = found.worker === '' ? (this.#workers.get(work) ?? '') : found.worker
     this.#told.set(seq, { work, seq, first: found.steps - count + 1, worker })
-    // Whoever has left a work that is open again is concerned by that, and by nothing behind it.
+    // A former worker of a work that is open again is concerned by that, and by nothing after it.
     if (found.worker === '' || finalStates.has(found.state)) this.#workers.delete(work)
     else this.#workers.set(work, worker)
     this.made++

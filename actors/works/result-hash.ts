@@ -1,6 +1,6 @@
 /**
  * The hash of a result: SHA-256 of its text in UTF-8, then of each attachment in order one LF and the 64 hex of its SHA-256,
- * and nothing behind (spec-work.md, "Decisions"). A client makes it from what it posted, before it posts it.
+ * and nothing after it. A client makes it from what it posted, before it posts it.
  */
 import { createHash } from 'node:crypto'
 import type { Blobs } from '../attachments/attachments.ts'

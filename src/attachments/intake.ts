@@ -1,5 +1,5 @@
 /**
- * Files on their way in: each is on disk before the actor hears of it, and gone again when the actor says no.
+ * Files on their way in: each is on disk before the actor decides about it, and removed again when the actor refuses.
  * Bounded: so many files at once, and so many bytes for each identity, those on their way counted in.
  */
 import { hash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Reads on blobs: one with its bytes, what the door at /a/ needs, and what the house asks itself. */
+/** Reads on blobs: one with its bytes, what the route at /a/ needs, and what the board asks itself. */
 import { hash } from 'node:crypto'
 import type { Blob } from '../../actors/attachments/attachments.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'

@@ -98,7 +98,7 @@ function headersOf(file: BlobFile, etag: string): Header[] {
     ['content-disposition', contentDisposition(file.is_image ? 'inline' : 'attachment', file.filename)],
     ['content-security-policy', "sandbox; default-src 'none'"],
     ['x-content-type-options', 'nosniff'],
-    // Anybody may read them by any other way, so other sites may show them; a page of theirs learns nothing by it.
+    // Anyone may read them by any other way, so other sites may show them; a page of theirs learns nothing by it.
     ['cross-origin-resource-policy', 'cross-origin'],
     ['access-control-allow-origin', '*'],
     ['access-control-expose-headers', 'Content-Disposition, Content-Range, ETag'],

@@ -1,12 +1,12 @@
 /**
  * Reads one HTTP/1.1 answer out of the pieces it arrives in: a head, then a body of a stated length or in chunks (RFC 9112, 6
  * and 7.1), which a proxy may make of the one. Every byte is looked at once. Bodies that end with the connection, interim
- * answers (1xx) and bytes behind an answer are errors.
+ * answers (1xx) and bytes after an answer are errors.
  */
 
 /** An answer's head is a dozen short lines; more than this is not our board. */
 const headBytesMax = 16 * 1024
-/** The line with the size of a chunk: digits, and extensions that nobody sends. */
+/** The line with the size of a chunk: digits, and extensions that no server sends. */
 const lineMax = 256
 /** Lines between chunks, in all: a body in pieces of one byte would cost minutes. */
 const framingBytesMax = 1024 * 1024

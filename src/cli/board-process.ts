@@ -14,7 +14,7 @@ export type BoardProcess = {
   readonly address: string
   /** SIGTERM, and a hard end when that takes longer than a board may take. */
   stop(): Promise<void>
-  /** Settles when the process is gone, whoever ended it. */
+  /** Settles when the process is gone, however it ended. */
   readonly ended: Promise<void>
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a line of an export shows that `broadside verify` takes from the board: nobody signed it, or what was signed is not in
+ * What a line of an export shows that `broadside verify` takes from the board: it is unsigned, or what was signed is not in
  * the file. Everything else in a whole export follows from signatures and hashes, and a change of it is found.
  */
 

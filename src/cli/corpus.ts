@@ -5,7 +5,7 @@
  * `created_at` is not sent (the board stamps its own time). Text to post = title + empty line + text.
  *
  * `{"type":"event","event_id","room","page","kind","author":{"id","handle"},"reply_to","supersedes","text","format"}`, a line of
- * another board's export. Ids, keys and signatures are that board's: the texts are posted anew, each by a key of its own author's.
+ * another board's export. Ids, keys and signatures are that board's: the texts are posted as new, each by a key of its own author's.
  * Its other lines (tombstones, rotations, leaves, the end) hold nothing to post.
  */
 import { hash } from 'node:crypto'

@@ -15,7 +15,7 @@ export class DelegationTimes {
     else if (kind === 'event' && index >= (this.#newest.get(name)?.index ?? -1)) this.#newest.set(name, place)
   }
 
-  /** Lines of events behind the end of their delegation. */
+  /** Lines of events after the end of their delegation. */
   late(): number[] {
     return [...this.#newest].flatMap(([name, { index, line }]) =>
       index > (this.#ends.get(name)?.index ?? Number.POSITIVE_INFINITY) ? [line] : [],

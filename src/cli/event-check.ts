@@ -67,7 +67,7 @@ function checkEvent(value: Fields, owners: KeyOwners): LineCheck {
   if (command.public_key !== publicKey) return bad('the signed bytes name another key than the author’s')
   const delegated = value.delegation === undefined ? undefined : openDelegation(value, payload)
   if (typeof delegated === 'string') return bad(delegated)
-  // Who signed is the author; or the author's word stands behind who signed.
+  // The signer is the author; or the author's delegation names the signer.
   const own = delegated ?? { publicKey, key }
   const untied = author.id === owners.ownerOf(own.publicKey, own.key) ? undefined : 'the author’s id'
   const shown = checkShown(value, command)

@@ -38,7 +38,7 @@ export class ExportLogs {
   readonly #options: ExportLogsOptions
   readonly #claims = new Map<string, LeafClaims>()
   readonly #keys = new Map<string, VerifierKey>()
-  /** What CompactRange writes for storage, which nobody needs here. */
+  /** What CompactRange writes for storage, which is not needed here. */
   readonly #nodes = Buffer.alloc(leavesPerLineMax * 64 + 54 * 32)
   #range = new CompactRange()
   #last = Buffer.alloc(0)

@@ -19,7 +19,7 @@ export type FollowOptions = {
   /** Newest posts to begin with, when `since` is not given. */
   readonly last: number
   readonly signal: AbortSignal
-  /** Hears of breaks: what happened, and how long until the next attempt. */
+  /** Called with breaks: what happened, and how long until the next attempt. */
   readonly interrupted: (reason: string, waitMs: number) => void
 }
 

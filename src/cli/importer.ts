@@ -18,7 +18,7 @@ import { type ReadyMessage, ReadyQueue } from './ready-queue.ts'
 import { type CommandFields, type Signer, signCommand } from './sign.ts'
 import { durationText, inertLine } from './terminal.ts'
 
-/** Messages read ahead of the board: enough to find ready ones behind a deep thread, small enough to hold. */
+/** Messages read ahead of the board: enough to find ready ones after a deep thread, small enough to hold. */
 const heldMax = 20_000
 /** Derived keys kept: 200 bytes each. */
 const signersMax = 100_000
@@ -168,7 +168,7 @@ export class Importer {
     return { ...message, parent: before }
   }
 
-  /** Never throws: it also runs where nobody could catch. */
+  /** Never throws: it also runs where no caller could catch. */
   #pump(): void {
     try {
       while (!this.#isPaused && this.#failure === undefined && this.#inFlight < this.#options.inFlightMax) {

@@ -41,7 +41,7 @@ export class LeafClaims {
 
   /**
    * Compares the claims on leaves [start, start + hashes.length / 32), which must rise from call to call.
-   * Gives the number of those leaves that a line claims rightly; `differs` hears of each that differs.
+   * Returns the number of those leaves that a line claims rightly; `differs` is called with each that differs.
    */
   compare(start: number, hashes: Buffer, differs: (line: number, index: number) => void): number {
     const order = this.#order!

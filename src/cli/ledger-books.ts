@@ -2,7 +2,7 @@
  * The public ledger kept again from its lines: every escrow, and the supply. Pure; where the lines stand in the log is checked
  * elsewhere (verify-export.ts).
  *
- * Works of private rooms are in no line, so what somebody has in all cannot be known from here; what a public work holds, and how
+ * Works of private rooms are in no line, so the whole balance of an identity cannot be known from here; what a public work holds, and how
  * many credits there are, can: each posting has the next number, each hold is resolved once, what is taken out of a hold leaves
  * escrow at once and whole, and credits come and go by `mint` alone.
  */
@@ -63,7 +63,7 @@ export class LedgerBooks {
     return line.type === 'direct' ? this.#direct(line) : this.#ofHold(line)
   }
 
-  /** Behind the last line. */
+  /** After the last line. */
   end(): string | undefined {
     const { event, amount } = this.#escrow
     return amount === 0 ? undefined : `escrow of ${event} has ${amount} at the end`

@@ -1,7 +1,7 @@
 /**
  * A file of lines, plain or gzip, read as a stream at constant memory.
  *
- * Whether it is gzip is told by its first two bytes, not by its name.
+ * Its first two bytes show whether it is gzip, not its name.
  */
 import { closeSync, createReadStream, openSync, type ReadStream, readSync, statSync } from 'node:fs'
 import { createGunzip } from 'node:zlib'
@@ -36,7 +36,7 @@ export function openLines(path: string): LineSource {
   }
   let file: ReadStream | undefined
   return {
-    // Nothing is read before somebody listens: what goes wrong is then told to him.
+    // Nothing is read before there is a listener, which then gets any error.
     async *lines() {
       file = createReadStream(path, { highWaterMark: readBytes })
       const bytes = isGzip ? file.pipe(createGunzip({ chunkSize: readBytes })) : file

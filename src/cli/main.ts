@@ -72,7 +72,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
   }
 }
 
-/** Whoever made it, a sentence may bear what a stranger wrote: a file's lines, a board's answer, an argument. */
+/** Whatever made it, a sentence may contain what a stranger wrote: a file's lines, a board's answer, an argument. */
 function ended(error: unknown, terminal: Terminal): ExitCode {
   if (error instanceof UsageError) {
     terminal.err(`${inertText(error.message)}\n`)
@@ -90,13 +90,13 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
     terminal.err(`${inertText(error.message)}. Check that name, the rights to it and the room on its disk.\n`)
     return exitCodes.failed
   }
-  // Nobody foresaw it: the trace is what its maintainers need.
+  // An unforeseen error: the trace is what its maintainers need.
   const trace = error instanceof Error ? sourceStack(error.stack ?? error.message) : String(error)
   terminal.err(`${inertText(trace)}\n`)
   return exitCodes.failed
 }
 
-/** What the system says of a file that a command was told to use: it names the file, and a trace says no more. */
+/** What the system says of a file that a command was given: it names the file, and a trace says no more. */
 function isOfFile(error: unknown): error is Error {
   const { path, syscall, name } = Object(error) as { path?: unknown; syscall?: unknown; name?: unknown }
   return error instanceof Error && typeof path === 'string' && (typeof syscall === 'string' || name === 'DiskFull')
@@ -135,7 +135,7 @@ function processTerminal(): Terminal {
 
 if (import.meta.main) {
   const code = await main(process.argv.slice(2), processTerminal())
-  // Written answers leave first; threads or sockets that a command left behind must not keep the process.
+  // Written answers leave first; threads or sockets that a command has left open must not keep the process.
   process.stdout.write('', (error) => {
     // The listener above ends the process then.
     if (!error) process.stderr.write('', () => process.exit(code))

@@ -1,9 +1,9 @@
 /**
  * Follows a log by its tiles alone: takes its checkpoint, fetches the entries that are new, and keeps them only when the
  * tree that the mirror then holds has the signed root. So a mirror never holds anything that was not proved, and two
- * checkpoints that do not belong to one log are found out, whoever signed them.
+ * checkpoints that do not belong to one log are found out, even if both are signed.
  *
- * Entries are fetched; every hash is computed here. A full bundle that an interrupted run left behind is checked and used.
+ * Entries are fetched; every hash is computed here. A full bundle that an interrupted run has left is checked and used.
  */
 import { type OpenCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
 import { HASH_BYTES, leafHash, rootOf } from '../../storage/merkle.ts'
@@ -16,7 +16,7 @@ import { entriesIn, type MirrorStore, rootOfHashes } from './mirror-store.ts'
 const fetchesMax = 8
 const attemptsMax = 4
 const fetchMs = 30_000
-/** A full bundle: 256 entries of 65,535 bytes, each behind its length. */
+/** A full bundle: 256 entries of 65,535 bytes, each after its length. */
 const fileBytesMax = TILE_WIDTH * (2 + 65_535)
 
 export type FollowOptions = {
@@ -48,7 +48,7 @@ export async function followLog({ store, prefix, key, progress }: FollowOptions)
   if (before !== undefined) proveKept(store, before)
   let bytesFetched = note.length
   let done = 0
-  // One after the other: a size that is signed may still be one that nobody has room for.
+  // One after the other: a size that is signed may still be too large for any disk.
   const queue = bundlesOf(from, newest.size)
   const worker = async (): Promise<void> => {
     for (const bundle of queue) {

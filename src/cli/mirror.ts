@@ -96,7 +96,7 @@ async function keyFor(
 }
 
 /**
- * Where the tiles are: a board's own address leads to `/log/<name>` behind the host in the log's name; any other address is
+ * Where the tiles are: a board's own address leads to `/log/<name>` after the host in the log's name; any other address is
  * the prefix itself, and so is one without a path where that is said.
  */
 function prefixOf(address: string, origin: string): string {

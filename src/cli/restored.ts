@@ -1,8 +1,8 @@
 /**
- * `broadside restored`: what a data directory holds is a backup that was put back, and whoever was told of what it has not got must hear.
+ * `broadside restored`: a data directory holds a restored backup, and clients that have seen what it lacks must be notified.
  *
- * It begins another recovery epoch (`generation`): cursors of updates are expired, so that copies begin again; works that somebody
- * was in the middle of are `recovery_required` until their worker says that he still is (spec-work.md).
+ * It begins another recovery epoch (`generation`): cursors of updates are expired, so that copies begin again; works in
+ * progress are `recovery_required` until their worker confirms them.
  */
 import { explainFailure } from '../failure.ts'
 import { type Command, CommandFailed, exitCodes } from './command-line.ts'

@@ -1,4 +1,4 @@
-/** `broadside serve`: runs a board until it is told to stop. One that cannot start says why in one line of its log. */
+/** `broadside serve`: runs a board until it is stopped. One that cannot start says why in one line of its log. */
 
 import { monotonicMs } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
@@ -20,7 +20,7 @@ export const serveCommand: Command = {
   ],
   example: 'broadside serve --data ./data --port 8787',
   notes: [
-    'Environment, beside what the options name (README.md has every default and meaning):',
+    'Environment, beside what the options name (HOSTING.md has every default and meaning):',
     '  BASE_URL SERVICE_ID OPERATORS HTTP_ENGINE SHARDS VERIFY_THREADS LIMITS PROOF_BITS LOG_LEVEL SLOW_TURN_MS',
     '  TRUST_PROXY TRUST_PROXY_HOPS TRUST_PROXY_FROM',
     '  BLOB_BYTES_PER_IDENTITY DISK_RESERVE_BYTES SEGMENT_BYTES QUEUE_MAX COMPACT_SECONDS SCREEN_URL MCP_ORIGINS',

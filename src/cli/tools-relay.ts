@@ -1,6 +1,6 @@
 /**
  * `broadside tools relay`: lets the wallet of a board pay for a tool. What the tool asks now, and for whom, is looked at from
- * here, so that the operator signs what he has seen: a price or a payee that changes later is not paid.
+ * here, so that the operator signs what they have seen: a price or a payee that changes later is not paid.
  */
 import { readConfig } from '../config.ts'
 import { createOutgoing } from '../outgoing/request.ts'

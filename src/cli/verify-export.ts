@@ -87,7 +87,7 @@ export type ExportVerifyOptions = {
   readonly logKey: VerifierKey | undefined
   /** The log itself, to prove the lines of a filtered or paged export against. */
   readonly tiles?: LogTiles | undefined
-  /** Told after each line. */
+  /** Called after each line. */
   readonly progress: (lines: number) => void
 }
 

@@ -1,7 +1,7 @@
 /**
  * One proof checked offline: the answer of `/api/log/proof`, or a C2SP tlog-proof file.
  *
- * Every step is done anew from the bytes (RFC 9162 section 2.1.3.2): entry -> leaf hash -> path -> root -> the
+ * Every step is computed again from the bytes (RFC 9162 section 2.1.3.2): entry -> leaf hash -> path -> root -> the
  * checkpoint's root -> the log's signature. Gives the facts shown to a person; throws Unverified with the step.
  */
 import { hash } from 'node:crypto'

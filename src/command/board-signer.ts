@@ -1,8 +1,8 @@
 /**
- * The board's own voice: notices and what receive URLs post, as ordinary signed commands of the board's identity.
+ * Signs as the board's own identity: notices and what receive URLs post are ordinary signed commands.
  *
- * The nonce is an HMAC over what caused the post, so the same cause gives the same bytes and the same id (a repetition has no
- * second effect), and nobody can guess it.
+ * The nonce is an HMAC over the cause of the post. The same cause gives the same bytes and the same id, so a repetition
+ * has no second effect, and the nonce cannot be guessed.
  */
 import { createHmac, hash } from 'node:crypto'
 import { boardHandle } from '../../actors/people/handles.ts'
@@ -15,12 +15,12 @@ import type { Door, Respond } from './reply.ts'
 export type VoiceOptions = {
   readonly serviceId: string
   readonly identity: BoardIdentity
-  /** Executes what was signed here a moment ago, as any other command of the board's identity. */
+  /** Executes what was signed here a moment ago, like any other command of the board's identity. */
   readonly execute: (body: Buffer, door: Door, respond: Respond) => void
 }
 
 type Fields = { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
-/** What it is about, once and for all, and since when (Unix seconds). */
+/** The cause, which is unique, and since when it exists (Unix seconds). */
 type Cause = { readonly cause: string; readonly at: number }
 
 export class Voice {
@@ -37,7 +37,7 @@ export class Voice {
     this.#options.execute(body, { via: 'board', address: '' }, respond)
   }
 
-  /** The same words, for a letter that takes them where they are posted. `sha`: of the signing bytes. */
+  /** The same command, as a letter for an actor that posts it. `sha`: of the signing bytes. */
   signed(fields: Fields, cause: Cause): { readonly sha: Buffer; readonly by: Signed } {
     const { bytes, signature } = this.#sign(fields, cause)
     const key = Buffer.from(this.#options.identity.publicKey, 'base64url')

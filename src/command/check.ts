@@ -1,6 +1,6 @@
 /**
- * Is this a command? First its shape, whatever the operation; then, when the signature is known to be good,
- * whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
+ * Is this a command? First its shape, whatever the operation; then, when the signature is known to be good, whether the
+ * operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
  */
 
 import { envelope, type Field, type FieldName, fields, type ValueOf } from '../../actors/kernel/fields.ts'
@@ -53,7 +53,7 @@ export function isGiven<Value>(value: Value): value is Exclude<Value, undefined>
   return value !== undefined && value !== '' && value !== 0 && !(Array.isArray(value) && value.length === 0)
 }
 
-/** The operation exists, takes these fields, and each field keeps its rule; `data` parsed, `{}` when not given. */
+/** The operation exists and takes these fields, and each field obeys its rule; `data` parsed, `{}` when not given. */
 export function checkOperation(
   command: Command,
 ): Checked<{ operation: AnyOperation; data: Readonly<Record<string, unknown>> }> {
@@ -167,7 +167,7 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
   return undefined
 }
 
-/** No list of a command has more: what is behind them need not be looked at to refuse it. */
+/** No list of a command has more: what follows them need not be read to refuse it. */
 export const listItemsMax = 2 * sizes.members
 
 function hasType(field: Field, value: unknown): boolean {
@@ -176,7 +176,7 @@ function hasType(field: Field, value: unknown): boolean {
   return Array.isArray(value) && value.length <= listItemsMax && value.every((item) => typeof item === 'string')
 }
 
-/** Words that surround a command when it is signed, and that people send by mistake. */
+/** Words around a command when it is signed, which clients send by mistake. */
 const signingWords: ReadonlySet<string> = new Set(['version', 'service', 'command'])
 
 function unknownField(name: string): Refusal {
@@ -197,7 +197,7 @@ function unknownOperation(name: string): Refusal {
   return refusal('unknown_operation', message, 'operation')
 }
 
-/** What came instead, to end a sentence. */
+/** What was sent instead, to end a sentence. */
 function sentOf(value: unknown): string {
   const at = Array.isArray(value) ? value.findIndex((item) => typeof item !== 'string') : -1
   return at < 0 ? `${kindOf(value)} was sent` : `item ${at} is ${kindOf((value as readonly unknown[])[at])}`

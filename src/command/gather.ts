@@ -1,6 +1,6 @@
 /**
- * Reads whose answer lies with more than one actor: what the feed and every shard answer is put together here.
- * A private room is known to its own shard alone, so whoever asks for everything of his asks them all.
+ * Reads that more than one actor answers: the answers of the feed and of every shard are merged here. A private room is
+ * known to its own shard alone, so a reader who asks for everything of their own asks all shards.
  */
 
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
@@ -12,7 +12,7 @@ import { toolsActor } from '../../actors/tools/tools.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import type { ReadRequest } from '../reads/read.ts'
 
-/** Reads whose whole answer lies with one actor, whose name follows from the request: no other is asked. */
+/** Reads that one actor answers in full. Its name follows from the request; no other is asked. */
 export const homes: Readonly<Record<string, (request: ReadRequest) => string>> = {
   'delegation.list': () => registryName,
   'delegation.one': () => registryName,
@@ -33,10 +33,10 @@ export const homes: Readonly<Record<string, (request: ReadRequest) => string>> =
   'tools.due': () => toolsActor,
 }
 
-/** From the answers of the feed and of each shard, in this order, the answer. */
+/** Makes the answer from those of the feed and of each shard, in this order. */
 export type Gather = (parts: readonly unknown[]) => unknown
 
-/** By the name of the operation; with `own` behind it where only the list of one's own is asked of all. */
+/** By the name of the operation, with ` own` appended where all shards are asked only for the reader's own list. */
 const gathers: Readonly<Record<string, Gather>> = {
   'blob.usage': (parts) => ({ bytes: (parts as { bytes: number }[]).reduce((sum, { bytes }) => sum + bytes, 0) }),
   'conversations.list': newestFirst('conversations'),
@@ -48,12 +48,12 @@ const gathers: Readonly<Record<string, Gather>> = {
   'reports.list': newestFirst('reports'),
 }
 
-/** How the answer to this read is put together, where more than one actor has to be asked. */
+/** How the answer to this read is merged, where more than one actor has to be asked. */
 export function gatherOf({ op, args }: ReadRequest): Gather | undefined {
   return gathers[args.own === undefined ? op : `${op} own`]
 }
 
-/** One actor's share of a list: at most one item more than were asked for, each with the cursor that goes on behind it. */
+/** One actor's share of a list: at most one item more than were requested, each with the cursor that continues after it. */
 type Share = {
   readonly limit: number
   readonly items: readonly { readonly place: string; readonly cursor: string; readonly item: unknown }[]
@@ -61,13 +61,13 @@ type Share = {
   readonly reached?: { readonly place: string; readonly cursor: string }
 }
 
-/** Puts shares together by their places, which are texts that sort, the greatest first. */
+/** Merges shares by their places, which are texts that sort, the greatest first. */
 function newestFirst(name: string): Gather {
   return (parts) => {
     const shares = parts as readonly Share[]
     const { limit } = shares[0]!
     const byPlace = (a: { place: string }, b: { place: string }) => (a.place < b.place ? 1 : -1)
-    // Behind where one stopped looking, what the others found may not be all.
+    // Beyond the place where one stopped looking, what the others found may not be all.
     const [reached] = shares.flatMap((share) => share.reached ?? []).sort(byPlace)
     const items = shares
       .flatMap((share) => share.items)

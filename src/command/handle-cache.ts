@@ -1,7 +1,7 @@
 /**
- * Who bears which handle, as the front has heard: by the answers to its own claims and from the feed.
- * The shards of private rooms show handles too and know none by themselves: they are told of each, before whoever claimed it has
- * his answer.
+ * Handles of identities, as far as the main thread knows them: from the answers to its own claims and from the feed.
+ * The shards of private rooms show handles too and know none by themselves: each new one is sent to them before its
+ * claim is answered.
  */
 export class Bearers {
   /** identity id -> handle. */
@@ -10,7 +10,7 @@ export class Bearers {
   readonly #identities = new Map<string, string>()
   #onNew: (identity: string, handle: string) => void = () => {}
 
-  /** Hears of each that was not known before. */
+  /** Called with each handle that was not known before. */
   onNew(listener: (identity: string, handle: string) => void): void {
     this.#onNew = listener
   }

@@ -1,4 +1,4 @@
-/** Letters that nobody signed: they have no nonce, and what comes of them no signature. */
+/** Letters of the board's own, which are not signed: they have no nonce, and records made of them have no signature. */
 import type { ArgsOf } from '../../actors/deciders.ts'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { receiversOf } from '../../actors/receive-urls/decide.ts'
@@ -6,12 +6,12 @@ import type { WriteLetter } from '../../actors/write.ts'
 
 const nothing = Buffer.alloc(64)
 
-/** To the actor of somebody's receive URLs. `owner`: identity id of whom they belong to. */
+/** To the actor of an identity's receive URLs. `owner`: identity id. */
 export function ownLetter<Name extends InternalWriteName>(op: Name, owner: string, args: ArgsOf<Name>): WriteLetter {
   return internalLetter(op, receiversOf(owner), owner, args)
 }
 
-/** `author`: identity id of whom it is about. */
+/** `author`: the identity id that it is about. */
 export function internalLetter<Name extends InternalWriteName>(
   op: Name,
   to: string,

@@ -1,6 +1,6 @@
 /**
- * Signers seen lately: the raw key and the identity id behind a public key text, so that both are made once.
- * A key that an identity moved to, or named its delegate, acts as that identity, and no longer as the one of its own hash.
+ * Recent signers: the raw key and the identity id of a public key text, so that both are computed once. A key that an
+ * identity moved to, or named its delegate, acts as that identity, and no longer as the one of its own hash.
  */
 
 import type { Delegate } from '../delegations/delegates.ts'
@@ -13,7 +13,7 @@ export type Signer = {
   readonly text: string
   /** Present where the key is a delegate's. */
   readonly delegate?: Delegate
-  /** Something of the identity was accepted; false: nobody has looked yet, or nothing was. */
+  /** Something of the identity was accepted; false: not checked yet, or nothing was. */
   isKnown: boolean
 }
 
@@ -48,7 +48,7 @@ export class Signers {
     if (known !== undefined) return known
     const decoded = decodeBytes32(text)
     if (decoded === undefined) return undefined
-    // Copies: what was decoded lies in a shared 8 KiB pool, and `text` in the body it was cut from; both would stay.
+    // Copies: what was decoded is in a shared 8 KiB pool, and `text` in the body that it was cut from; both would stay.
     const key = Buffer.from(new Uint8Array(decoded).buffer)
     const own = key.toString('base64url')
     const signer = { key, id: identityId(key), text: own, isKnown: false }

@@ -1,6 +1,6 @@
 /**
- * What the front has heard: newest changes by room, the newest signed head, and who bears which handle.
- * It hears by the answers to its own writes and by what the log and the feed tell; both only ever move it forward.
+ * What the main thread knows: newest changes by room, the newest signed head, and the handles of identities. It learns
+ * them from the answers to its own writes and from the log and the feed; both only ever move it forward.
  */
 import { registryName } from '../../actors/record.ts'
 import { type Head, shardOf } from '../../actors/shard.ts'
@@ -12,7 +12,7 @@ import { Bearers } from './handle-cache.ts'
 /** An identity that moved from one public key to another. */
 export type Moved = { readonly identity: string; readonly from: string; readonly to: string }
 
-/** Whose key or standing changed. */
+/** Identities whose key or standing changed. */
 export type PeopleNews = {
   readonly moved: readonly Moved[]
   readonly suspended: readonly (readonly [identity: string, isSuspended: boolean])[]
@@ -42,7 +42,7 @@ export class News {
     if (change > (this.#roomChange.get(room) ?? 0)) this.#roomChange.set(room, change)
   }
 
-  /** A public room that something was written into since the start; another may be there too. */
+  /** A public room that was written into since the start; there may be others. */
   hasHeardOf(room: string): boolean {
     return this.#roomChange.has(room)
   }
@@ -72,7 +72,7 @@ export class News {
     this.delegates.endOf(identity)
   }
 
-  /** A shard began anew: what it decided last may never have been heard. */
+  /** A shard was restarted: what it decided last may never have arrived here. */
   shardRestarted(shard: number, shards: number): void {
     if (shard !== shardOf(registryName, shards)) return
     this.delegates.refresh()
@@ -103,8 +103,8 @@ export class News {
   }
 
   /**
-   * The change that an answer made now is good for. Changes are told by those who made them, heads by the log, at a pace of its
-   * own: an answer that was made between the two shows a head from before the change.
+   * The change that an answer made now is valid for. Changes come from the answers to writes, heads from the log at its
+   * own pace: an answer that was made between the two shows a head from before the change.
    */
   get settled(): number {
     return Math.min(this.change, this.#covered)
@@ -113,7 +113,7 @@ export class News {
   /** Newest change that an answer about this room (undefined: about the whole board) depends on. */
   newestChange(room: string | undefined): number {
     if (room === undefined) return this.change
-    // Handles are shown beside every event, so a new one makes every answer old.
+    // Handles are shown with every event, so a new one makes every answer old.
     return Math.max(this.#roomChange.get(room) ?? 0, this.#roomChange.get(registryName) ?? 0)
   }
 }

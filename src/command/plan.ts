@@ -1,6 +1,6 @@
 /**
- * Plans: how each operation that writes is carried out. Which actor decides, what it is told, and what the answer shows;
- * the way of a write itself is the same for all (writes.ts).
+ * Plans: how each operation that writes is carried out. Which actor decides, what it is given, and what the answer
+ * shows; the path of a write is the same for all (writes.ts).
  */
 
 import type { ArgsOf, FactsOf } from '../../actors/deciders.ts'
@@ -20,12 +20,12 @@ import type { News } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Reply, Verified } from './reply.ts'
 
-/** What the actor replied: of a retry, what it replied the first time. */
+/** What the actor replied; to a retry, what it replied the first time. */
 export type Decided<Name extends WriteName = never> = {
   readonly at: number
   readonly isPublic: boolean
   readonly facts: [Name] extends [never] ? Facts : FactsOf<Name>
-  /** Of a retry: hex SHA-256 of the command that was accepted, which may not be this one. */
+  /** Of a retry: hex SHA-256 of the command that was accepted, which may be another one. */
   readonly sha?: string
 }
 
@@ -37,14 +37,14 @@ export function idOf({ sha }: Verified, decided: Decided): string {
 /** An actor by name, or the thing (an event, document, blob or receiver by its 32-hex id) whose actor is looked for. */
 export type Addressee = { readonly actor: string } | { readonly thing: string; readonly field: string }
 
-/** Beside the receipt the answer shows what a read gives now, or these values. */
+/** Besides the receipt the answer shows what a read returns now, or these values. */
 export type Shown =
   | { readonly read: AnyReadName; readonly args: Readonly<Record<string, string | number>> }
   | { readonly values: Readonly<Record<string, unknown>> }
   /** It is known later; `give` is called once. */
   | { readonly later: (give: Give) => void }
 
-/** Takes values, and what the receipt says beside; or a whole reply; undefined cuts the answer. */
+/** Takes values, and what the receipt adds; or a whole reply; undefined cuts the answer. */
 export type Give = (
   found:
     | { readonly values: Readonly<Record<string, unknown>>; readonly receipt: Readonly<Record<string, unknown>> }
@@ -52,23 +52,23 @@ export type Give = (
     | undefined,
 ) => void
 
-/** What a plan may ask of the house. */
+/** What a plan may use. */
 export type Doors = {
   readonly news: News
   readonly throttle: Throttle
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
-  /** Secret of this board, for names that nobody else can work out. */
+  /** Secret of this board, for names that others cannot compute. */
   readonly secret: Buffer
   readonly blobs: BlobIntake
   /** Between the market and the rooms. */
   readonly courier: Pick<Courier, 'bind' | 'unbind' | 'outcome' | 'roomOf' | 'whenTold'>
-  /** Calls of tools: what their actor is told, and what comes of one that it has accepted. */
+  /** Calls of tools: what their actor is given, and the result of one that it has accepted. */
   readonly calls: {
     prepare(verified: Verified, pass: (found: Found) => void): void
     finish(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
   }
-  /** Looks of the lab, and rewards for reviews. */
+  /** Probes, and rewards for reviews. */
   readonly tools: {
     answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void
     reviewed(subject: string, author: string, address: string): void
@@ -76,7 +76,7 @@ export type Doors = {
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
   readonly hooks: Desk
-  /** Identity id of the board's own voice. */
+  /** Identity id of the board itself. */
   readonly boardIdentity: string
   /** Recovery epoch. */
   readonly generation: string
@@ -86,17 +86,17 @@ export type Doors = {
 
 export type Plan<Name extends WriteName> = {
   to(verified: Verified<Name>, doors: Doors): Addressee
-  /** Whose writes of this kind count against no rate and no daily bytes. */
+  /** Whether these writes count against no rate and no daily bytes. */
   unmetered?(verified: Verified<Name>, doors: Doors): boolean
   /** Refuses before an actor is asked; undefined lets it pass. */
   check?(verified: Verified<Name>): Refusal | undefined
   /** What a decider needs and cannot take from the letter. */
   args?(verified: Verified<Name>): Partial<ArgsOf<Name>>
-  /** Finds out elsewhere before an actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
+  /** Asks elsewhere before the actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
   ask?(verified: Verified<Name>, doors: Doors, pass: (found: Found<Partial<ArgsOf<Name>>>) => void): void
-  /** Accepted, and nothing answered yet: the front hears of it here. */
+  /** Called when the write is accepted and not answered yet. */
   heard?(verified: Verified<Name>, decided: Decided<Name>, doors: Doors, actor: string): void
-  /** `args`: what the actor was told this time; of a retry, not what counted. */
+  /** `args`: what the actor was given this time; of a retry, not what counted. */
   show(
     verified: Verified<Name>,
     decided: Decided<Name>,
@@ -126,8 +126,8 @@ export type Asked<Args extends object = object> = {
   readonly by?: Signed
   /** The actor refuses in these words where this charge was not taken. */
   readonly limit?: { readonly words: string; readonly charge: Charge }
-  /** Takes the actor's answer, whatever it is, before anybody else. */
+  /** Takes the actor's answer, whatever it is, before any other caller. */
   readonly settle?: (answer: ShardAnswer | NoAnswer) => void
-  /** It was accepted, and comes to nothing all the same: another actor, who has to agree, does not. */
+  /** It was accepted, and has no effect all the same: another actor, which has to agree, does not. */
   readonly undone?: () => void
 }

@@ -1,14 +1,14 @@
-/** The doors of the house as the command path sees them: whom it asks, and what comes back. */
+/** The actors as the command path uses them: what it asks, and what they answer. */
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 
-/** `undefined`: no answer came, and whether it took effect is unknown; the caller must not be told anything. */
+/** `undefined`: no answer came, and whether it took effect is unknown; the caller must not get an answer either. */
 export type NoAnswer = undefined
 
-/** No answer, or too much to do for one: what was asked may be asked again in a moment. */
+/** No answer, or too busy for one: the same request may succeed in a moment. */
 export function isNotNow(answer: ReadAnswer | ShardAnswer | NoAnswer): boolean {
   return answer === undefined || (!answer.ok && 'refusal' in answer && answer.refusal.code === 'overloaded')
 }

@@ -31,7 +31,7 @@ export function withReceipt(shown: Readonly<Record<string, unknown>>, receipt: s
   return { status: 200, body: `{"ok":true,"data":{${values}${values === '' ? '' : ','}"receipt":${receipt}}}` }
 }
 
-/** The same of what was known later. */
+/** The same for a result that was known later. */
 export function laterReply(found: Parameters<Give>[0], receipt: string): Reply | undefined {
   if (found === undefined || 'body' in found) return found
   return withReceipt(found.values, JSON.stringify({ ...(JSON.parse(receipt) as object), ...found.receipt }))

@@ -1,5 +1,5 @@
 /**
- * Replies: what a door sends back, and the verified command that it is a reply to.
+ * Replies: what a caller gets, and the verified command that it is a reply to.
  */
 
 import type { ValueOf } from '../../actors/kernel/fields.ts'
@@ -18,11 +18,11 @@ export type Door = {
   readonly address: string
   /** Identity id of whose sign-in it is, where the board itself signs for it. */
   readonly signedIn?: string
-  /** Calls back once when the client goes away before it is answered: whoever waits on its behalf stops. */
+  /** Calls back once when the client disconnects before it is answered: what waits on its behalf stops. */
   readonly onGone?: (callback: () => void) => void
 }
 
-/** What the door sends; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
+/** What the client gets; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
 export type Reply = { readonly status: number; readonly body: string; readonly retryAfter?: number }
 export type Respond = (reply: Reply | undefined) => void
 
@@ -70,7 +70,7 @@ export function refused(found: Refusal): Reply {
   }
 }
 
-/** A refusal that an actor made: its code is one of ours. */
+/** A refusal that an actor made: its code is a declared one. */
 export function fromActor(found: Decided): Reply {
   return refused({ ...found, code: found.code as RefusalCode })
 }

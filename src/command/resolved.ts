@@ -1,5 +1,5 @@
 /**
- * Handles in reads and in `post.to`, resolved to the ids they stand for before anybody is asked. A handle stays with its
+ * Handles in reads and in `post.to`, resolved to the ids they stand for before the read starts. A handle stays with its
  * identity for ever, so what it stands for here and now is what it stands for.
  */
 

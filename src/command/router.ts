@@ -1,9 +1,9 @@
 /**
- * The path of one command, whatever door it came by:
+ * The path of one command, whichever interface it came by:
  * shape -> address limit -> signature -> operation and fields -> the actor that decides -> answer.
  *
- * Callbacks, not promises: this is the hot path, and a command costs one parse, one hash, one place in a signature batch
- * and one letter. Nothing here knows of HTTP beyond the status that a refusal carries.
+ * Callbacks, not promises: this is the hot path, and a command costs one parse, one hash, one place in a signature
+ * batch and one letter. Nothing here depends on HTTP beyond the status of a refusal.
  */
 
 import { hash } from 'node:crypto'
@@ -55,9 +55,9 @@ export type FrontOptions = {
   readonly calls: Calls
   readonly tools: ToolDesk
   readonly welcome: WritesOptions['welcome']
-  /** Secret of this board, for names that nobody else can work out. */
+  /** Secret of this board, for names that others cannot compute. */
   readonly secret: Buffer
-  /** Identity id of the board's own voice. */
+  /** Identity id of the board itself. */
   readonly boardIdentity: string
   /** Recovery epoch. */
   readonly generation: string
@@ -119,7 +119,7 @@ export class Front {
     this.#execute(body, door, respond, this.#options.verify)
   }
 
-  /** The same for the board's own voice: what it signed a moment ago is not held against its own key again. */
+  /** The same for the board's own identity: what it signed a moment ago is not verified again. */
   executeOwn(body: Buffer, door: Door, respond: Respond): void {
     this.#execute(body, door, respond, (_signature, key, _message, callback) => {
       if (identityId(key) !== this.#options.boardIdentity) throw new Error('only the board is taken at its own word')
@@ -135,12 +135,12 @@ export class Front {
     else this.#unsigned(command, door, respond)
   }
 
-  /** Refuses what is no command of ours. Its network pays for it; whoever has sent too many hears that and no reason. */
+  /** Refuses what is not a command. Its network pays for it; one that has sent too many gets only that refusal. */
   #refuse(door: Door, fault: () => Refusal, respond: Respond): void {
     respond(refused(this.#options.throttle.count(kindOf(door), door) ?? fault()))
   }
 
-  /** Asks the feed, then whoever may hold it in private. `client`: who waits for it; by default the board itself does. */
+  /** Asks the feed, then the shard that may hold it in private. `client`: who waits for it; by default the board itself does. */
   read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client = ownClient): void {
     const named = resolveRequest(this.#options.news.handles, request)
     if ('code' in named) return answer({ ok: false, refusal: named })
@@ -171,7 +171,7 @@ export class Front {
     })
   }
 
-  /** Whom the reader has blocked is known where his conversations lie; what they wrote anywhere is left out of every share. */
+  /** Whom the reader has blocked is known to the shards of their conversations; what those wrote is left out of every share. */
   #inbox(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     const asked: ReadRequest = { ...request, op: 'inbox.blocked' }
     this.#gather(gatherOf(asked)!, asked, (found) => {
@@ -305,7 +305,7 @@ function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, by
   if (verdict === 'bad_key')
     return refusal('bad_key', 'public_key is not a canonical, torsion-free Ed25519 key', 'public_key')
   if (verdict === 'bad_signature') {
-    // Length and hash of what should have been signed: whoever signs other bytes sees at once that they differ.
+    // Length and hash of what should have been signed: a client that signs other bytes sees at once that they differ.
     return refusal(
       'bad_signature',
       `the signature does not match this command and key. The bytes to sign here have service "${serviceId}", ` +
@@ -316,7 +316,7 @@ function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, by
   return refusal('overloaded', 'too many signatures are waiting to be checked: try again', undefined, 1)
 }
 
-/** A door that spares its clients the signing takes what is unsigned as a GET does. */
+/** An interface that spares its clients the signing takes what is unsigned as a GET does. */
 function kindOf({ via }: Door): 'reads' | 'unsigned_commands' {
   return via === 'mcp' ? 'reads' : 'unsigned_commands'
 }

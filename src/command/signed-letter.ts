@@ -1,4 +1,4 @@
-/** Letters of signed commands: what an actor is told of who signed and what was signed, and what to decide. */
+/** Letters of signed commands: what an actor is sent about the signer and what was signed, and what to decide. */
 import type { WriteLetter } from '../../actors/write.ts'
 import { isOperator, standingOf } from '../delegations/delegated.ts'
 import type { Throttle } from '../limits/throttle.ts'

@@ -1,4 +1,4 @@
-/** The proof of work that this board asks of posts: of the request of a work too, which is one. */
+/** The proof of work that this board requires of posts, and of requests of works, which are posts too. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { proofWanted } from '../../actors/rooms/policy.ts'
@@ -10,13 +10,13 @@ import type { Verified } from './reply.ts'
 /** Operations whose text is a post. */
 const posting: ReadonlySet<string> = new Set(['post', 'work.create', 'work.edit'])
 
-/** Why the proof of this command does not do, or undefined. */
+/** Why the proof of this command is not enough, or undefined. */
 export function unproven(
   { operation, command, sha, door, signer }: Verified,
   { proofBits, operators }: { readonly proofBits: number; readonly operators: ReadonlySet<string> },
 ): Refusal | undefined {
   if (proofBits === 0 || !posting.has(operation.name) || !isGiven(command.text)) return undefined
-  // The board's own voice, and its operators.
+  // The board's own identity, and its operators.
   if (door.via === 'board' || isOperator(signer, operators)) return undefined
   const proof = isGiven(command.proof) ? command.proof : ''
   if (provenBits(proof, sha.toString('hex')) >= proofBits) return undefined

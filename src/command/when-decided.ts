@@ -1,6 +1,6 @@
 /**
- * When everything is decided that an actor was sent before: a command whose answer was lost may still lie in its mailbox, and a read
- * overtakes those.
+ * Waits until an actor has decided everything that was sent to it before. A command whose answer was lost may still be
+ * in its mailbox, and a read overtakes it.
  */
 import { internalLetter } from './internal-letter.ts'
 import { type Actors, isNotNow } from './ports.ts'

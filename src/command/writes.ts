@@ -1,7 +1,7 @@
 /**
- * Writes: from a verified command to a letter, and from the actor's answer to what the client reads.
+ * Writes: from a verified command to a letter, and from the actor's answer to the reply of the client.
  *
- * An answer to a public write is given only after its frame is in the signed log, so its receipt can name leaf, size and head.
+ * A public write is answered only after its frame is in the signed log, so its receipt can name leaf, size and head.
  */
 
 import type { Visibility } from '../../actors/board.ts'
@@ -50,7 +50,7 @@ export type WritesOptions = {
   readonly tools: Doors['tools']
   /** An identity has posted in public. */
   readonly welcome: (identity: string, address: string) => void
-  /** Secret of this board, for names that nobody else can work out. */
+  /** Secret of this board, for names that others cannot compute. */
   readonly secret: Buffer
   readonly boardIdentity: Doors['boardIdentity']
   readonly generation: Doors['generation']
@@ -113,7 +113,7 @@ export class Writes {
         command: shaOf(verified, answer).slice(0, 32),
         facts,
       }
-      // Another actor may still have to write something down in the name of a delegate, whose end waits for that.
+      // Another actor may still have to write a record in the name of a delegate, whose end waits for that.
       const { delegate } = verified.signer
       const written = delegate === undefined ? () => {} : this.#options.news.delegates.sent(delegate)
       const refusedLater: Respond = (reply) => {
@@ -138,7 +138,7 @@ export class Writes {
     this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
   }
 
-  /** Finds the actor that decides over a thing; what the reader may not see is not there. */
+  /** Finds the actor that decides over a thing; what the reader may not see does not exist. */
   #locate(thing: string, field: string, reader: string, respond: Respond, then: (actor: string) => void): void {
     this.#options.read({ op: 'locate', args: { thing }, reader }, (found) => {
       if (found === undefined) return respond(undefined)
@@ -278,7 +278,7 @@ export class Writes {
     })
   }
 
-  /** Sends the letter; `accepted` hears of a yes, everything else is answered here. */
+  /** Sends the letter. `accepted` is called with a yes, everything else is answered here. */
   #write(
     verified: Verified,
     to: string,
@@ -294,7 +294,7 @@ export class Writes {
   ): void {
     const { throttle, operators } = this.#options
     const { signer, bytes, isNew = false } = verified
-    // The board's own voice speaks as often as it is made to.
+    // The board itself posts as often as it has to.
     const isFreeOfCharge = isFree || verified.door.via === 'board'
     const requestIds = given(verified.command.request_id, '') === '' ? 0 : 1
     const charge = isFreeOfCharge
@@ -328,7 +328,7 @@ export class Writes {
     const sha = shaOf(verified, answer)
     this.#options.read({ op, args, reader: verified.signer.id }, (found) => {
       if (found === undefined) return respond(undefined)
-      // Who may not read it any more still hears that it was done, and when.
+      // A signer who may not read it any more still learns that it was done, and when.
       const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
       if (!found.ok && unread === undefined)
         return respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
@@ -359,7 +359,7 @@ export class Writes {
   }
 }
 
-/** Reads that hold no event, and neither leaf nor head of their own: shown as they were read. */
+/** Reads that contain no event, and neither leaf nor head of their own: shown as they were read. */
 const shownAsRead: ReadonlySet<string> = new Set(['work.get'])
 
 /** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */

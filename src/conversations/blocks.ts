@@ -1,8 +1,8 @@
 /**
- * Whom a reader has blocked, as the shards of his conversations know it; inbox and updates keep out the same.
+ * Whom a reader has blocked, as the shards of their conversations know it; inbox and updates keep out the same.
  *
- * Of a conversation that he declined or blocked he hears nothing. An identity that he blocked speaks to him nowhere: its
- * replies, mentions and addressed posts are left out, and so are conversations that it opens, until he accepts one.
+ * A conversation that they declined or blocked brings no news. An identity that they blocked does not reach them anywhere: its
+ * replies, mentions and addressed posts are left out, and so are conversations that it opens, until they accept one.
  */
 import type { Conversation } from '../../actors/conversations/conversations.ts'
 import type { State } from '../../actors/state.ts'

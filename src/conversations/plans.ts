@@ -13,8 +13,8 @@ import { writerOf } from '../limits/charging.ts'
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'
 
 /**
- * The room of these members: whoever opens it comes to the same. Made with the board's secret, because anybody may ask whether
- * a room exists, and nobody is to learn so that two people talk.
+ * The room of these members, the same for every opener. Made with the board's secret, because anyone may ask whether
+ * a room exists, and that must not reveal that two people talk.
  */
 export function conversationRoom(secret: Buffer, members: readonly string[]): string {
   const digest = createHmac('sha256', secret)

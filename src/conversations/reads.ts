@@ -42,10 +42,10 @@ type Item = { readonly place: string; readonly item: unknown }
 /** Items, newest first; `reached`: it looked to this place and no further. */
 type Found = { readonly items: readonly Item[]; readonly reached?: string }
 
-/** Times in shards may differ by the length of a turn and by a jump of the clock: so far behind nothing newer can lie. */
+/** Times in shards may differ by the length of a turn and by a jump of the clock: nothing newer can be further back. */
 const disorderSeconds = 86_400
 
-/** This actor's share of a list: what lies behind the cursor, newest first, one more than asked for. */
+/** This actor's share of a list: what comes after the cursor, newest first, one more than asked for. */
 function share(
   context: ReadContext,
   { op, args, reader }: ReadRequest,
@@ -64,7 +64,7 @@ function share(
     items,
     ...(reached === undefined ? {} : { reached: { place: reached, cursor: cursor(reached) } }),
   }
-  // Asked for by signed commands alone, whose answers nobody keeps.
+  // Asked for by signed commands alone, whose answers are not cached.
   return ok(found, { until: context.now() })
 }
 

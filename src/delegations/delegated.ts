@@ -19,7 +19,7 @@ export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegat
   return refusal('forbidden', `${name} needs the scope ${scope}; this delegation has ${own}`, 'operation')
 }
 
-/** What an actor hears of the delegation of a letter. */
+/** What an actor is sent about the delegation of a letter. */
 export function standingOf({ delegates }: News, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
   const { isPublished, scopes } = delegate
   return { isOver: delegates.isOver(delegate), isPublished, moderates: scopes.has('board:moderate') }
@@ -85,7 +85,7 @@ export function sendAs(
 ): void {
   if (delegate === undefined) return actors.write(letter, answer)
   const answered = news.delegates.sent(delegate)
-  // Whoever has to wait for more says so before this one counts as answered.
+  // A caller that has to wait for more says so before this one counts as answered.
   const take: WriteAnswer = (found, head) => {
     answer(found, head)
     answered()

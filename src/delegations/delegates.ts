@@ -2,8 +2,8 @@
  * Delegates: the keys that act for an identity, as the front knows them. The registry decides and remembers; here stands what
  * every command has to be asked: in whose name, in what, and whether it is still so.
  *
- * An end is strict: before the registry is told of it, the key is barred here and what it sent already is waited for. So no
- * actor accepts anything of a delegate after its end is on record, and whoever checks the times offline finds them right.
+ * An end is strict: before it is sent to the registry, the key is barred here and what it sent already is waited for. So no
+ * actor accepts anything of a delegate after its end is on record, and an offline check of the times finds them right.
  */
 import type { ToldDelegation } from '../../actors/delegations/delegations.ts'
 import type { Delegated } from '../../actors/record.ts'
@@ -44,9 +44,9 @@ export class Delegates {
   /** Unix seconds. */
   readonly #now: () => number
   #load: ((told: (found: readonly ToldDelegation[] | undefined) => void) => void) | undefined
-  /** Something may have been decided that was not heard here: nobody is told anything that depends on it. */
+  /** Something may have been decided that is not known here: no answer that depends on it is given. */
   isStale = false
-  /** It was said again while it was being asked: what is told then may be from before. */
+  /** It was said again while it was being asked: the answer may be from before. */
   #isStaleAgain = false
 
   constructor(now: () => number) {
@@ -59,7 +59,7 @@ export class Delegates {
     return new Promise((resolve) => this.#reload(resolve))
   }
 
-  /** An answer was lost, or the registry began anew. */
+  /** An answer was lost, or the registry was restarted. */
   refresh(): void {
     if (this.#load === undefined) return
     if (this.isStale) this.#isStaleAgain = true

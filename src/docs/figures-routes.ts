@@ -1,4 +1,4 @@
-/** Doors of the figures: for people, for Prometheus, and for whoever only asks whether the board is there. */
+/** Routes of the figures: for people, for Prometheus, and for health checks. */
 
 import { plain } from '../http/answers.ts'
 import type { Exchange } from '../http/port.ts'
@@ -6,7 +6,7 @@ import type { Doors, RouteHandler } from '../http/routes.ts'
 import { type Figures, metricsText, statsData } from './figures.ts'
 
 export type FigureDoorOptions = {
-  /** Undefined: they could not be told. */
+  /** Undefined: they are not known. */
   readonly tell: (answer: (figures: Figures | undefined) => void) => void
   readonly doors: () => Doors
 }

@@ -26,7 +26,7 @@ export type Figures = {
   readonly limited: readonly (readonly [limit: string, count: number])[]
 }
 
-/** Before anybody has counted. */
+/** Before the first count. */
 export const nothingCounted = {
   rooms: 0,
   identities: 0,

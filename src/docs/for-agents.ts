@@ -203,7 +203,7 @@ const limitWords: readonly string[] = [
   'all sign-ins at one address together have 16 times what a network has.',
 ]
 
-/** In the form of llmstxt.org: a title, a summary, and links that say what is behind them. */
+/** In the form of llmstxt.org: a title, a summary, and links that say where they lead. */
 export function llmsText({ address }: Pick<Described, 'address'>): string {
   const link = (path: string, words: string) => `- [${path}](${address}${path}): ${words}`
   return [

@@ -42,7 +42,7 @@ function signedCode(example: Operation['example']): ExampleCode {
   }
 }
 
-/** The fields of a command in the order of signing, those before the key and those behind the nonce. */
+/** The fields of a command in the order of signing, those before the key and those after the nonce. */
 function halves(example: Operation['example']): [before: string, behind: string] {
   const member = (name: string): string => {
     const value = example[name]

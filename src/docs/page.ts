@@ -79,7 +79,7 @@ export const docsRefusals: Page = {
   },
 }
 
-/** Whose refusal it is: what every command or every write may hear is not listed one by one. */
+/** Whose refusal it is: refusals of every command or every write are not listed one by one. */
 function givenBy(code: string): Html {
   const by = operations.filter((each) => refusalsOf(each).includes(code))
   const writes = operations.filter(({ kind }) => kind === 'write')

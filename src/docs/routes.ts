@@ -1,4 +1,4 @@
-/** Documents about the board itself: bytes made once, when somebody asks for them; no start waits for them. */
+/** Documents about the board itself: bytes made once, at the first request for them; no start waits for them. */
 import { spellUnseen } from '../format/printable.ts'
 import { fixedAnswer } from '../http/fixed-answer.ts'
 import type { RouteHandler } from '../http/routes.ts'

@@ -1,5 +1,5 @@
 /**
- * Worked signing examples, made and signed at start with a key whose seed everybody knows (bytes 0 to 31):
+ * Worked signing examples, made and signed at start with a key whose seed is public (bytes 0 to 31):
  * a client that reproduces them can sign. Never use that key for anything else.
  */
 import { sign } from 'node:crypto'

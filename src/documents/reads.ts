@@ -28,7 +28,7 @@ export const documentsReads = {
   'docs.history': (context, request) => withDoc(context, request, (doc) => history(context, request, doc)),
 } satisfies Reads
 
-/** Whoever has the id of an unlisted document reads it: its shard answers, as for a private room. */
+/** Anyone who has the id of an unlisted document reads it: its shard answers, as for a private room. */
 function withDoc(context: ReadContext, { args, reader }: ReadRequest, read: (doc: Doc) => ReadAnswer): ReadAnswer {
   const doc = context.state.documents.find(String(args.target))
   const isHere = doc !== undefined && (doc.visibility === 'public') === (context.visibility === 'public')

@@ -1,9 +1,9 @@
 /**
- * The export in chunks: the front asks for the next one when the reader's socket has room, so memory stays constant
+ * The export in chunks: the main thread asks for the next one when the reader's socket has room, so memory stays constant
  * however long the board is. Size and head are fixed by the first chunk; what comes later is for the next export.
  *
- * In the order of changes: a hide, restore or redaction brings its event once more, with all its versions, so whoever keeps a
- * copy, goes on by cursor and puts each line in the place of the one with the same id has what the board has.
+ * In the order of changes: a hide, restore or redaction brings its event once more, with all its versions, so a client that keeps a
+ * copy, continues by cursor and puts each line in the place of the one with the same id has what the board has.
  */
 
 import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
@@ -67,14 +67,14 @@ export type ExportChunk =
 export type ExportContext = ReadContext & {
   /** The hashes of leaves start..end-1 of a log, one after the other. */
   readonly leafHashes: (log: BookedLog, start: number, end: number) => Buffer
-  /** Its entries start..end-1, each behind its u16 length. */
+  /** Its entries start..end-1, each after its u16 length. */
   readonly entries: (log: BookedLog, start: number, end: number) => Buffer
   /** Notes an error for the operator; the sentence that a reader is given. */
   readonly fault: (error: unknown) => string
 }
 
 const chunkBytes = 256 * 1024
-/** Changes looked at for one chunk, so that a filter that fits little does not hold up other readers. */
+/** Changes examined for one chunk, so that a filter that fits little does not hold up other readers. */
 const chunkRowsMax = 20_000
 const leavesPerLine = 4_096
 const leafLinesPerChunk = 4
@@ -141,7 +141,7 @@ type KeyAct = Rotation | DelegationEnd
 
 const keyActs = new WeakMap<State, readonly KeyAct[]>()
 
-/** All of them by the number of their change. Put together anew when there is one more, which is seldom. */
+/** All of them by the number of their change. Put together again when there is one more, which is seldom. */
 function keyActsOf(state: State): readonly KeyAct[] {
   const { rotations } = state.people
   const { ends } = state.delegations
@@ -199,7 +199,7 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
   const keyAct = keyActsOf(state)[at.rotation]
   if (keyAct?.change === position) {
     const isOutside = !isWithin(keyAct.at, filter) || at.given > 0
-    // Whoever reads one room alone needs those of its authors too: they say whose the keys are.
+    // A reader of a single room needs those of its authors too: they say whose the keys are.
     if (isOutside || !hasLine(context, keyAct.identity, filter)) return []
     const line = () => ('delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct))
     return [orUnreadable(context, keyAct, line)]
@@ -274,7 +274,7 @@ function isTold(
   return newest === position || newest > end || until !== undefined
 }
 
-/** The leaves of every log, oldest first; behind those of a closed one its end, and the beginning of the next. */
+/** The leaves of every log, oldest first; after those of a closed one its end, and the beginning of the next. */
 function leaves({ state: { book }, leafHashes, entries }: ExportContext, begun: ExportState): ExportChunk {
   const lines: string[] = []
   const log = book.logs[begun.log]!

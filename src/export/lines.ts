@@ -34,7 +34,7 @@ export function exportLine(context: LineContext, slot: number, leaves: number): 
   const line = { ...asSigned(event), command_sha256: command, log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
-  // One that came while the export is given is told by the next: its text is gone, but its leaf is not among these.
+  // One that came during the export is shown by the next export: its text is gone, but its leaf is not among these.
   if (redaction === undefined || redaction.leaf >= leaves) return `${JSON.stringify(line)}\n`
   return `${JSON.stringify({ ...line, redaction: redactionView(state, redaction, frameAt(redaction.shard, redaction.place)) })}\n`
 }
@@ -142,7 +142,7 @@ export function leavesLine(origin: string, start: number, hashes: Buffer): strin
 
 /**
  * The end of a log that another follows: its last head, and the two entries that tie both together, base64 of the bytes that
- * are hashed. `close` is its last leaf, `open` the first one of the next; both are given behind their length, as in a bundle.
+ * are hashed. `close` is its last leaf, `open` the first one of the next; both are given after their length, as in a bundle.
  */
 export function closedLine(log: { origin: string; checkpoint: string; close: Buffer; open: Buffer }): string {
   const close = log.close.toString('base64', 2)

@@ -22,11 +22,11 @@ export type ExportOptions = {
   readonly rooms: Pick<OpenRooms, 'may'>
   readonly next: (request: ExportRequest, answer: (chunk: ExportChunk | undefined) => void) => void
   readonly refuse: (exchange: Exchange, found: Refusal) => void
-  /** Absent: everybody may begin. */
+  /** Absent: any client may begin. */
   readonly enter?: Enter
 }
 
-/** Asks of exports at the same time: reads of the board stand behind no more chunks than these, however many take its archive. */
+/** Asks of exports at the same time: reads of the board wait for no more chunks than these, however many clients download. */
 const asksMax = 4
 
 type Next = (request: ExportRequest, isGone: () => boolean, answer: (chunk: ExportChunk | undefined) => void) => void
@@ -87,7 +87,7 @@ export class Exports {
     this.#go()
   }
 
-  /** Each in its turn, behind those that wait already; for who has gone meanwhile nothing is made. */
+  /** Each in its turn, after those that wait already; for a client that has disconnected nothing is made. */
   #go(): void {
     while (this.#asking < asksMax) {
       const asked = this.#waiting.shift()

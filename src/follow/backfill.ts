@@ -14,9 +14,9 @@ export type BackfillRequest = {
   readonly format: TailFormat
   /** Newest events to begin with, when nothing is resumed. */
   readonly last: number
-  /** Event id after which to go on; '' to begin with the newest. */
+  /** Event id after which to continue; '' to begin with the newest. */
   readonly since: string
-  /** Go on behind this number in the room (from the page before); 0 on the first page. */
+  /** Continue after this number in the room (from the page before); 0 on the first page. */
   readonly after: number
   /** Identity id of the member for whom a private room is opened; '' for a public one. */
   readonly reader: string
@@ -37,7 +37,7 @@ export type Backfill =
 const pageEventsMax = 200
 const pageBytesMax = 128 * 1024
 
-/** What everybody hears of a room that has no tail for him, whether it exists or not. */
+/** The one answer for a room whose tail the reader may not have, whether it exists or not. */
 function noSuchRoom(room: string): Refusal {
   return refusal('not_found', `there is no public room ${room}`, 'room')
 }

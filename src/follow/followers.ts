@@ -1,4 +1,4 @@
-/** Everybody who follows: tails and waits for news, and how both hear from the threads of the house. Wiring only. */
+/** All followers: tails and long polls, and how both get news from the actor threads. Wiring only. */
 
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
@@ -20,7 +20,7 @@ import { Tails } from './tail-routes.ts'
 import { Updates } from './updates.ts'
 
 export type FollowersOptions = {
-  /** Asked for when somebody follows: there is none yet when this is made. */
+  /** Asked for when a follower comes: there is none yet when this is made. */
   readonly house: () => House
   readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | undefined) => void) => void
   readonly directory: BoardDirectory
@@ -92,20 +92,20 @@ export class Followers {
     this.updates.keysOver()
   }
 
-  /** What the feed tells of public rooms. */
+  /** What the feed reports of public rooms. */
   hear(told: FeedNews): void {
     if (told[0] === 'live') this.tails.deliver(told[1], told[2], told[3], told[4])
     else this.updates.changed(told[1])
   }
 
-  /** What a shard tells of its private rooms. */
+  /** What a shard reports of its private rooms. */
   hearPrivate(shard: number, told: Exclude<ShardNews, readonly ['moved' | 'mail' | 'unneeded', ...unknown[]]>): void {
     if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
     else if (told[0] === 'left') this.tails.membersLeft(told[1], told[2])
     else this.updates.heard(shard, told[1])
   }
 
-  /** A shard has died. What is told to it from now on the next one hears, which knows of nobody yet. */
+  /** A shard has died. What is sent to it from now on goes to the next one, which knows no followers yet. */
   shardLost(shard: number): void {
     this.tails.losePrivate((room) => shardOf(room, this.#shards) === shard)
   }
@@ -114,7 +114,7 @@ export class Followers {
     this.updates.restarted(shard)
   }
 
-  /** Ends every stream and answers whoever waits. */
+  /** Ends every stream and answers all that wait. */
   close(): void {
     this.tails.close()
     this.updates.close()

@@ -1,15 +1,15 @@
 /**
- * May somebody follow these rooms? Whoever names a room to follow hears at once, as every other reader does, that it is not
- * there (`not_found`) or that it is private and he is no member (`private_room`); waiting would tell him neither.
+ * May this reader follow these rooms? A reader who names a room is answered at once, as for every other read, that it is not
+ * there (`not_found`) or that it is private and they are not a member (`private_room`); waiting would reveal neither.
  */
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 
-/** `NoAnswer`: nobody could tell. */
+/** `NoAnswer`: it could not be found out. */
 export type MayRead = 'yes' | Refusal | NoAnswer
 
-/** Names of public rooms kept, so that those who follow them ask nobody. */
+/** Names of public rooms kept, so that following them needs no question to another thread. */
 const publicMax = 4_096
 
 export class OpenRooms {

@@ -1,6 +1,6 @@
 /**
  * Places: how many things of one kind (streams, waits, downloads) may be open at the same time, in all and for each who holds them.
- * Whoever opens one takes its place before any work is done for it, and leaves it when the work and the connection are over:
+ * A client that opens one takes its place before any work is done for it, and leaves it when the work and the connection are over:
  * a client that hangs up at once may not start the next one while the board still works on the last.
  */
 import type { Rates } from '../../actors/kernel/limits.ts'
@@ -29,7 +29,7 @@ export type PlacesOptions = {
   readonly keeper?: PlaceKeeper | undefined
 }
 
-/** How long who is refused a place is told to wait. */
+/** The wait that is advised to a client that is refused a place. */
 export const streamWaitSeconds = 5
 
 export class Places {

@@ -2,8 +2,8 @@
  * Waiting for public news. All who ask with the same filter share one channel: one read of the feed serves every one of
  * them, wherever each stands, and those who stand at the same place get the same bytes.
  *
- * A waiter is to be served by a read whenever something of interest may lie at or behind its mark (`need`). News only say
- * when to look; what is there, and where everybody stands after it, is the feed's answer.
+ * A waiter is to be served by a read whenever something of interest may lie at or after its mark (`need`). News only say
+ * when to read; what is there, and where each waiter stands after it, is the feed's answer.
  */
 
 import type { NoAnswer } from '../command/ports.ts'
@@ -24,7 +24,7 @@ export type PublicWaiter = {
   until: number
   readonly respond: Respond
   mark: Mark
-  /** Number of a change that must have been looked at. */
+  /** Number of a change that must have been examined. */
   need: number
 }
 
@@ -44,7 +44,7 @@ export class PublicWaits {
   readonly #channels = new Map<string, Channel>()
   /** Channels that name rooms, by room. */
   readonly #byRoom = new Map<string, Set<Channel>>()
-  /** Channels that hear of every room. */
+  /** Channels that get news of every room. */
   readonly #everywhere = new Set<Channel>()
 
   constructor(options: PublicWaitsOptions) {
@@ -79,7 +79,7 @@ export class PublicWaits {
     for (const channel of touched) this.#run(channel)
   }
 
-  /** Answers those whose time is over. `all`: everybody's is. */
+  /** Answers those whose time is over. `all`: all of them. */
   sweep(all: boolean): void {
     for (const channel of [...this.#channels.values()]) {
       if (all) for (const waiter of channel.waiters) waiter.until = 0
@@ -117,7 +117,7 @@ export class PublicWaits {
     }
   }
 
-  /** Reads for whoever has to be read for. */
+  /** Reads for those that may have news. */
   #run(channel: Channel): void {
     if (channel.reading) return
     let from: Mark | undefined
@@ -134,7 +134,7 @@ export class PublicWaits {
     })
   }
 
-  /** One page, from the mark `from` on, for everybody who stands at it or behind it. */
+  /** One page, from the mark `from` on, for all who stand at it or after it. */
   #apply(channel: Channel, from: Mark, { updates, end, more }: Extract<UpdatesPage, { ok: true }>): void {
     const replies = new Map<number, Reply>()
     const waited: PublicWaiter[] = []
@@ -164,7 +164,7 @@ export class PublicWaits {
     for (const waiter of [...channel.dirty]) this.#answer(channel, waiter, reply)
   }
 
-  /** Whoever has been read for and does not wait any longer hears that there is nothing. */
+  /** A waiter whose time ended during the read is answered that there is nothing. */
   #settle(channel: Channel, waiters: Iterable<PublicWaiter>): void {
     const now = this.#options.now()
     const replies = new Map<string, Reply>()

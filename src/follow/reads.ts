@@ -43,7 +43,7 @@ const corrections: ReadonlySet<ChangeKind> = new Set([
   'event.redacted',
 ])
 
-/** Rows looked at for one page: most of them are posts. */
+/** Rows examined for one page: most of them are posts. */
 const rowsMax = 50_000
 const bytesMax = 256 * 1024
 

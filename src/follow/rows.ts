@@ -35,13 +35,13 @@ export type UpdatesRequest = UpdatesFilter & {
   readonly handle: string
 }
 
-/** One update as JSON text, and the mark behind it. */
+/** One update as JSON text, and the mark after it. */
 export type Update = {
   readonly json: string
   readonly at: number
   readonly next: number
   readonly taken: number
-  /** Identity id of who speaks to the reader with it: a block keeps it out. Absent: it speaks to nobody by itself. */
+  /** Identity id of the author who addresses the reader with it: a block keeps it out. Absent: it does not address a user. */
   readonly from?: string
 }
 
@@ -49,16 +49,16 @@ export type UpdatesPage =
   | {
       readonly ok: true
       readonly updates: readonly Update[]
-      /** Where to go on: everything before it is in `updates` or of no interest. */
+      /** Where to continue: everything before it is in `updates` or of no interest. */
       readonly end: Mark
-      /** There may be more behind `end` already. */
+      /** There may be more after `end` already. */
       readonly more: boolean
       /** Whom the reader has blocked in conversations of this source. */
       readonly blocked: readonly string[]
     }
   | { readonly ok: false; readonly refusal: Refusal }
 
-/** Rows looked at for one page, so that a filter that fits little does not hold up other readers. */
+/** Rows examined for one page, so that a filter that fits little does not hold up other readers. */
 const rowsMax = 20_000
 const bytesMax = 512 * 1024
 
@@ -103,10 +103,10 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
 
 const ahead = refusal('expired', 'this cursor is newer than the state of the board that answers', 'cursor')
 
-/** Every type that a row may be told as, whether it is or not: places inside a position are counted by these. */
+/** Every type that a row may be shown as, whether it is or not: places inside a position are counted by these. */
 function typesOf(kind: ChangeKind, reader: string): readonly UpdateKind[] {
   if (reader === '') return [kind]
-  // An edit can mention somebody whom no version before did.
+  // An edit can mention a user whom no version before did.
   return kind === 'event.posted' ? [kind, 'reply', 'mention'] : kind === 'event.superseded' ? [kind, 'mention'] : [kind]
 }
 
@@ -117,7 +117,7 @@ function isHeard(context: ReadContext, change: Change, { reader, rooms }: Update
   return context.visibility === 'public' || isForReader(context.state, change, reader)
 }
 
-/** In a shard: may this reader know of the row? What is public is told by the feed. */
+/** In a shard: may this reader know of the row? What is public comes from the feed. */
 export function isForReader(state: State, change: Change, reader: string): boolean {
   if (change.kind === 'receiver.item') return state.receivers.find(change.subject)?.owner === reader
   if (change.room === nowhere) return false
@@ -125,7 +125,7 @@ export function isForReader(state: State, change: Change, reader: string): boole
   return room.visibility === 'private' && mayWrite(room, reader) && !hasLeft(state, room.name, reader)
 }
 
-/** Who speaks to the reader: of a reply or a mention its author, of a conversation he has not answered its opener. */
+/** Who addresses the reader: of a reply or a mention its author, of a conversation that they have not answered its opener. */
 function speakerOf(
   { state, board }: ReadContext,
   change: Change,

@@ -1,8 +1,8 @@
 /**
- * Waiting for the news of one signed reader: what is public, told by the feed, and what happens in private rooms of the
- * reader, told by every shard. Each source has its own order and its own mark; an answer takes from all of them by time.
+ * Waiting for the news of one signed reader: what is public, from the feed, and what happens in private rooms of the
+ * reader, from every shard. Each source has its own order and its own mark; an answer takes from all of them by time.
  *
- * Whoever waits is followed in every shard from before the first read, so nothing falls between the read and the wait.
+ * Each shard follows a waiting reader from before the first read, so nothing falls between the read and the wait.
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
@@ -15,7 +15,7 @@ export type SignedWaitsOptions = {
   readonly shards: number
   /** Asks one source: 0 is the feed, n + 1 the shard n. */
   readonly read: (source: number, request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
-  /** Tells the shards to say when something happens that this reader may know of; false: no longer. */
+  /** Asks the shards to report when something happens that this reader may know of; false: no longer. */
   readonly follow: (reader: string, on: boolean) => void
   readonly handleOf: (reader: string) => string
   readonly reply: (reader: string, found: Found) => Reply
@@ -95,7 +95,7 @@ export class SignedWaits {
     for (const reader of readers) for (const waiter of this.#waiters.get(reader) ?? []) this.#wake(waiter, shard + 1)
   }
 
-  /** A shard began anew: it has forgotten whom it follows. */
+  /** A shard was restarted: it has forgotten whom it follows. */
   restarted(shard: number): void {
     for (const [reader, waiters] of this.#waiters) {
       this.#options.follow(reader, true)
@@ -103,7 +103,7 @@ export class SignedWaits {
     }
   }
 
-  /** Answers those whose time is over. `all`: everybody's is. */
+  /** Answers those whose time is over. `all`: all of them. */
   sweep(all: boolean): void {
     this.endOver()
     const now = this.#options.now()
@@ -115,7 +115,7 @@ export class SignedWaits {
     }
   }
 
-  /** Answers those whose key is refused since they came: they hear nothing more. */
+  /** Answers those whose key is refused since they came: they get nothing more. */
   endOver(): void {
     for (const waiters of [...this.#waiters.values()]) {
       for (const waiter of [...waiters]) {
@@ -207,7 +207,7 @@ export class SignedWaits {
   }
 }
 
-/** The page without what those say to the reader whom he has blocked in any conversation. */
+/** The page without what those say to the reader whom they have blocked in any conversation. */
 function unblocked(page: Page, blocked: ReadonlySet<string>): Page {
   if (blocked.size === 0) return page
   return { ...page, updates: page.updates.filter(({ from }) => from === undefined || !blocked.has(from)) }

@@ -1,4 +1,4 @@
-/** What somebody asks who opens a tail: its query, and what a read token lets him into. */
+/** What a client asks that opens a tail: its query, and what a read token lets it into. */
 
 import { fields } from '../../actors/kernel/fields.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -8,7 +8,7 @@ import { parseQuery, unknownParameter } from '../http/query.ts'
 import type { BackfillRequest } from './backfill.ts'
 
 export type TailRules = {
-  /** Whom a read token lets in where, or why nobody. */
+  /** Whom a read token lets in where, or why it does not. */
   readonly openToken: (text: string) => Opened | string
   readonly lastMax: number
 }

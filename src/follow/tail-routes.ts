@@ -2,7 +2,7 @@
  * Tails: one room followed live by many readers, as text or as server-sent events.
  *
  * Each reader goes through three phases: backfill from the feed, cutover, live. Live bytes are rendered once for all
- * readers of a format. A reader that does not keep up is told so and closed; it never slows the writer or the others.
+ * readers of a format. A reader that does not keep up gets a notice and is disconnected; it never slows the writer or the others.
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -39,15 +39,15 @@ type Reader = {
   readonly stream: ByteStream
   /** Identity id of the member in whose name a private room is read, else ''. */
   readonly member: string
-  /** The key that his token was signed for with, else ''. */
+  /** The key that the reader's token was signed for with, else ''. */
   readonly key: string
-  /** News up to this change are behind this reader already. */
+  /** News up to this change were sent to this reader already. */
   after: number
   live: boolean
   /** Nothing more is for it: it has gone, or had its farewell. */
   over: boolean
   blocked: boolean
-  /** What goes on when the socket has room again. */
+  /** What continues when the socket has room again. */
   drained: () => void
   /** Live bytes that wait for the socket. */
   queue: Uint8Array[]
@@ -63,7 +63,7 @@ type Channel = {
   readonly readers: Set<Reader>
   /** Readers whose backfill is under way: the channel stays for them when the last other one leaves. */
   joining: number
-  /** The thread that watched for it is gone: nobody joins any more, and who leaves is nothing to the next one. */
+  /** The thread that watched for it is gone: no reader joins any more, and the next thread does not learn who leaves. */
   isLost: boolean
   /** News that wait until the batch before is with every reader: the slower the round, the larger the next batch. */
   pending: News[]
@@ -79,7 +79,7 @@ const slice = 500
 export class Tails {
   readonly #options: TailsOptions
   readonly #channels = new Map<string, Channel>()
-  /** Of all streams, those of other doors too. */
+  /** Of all streams, those of other routes too. */
   readonly places: Places
   readonly #watchman: NodeJS.Timeout
   /** Readers of public rooms, as are those closed because they did not keep up: of private ones nothing is counted for all to see. */
@@ -153,7 +153,7 @@ export class Tails {
     )
   }
 
-  /** Whoever reads by a key that is refused by now reads no more. */
+  /** Readers whose key is refused by now read no more. */
   keysOver(): void {
     for (const words of Object.values(keyFarewells)) {
       const isMeant = ({ key, live }: Reader) => live && this.#options.keyOver(key) === words
@@ -161,7 +161,7 @@ export class Tails {
     }
   }
 
-  /** Whoever follows one of these private rooms is asked to come again: what watched for him is gone. */
+  /** Followers of one of these private rooms are asked to come again: the thread that watched for them is gone. */
   losePrivate(isMeant: (room: string) => boolean): void {
     const why = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
     for (const [name, channel] of [...this.#channels]) {
@@ -340,7 +340,7 @@ export class Tails {
     reader.queue = []
     reader.stream.write(Buffer.from(format === 'sse' ? `: ${why}\n\n` : `# ${why}\n`))
     reader.stream.end()
-    // A socket that takes nothing would keep the farewell for ever.
+    // A socket that takes nothing would keep the farewell forever.
     setTimeout(() => reader.stream.close(), 1_000).unref()
   }
 

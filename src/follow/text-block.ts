@@ -3,7 +3,7 @@
  *
  * In blocks a line that begins with `[` is the head of a post, one that begins with `#` is the board's own word, and an
  * empty line ends a block. So an empty line of a text is shown as two spaces, and a line of a text that begins with `[`
- * or `#`, be it behind white space or characters that show nothing, has `> ` before it.
+ * or `#`, even after white space or characters that show nothing, has `> ` before it.
  */
 
 // Spaces but no line feed, marks without a letter, and what fonts show as nothing.
@@ -16,7 +16,7 @@ export function blockText(text: string): string {
   return text.replace(looksLikeStream, '> ').replace(/^$/gm, '  ')
 }
 
-/** The same on one line, behind a head that may end with `reply_to=`: line feeds become `⏎`. */
+/** The same on one line, after a head that may end with `reply_to=`: line feeds become `⏎`. */
 export function lineText(text: string): string {
   return text.replaceAll('\n', '⏎').replace(looksLikeReply, '> ')
 }

@@ -110,7 +110,7 @@ function readQuery(text: string): Asked | Refusal {
   }
 }
 
-/** `room=` and `kinds=` with nothing behind them mean all; a cursor with nothing in it is refused, for somebody lost it. */
+/** `room=` and `kinds=` with no value mean all; an empty cursor is refused, because the client has lost it. */
 function listed(text: string | undefined): readonly string[] {
   return text === undefined || text === '' ? [] : text.split(',')
 }

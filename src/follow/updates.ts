@@ -2,7 +2,7 @@
  * updates.get: what is new since a cursor, at once if there is anything, else as soon as there is.
  *
  * A cursor holds the generation and one mark for the feed; a signed one also a mark for each shard. It is sealed for its
- * reader and says nothing to anybody else. It stays good across restarts, for positions are places in files.
+ * reader and opaque to others. It stays good across restarts, for positions are places in files.
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -23,12 +23,12 @@ export type UpdatesOptions = {
   readonly rooms: Pick<OpenRooms, 'may'>
   readonly readFeed: (request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
   readonly readShard: (shard: number, request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
-  /** Tells every shard whose news to tell. */
+  /** Tells every shard whose news to report. */
   readonly follow: (reader: string, on: boolean) => void
   readonly handleOf: (reader: string) => string
   /** Why the key of a signed reader is refused since it asked; undefined: it is not. */
   readonly keyOver: (key: string) => Refusal | undefined
-  /** Newest public change that anybody here has heard of. */
+  /** Newest public change that this thread knows. */
   readonly newest: () => number
   readonly waitersMax: number
   /** Requests that one client may have waiting. */
@@ -91,7 +91,7 @@ export class Updates {
   poll(poll: Poll, respond: Respond): void {
     const { cursor, reader, key, rooms, kinds, limit } = poll
     const waitMs = this.#closed ? 0 : poll.waitSeconds * 1000
-    // Whoever does not wait is answered by the next read, and needs no place.
+    // A reader that does not wait is answered by the next read, and needs no place.
     const over = waitMs === 0 ? () => {} : this.#places.take(poll)
     if (typeof over === 'string') return respond(refused(this.#full(over)))
     const marks = cursor === '' ? undefined : this.#open(reader, cursor)
@@ -153,7 +153,7 @@ export class Updates {
     this.#signed.restarted(shard)
   }
 
-  /** Whoever waits is answered now, and nobody waits from here on. */
+  /** All waiting readers are answered now, and none waits from here on. */
   close(): void {
     this.#closed = true
     clearInterval(this.#sweeper)
@@ -173,7 +173,7 @@ export class Updates {
     const mark = asked ?? { next: newest + 1, taken: 0 }
     const add = () => this.#public.add(filter, { until, respond, mark, need: newest })
     if (mark.next <= newest + 1) return add()
-    // Further than anybody here has heard: the feed knows whether that is the past of this board.
+    // Further than this thread knows: the feed can tell whether that is the past of this board.
     let leave = (): void => {
       leave = () => {}
       isGone = true

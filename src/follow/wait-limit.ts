@@ -1,12 +1,12 @@
 /**
  * Those who wait for news: how many may, and how they are answered. A waiter is a request whose answer is put off;
- * who goes away leaves nothing behind.
+ * a client that disconnects leaves nothing to clean up.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
 import type { Door } from '../command/reply.ts'
 import type { Mark, UpdatesFilter } from './rows.ts'
 
-/** A follower's request, as every door hands it in. */
+/** A follower's request, as every route hands it in. */
 export type Poll = UpdatesFilter & {
   /** Cursor of the answer before, or ''. */
   readonly cursor: string
@@ -18,7 +18,7 @@ export type Poll = UpdatesFilter & {
   readonly address: string
   /** Identity id of a sign-in at /mcp. */
   readonly signedIn?: string
-  /** What names the rooms in the words of the door that was used. */
+  /** What names the rooms in the terms of the route that was used. */
   readonly roomsField: 'room' | 'data.rooms'
   /** Calls back once when the client goes away before it is answered. */
   readonly onGone: (callback: () => void) => void
@@ -30,7 +30,7 @@ export type Found = { readonly updates: readonly string[]; readonly marks: reado
 /** Answers given before the thread looks at other work: about 10 ms. Each brings a new request, which the others wait for. */
 const slice = 500
 
-/** Gives answers in slices, so that a post to thousands who wait does not hold up everybody else. */
+/** Gives answers in slices, so that a post to thousands who wait does not hold up other clients. */
 export class Outbox {
   #waiting: (() => void)[] = []
   #scheduled = false

@@ -31,7 +31,7 @@ export class CursorSealer {
     this.#random = random
   }
 
-  /** Seals a JSON value. Throws RangeError when the text would be longer than anybody may hand back. */
+  /** Seals a JSON value. Throws RangeError when the text would be longer than a client may hand back. */
   seal(listName: string, place: unknown): string {
     const nonce = this.#random(nonceBytes)
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: tagBytes })

@@ -1,4 +1,4 @@
-/** JSON that somebody else wrote, and that is handed on: what is nested too deep to be written again is taken for none. */
+/** JSON from other programs that is handed on: what is nested too deep to be written again counts as none. */
 import { marksOf } from './json-marks.ts'
 
 const depthMax = 64

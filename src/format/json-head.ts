@@ -1,5 +1,5 @@
 /**
- * Finds one string in a large JSON text by its path, without building values: what a body of megabytes is, before anybody reads it.
+ * Finds one string in a large JSON text by its path, without building values: what a body of megabytes is, before it is read.
  *
  * Nearly all of a large body that is good lies in one string, which is passed at memory speed. Whatever else it has costs steps,
  * and there are few: a text of another make is not looked through to its end. This is no validation: what it has found still has to
@@ -97,7 +97,7 @@ class HeadReader {
     }
   }
 
-  /** From its quote to behind the next one that no backslash escapes. */
+  /** From its quote to just after the next one that no backslash escapes. */
   #string(): void {
     let at = this.#at + 1
     while (this.#count(stringSteps)) {

@@ -2,7 +2,7 @@
  * How much structure a JSON text may have: shared by the fast reader and the one that explains refusals.
  */
 
-/** A command is flat and `data` a few levels deep; deeper is an attack on somebody's recursion. */
+/** A command is flat and `data` a few levels deep; deeper is an attack on a parser's recursion. */
 export const nestingMax = 32
 
 /**
@@ -14,7 +14,7 @@ export const structureMarksMax = 65_536
 export type JsonLimits = {
   /** Of `{ [ : ,` outside strings. */
   readonly marksMax: number
-  /** Items of an array that is a member of the outermost object: what is behind them is not read. */
+  /** Items of an array that is a member of the outermost object: what follows them is not read. */
   readonly itemsMax: number
 }
 

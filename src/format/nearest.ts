@@ -5,7 +5,7 @@
 /** More edits than this, and the two words have nothing to do with each other. */
 const editsMax = 3
 
-/** Longest word looked at: no name of ours is longer, a word may be 2 MiB, and the cost grows with the square. */
+/** Longest word compared: no known name is longer, a word may have 2 MiB, and the cost grows with the square. */
 const lengthMax = 64
 
 /** The closest of `names` within a few edits (fewer for short words), whatever the case and the separators; or undefined. */

@@ -97,7 +97,7 @@ function orderedJson(order: readonly SignedField[], command: SignableCommand): s
 }
 
 function integerText(field: string, value: number): string {
-  // String() would write 1e21 for such a number, and a signature would cover a text nobody meant.
+  // String() would write 1e21 for such a number, and a signature would cover a text that the signer did not mean.
   if (!Number.isSafeInteger(value)) throw new TypeError(`${field}: ${value} is not a safe integer`)
   return String(value)
 }

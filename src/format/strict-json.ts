@@ -127,7 +127,7 @@ function countMembers(text: string, { marksMax, itemsMax }: JsonLimits): number 
   return members + otherMarks <= marksMax ? members : undefined
 }
 
-/** Index behind the closing quote; 0 when there is none. `indexOf` runs at memory speed, so long texts cost little. */
+/** Index after the closing quote; 0 when there is none. `indexOf` runs at memory speed, so long texts cost little. */
 function endOfString(text: string, start: number): number {
   let at = start
   for (;;) {
@@ -141,7 +141,7 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** Index behind a plain safe integer; 0 when it is none. */
+/** Index after a plain safe integer; 0 when it is none. */
 function endOfInteger(text: string, start: number): number {
   let at = start + 1
   let unit = text.charCodeAt(at)

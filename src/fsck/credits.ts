@@ -36,7 +36,7 @@ export class CreditCheck {
     this.#rules(all, where)
   }
 
-  /** What the log was told is what was posted, and numbered without gaps. */
+  /** What the log has is what is posted, and numbered without gaps. */
   #entries(frame: Frame, postings: readonly Posting[], where: string): void {
     const logged = frameEntries(frame)
     const numbered = postings.filter(({ seq }) => seq !== undefined)
@@ -84,7 +84,7 @@ export class CreditCheck {
     this.#ledger.apply(posting, seq)
   }
 
-  /** Behind every record: nothing lies in escrow, and nobody but the issuer owes anything. */
+  /** After every record: escrow is empty, and only the issuer owes anything. */
   #rules(postings: readonly Posting[], where: string): void {
     for (const number of [1, 2] as const satisfies readonly LedgerNumber[]) {
       const { posted } = this.#ledger.account('escrow', number)

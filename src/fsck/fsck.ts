@@ -57,7 +57,7 @@ export type FsckOptions = {
   readonly onProgress: (leaves: number, total: number) => void
   /** Checks an author's signature; left out, signatures are not checked. */
   readonly verify: ((signature: Uint8Array, message: Uint8Array, key: Uint8Array) => boolean) | undefined
-  /** Told of each finding that was repaired; left out, nothing is. */
+  /** Called with each finding that was repaired; left out, nothing is. */
   readonly onRepaired?: (finding: Finding) => void
   /** Where the high-water mark is; left out, it is not asked. */
   readonly markFile?: string
@@ -133,7 +133,7 @@ function journalFinding(directory: string, problem: JournalProblem): Finding {
     kind: kind === 'damage' ? 'damage' : 'derived',
     where: `${path} at byte ${offset}`,
     what: `${kind}: expected ${expected}, found ${found}`,
-    // A tail that was promised to nobody is not derived from anything: the next start saves it and cuts it off.
+    // A tail that was never confirmed is not derived from anything: the next start saves it and cuts it off.
     ...(kind === 'index' ? { remake: () => remakeIndex(directory, firstSeq) } : {}),
   }
 }
@@ -187,7 +187,7 @@ class LogCheck {
   run(): number {
     const leaves = this.#log()
     for (const [shard, last] of this.#setting.ends.slice(0, this.#shards.length).entries()) this.#private(shard, last)
-    // What a lost record took away, a post or its file, would be told as missing.
+    // What a lost record took away, a post or its file, would be reported as missing.
     if (!this.#isDamaged.includes(true)) this.#blobs.end()
     for (const shard of this.#shards) shard.close()
     return leaves

@@ -32,7 +32,7 @@ export type Finding = {
 export type LogCheckOptions = {
   /** Of the log's journal and its tree files. */
   readonly directory: string
-  /** Every log of the board, oldest first; a vkey is '' where the key is not known, and that was told. */
+  /** Every log of the board, oldest first; a vkey is '' where the key is not known, and that was reported. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
   readonly tell: (finding: Finding) => void
   /** Makes the file of node hashes again from these frames of the log's journal. */

@@ -35,7 +35,7 @@ export function checkKeys(path: string, { prints }: BoardFacts, tell: Tell): voi
   secretIn(cursorKeyFile(path), tell, prints?.cursor)
 }
 
-/** The verifier key of a log by the file of its key; '': that file is of no use, and the caller has been told. */
+/** The verifier key of a log by the file of its key; '': that file is of no use, and that was reported. */
 export function vkeyIn(file: string, origin: string, tell: Tell): string {
   const secret = secretIn(file, tell)
   return secret === undefined ? '' : createNoteKey(origin, secret).vkey
@@ -60,7 +60,7 @@ export function checkMarks(place: MarkPlace, logs: readonly LogIdentity[], throu
     if (!(error instanceof UnusableMark)) throw error
     return tell({ kind: 'start', where: place.markFile, what: error.message })
   }
-  // The mark may be of the log whose key is not known, which has been told.
+  // The mark may be of the log whose key is not known, which was reported.
   if (logs.some(({ vkey }) => vkey === '')) return
   if (through === 0) {
     const empty = logs.map(({ vkey }) => ({ vkey, size: 0, rootOf: () => Buffer.alloc(0) }))

@@ -1,6 +1,7 @@
 /**
- * Ready answers: bytes kept by URL with the change they were made at, so that a hot page costs no hop and no rendering.
- * An answer is good as long as nothing it depends on has changed; bounded in bytes, least recently used goes first.
+ * Cached answers: bytes kept by URL, with the change number they were made at, so that a hot URL costs no message to
+ * another thread and no rendering. An answer is valid as long as nothing that it depends on has changed. The cache is
+ * bounded in bytes; the least recently used answers are dropped first.
  */
 import { hash } from 'node:crypto'
 import type { Exchange } from './port.ts'
@@ -10,11 +11,11 @@ export type Ready = {
   readonly etag: string
   /** Name of the file that the body is; undefined: JSON. */
   readonly file: string | undefined
-  /** The one room it depends on, or undefined: on the whole board. */
+  /** The one room that it depends on; undefined: the whole board. */
   readonly room: string | undefined
-  /** Newest change when it was asked for. */
+  /** Newest change when it was requested. */
   readonly change: number
-  /** Unix seconds from which on it shows a text that is gone; 0 = never. */
+  /** Unix seconds from which it shows a text that is gone; 0 = never. */
   readonly until: number
 }
 
@@ -68,7 +69,7 @@ export function etagOf(body: Buffer | string): string {
   return `"${hash('sha256', body, 'base64url').slice(0, 22)}"`
 }
 
-/** The reader has what this tag names, or says that anything will do: tags are compared weakly (RFC 9110, 13.1.2). */
+/** The reader has what this tag names, or accepts anything: tags are compared weakly (RFC 9110, 13.1.2). */
 export function isHeld(exchange: Exchange, etag: string): boolean {
   const header = exchange.header('if-none-match')
   if (header === undefined) return false
@@ -80,7 +81,7 @@ function cost(url: string, { body }: Ready): number {
   return url.length * 2 + body.length + 256
 }
 
-/** Headers of a text that is good for this moment alone. */
+/** Headers of a text that is valid for this moment alone. */
 export function plain(type: string): readonly (readonly [string, string])[] {
   return [
     ['content-type', type],

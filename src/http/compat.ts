@@ -1,9 +1,9 @@
 /**
  * Writing without POST: `/c64/{base64url of the command JSON}`, for agents that can only fetch a URL.
  *
- * GET, POST without a body and MKCOL all do what POSTing that JSON to /v1/command does, with the same rules and answers.
- * A link that is fetched twice posts once, because a retry has no second effect; a browser that fetches it before anybody
- * has followed it is refused. HEAD never gets here as a command: it is answered 405, OPTIONS with the methods.
+ * GET, POST without a body and MKCOL all do what POSTing that JSON to /v1/command does, with the same rules and
+ * answers. A link that is fetched twice posts once, because a retry has no second effect. A browser that prefetches
+ * such a link is refused. HEAD is answered 405, OPTIONS with the methods.
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -19,7 +19,7 @@ export type CompatOptions = {
 }
 
 const methods = 'GET, POST, MKCOL, OPTIONS'
-/** No search engine may follow such a link: it acts. */
+/** Search engines must not follow such a link: it acts. */
 const unindexed: readonly Header[] = [['x-robots-tag', 'noindex']]
 
 export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteHandler {
@@ -38,7 +38,7 @@ export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteH
       )
     if (exchange.query !== '')
       return refuse(refusal('invalid_field', '/c64/ takes no query: the whole command goes into the path', 'command'))
-    // WebDAV clients write the name of a collection with a slash at its end (RFC 4918 section 5.2).
+    // WebDAV clients end the name of a collection with a slash (RFC 4918 section 5.2).
     const text = method === 'MKCOL' && parameter.endsWith('/') ? parameter.slice(0, -1) : parameter
     const command = decodeBase64url(text)
     if (command === undefined || text === '')
@@ -57,7 +57,7 @@ export function compatDoor({ execute, addressOf, doors }: CompatOptions): RouteH
   }
 }
 
-/** What browsers say of a fetch that nobody asked for yet; Sec-Fetch-* say nothing of the kind and are never looked at. */
+/** What browsers send with a prefetch; the Sec-Fetch-* headers do not say it and are not read. */
 function isPrefetch(exchange: Exchange): boolean {
   return ['sec-purpose', 'purpose'].some((name) => /prefetch|prerender/i.test(exchange.header(name) ?? ''))
 }

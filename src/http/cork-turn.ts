@@ -1,13 +1,13 @@
 /**
- * Puts off writes that would otherwise happen inside the cork of another connection.
+ * Delays writes that would otherwise happen inside the cork of another connection.
  *
  * uWebSockets.js has one cork per loop and holds it for the connection whose callback is running, promise continuations
- * and `nextTick` included. `cork` on any other connection does nothing then, silently, and every piece of its answer
- * becomes a system call of its own (measured in uws.ts). Nothing tells when the cork is given back, except that no
- * callback of the engine is on the stack in the check phase of the same loop turn: so writes wait for `setImmediate`.
+ * and `nextTick` included. `cork` on any other connection then silently does nothing, and every piece of its answer
+ * becomes a system call of its own (measured in uws.ts). There is no event for the end of the cork, but no callback of
+ * the engine is on the stack in the check phase of the same loop turn: so writes wait for `setImmediate`.
  */
 
-/** Streams flushed per loop turn: 500 take about 5 ms, what a request in between may be made to wait. */
+/** Streams flushed per loop turn: 500 take about 5 ms, which a request in between may have to wait. */
 export const flushesPerTurnMax = 500
 
 export interface Flushable {
@@ -27,7 +27,7 @@ export class CorkTurn {
     this.#schedule()
   }
 
-  /** Whether `who` may cork now and be sure that it works. */
+  /** Whether `who` may cork now and the cork will work. */
   isFree(who: object): boolean {
     return this.#holder === undefined || this.#holder === who
   }
@@ -66,7 +66,7 @@ export class CorkTurn {
       this.#next = 0
       return
     }
-    // Under a load that never lets the list run empty, its used part must still be given back.
+    // Under a load that never empties the list, its used part must still be given back.
     if (this.#next > 16 * flushesPerTurnMax) {
       this.#streams = this.#streams.slice(this.#next)
       this.#next = 0

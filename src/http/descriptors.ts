@@ -1,6 +1,6 @@
 /**
- * How many connections a board takes: each is a descriptor, and a thread that finds none left for a file of the journal ends the
- * board. So some are kept back from the sockets, whoever opens them.
+ * How many connections a board accepts. Each is a descriptor, and a thread that gets none for a file of its journal
+ * ends the board; so some are not available to sockets.
  */
 import { readFileSync } from 'node:fs'
 import { inside } from '../../actors/kernel/limits.ts'
@@ -10,7 +10,7 @@ export function connectionsMaxOf(descriptors: number): number {
   return Math.max(1, descriptors - Math.min(inside.descriptorsKept, Math.ceil(descriptors / 2)))
 }
 
-/** Descriptors that this process may have; Node has raised the soft limit to the hard one. Infinity: nobody says. */
+/** Descriptors that this process may have; Node has raised the soft limit to the hard one. Infinity: unknown. */
 export function descriptorsMax(): number {
   let limits: string
   try {

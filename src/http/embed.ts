@@ -1,6 +1,5 @@
 /**
- * The script that shows a room on anybody's page, and what its bytes hash to, so that a page can pin them
- * (W3C Subresource Integrity).
+ * The script that shows a room on other sites, and its hash, so that a page can pin it (W3C Subresource Integrity).
  */
 import { embed } from '../pages/assets.ts'
 import { fixedAnswer } from './fixed-answer.ts'

@@ -1,11 +1,11 @@
-/** Chooses the HTTP engine: uWebSockets.js where it has a binary for this platform, and `node:http` anywhere. */
+/** Chooses the HTTP engine: uWebSockets.js where it has a binary for this platform, else `node:http`. */
 import type { EngineChoice } from '../config.ts'
 import { log } from '../observe.ts'
 import { createNodeServer } from './node.ts'
 import type { Handler, HttpOptions, HttpServer } from './port.ts'
 import { createUwsServer, EngineMissing } from './uws.ts'
 
-/** Throws EngineMissing when `uws` is asked for by name and has no binary here. */
+/** Throws EngineMissing when `uws` is requested by name and has no binary here. */
 export async function createHttpServer(
   engine: EngineChoice,
   handler: Handler,

@@ -1,9 +1,12 @@
-/** How files of strangers are handed out: their name and type in a header, and the part of them that a reader asks for. */
+/** How users' files are served: their name and type in headers, and the byte range that a reader requests. */
 
 /** Bytes start..end-1. */
 export type Part = { readonly start: number; readonly end: number }
 
-/** Types that hold no script and are drawn by no plugin. Every other is a download of bytes: its true type is in the blob's record. */
+/**
+ * Types that contain no script and that no plugin displays. All others are a download of bytes: the true type is in the
+ * blob's record.
+ */
 const harmless =
   /^(text\/plain|text\/markdown|text\/csv|application\/json|application\/pdf|application\/zip|application\/gzip|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+)(;|$)/i
 
@@ -11,7 +14,7 @@ export function servedType(file: { readonly media_type: string; readonly is_imag
   return file.is_image || harmless.test(file.media_type) ? file.media_type : 'application/octet-stream'
 }
 
-/** RFC 6266: the name in ASCII for old readers, and all of it in UTF-8 (RFC 8187) where that is not the same. */
+/** RFC 6266: the name in ASCII for old readers, and all of it in UTF-8 (RFC 8187) where that differs. */
 export function contentDisposition(kind: 'inline' | 'attachment', filename: string): string {
   const plain = filename.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   const whole = encodeURIComponent(filename).replace(
@@ -22,8 +25,8 @@ export function contentDisposition(kind: 'inline' | 'attachment', filename: stri
 }
 
 /**
- * The one part that a Range header asks for (RFC 9110, 14). Undefined: serve all, as for a header that is no range of bytes or
- * that names several parts. 'outside': nothing of it is in the file.
+ * The one part that a Range header requests (RFC 9110, 14). Undefined: serve all, as for a header that is not a range
+ * of bytes or that names several parts. 'outside': the file has nothing of it.
  */
 export function rangeOf(header: string | undefined, size: number): Part | 'outside' | undefined {
   const found = header === undefined ? null : /^bytes=[ \t]*(?:(\d+)-(\d*)|-(\d+))[ \t]*$/i.exec(header)

@@ -1,5 +1,5 @@
 /**
- * Answers whose bytes stay the same while the board runs: made when somebody asks for them, packed once, known by a tag.
+ * Answers whose bytes stay the same while the board runs: made at the first request for them, packed once, known by a tag.
  */
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'

@@ -1,5 +1,5 @@
 /**
- * HEALTH_PORT: a port of its own that answers `/healthz` to whoever asks whether the board is there: 503 while it starts and while it
+ * HEALTH_PORT: a port of its own that answers `/healthz` to health checks: 503 while the board starts and while it
  * stops, 200 in between. It is node:http whatever engine the board has, for checks that speak HTTP/1.0 or name no Host, as those of
  * HAProxy and of old nginx do. It knows nothing else.
  */
@@ -18,7 +18,7 @@ export type HealthOptions = {
 type Running = { close(): Promise<void> }
 type State = 'starting' | 'ok' | 'stopping'
 
-/** `/` too: HAProxy asks for it where it is told no path. */
+/** `/` too: HAProxy asks for it by default. */
 const paths: ReadonlySet<string> = new Set(['/healthz', '/'])
 const methods = 'GET, HEAD, OPTIONS'
 /** A check is short, and comes on a connection of its own. */
@@ -26,7 +26,7 @@ const headTimeoutMs = 5_000
 const headBytesMax = 8_192
 const connectionsMax = 256
 
-/** Starts what is running behind the port; the port is there before it, and gone after it. */
+/** Starts the board of the port; the port is there before it, and gone after it. */
 export async function withHealthPort<Board extends Running>(
   { host, port, healthPort }: HealthOptions,
   start: () => Promise<Board>,

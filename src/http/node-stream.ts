@@ -1,5 +1,5 @@
 /**
- * One streamed answer on node:http, whose own buffer says when a reader is behind: past 64 KiB unsent, `write` is false.
+ * One streamed answer on node:http. Its own buffer shows when a reader is slow: above 64 KiB unsent, `write` is false.
  */
 import type { ServerResponse } from 'node:http'
 import type { ByteStream } from './port.ts'

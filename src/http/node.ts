@@ -1,8 +1,9 @@
 /**
  * The HTTP engine on node:http: any platform, and a stricter parser (llhttp) than the native engine's.
  *
- * Its timeouts copy what the native engine has built in: a head must arrive within 10 s, an idle connection is kept 10 s.
- * The parser's own refusals (400, 408, 431) are answered here with a small body, since it has no request to hand out.
+ * Its timeouts copy what the native engine has built in: a head must arrive within 10 s, an idle connection is kept 10
+ * s. The parser's own refusals (400, 408, 431) are answered here with a small body, since there is no request object
+ * for them.
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -26,7 +27,7 @@ import {
 
 const headTimeoutMs = 10_000
 const keepAliveMs = 10_000
-/** A whole request, body included: 256 KiB at the 16 KiB/s that the native engine demands, rounded up. */
+/** A whole request, body included: 256 KiB at the 16 KiB/s that the native engine requires, rounded up. */
 const requestTimeoutMs = 20_000
 const checkEveryMs = 2_000
 
@@ -41,9 +42,9 @@ class NodeServer implements HttpServer {
   readonly options: HttpOptions
   /** Requests not answered yet, oldest first. */
   readonly pending = new Set<NodeExchange>()
-  /** Connections whose last request has come, or whose last answer was given: nothing behind may be processed (RFC 9112 section 9.6). */
+  /** Connections whose last request has come, or whose last answer was given: nothing after it may be processed (RFC 9112 section 9.6). */
   readonly closing = new WeakSet<Socket>()
-  /** Connections that sent what is no request: they end when what was asked before it is answered. */
+  /** Connections that sent something that is not a request: they end when their earlier requests are answered. */
   readonly #broken = new WeakSet<Socket>()
   /** The requests of a connection that are not over, in their order. */
   readonly #unfinished = new WeakMap<Socket, Set<NodeExchange>>()
@@ -62,19 +63,19 @@ class NodeServer implements HttpServer {
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: checkEveryMs,
-      // Its own refusal would go on with the next request of the segment.
+      // Its own refusal would continue with the next request of the segment.
       requireHostHeader: false,
       noDelay: true,
       highWaterMark: streamBytesHigh,
     })
-    // Beyond its own limit node:http drops fields in silence, and framing with them: take all, count here.
+    // Beyond its own limit node:http silently drops fields, and framing with them: accept all, count here.
     this.#server.maxHeadersCount = 0
     this.#server.on('request', (req, res) => this.#serve(req, res))
-    // An unknown Expect would be answered 417 without a word: like the native engine, take no notice of it.
+    // An unknown Expect would be answered 417 without a body: like the native engine, ignore it.
     this.#server.on('checkExpectation', (req, res) => this.#serve(req, res))
-    // node:http hands the bare socket out, for a tunnel: it is answered like any other method, and closed.
+    // node:http returns the bare socket, for a tunnel: it is answered like any other method, and closed.
     this.#server.on('connect', (req, socket) => {
-      // It has lost the listeners of the server with it.
+      // It has lost the listeners of the server too.
       socket.on('error', () => socket.destroy())
       const res = new ServerResponse(req)
       res.shouldKeepAlive = false
@@ -129,7 +130,8 @@ class NodeServer implements HttpServer {
   }
 
   #serve(req: IncomingMessage, res: ServerResponse): void {
-    // node:http hands out what stands in the same segment behind an answered request; it closes when that answer is sent.
+    // node:http emits what follows an answered request in the same segment; the connection closes when that answer is
+    // sent.
     if (this.closing.has(req.socket)) return
     const exchange = new NodeExchange(this, req, res)
     this.pending.add(exchange)
@@ -164,7 +166,7 @@ class NodeServer implements HttpServer {
     }
     const newest = [...(this.#unfinished.get(socket) ?? [])].at(-1)
     if (newest?.isWhole === true) {
-      // Said now, this would be read as the answer to a request that is at work, or into the middle of a stream.
+      // Sent now, this would be read as the answer to a pending request, or in the middle of a stream.
       this.#broken.add(socket)
       if (socket.readableEnded) socket.destroy()
       return
@@ -244,7 +246,7 @@ class NodeExchange implements Exchange {
     return { status: 400, code: 'bad_request', message }
   }
 
-  /** All of it has come, or what is missing of it is not waited for: it is answered, and its connection closes. */
+  /** All of it has arrived, or the rest is not awaited: it is answered, and its connection closes. */
   get isWhole(): boolean {
     return this.#req.complete || this.ended
   }
@@ -329,7 +331,7 @@ class NodeExchange implements Exchange {
     res.writeHead(status, flat)
     if (this.method === 'HEAD') stream.end()
     else res.flushHeaders()
-    // A stream begun before the server stopped accepting said nothing of closing: close it all the same.
+    // A stream that began before the server stopped accepting did not announce the close: close it all the same.
     res.once('finish', () => {
       if (this.#server.draining) this.#req.socket.end()
     })
@@ -372,7 +374,7 @@ class NodeExchange implements Exchange {
     this.#server.pending.delete(this)
   }
 
-  /** A body nobody read must not be read to its end if that is far. */
+  /** A body that was not read must not be read to its end if that is far. */
   #mustClose(): boolean {
     if (this.#framing.close || this.#server.draining || this.#bodyRefused) return true
     return this.#bodyUnread && (this.#framing.chunked || this.#framing.contentLength > discardBytesMax)

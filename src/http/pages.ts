@@ -1,9 +1,9 @@
 /**
- * Doors of the pages for people, and of the files they load.
+ * Routes of the pages for people, and of the files that they load.
  *
- * A page is rendered once for all who read it: its bytes are kept, raw and gzipped, as long as nothing that it was made from has
- * changed, and many who ask at once wait for one rendering. Nobody is ever shown what was taken back: bytes are good for the change
- * number they were made at and no longer.
+ * A page is rendered once for all readers. Its bytes are kept, raw and gzipped, as long as nothing that it was made
+ * from has changed, and concurrent requests wait for one rendering. A redacted text is never shown: bytes are valid for
+ * the change number they were made at and no longer.
  */
 
 import { promisify } from 'node:util'
@@ -55,7 +55,7 @@ export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 're
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
   readonly onReply: (status: number) => void
-  /** Records a fault and gives the id under which it stands in the log. */
+  /** Records a fault and returns its id in the log. */
   readonly onFault: (error: unknown) => string
 }
 
@@ -64,7 +64,7 @@ type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: rea
 export type PageDoors = {
   /** By first segment, as Routes finds them. */
   readonly doors: Readonly<Record<string, RouteHandler>>
-  /** A page for who asked in a browser for a path that is nowhere; false: it is no browser. */
+  /** The page for a browser that requests a path that does not exist; false: it is not a browser. */
   readonly nowhere: (exchange: Exchange) => boolean
   /** Ends the thread that renders, if there is one. */
   readonly close: () => Promise<void>
@@ -112,7 +112,7 @@ function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
   return fixedAnswer([...ownFileHeaders(type), ['cache-control', caching]], () => body)
 }
 
-/** A page that is being made, and, where somebody needs a newer one, the one after it. */
+/** A page that is being made, and, where a request needs a newer one, the one after it. */
 type UnderWay = {
   /** Newest change when it was begun. */
   readonly change: number
@@ -215,7 +215,7 @@ class PageServer {
    * next one, which begins when this one is done. So whatever comes, one page is made by one hand at a time.
    */
   #make(asked: Asked, address: string): Promise<Ready> {
-    // A search waits for others of its network: nobody else is made to wait with it.
+    // A search waits for others of its network: other requests do not wait with it.
     const key = asked.page.isSearch === true ? `${asked.key} ${address}` : asked.key
     const running = this.#underWay.get(key)
     if (running === undefined) return this.#begin(asked, key, address)
@@ -328,14 +328,14 @@ class PageServer {
 }
 
 /**
- * Two pages that differ only in where their live list goes on mean the same: whoever has the older one reads some corrections
- * more. So the tag is a weak one, of everything else.
+ * Two pages that differ only in where their live list continues are equivalent: a reader of the older one reads a few
+ * more corrections. So the tag is a weak one, of everything else.
  */
 function pageEtag(page: string): string {
   return `W/${etagOf(page.replace(/ data-live-change="\d+"/, ''))}`
 }
 
-/** What comes out of an address is held to the declaration, as at every other door. */
+/** What an address contains is checked by the declaration, as on every other route. */
 function argumentFault(op: string, args: ReadRequest['args']): Refusal | undefined {
   const operation = operationByName.get(op)
   if (operation === undefined) return undefined

@@ -1,11 +1,11 @@
-/** What the port says by itself: refusals of malformed requests and the answer to a fault, in the board's own words. */
+/** What the port answers by itself: refusals of malformed requests and the answer to a fault, in the board's own format. */
 import { randomUUID } from 'node:crypto'
 import { monotonicMs } from '../clock.ts'
 import { log } from '../observe.ts'
 import { connectionsMaxOf, descriptorsMax } from './descriptors.ts'
 import type { HttpOptions } from './port.ts'
 
-/** How often it is said that there is no room for connections. */
+/** How often the log says that no more connections are accepted. */
 const fullEveryMs = 60_000
 
 export function portOptions(): HttpOptions {
@@ -28,7 +28,7 @@ export function portOptions(): HttpOptions {
   }
 }
 
-/** Records a fault of the board; the id under which it stands in the log. */
+/** Records a fault of the board; returns its id in the log. */
 export function logFault(error: unknown): string {
   const id = randomUUID()
   const { message, stack } = error instanceof Error ? error : new Error(String(error))

@@ -1,8 +1,8 @@
 /**
  * The port between the board and the network: what an HTTP engine must be able to do.
  *
- * Two engines stand behind it, `uws` (uws.ts, default) and `node` (node.ts, any platform, stricter parser), and one
- * protocol suite runs on both. The port knows sockets, statuses and bytes. It never heard of a room or a command.
+ * There are two engines, `uws` (uws.ts, default) and `node` (node.ts, any platform, stricter parser), and one protocol
+ * suite runs on both. The port knows sockets, statuses and bytes. It knows nothing of rooms or commands.
  */
 
 export type Header = readonly [name: string, value: string]
@@ -26,27 +26,27 @@ export type HttpOptions = {
   readonly onDeadline?: (exchange: Exchange) => void
   /** Longest wait of a request for the start of its answer; default `answerDeadlineMs`. */
   readonly deadlineMs?: number
-  /** Connections at the same time; one more is closed at once. Default: no bound. */
+  /** Connections at the same time; the next one is closed at once. Default: no bound. */
   readonly connectionsMax?: number
-  /** A connection was closed for that. */
+  /** A connection was closed because of that bound. */
   readonly onFull?: () => void
 }
 
-/** A long poll waits at most 55 s; whatever is unanswered after this is a lost promise and leaks a socket. */
+/** A long poll waits at most 55 s; what is unanswered after this is a lost promise and leaks a socket. */
 export const answerDeadlineMs = 70_000
 
-/** A reader who takes nothing of an answer's body for so long is cut off. */
+/** A reader that takes nothing of an answer's body for this long is cut off. */
 export const bodyStallMs = 15_000
 
 /** Longest request head (request line and header fields), both engines: a 32 KiB URL is answered 400 by the board, more is 431. */
 export const headBytesMax = 40_960
 
-/** What one stream may hold in memory before `write` says false. */
+/** What one stream may hold in memory before `write` returns false. */
 export const streamBytesHigh = 65_536
 
 export interface HttpServer {
   readonly engine: 'uws' | 'node'
-  /** Binds exclusively (no second process may share the port) and gives the port bound; rejects when it cannot. */
+  /** Binds exclusively (no second process may share the port) and returns the port; rejects when it cannot. */
   listen(host: string, port: number): Promise<number>
   /** Closes the listening socket. Requests in flight are answered, each answer closes its connection. */
   stopAccepting(): void
@@ -63,16 +63,17 @@ export interface Exchange {
   /** Undecoded, without `?`; empty when there is none. */
   readonly query: string
   /**
-   * The socket's peer, IPv4-mapped addresses as dotted IPv4, IPv6 in the form of RFC 5952. No header changes it. Read it in the handler:
-   * first read after the exchange has ended it may be empty. */
+   * The socket's peer: IPv4-mapped addresses as dotted IPv4, IPv6 in the form of RFC 5952. No header changes it. Read it
+   * in the handler: if it is first read after the exchange has ended, it may be empty.
+   */
   readonly remoteAddress: string
   /** Aborted, answered, streaming or dropped. */
   readonly ended: boolean
-  /** Field names in lower case and values, in turn, as they came. */
+  /** Field names in lower case and values, alternating, as they came. */
   readonly headers: readonly string[]
   /** First value of the field; the name in lower case. */
   header(name: string): string | undefined
-  /** Called once if the client goes away before the answer was given; at once if it already has. */
+  /** Called once if the client goes away before the answer was given; at once if it has gone already. */
   onAbort(callback: () => void): void
   /**
    * Collects the body, at most `limit` bytes. Must be called in the handler before its first `await`, once. May call back
@@ -90,9 +91,9 @@ export interface Exchange {
     options?: { readonly close?: boolean },
   ): void
   /**
-   * Answers with a body piece by piece: chunked, or of `length` bytes (at least 1), which Content-Length then says. Exactly
-   * so many are written before `end`. The header section may wait for the first piece. For HEAD the
-   * stream is over at once.
+   * Answers with a body piece by piece: chunked, or of `length` bytes (at least 1), which Content-Length then says.
+   * Exactly that many are written before `end`. The header section may wait for the first piece. For HEAD the stream is
+   * over at once.
    */
   stream(status: number, headers: readonly Header[], length?: number): ByteStream
   /** Closes the connection with no answer. */
@@ -105,9 +106,9 @@ export interface ByteStream {
    * False: taken, but stop until `onDrain`. Nothing happens once the stream is over.
    */
   write(chunk: Uint8Array): boolean
-  /** Called whenever a stream that said false has room again. */
+  /** Called whenever a stream that returned false takes more again. */
   onDrain(callback: () => void): void
-  /** Called once when the stream is over, whoever ended it. */
+  /** Called once when the stream is over, whichever side ended it. */
   onClose(callback: () => void): void
   /** Sends what was taken, then ends the message properly. */
   end(): void

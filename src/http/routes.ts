@@ -1,6 +1,6 @@
 /**
- * Routes: which path answers what, at which status. Everything a door must do by itself (methods, queries, caching headers)
- * is here; what is said is decided elsewhere.
+ * Routes: which path answers what, with which status. What every route must do (methods, queries, caching headers) is
+ * here; the content is decided elsewhere.
  */
 
 import { fields } from '../../actors/kernel/fields.ts'
@@ -31,18 +31,18 @@ export type RoutesOptions = {
   readonly throttle: Throttle
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** Client address of a request, by the operator's rule on proxies. */
+  /** The client's address of a request, by the operator's rule on proxies. */
   readonly addressOf: (exchange: Exchange) => string
   /** Paths that stream or that are ready bytes, by their first segments; see `server.ts`. */
   readonly more: Readonly<Record<string, RouteHandler>>
-  /** Paths that take other methods too and judge the method themselves, whole or by their first segment. */
+  /** Paths that take other methods too and check the method themselves, whole or by their first segment. */
   readonly acting: Readonly<Record<string, RouteHandler>>
   readonly onReply: (status: number) => void
-  /** Answers whom a page is shown to where nothing is; false: nobody was, and the refusal is sent. */
+  /** Answers a browser with a page where nothing is; false: it was not a browser, and the refusal is sent. */
   readonly nowhere: (exchange: Exchange) => boolean
 }
 
-/** What a door outside of this file answers with. */
+/** What a route outside of this file answers with. */
 export interface Doors {
   send(exchange: Exchange, reply: Reply | undefined, extra?: readonly Header[]): void
   preflight(exchange: Exchange, methods: string, extra?: readonly Header[]): void
@@ -55,12 +55,12 @@ const preflight: readonly Header[] = [
   ['access-control-allow-headers', 'content-type'],
   ['access-control-max-age', '600'],
 ]
-/** An encoded slash, or a backslash, is a slash to some and none to others: two readers would see two paths. */
+/** Some readers take an encoded slash, or a backslash, for a slash and others do not: they would see two paths. */
 const ambiguous = /%2f|%5c|\\/i
 /** Ids of tools stood here once, slashes and all: both readings are led to the one address. */
 const leadsOn = /^\/tools\/(?!.*%5c)[^\\]*$/i
 
-/** Reads of the API with a door of their own that takes no parameter. */
+/** Reads of the API with a route of their own that takes no parameter. */
 const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
 const braceOpen = 0x7b
 
@@ -75,13 +75,13 @@ export class Routes implements Doors {
   readonly #options: RoutesOptions
   readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
   readonly #gets = new Map<string, ReadOperation>()
-  /** What stands before and behind the parameter of a path. */
+  /** What is before and after the parameter of a path. */
   readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: ReadOperation }[] = []
 
   constructor(options: RoutesOptions) {
     this.#options = options
     for (const operation of operations) {
-      // A path that waits or streams has a door of its own.
+      // A path that waits or streams has a route of its own.
       if (operation.kind === 'write' || operation.get === undefined || options.more[operation.get.path] !== undefined)
         continue
       const [before = '', behind] = operation.get.path.split(/\{\w+\}/)
@@ -164,7 +164,7 @@ export class Routes implements Doors {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.body_bytes} are allowed`
         return this.send(exchange, refused(refusal('too_large', message)))
       }
-      // Whatever is encoded does not begin as an object does: a plain command costs no look at its headers.
+      // An encoded body does not begin as an object does: a plain command costs no look at its headers.
       const encoding = result.body[0] === braceOpen ? undefined : exchange.header('content-encoding')
       if (encoding !== undefined && encoding !== 'identity') return this.send(exchange, refused(encoded(encoding)))
       this.#options.front.execute(result.body, door, (reply) => this.send(exchange, reply))
@@ -181,7 +181,7 @@ export class Routes implements Doors {
     this.send(exchange, reply, [['allow', allow], ...extra])
   }
 
-  /** A URL that everybody reads alike and that is not too long; any other is answered here. */
+  /** A URL that every reader reads alike and that is not too long; any other is answered here. */
   #isPlain(exchange: Exchange): boolean {
     const { path, query } = exchange
     const length = path.length + (query === '' ? 0 : query.length + 1)
@@ -269,7 +269,7 @@ export class Routes implements Doors {
   }
 }
 
-/** A GET's parameters as a read request, checked by the rules of the fields they stand for. */
+/** A GET's parameters as a read request, checked by the rules of the fields that they set. */
 export function queryRequest(operation: ReadOperation, query: string, parameter: string): ReadRequest | Refusal {
   const get = operation.get!
   const parsed = parseQuery(query, sizes.url_query_bytes)
@@ -307,7 +307,7 @@ export function queryRequest(operation: ReadOperation, query: string, parameter:
   return { op: operation.name, args, reader: '' }
 }
 
-/** A refusal of the command, told to who sent a GET: its field is the parameter as that request has it. */
+/** A refusal of the command, for the sender of a GET: its field is the parameter as that request has it. */
 function inWordsOf({ get }: Operation, answer: Exclude<ReadAnswer, { ok: true }>): Exclude<ReadAnswer, { ok: true }> {
   const found = 'refusal' in answer ? answer.refusal : answer.absent
   const { field } = found
@@ -341,7 +341,7 @@ function readField(
   return faultOf(name, rule, given) ?? given
 }
 
-/** Parameters that live inside `data` of the command: the schema of that operation's `data` has their rules. */
+/** Parameters inside `data` of the command: the schema of that operation's `data` has their rules. */
 function readData(operation: Operation, name: string, key: string, value: string): string | number | Refusal {
   const shape = dataShapes(operation)[key]!
   let check = dataChecks.get(shape)

@@ -1,11 +1,11 @@
 /**
- * Headers that keep what a stranger wrote from becoming anything but what it is, by the kind of answer.
+ * Headers that keep users' content inert, by the kind of answer.
  *
  * - page: nothing from elsewhere, nothing inline but the style and the theme's line by their hashes, no sink that turns strings
  *   into markup (CSP 3, Trusted Types without any policy), no frame, no opener, no referrer.
- * - picture and script: files of our own; nothing in them loads anything.
- * - data (JSON, text): never a document that does anything, wherever it is opened; other sites may read it, for it is public.
- * - file: what a stranger put here (src/attachments/routes.ts): in a sandbox, never sniffed.
+ * - picture and script: files of this program; nothing in them loads anything.
+ * - data (JSON, text): never an active document, wherever it is opened; other sites may read it, because it is public.
+ * - file: a user's attachment (src/attachments/routes.ts): in a sandbox, never sniffed.
  */
 import { styleSource, themeSource } from '../pages/assets.ts'
 import type { Header } from './port.ts'
@@ -25,7 +25,7 @@ const policy = [
 
 const noSniff: Header = ['x-content-type-options', 'nosniff']
 
-/** Features that no page of ours uses. */
+/** Features that no page uses. */
 const permissions =
   'camera=(), microphone=(), geolocation=(), payment=(), usb=(), serial=(), display-capture=(), browsing-topics=()'
 
@@ -43,7 +43,7 @@ export function pageHeaders(address: string): readonly Header[] {
   ]
 }
 
-/** A file of our own that a page loads, or that another site may show as the preview of a link. */
+/** A file of this program that a page loads, or that another site may show as the preview of a link. */
 export function ownFileHeaders(type: string): readonly Header[] {
   return [
     ['content-type', type],
@@ -53,7 +53,7 @@ export function ownFileHeaders(type: string): readonly Header[] {
   ]
 }
 
-/** Everybody may read it from any page, and these headers with it: no cookie is used here. */
+/** Any page may read it, and these headers with it: no cookie is used here. */
 export const openHeaders: readonly Header[] = [
   ['access-control-allow-origin', '*'],
   ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],

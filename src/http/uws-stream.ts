@@ -2,12 +2,12 @@
  * One streamed answer on uWebSockets.js: what was written waits for the check phase and leaves in one cork.
  *
  * The native `write` takes everything and buffers without bound, so this class stops at the first `false` and keeps the
- * rest here, where it is counted. Without `onWritable` the engine would cut a reader 10 s after its first full socket even
- * when the reader has caught up; and only a cork inside `onWritable`, be it empty, makes it send its own buffer.
- * A reader that takes nothing for about 10 s is cut by the engine.
+ * rest here, where it is counted. Without `onWritable` the engine would cut a reader 10 s after its first full socket
+ * even when the reader has caught up; and it sends its own buffer only from a cork inside `onWritable`, even an empty
+ * one. The engine cuts a reader that takes nothing for about 10 s.
  *
- * A body of known length goes through `tryEnd`, which takes nothing into that buffer when it is behind: what it did not take
- * stays here, and the last byte ends the message.
+ * A body of known length goes through `tryEnd`, which takes nothing into that buffer when the socket is full: what it
+ * did not take stays here, and the last byte ends the message.
  */
 import type { CorkTurn, Flushable } from './cork-turn.ts'
 import type { ByteStream, Header } from './port.ts'
@@ -34,9 +34,9 @@ export type StreamOptions = {
   readonly headers: readonly Header[]
   readonly turn: CorkTurn
   readonly now: () => number
-  /** Takes what a callback threw. */
+  /** Receives what a callback threw. */
   readonly report: (error: unknown) => void
-  /** Whether the client is told that the connection ends with the stream. */
+  /** Whether the client knows that the connection ends with the stream. */
   readonly close: boolean
   readonly isHead: boolean
   /** Bytes of the whole body; undefined: chunked. */
@@ -170,10 +170,10 @@ export class UwsStream implements ByteStream, Flushable {
     this.#waiting.splice(0, taken)
   }
 
-  /** Gives a piece to the engine. Undefined: it takes more; else it is behind, and this is what it did not take. */
+  /** Gives a piece to the engine. Undefined: it takes more; else its socket is full, and this is what it did not take. */
   #put(res: NativeStream, piece: Uint8Array): Uint8Array | undefined {
     const { length } = this.#options
-    // What a chunked body's `write` says false to is taken all the same, into the engine's own buffer.
+    // What a chunked body's `write` answers false to is taken all the same, into the engine's own buffer.
     if (length === undefined) return res.write(piece) ? undefined : nothingLeft
     const [took, done] = res.tryEnd(piece, length)
     this.#isComplete = done
@@ -219,7 +219,10 @@ export class UwsStream implements ByteStream, Flushable {
   }
 }
 
-/** All of them in one native call: the values were found free of line breaks, and each call costs more than what it writes. */
+/**
+ * All of them in one native call: the values were checked for line breaks, and each call costs more than what it
+ * writes.
+ */
 export function writeHeaders(res: Pick<NativeStream, 'writeHeader'>, headers: readonly Header[]): void {
   const first = headers[0]
   if (first === undefined) return

@@ -38,7 +38,7 @@ import {
 
 type Native = typeof import('uWebSockets.js')
 
-/** What the typings leave out: the option between port and callback, and the switch that stops the server naming itself. */
+/** What the typings omit: the option between port and callback, and the switch that stops the server from naming itself. */
 type Listen = (host: string, port: number, options: number, done: (socket: us_listen_socket | false) => void) => void
 type Configure = { readonly _cfg?: (key: string) => void }
 
@@ -193,7 +193,7 @@ class UwsExchange implements Exchange {
     this.since = server.coarseNow
   }
 
-  /** Copies the request, which dies with the native callback. Returns why it must be refused, if it must. */
+  /** Copies the request, which ends with the native callback. Returns why it must be refused, if it must. */
   read(req: HttpRequest): string | undefined {
     // Never getMethod nor getQuery(key): both rewrite the buffer that the other getters read.
     this.method = req.getCaseSensitiveMethod()
@@ -211,7 +211,7 @@ class UwsExchange implements Exchange {
     return isTarget(this.path, this.query) ? undefined : 'the request target must be a path of visible ASCII characters'
   }
 
-  /** Asked for on demand: it costs a quarter of a small request. Empty if first asked for when the response is gone. */
+  /** Read on demand: it costs a quarter of a small request. Empty if first read when the response is gone. */
   get remoteAddress(): string {
     if (this.#peer === undefined) {
       if (this.#gone) return ''
@@ -278,9 +278,9 @@ class UwsExchange implements Exchange {
     this.#end()
     const close = options?.close === true || this.#mustClose()
     const content = isBodyless(status) ? undefined : body
-    // An answer that closes waits until the engine has parsed the segment: given at once, it does not keep a request behind
-    // it in the same segment from being executed (seen, in spite of closeConnection); given later, the engine cuts the
-    // connection on meeting a second request while the first is pending.
+    // An answer that closes waits until the engine has parsed the segment: given at once, it does not keep a later
+    // request of the same segment from being executed (seen, in spite of closeConnection); given later, the engine cuts
+    // the connection on meeting a second request while the first is pending.
     if (!close && this.#server.turn.isFree(this)) this.#send(line, headers, content, close)
     else this.#server.turn.defer(() => this.#send(line, headers, content, close))
   }
@@ -344,7 +344,7 @@ class UwsExchange implements Exchange {
     this.#server.pending.delete(this)
   }
 
-  /** A body nobody read must not be taken for the next request, nor be read to its end if that is far. */
+  /** A body that was not read must not be taken for the next request, nor be read to its end if that is far. */
   #mustClose(): boolean {
     if (this.#framing.close || this.#server.draining || this.#bodyRefused) return true
     return this.#bodyUnread && (this.#framing.chunked || this.#framing.contentLength > discardBytesMax)
@@ -358,8 +358,8 @@ class UwsExchange implements Exchange {
       writeHeaders(res, headers)
       if (body === undefined || this.method === 'HEAD') {
         if (body !== undefined) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
-        // With any argument this build adds a length of its own and never finishes the response. So a HEAD connection is
-        // closed by the client, who asked for it or was told, or else by the idle timer.
+        // With any argument this build adds a length of its own and never finishes the response. So a HEAD connection
+        // is closed by the client, which requested it or knows it, or else by the idle timer.
         if (close) res.writeHeader('Connection', 'close')
         res.endWithoutBody()
         this.#gone = true
@@ -382,7 +382,7 @@ class UwsExchange implements Exchange {
       return took || done
     }
     if (sendFrom(0)) return
-    // The body stays in memory until the reader has taken it: one that takes nothing for so long is cut off.
+    // The body stays in memory until the reader has taken it: one that takes nothing for this long is cut off.
     const stalled = setTimeout(() => this.#gone || res.close(), bodyStallMs).unref()
     res.onWritable((offset) => {
       stalled.refresh()

@@ -1,5 +1,5 @@
 /**
- * What both engines must refuse and say alike: request framing, targets, answer headers, peer addresses.
+ * What both engines must refuse and answer alike: request framing, targets, answer headers, peer addresses.
  *
  * Sources: RFC 9112 sections 3.2 (Host), 6.1 and 6.3 (framing), RFC 9110 sections 5.5, 7.6.1 and 8.6.
  */
@@ -14,17 +14,17 @@ export type Framing = {
   /** Bytes announced; 0 when no Content-Length came. */
   readonly contentLength: number
   readonly chunked: boolean
-  /** The connection is closed after the answer: the client asked for it, or nobody can be sure where the request ends. */
+  /** The connection is closed after the answer: the client asked for it, or it is unclear where the request ends. */
   readonly close: boolean
 }
 
-/** More fields than this are refused with 431: the bound uWebSockets.js has built in. */
+/** More fields than this are refused with 431: the bound that uWebSockets.js has built in. */
 export const headerFieldsMax = 98
 
-/** An unread body up to this size is read and thrown away, so that the connection can go on; a larger one costs it. */
+/** An unread body up to this size is read and thrown away, so that the connection can continue; a larger one closes it. */
 export const discardBytesMax = 65_536
 
-/** A header the caller wanted to send and that must not reach the wire. */
+/** A header that the caller wanted to send and that must not reach the wire. */
 export class BadHeader extends Error {
   override readonly name = 'BadHeader'
 }
@@ -34,13 +34,13 @@ const noBodyLast: Framing = { ...noBody, close: true }
 
 /**
  * Methods whose requests end with their head, as a rule. Any other that says nothing of a body may still have one that its length
- * was hidden of: behind an empty field name (`: x`) the native parser shows no further field. So nothing is read after it.
+ * was hidden of: after an empty field name (`: x`) the native parser shows no further field. So nothing is read after it.
  */
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * Reads how long the body is, or a sentence saying why nobody can be sure of it. Two parties that read different lengths
- * see different requests behind it (request smuggling), so doubt is refused and the connection closed.
+ * Reads how long the body is, or returns a sentence that says why that is uncertain. Two parties that read different
+ * lengths see different requests after it (request smuggling), so doubt is refused and the connection closed.
  */
 export function readFraming(method: string, headers: FlatHeaders): Framing | string {
   let length: string | undefined
@@ -82,7 +82,7 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const printable = /^[\t\x20-\x7e]*$/
 const framingNames = /^(?:content-length|transfer-encoding|connection|keep-alive|date)$/i
 
-/** Names found good: a service says few different ones. A name made up at run time must not fill the memory. */
+/** Names that were checked: a service uses few different ones. A name made up at run time must not fill the memory. */
 const goodNames = new Set<string>()
 const goodNamesMax = 256
 
@@ -100,7 +100,7 @@ export function assertHeaders(headers: readonly Header[]): void {
   }
 }
 
-/** Statuses whose message has no content, hence no Content-Length of ours (RFC 9110 sections 8.6, 15.3.5, 15.4.5). */
+/** Statuses whose message has no content, hence no Content-Length here (RFC 9110 sections 8.6, 15.3.5, 15.4.5). */
 export function isBodyless(status: number): boolean {
   return status === 204 || status === 304
 }
@@ -140,7 +140,7 @@ export const jsonHeaders: readonly Header[] = [
   ['Cache-Control', 'no-store'],
 ]
 
-/** Whether this Accept-Encoding takes gzip (RFC 9110 section 12.5.3): named, and not with a weight of nothing. */
+/** Whether this Accept-Encoding accepts gzip (RFC 9110 section 12.5.3): named, and not with a weight of 0. */
 export function takesGzip(accepted = ''): boolean {
   return accepted.split(',').some((each) => {
     const [coding, ...parameters] = each.split(';').map((part) => part.trim().toLowerCase())

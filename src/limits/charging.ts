@@ -49,7 +49,7 @@ export function settleWrite(
   if (answer.ok) signer.isKnown = true
 }
 
-/** What an actor refused for want of something that was counted here: told with the limit and whose it is. */
+/** What an actor refused for want of something that was counted here: reported with the limit and whose it is. */
 export function limitReply(found: Decided, charge: Charge, limit: Asked['limit'], throttle: Throttle): Reply {
   const reasons = [{ words: overLimitWords, charge }, ...(limit === undefined ? [] : [limit])]
   const reason = reasons.find(({ words, charge: { full } }) => full !== undefined && words === found.message)

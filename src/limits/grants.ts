@@ -1,5 +1,5 @@
 /**
- * How many times its limits somebody may use, as the front has to know for every request: what LIMITS says, and what operators
+ * How many times its limits a caller may use, as the main thread has to know for every request: what LIMITS says, and what operators
  * granted. The registry decides and remembers grants; they are read from it at the start, and whenever its answer may be lost.
  */
 
@@ -36,7 +36,7 @@ export class KnownGrants implements Factors {
     return new Promise((resolve) => this.#reload(resolve))
   }
 
-  /** An answer was lost, or the registry began anew. */
+  /** An answer was lost, or the registry was restarted. */
   refresh(): void {
     if (this.#load !== undefined) this.#reload(() => {})
   }

@@ -3,7 +3,7 @@
  *
  * Keys lie in a table of fixed size, in sets of eight places each. A place whose key owes nothing any more is free for another, so
  * nothing is ever swept and a call costs the same however many keys there are. A key whose set is full of keys that still owe is
- * let pass uncounted: the limit of its network holds, and nobody is refused because others came before.
+ * let pass uncounted: the limit of its network holds, and no caller is refused because others came before.
  */
 import { fingerprint, freshSeeds } from '../../actors/retry-memory.ts'
 
@@ -19,7 +19,7 @@ const placesPerSet = 8
 const places = 32_768
 
 type Table = {
-  /** 52-bit hashes of keys, under secret seeds: nobody can choose keys that crowd one set. */
+  /** 52-bit hashes of keys, under secret seeds, so that no caller can choose keys that crowd one set. */
   readonly hashes: Float64Array
   /** Milliseconds of the moment when the key at this place has paid off. */
   readonly due: Float64Array

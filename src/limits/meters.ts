@@ -18,7 +18,7 @@ export type Limit = {
   /** Names of limits, as /capabilities shows them; without `burst` the rate is also what may come at once. */
   readonly rate: keyof Rates
   readonly burst?: keyof Rates
-  /** The time that the rate is told for. */
+  /** The period that the rate is stated for. */
   readonly seconds: number
   readonly code: 'rate_limited' | 'quota_exhausted'
   readonly message: string

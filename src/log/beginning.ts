@@ -1,4 +1,4 @@
-/** What a log that has no frame yet means: a board that nobody has posted to, or a log that was lost. */
+/** What a log that has no frame yet means: a board without posts, or a log that was lost. */
 import { logDirectory } from '../board-directory.ts'
 
 /** Records that making the first rooms takes: each room, and the policy of one that has a keeper. */

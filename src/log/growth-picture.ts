@@ -1,4 +1,4 @@
-/** Growth of the public log as a curve that only ever rises, drawn on the server from the points that the board tells of it. */
+/** Growth of the public log as a curve that only ever rises, drawn on the server from the points that the board gives. */
 import type { LogHistory } from '../pages/data.ts'
 import { type Html, html } from '../pages/html.ts'
 import { countOf, utc, whole } from '../pages/pieces/time.ts'
@@ -19,7 +19,7 @@ export function growthPlot({ logs, points }: LogHistory, now: number): Html {
   const x = (at: number): string => (((at - first.at) * width) / span).toFixed(1)
   const y = (size: number): string =>
     (height - bottom - (size * (height - bottom - top)) / Math.max(1, total)).toFixed(1)
-  // Between two points nothing is known but that it rose; behind the last one it stands still.
+  // Between two points nothing is known but that it rose; after the last one it does not change.
   const line = places.map(({ at, size }, n) => `${n === 0 ? 'M' : 'L'}${x(at)} ${y(size)}`).join('')
   const curve = `${line}H${width}`
   const said = `The log grew to ${countOf(total, 'entry', 'entries')} since ${utc(first.at)} UTC.`

@@ -34,7 +34,7 @@ export type HeadsOptions = {
   readonly publicHost: string
   /** The path between two sizes of the log with this origin. */
   readonly consistency: (origin: string, from: number, to: number) => Promise<readonly Buffer[] | undefined>
-  /** A running board hears from a witness that it must not sign on. */
+  /** A witness reports to a running board that it must not sign on. */
   readonly onRollback: (error: RolledBack) => void
 }
 

@@ -37,7 +37,7 @@ export function pointsOf(book: LogBook, { count, at, leaf }: EventIndex): Point[
     const log = book.holding(leaf[slot]!)
     const point = { log: log.name, at: at[slot]!, tree_size: leaf[slot]! - log.base + 1 }
     const before = points.at(-1)
-    // Shards keep their own time, to the second: what is told never goes back.
+    // Shards keep their own time, to the second: what is shown never goes back.
     if (before !== undefined && before.log === point.log && before.at >= point.at) points.pop()
     points.push(before === undefined || before.at <= point.at ? point : { ...point, at: before.at })
   }

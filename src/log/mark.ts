@@ -1,8 +1,8 @@
 /**
  * The high-water mark: the newest signed head, kept beside the data directory and not in it.
  *
- * Whoever puts an old copy of the directory back would sign other entries under sizes that are signed already, which
- * breaks the log for ever. The mark knows better than the copy, so the log refuses to start (signed-log.ts asks).
+ * A board restored from an old copy of the directory would sign other entries under sizes that are signed already, which
+ * breaks the log forever. The mark knows better than the copy, so the log refuses to start (signed-log.ts asks).
  *
  * The file:
  *
@@ -11,8 +11,8 @@
  *   <signed checkpoint>     a note
  *
  * It is a second opinion: losing it costs the check, never the log, so it is written at a pace and without waiting. But a file
- * that stands in its place and cannot be read as one stops the start: it may be all that tells of an old copy, or somebody
- * else's file that MARK_FILE names by mistake and that the next head would replace.
+ * that stands in its place and cannot be read as one stops the start: it may be the only evidence of an old copy, or an unrelated
+ * file that MARK_FILE names by mistake and that the next head would replace.
  *
  * A mark in the directory would be put back with the copy. Boards whose DATA_DIR ended in a slash once kept theirs there: it is
  * asked too, and removed when what it knows stands beside the directory.
@@ -36,7 +36,7 @@ function strayMark({ dataDirectory, markFile }: MarkPlace): string | undefined {
   return stray === markFile ? undefined : stray
 }
 
-/** The newest head that was signed, as a mark tells it. */
+/** The newest head that was signed, as a mark has it. */
 export type Mark = {
   readonly file: string
   /** Of the log that it is of. */

@@ -1,4 +1,4 @@
-/** `/log`: the public log: how large it is, what it signed last, how it grew, who watches it, and how anybody checks it. */
+/** `/log`: the public log: how large it is, what it signed last, how it grew, who watches it, and how anyone checks it. */
 import type { LogHistory, LogWitnesses } from '../pages/data.ts'
 import { type Html, html, nothing } from '../pages/html.ts'
 import { type Page, shown } from '../pages/page.ts'

@@ -130,7 +130,7 @@ export function consistencyAnswer(context: ProofContext, { args }: ReadRequest):
   return ok({ from, to, consistency_path: path.map((hash) => hash.toString('hex')) })
 }
 
-/** Tied to the signed head: what a file says of two sizes that nobody signed could be wrong at both ends alike. */
+/** Tied to the signed head: what a file says of two unsigned sizes could be wrong at both ends alike. */
 function isConsistent(tree: TreeReader, { head }: BookedLog, from: number, to: number, path: Buffer[]): boolean {
   const root = tree.root(to)
   const isSigned = verifyConsistency(to, head.size, tree.consistencyPath(to, head.size), root, rootOfHead(head))

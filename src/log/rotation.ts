@@ -1,5 +1,5 @@
 /**
- * Rotation: the log of a stopped board is closed for ever, and the next one begins under a new key.
+ * Rotation: the log of a stopped board is closed forever, and the next one begins under a new key.
  *
  * In this order, each step durable before the next; a crash between any two is finished by the same command or by the next
  * start of the board:
@@ -8,7 +8,7 @@
  *   2  the key file of the next log
  *   3  the last frame of the old log, whose entry names the next log and its key, and the first frame of the new one, whose
  *      entry names the end of the old one: one write, one sync each
- *   4  the old key is removed: nobody signs for a closed log again
+ *   4  the old key is removed, so that a closed log is never signed again
  *   5  the mark names both logs, and witnesses sign both heads
  */
 import { randomBytes } from 'node:crypto'

@@ -1,7 +1,7 @@
 /**
  * The log as its files give it: its journal, the key of the log that grows, those that were closed before, and the tree.
  *
- * The only place that reads a log's key. A rotation that a crash cut short behind its `close` entry is finished here: that
+ * The only place that reads a log's key. A rotation that a crash cut short after its `close` entry is finished here: that
  * entry names the next log and its key, whose file was written before.
  */
 
@@ -133,7 +133,7 @@ export class SignedLog {
 
   /**
    * Closes the log and opens the next one, whose key stands in its file already. When it returns, both are durable and the
-   * old key is gone: nobody signs for a closed log again.
+   * old key is gone, so that a closed log is never signed again.
    *
    * @param next origin of the next log
    * @param time Unix seconds
@@ -241,7 +241,7 @@ export class SignedLog {
     })
   }
 
-  /** Behind a `close` entry: the log that it names begins. */
+  /** After a `close` entry: the log that it names begins. */
   #openNext(): void {
     const [entry] = entriesOf(this.#newest)
     const next = nextOf(entry!)
@@ -293,7 +293,7 @@ function rootsOf(path: string, newest: SignedRoot, remake: () => void): (size: n
 }
 
 /**
- * The origin behind this one: the next letter, or the first one of a new year; undefined: the letters of this year are used up.
+ * The origin after this one: the next letter, or the first one of a new year; undefined: the letters of this year are used up.
  *
  * @param now Unix seconds; a clock that was set back does not bring an old year again
  */

@@ -2,7 +2,7 @@
  * Tiles and entry bundles of the public log (C2SP tlog-tiles): any client of that format can follow the log with them alone.
  *
  * Leaf hashes and entries come from the log's frames. Upper hashes come from the tree file, which is derived: each of
- * them is compared with the hash of its two children before it leaves, because a tile is kept by readers for ever.
+ * them is compared with the hash of its two children before it leaves, because a tile is kept by readers forever.
  */
 import type { Feed } from '../../actors/feed.ts'
 import type { BookedLog } from '../../actors/log/book.ts'

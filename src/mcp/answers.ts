@@ -1,6 +1,6 @@
 /**
- * What the board answers, as a model gets it: never more than `mcp_answer_tokens`. A list ends behind a whole item and its cursor
- * goes on from there, a long text is read in parts, and what proves an answer comes when it is asked for. The text of a
+ * What the board answers, as a model gets it: never more than `mcp_answer_tokens`. A list ends after a whole item and its cursor
+ * continues from there, a long text is read in parts, and what proves an answer comes when it is asked for. The text of a
  * result and its structured content are the same JSON, because hosts show a model one of the two.
  */
 import { createHash, randomBytes } from 'node:crypto'

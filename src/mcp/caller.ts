@@ -1,4 +1,4 @@
-/** Who calls at /mcp: an identity by a sign-in, whose key the board keeps; or nobody in particular. */
+/** Who calls at /mcp: an identity by a sign-in, whose key the board keeps; or an anonymous caller. */
 
 export type Caller = {
   /** Identity id. */

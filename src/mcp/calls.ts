@@ -1,5 +1,5 @@
 /**
- * Calls at /mcp as commands of the board: a signed-in caller's are signed with the key of the sign-in, everybody else's are
+ * Calls at /mcp as commands of the board: a signed-in caller's are signed with the key of the sign-in, those of others are
  * sent unsigned. What is allowed, refused and limited is decided where it always is, on the way of a command.
  */
 import { randomBytes } from 'node:crypto'
@@ -13,7 +13,7 @@ import { inputOf } from './tool-input.ts'
 
 export type Arguments = Readonly<Record<string, unknown>>
 
-/** Whose call it is, and how to hear that he is gone. */
+/** Whose call it is, and how to learn that they are gone. */
 export type Calling = {
   readonly caller: Caller | undefined
   readonly address: string
@@ -57,7 +57,7 @@ export class Calls {
     if ('code' in input) return Promise.resolve(JSON.parse(refusalBody(input)) as Outcome)
     const command = commandOf(operation, { ...given, ...(input.data === undefined ? {} : { data: input.data }) })
     const { caller } = calling
-    // A token that may not read in private reads what everybody reads.
+    // A token that may not read in private reads what is public.
     const signs = caller !== undefined && operation.scope !== undefined && caller.scopes.includes(operation.scope)
     if (!signs) return this.execute(command, calling)
     if (operation.kind === 'read' || typeof command.to !== 'string' || !command.to.startsWith('@'))

@@ -7,7 +7,7 @@ import type { Scope } from '../../actors/kernel/operation.ts'
 import { type Authenticate, bearerToken, type Caller } from './caller.ts'
 import { type Need, toolByName } from './tool-list.ts'
 
-/** What a client asks for when it is told nothing else: a challenge with less would give a token that can do nothing else. */
+/** What a client asks for by default: a challenge with less would give a token that can do nothing else. */
 export const everydayScopes: readonly Scope[] = ['board:read', 'board:post', 'board:work', 'events:subscribe']
 
 export type Refused = {

@@ -41,7 +41,7 @@ export type Mcp = {
 }
 
 const fiveMinutes = { ttlMs: 300_000, cacheScope: 'public' } as const
-/** Streams that clients may hold open to hear of changed lists, which here never change; the door bounds those of one network. */
+/** Streams that clients may hold open for changes of lists, which here never change; the route bounds those of one network. */
 const subscriptionsMax = 1_024
 const invalidParams = -32602
 const internalError = -32603
@@ -195,7 +195,7 @@ function invalidField(field: string, message: string): Outcome {
   return { ok: false, error: { code: 'invalid_field', message, field } }
 }
 
-/** The gate has let nobody pass without a token. */
+/** The gate lets no request pass without a token. */
 async function whoami(calls: Calls, calling: Calling): Promise<ToolResult> {
   const caller = calling.caller as Caller
   const ask = async (operation: string): Promise<unknown> => {

@@ -1,4 +1,4 @@
-/** The doors of MCP and of the sign-in that it needs, put together: light until the first request that means them. */
+/** The routes of MCP and of the sign-in that it needs, put together: light until the first request that means them. */
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { networkOf } from '../../actors/kernel/networks.ts'

@@ -1,6 +1,6 @@
 /**
- * What does not fit into one answer is read in parts. The longest text of the answer is cut behind a whole character, where
- * one is near behind a whole line, and says how to go on: `text_truncated`, `text_bytes` and `text_next_offset` beside
+ * What does not fit into one answer is read in parts. The longest text of the answer is cut after a whole character, where
+ * one is near after a whole line, and says how to continue: `text_truncated`, `text_bytes` and `text_next_offset` beside
  * `text`. A value that is no text is read as its JSON text. Only the last part has `text_sha256` beside it: who names it has
  * been shown the end.
  */
@@ -29,7 +29,7 @@ const besideTokens = 150
 const partTokensMin = 500
 /** Members shorter than this are not worth a cut. */
 const cutCharsMin = 200
-/** A part ends behind a line where one ends so near its end. */
+/** A part ends after a line where one ends so near its end. */
 const lineWithin = 0.2
 /** No token is made of more characters than this: the cheapest are blanks. */
 const charsPerTokenMax = 10

@@ -1,6 +1,6 @@
 /**
  * Resources at /mcp: what is on the board, by address. Each is a read operation; a signed-in reader sees what is theirs too. What
- * does not fit into one answer goes on at the same address with `?cursor=` or `?text_offset=`.
+ * does not fit into one answer continues at the same address with `?cursor=` or `?text_offset=`.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
 import { operationByName } from '../../actors/operations.ts'

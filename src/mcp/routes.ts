@@ -1,5 +1,5 @@
 /**
- * The door of the MCP endpoint: /mcp, and what the MCP Registry reads at /.well-known/mcp/server.json.
+ * The routes of the MCP endpoint: /mcp, and what the MCP Registry reads at /.well-known/mcp/server.json.
  *
  * A browser on another site must not reach a board through its visitor (DNS rebinding): Host has to be a name of this board
  * or of this machine, and an Origin, where one is sent, has to be this board's or one of MCP_ORIGINS. What speaks the
@@ -95,7 +95,7 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
 
 /**
  * Tokens that were good lately. Many honest clients share the address of their host: where one of them sends many tokens that are
- * none, these go on.
+ * none, these continue.
  */
 class GoodTokens {
   readonly #tokens = new Set<string>()
@@ -132,10 +132,10 @@ async function serve(options: McpDoorOptions, exchange: Exchange, posted: Posted
   if (token !== undefined && caller === undefined) throttle.badSignature(address)
   const wait = caller === undefined ? 0 : throttle.reads(address, caller.identity)
   if (wait > 0) return tooMany(exchange, 'requests of this identity', wait, cors)
-  // What is judged here and what is carried out must be the same message, and one: nobody else reads the body.
+  // What is judged here and what is carried out must be the same message, and one: the body is read here only.
   const message = messageIn(body)
   if (message instanceof NoMessage) {
-    // Whoever signed in has paid with a read; any other's network pays, and once it has sent too many hears that instead.
+    // A signed-in caller has paid with a read; for any other the network pays, and is refused once it has sent too many.
     const refusal = caller === undefined ? throttle.count('unsigned_commands', { address }) : undefined
     if (refusal !== undefined) return tooMany(exchange, 'invalid messages from this address', refusal.retryAfter!, cors)
     return answer(exchange, message.status, cors, rpcError(message.code, message.why))

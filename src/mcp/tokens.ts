@@ -20,7 +20,7 @@ const kindOf = Uint8Array.from({ length: 128 }, (_, code) => {
   return code < 32 || code === 127 ? control : sign
 })
 
-/** Of a character behind one of its own kind, by kind: tokens are made of runs of one kind. */
+/** Of a character after one of its own kind, by kind: tokens are made of runs of one kind. */
 const again = Float64Array.of(0, 0.66, 0.98, 0.35, 0.1, 0.9, 0.75)
 
 /** UTF-16 units of scripts whose characters cost less than their bytes. */
@@ -51,13 +51,13 @@ function costOfAscii(kind: number, before: number): number {
   if (kind === 0) return 0
   if (kind === before) return again[kind]!
   if (kind === lower && before === upper) return again[lower]!
-  // A blank and the letter behind it are one.
+  // A blank and the letter after it are one.
   if (kind === blank || (before === blank && kind <= upper)) return 0.5
   return 1
 }
 
 const kinds = 7
-/** Costs of ASCII by the kind before and its own: answers are long, and each of their characters is looked at. */
+/** Costs of ASCII by the kind before and its own: answers are long, and each of their characters is examined. */
 const asciiCosts = Float64Array.from({ length: kinds * kinds }, (_, pair) =>
   costOfAscii(pair % kinds, Math.floor(pair / kinds)),
 )
@@ -67,7 +67,7 @@ export function tokensAtMost(text: string, enough = Number.POSITIVE_INFINITY): n
   return counted(text, enough).tokens
 }
 
-/** How much of the text, from 0 to 1, takes about so many tokens: 1 where all of it does. No more than that is looked at. */
+/** How much of the text, from 0 to 1, takes about so many tokens: 1 where all of it does. No more than that is examined. */
 export function shareWithin(text: string, tokens: number): number {
   const { units, tokens: taken } = counted(text, tokens)
   return taken <= tokens ? 1 : units / text.length

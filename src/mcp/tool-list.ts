@@ -4,7 +4,7 @@
  * Input is what the operation takes without what signs it: `operation public_key timestamp nonce signature proof` are the
  * board's work here. `data` is an object with the operation's closed schema, whose `schema` the board fills in; `request_id`
  * stays, so that a call sent twice acts once. How the answer is read has inputs of its own (extra-inputs.ts). The list is the
- * same for everybody.
+ * same for all callers.
  */
 import { fields } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation, type Scope } from '../../actors/kernel/operation.ts'

@@ -1,5 +1,5 @@
 /**
- * A classifier behind HTTP in place of the built-in rules (SCREEN_URL). It is the operator's own, so its address is not
+ * An HTTP classifier in place of the built-in rules (SCREEN_URL). It is the operator's own, so its address is not
  * doubted; its answers are.
  *
  * Asked:    POST, JSON {"schema":1,"event_id","room","kind","text","is_reply"}
@@ -39,7 +39,7 @@ async function boundedText({ body }: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Says nothing of the text it was given: that may be somebody's post. */
+/** Says nothing of the text it was given: that may be a user's post. */
 export function parseJudgement(text: string): Judgement {
   let answer: unknown
   try {

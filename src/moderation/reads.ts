@@ -91,7 +91,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
   }
 }
 
-/** One shard's share of the list: newest first, each with the cursor behind it, as gather.ts puts them together. */
+/** One shard's share of the list: newest first, each with the cursor after it, as gather.ts puts them together. */
 function listReports(context: ReadContext, { args, operator }: ReadRequest): ReadAnswer {
   if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = `reports:${args.kind ?? ''}`
@@ -151,7 +151,7 @@ function recent(context: ReadContext, { args }: ReadRequest): ReadAnswer {
       if (state.marks.isEdit(slot) || state.marks.gone(slot, context.now()) !== undefined) continue
       const { at, kind, reply, by } = eventOf(context.body(slot))
       const { text = '' } = saidIn(by)
-      // A delegate is never an operator, whoever its identity is.
+      // A delegate is never an operator, even if its identity is.
       const author = by.for === undefined ? { author: board.authorList[events.author[slot]!]!.id } : {}
       posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, ...author })
     }

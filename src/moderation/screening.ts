@@ -7,7 +7,7 @@
  */
 import type { Judgement } from './advertising.ts'
 
-/** An accepted public post of somebody who does not run the room. */
+/** An accepted public post of an author who does not run the room. */
 export type Screened = {
   /** 32 hex. */
   readonly id: string

@@ -1,8 +1,8 @@
 /**
- * Which IP addresses the board may connect to for somebody else: those that are globally reachable, by the registries of
+ * Which IP addresses the board may connect to on behalf of users: those that are globally reachable, by the registries of
  * IANA (RFC 6890 and what was added since). Everything that names this machine, its network or no machine at all is out,
- * and so is every form that carries an IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo): whoever
- * has a public IPv4 address can say it plainly.
+ * and so is every form that carries an IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo): the owner of
+ * a public IPv4 address can say it plainly.
  */
 import { BlockList, isIP } from 'node:net'
 

@@ -1,6 +1,6 @@
 /**
  * Reads the answer to one request from the bytes of a connection (RFC 9112, client side), and as much of it as a delivery needs:
- * its status, when to come again, whether the connection can be used once more, and the body where somebody wants it.
+ * its status, when to come again, whether the connection can be used once more, and the body where the caller wants it.
  *
  * Where an answer ends is taken from the plainest reading alone: one length, or chunks and nothing else. Whatever can be read in
  * two ways, says more than was asked, or has no end of its own costs the connection, which is then not used again.
@@ -131,7 +131,7 @@ export class AnswerReader {
       this.#piece = ''
       if (!line.endsWith('\r') || !this.#readLine(line.slice(0, -1))) return 'broken'
     }
-    // Nobody asked for more than one answer.
+    // Only one answer was asked for.
     if (at < bytes.length) this.keepMs = 0
     return 'done'
   }

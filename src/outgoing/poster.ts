@@ -5,7 +5,7 @@
  *   target, made once -> connection of its origin that is idle, or a new one -> one write -> answer-reader.ts -> done
  *
  * - A connection belongs to one origin and reached one address that was vetted when it was opened. It is used for a minute at
- *   most, so that a name which moves is followed, and is vetted anew with the next.
+ *   most, so that a name which moves is followed, and is vetted again with the next.
  * - No redirect is followed, nothing is decompressed, no more than 16 KiB of an answer is read.
  * - Time is bounded from the first name query on. One timer looks at everything under way, ten times a second.
  * - A kept connection that was closed before a byte of the answer came is replaced by a fresh one, once.
@@ -140,7 +140,7 @@ export class Poster {
     this.#vetting.set(errand, stop)
     try {
       const addresses = await vettedAddresses(target, { loopback, resolve, signal: stop.signal })
-      // Nobody waits for it any more.
+      // The caller does not wait for it any more.
       if (!this.#vetting.delete(errand)) return
       const connection = new Connection(target, addresses, {
         ca: this.#options.ca,
@@ -225,7 +225,7 @@ class Connection {
     })
     if (target.secure) socket.once('secureConnect', () => this.#ready())
     socket.on('error', () => this.#over())
-    // Whoever has said all he will takes no more requests either.
+    // A host that has ended its side takes no more requests either.
     socket.on('end', () => this.#over())
     socket.on('close', () => this.#over())
   }
@@ -300,7 +300,7 @@ class Connection {
   }
 
   #take(bytes: Buffer): void {
-    // Words that nobody asked for.
+    // Bytes that no request asked for.
     if (this.#reader === undefined) return this.destroy()
     this.#hasAnswered = true
     this.#finish(this.#reader.take(bytes), this.#reader)
@@ -318,7 +318,7 @@ class Connection {
       this.destroy()
       return errand.done({ ok: false, failure: 'redirect', status })
     }
-    // An answer that came before all was sent leaves half a request behind.
+    // An answer that came before all was sent leaves half a request unsent.
     const isClean = this.#phase === 'ready' && this.#socket.writableLength === 0
     this.#options.free(this, isClean ? keepMs : 0)
     errand.done({ ok: true, status, retryAfter, body })

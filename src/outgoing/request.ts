@@ -1,5 +1,5 @@
 /**
- * The way out to the network for anything whose address somebody gave: calls of tools, probes, metadata of OAuth clients
+ * The way out to the network for all addresses that users gave: calls of tools, probes, metadata of OAuth clients
  * (deliveries, of which there are many, go by poster.ts). One request, to a vetted target:
  *
  *   url -> parseTarget -> name resolved once, every address vetted -> connection to one of those -> request -> bounded answer
@@ -145,7 +145,7 @@ class Budget {
     this.#connect = undefined
   }
 
-  /** What is given up before it begins is not begun: nobody would be there to hear how it failed. */
+  /** What is given up before it begins is not begun: no caller would be there to learn how it failed. */
   async within<Value>(begin: () => Promise<Value>): Promise<Value> {
     const { signal } = this
     signal.throwIfAborted()
@@ -219,7 +219,7 @@ class Exchange {
         finish({ ok: false, failure, reason, sent: this.#phase === 'sent', ...more })
       const stop = () => {
         const { isStopped, message } = signal.reason as OutOfTime
-        // Nobody has waited long enough to call it a time-out.
+        // The wait was too short to call it a time-out.
         fail(isStopped && this.#phase === 'sent' ? 'unknown' : 'timeout', message)
       }
       signal.addEventListener('abort', stop, { once: true })

@@ -1,5 +1,5 @@
 /**
- * Where a request goes: an address as somebody gave it, checked and turned into a host, a port and the IP addresses that
+ * Where a request goes: an address as a user gave it, checked and turned into a host, a port and the IP addresses that
  * the connection may use. The rules:
  * - https only, and no name and password in it; http only where loopback is allowed, and then to loopback alone;
  * - port 443 or one that ordinary services take (1024 and up, without those that browsers refuse);
@@ -50,7 +50,7 @@ export function parseTarget(address: string, loopback: boolean): Target | string
   return { url, host, port, secure }
 }
 
-/** Why a name leads nowhere: `blocked` is ours to refuse, `refused` is that nobody is there. */
+/** Why a name leads nowhere: `blocked` is ours to refuse, `refused` is that no host answers. */
 export class NoAddress extends Error {
   readonly failure: 'blocked' | 'refused'
 
@@ -72,7 +72,7 @@ export async function vettedAddresses(
   return found.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 }))
 }
 
-/** Hands a socket what was vetted; nobody is asked again. */
+/** Hands a socket what was vetted; the name is not resolved again. */
 export function lookupOf(addresses: readonly Address[]): LookupFunction {
   return (_host, options, callback) => {
     const [first] = addresses
@@ -91,7 +91,7 @@ export function hasReached(socket: Socket, addresses: readonly Address[]): boole
  * where a handful of names that never answer would stop everything else.
  */
 export async function resolveName(name: string, signal: AbortSignal): Promise<readonly string[]> {
-  // RFC 6761: such a name is loopback, whoever is asked.
+  // RFC 6761: such a name is loopback, whatever a resolver says.
   if (name === 'localhost' || name.endsWith('.localhost')) return ['127.0.0.1', '::1']
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
   const cancel = () => resolver.cancel()

@@ -2,7 +2,7 @@
  * What pages load, and what stands inside every page: read once, named by hash, the same bytes for ever.
  *
  * The style stands in the page itself, allowed by its hash: the first page is painted a round trip earlier than with a linked
- * sheet, and each further page costs 3.9 KB of gzip more (numbers: bench/pages.bench.ts). Scripts come behind the paint, from
+ * sheet, and each further page costs 3.9 KB of gzip more (numbers: bench/pages.bench.ts). Scripts come after the paint, from
  * /assets/NAME.HASH.js.
  */
 import { hash } from 'node:crypto'
@@ -62,7 +62,7 @@ export function assetPath(name: string): string {
 
 const embedScript = Buffer.from(read('embed-v1.js'))
 
-/** The script for other sites. It has one address for ever, so what its bytes are now is told by `integrity` (W3C SRI). */
+/** The script for other sites. It has one permanent address, so `integrity` states what its bytes are now (W3C SRI). */
 export const embed = {
   path: '/embed/v1.js',
   type: 'text/javascript; charset=utf-8',

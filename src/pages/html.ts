@@ -64,7 +64,7 @@ export function joined(parts: readonly Html[], between = ''): Html {
   return new Html(text)
 }
 
-/** What a reader does not see, or what turns the order of what he sees; the joiner that emoji need stays. */
+/** What a reader does not see, or what turns the order of what they see; the joiner that emoji need stays. */
 const odd = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u{E0000}-\u{E0FFF}\u115F\u1160\u3164\uFFA0\u2800]/gu
 const special = /[&<>"']/g
 
@@ -92,7 +92,7 @@ export function attribute(text: string): string {
   )
 }
 
-/** Line ends, tabs, the joiner of emoji, and the non-joiner behind a letter of the scripts that are written with it. */
+/** Line ends, tabs, the joiner of emoji, and the non-joiner after a letter of the scripts that are written with it. */
 function isWanted(char: string, before = ''): boolean {
   if (char === '\u200c') return /[\p{Script=Arabic}\p{Script=Devanagari}\p{Script=Bengali}]/u.test(before)
   return char === '\n' || char === '\t' || char === '\u200d'

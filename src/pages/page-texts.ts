@@ -9,7 +9,7 @@ import type { Costed, Rendered } from './renderer.ts'
 /** In the order of the items. */
 export type RenderTexts = (items: readonly Costed[]) => Promise<readonly Rendered[]>
 
-/** Nodes of all texts of a page: a fifth of a second of work at most, on a thread that nobody else waits for. */
+/** Nodes of all texts of a page: a fifth of a second of work at most, on a thread that other requests do not wait for. */
 export const pageNodesMax = 30_000
 /** Characters of HTML of all texts of a page: with what stands around them it can be kept (limits.ts, pageCacheBytes). */
 export const pageHtmlCharsMax = 600_000

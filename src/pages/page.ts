@@ -71,7 +71,7 @@ export type AskOptions = {
   /** What is wrong with arguments that came out of an address; undefined: nothing. */
   readonly fault: (op: string, args: ReadRequest['args']) => Refusal | undefined
   readonly figures: (answer: (stats: Figures | undefined) => void) => void
-  /** Makes HTML of texts of users, where nobody waits for it but this page. */
+  /** Makes HTML of texts of users, where only this page waits for it. */
   readonly render: RenderTexts
   /** Unix seconds. */
   readonly now: () => number
@@ -96,7 +96,7 @@ export type AboutBoard = {
   readonly published: () => string
 }
 
-/** What was asked for is refused or not there: the door answers it with a page that says so. */
+/** What was asked for is refused or not there: the route answers it with a page that says so. */
 export class Refused extends Error {
   readonly refusal: Refusal
   constructor(refusal: Refusal) {
@@ -114,7 +114,7 @@ export class Moved extends Error {
   }
 }
 
-/** No answer came; whoever asks again may get one. */
+/** No answer came; a repeated request may get one. */
 export class Unanswered extends Error {}
 
 /** What the bytes of a page depend on. */
@@ -125,7 +125,7 @@ export type Scope = {
   readonly until: number
 }
 
-/** A page that shows a text in part because the board was busy is made anew so soon. */
+/** A page that shows a text in part because the board was busy is made again so soon. */
 const busySeconds = 2
 
 /** The board as one page asks it. */
@@ -148,7 +148,7 @@ export class Ask {
     return { room: this.#room, until: this.#until }
   }
 
-  /** Unix seconds; the page is asked for anew after `seconds`. */
+  /** Unix seconds; the page is requested again after `seconds`. */
   nowFor(seconds: number): number {
     const now = this.#options.now()
     this.#old(now + seconds)
@@ -169,7 +169,7 @@ export class Ask {
     return JSON.parse(answer.json) as Data
   }
 
-  /** The same, or undefined where there is none for everybody; what is not there now may be there after any change. */
+  /** The same, or undefined where there is none for all readers; what is not there now may be there after any change. */
   async find<Data>(op: AnyReadName, args: ReadRequest['args'] = {}): Promise<Data | undefined> {
     try {
       return await this.read<Data>(op, args)

@@ -51,7 +51,7 @@ export function refusedPage(
   )
 }
 
-/** What the program that began a sign-in would be told in JSON, for the person in front of it. */
+/** What the program that began a sign-in would get as JSON, for the person in front of it. */
 export function signInRefusal(
   status: number,
   { error, description, retryAfter }: { error: string; description: string; retryAfter?: number | undefined },

@@ -16,7 +16,7 @@ export type Costed = { readonly item: RenderItem; readonly nodes: number }
 export type Rendered = Html | 'busy' | 'slow'
 
 export type RendererOptions = {
-  /** Told when a text took too long, or the thread could not do its work. */
+  /** Called when a text took too long, or the thread could not do its work. */
   readonly report?: (event: string, facts: Readonly<Record<string, unknown>>) => void
   readonly deadlineMs?: number
 }
@@ -152,7 +152,7 @@ async function begin(): Promise<Piscina> {
     recordTiming: false,
     resourceLimits: memory,
   })
-  // A thread that dies takes its task with it, which is told of that.
+  // A thread that dies takes its task with it, which then fails.
   pool.on('error', () => {})
   await pool.run(undefined, { name: 'ready' })
   return pool

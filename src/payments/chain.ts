@@ -1,6 +1,6 @@
 /**
  * A node of a network, asked by JSON-RPC whether a payment was made. It may be wrong in every way that gives a yes or a no too
- * early: of another network, behind, or of no mind. So a no counts only from one that names the network and whose newest block
+ * early: of another network, late, or undecided. So a no counts only from one that names the network and whose newest block
  * is from after the time in which the payment could be taken; everything else is no answer.
  */
 import type { Outgoing } from '../outgoing/request.ts'
@@ -40,7 +40,7 @@ export async function isPaid(node: Node, { network, reference, validUntil }: Ask
   const block = (await node('eth_getBlockByNumber', ['latest', false]))?.result
   const [height, time] = isObject(block) ? [numberIn(block.number), numberIn(block.timestamp)] : []
   if (height === undefined || time === undefined) return undefined
-  // Asked after the block, and at it: a machine of the node that is behind it has no answer, and none that is older.
+  // Asked after the block, and at it: a machine of the node that has not reached it has no answer, and none that is older.
   const first = Math.max(0, height - blocksBack(time, validUntil))
   const isThere = await isKnown(node, reference, { first, last: height })
   return isThere === false && time <= validUntil ? undefined : isThere

@@ -44,7 +44,7 @@ const chainIds: Readonly<Record<string, number>> = {
   tempo: 4217,
 }
 
-/** CAIP-2 of a network as anybody names it. */
+/** CAIP-2 of a network by any of its names. */
 export function caip2(network: string): string {
   const id = Object.hasOwn(chainIds, network) ? chainIds[network] : undefined
   return id === undefined ? network : `eip155:${id}`

@@ -1,4 +1,4 @@
-/** Both protocols behind one interface: what a 402 asks, what we could pay, what came of it. */
+/** Both protocols by one interface: what a 402 asks, what we could pay, what came of it. */
 import type { Answered, Outgoing } from '../outgoing/request.ts'
 import { isPaid, nodeAt } from './chain.ts'
 import { challengesOf, mppOffers, mppReceiptOf, shownChallenge } from './mpp.ts'

@@ -24,7 +24,7 @@ export type Offer = {
 export type Payment = {
   /** Name and value of the header that carries it. */
   readonly header: readonly [name: string, value: string]
-  /** Unix seconds after which nobody can take the money any more. */
+  /** Unix seconds after which the payment can no longer be collected. */
   readonly validUntil: number
   /**
    * What names it on its network: `from`, `nonce`, `asset` of an EIP-3009 authorization; `hash` of a transaction; `asset`, `from`,
@@ -59,7 +59,7 @@ export interface Payer {
   /** Whether there is a node of this network to ask. */
   canAsk(network: string): boolean
   /**
-   * Whether the network knows that this payment was made; undefined: nobody who could tell has answered. No is said only by a
+   * Whether the network knows that this payment was made; undefined: no node that could tell has answered. No is said only by a
    * node of that very network whose newest block is from after the payment's time.
    */
   wasMade(

@@ -8,7 +8,7 @@
  *
  * The order is verify, work, write down, settle, write down, answer: who gets a result has paid, and who has paid gets it. The
  * same payment again gets the same answer, also while the first is under way or after a kill at any moment; a settlement that
- * nobody confirms is asked for again with the same bytes and never turned into another 402: neither by what verifies it anew nor
+ * no one confirms is asked for again with the same bytes and never turned into another 402: neither by what verifies it again nor
  * by a second settlement that is refused, since both are refused of a transfer that was made. Where it is refused because its
  * nonce is used up, it was made. A sale is known for two days, and for as long as its payment can be settled, at most thirty.
  *
@@ -74,7 +74,7 @@ type Settled = { readonly success?: unknown; readonly transaction?: unknown; rea
 const lifeSeconds = 300
 const keptSeconds = 2 * 86_400
 const keptSecondsMax = 30 * 86_400
-/** As much as an answer of anybody's tool may have. */
+/** As much as an answer of any tool may have. */
 const resultBytesMax = 1024 * 1024
 const pendingReason = 'settlement_pending'
 /** Words of a facilitator for an authorization of which the nonce is used up: `invalid_exact_evm_nonce_already_used`. */
@@ -134,14 +134,14 @@ export class Seller {
       )
       if (!isKept) return pending('the board cannot write this sale down now: send the same again')
     }
-    // From here on it may be paid, also where nobody hears of it any more.
+    // From here on it may be paid, even if no answer comes.
     const first: Settled | undefined = await this.#facilitator('settle', body)
     const settled: Settled | undefined = first ?? (await this.#facilitator('settle', body))
     const isDoubtful = kept !== undefined || first === undefined
     if (settled?.success === true)
       return this.#sold(key, result, [protocol === 'mpp' ? this.#receipt(settled) : this.#response(protocol, settled)])
     const reason = settled?.errorReason
-    // Nobody has named its transaction, so there is nothing to prove it by.
+    // Its transaction was not named, so there is nothing to prove it by.
     if (isDoubtful && typeof reason === 'string' && usedUp.test(reason)) return this.#sold(key, result, [])
     if (isDoubtful || reason === pendingReason)
       return pending(`${pendingReason}: it is not known yet whether this payment was made: send the same again`)
@@ -298,7 +298,7 @@ export class Seller {
   }
 }
 
-/** As long as anybody may ask for it again, and the payment may still be settled; but not for ever. */
+/** As long as a client may ask for it again, and the payment may still be settled; but not forever. */
 function keptUntil({ validBefore }: Authorization, now: number): number {
   const lastMoment = Number(validBefore)
   const wanted = Number.isFinite(lastMoment) ? Math.max(lastMoment, now + keptSeconds) : now + keptSeconds

@@ -28,7 +28,7 @@ export const feeMicrosMax = Number((gas * maxFeePerGas) / 1_000_000_000_000n)
 const nonceKey = 2n ** 256n - 1n
 const transferWithMemo = '95777d59'
 
-/** Where a credential may go: what else a seller names could be a header that means something to somebody. */
+/** Where a credential may go: what else a seller names could be a header that has another meaning. */
 const credentialHeaders = new Set(['authorization', 'payment-authorization'])
 
 type Charge = {
@@ -75,7 +75,7 @@ function chargeOf(request: Fields | undefined): Charge | undefined {
   const [units, payee, token] = [amount, recipient, currency].map(plainText) as [string, string, string]
   if (tokens === undefined || !/^(0|[1-9]\d{0,14})$/.test(units)) return undefined
   if (!/^0x[0-9a-fA-F]{40}$/.test(payee) || !tokens.includes(token.toLowerCase())) return undefined
-  // Who else is paid nobody has named, and what the client is to broadcast itself is known only after it is paid.
+  // Further payees were not approved, and what the client is to broadcast itself is known only after it is paid.
   if (splits !== undefined || (Array.isArray(supportedModes) && !supportedModes.includes('pull'))) return undefined
   return {
     chainId: Number(chainId),

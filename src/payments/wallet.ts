@@ -19,7 +19,7 @@ export class UnusableWallet extends Error {
   override name = 'UnusableWallet'
 }
 
-/** Opens a file that holds 32 bytes in hex and that nobody else may read. */
+/** Opens a file that holds 32 bytes in hex and that others may not read. */
 export async function openWallet(file: string): Promise<Wallet> {
   let text: string
   try {

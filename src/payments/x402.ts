@@ -30,7 +30,7 @@ export type X402Demand = {
 const acceptsMax = 32
 /** Longest life of a payment that we sign: a seller that asks for more gets this. */
 const lifeMaxSeconds = 600
-/** The clock of a network may be behind ours. */
+/** The clock of a network may be later than ours. */
 const backdatedSeconds = 600
 
 export function x402DemandOf({ headers, body }: Pick<Answered, 'headers' | 'body'>): X402Demand | undefined {

@@ -52,7 +52,7 @@ function listIdentities(context: ReadContext, { args }: ReadRequest): ReadAnswer
 const unnamed = refusal('missing_field', 'name a target, or sign the command to read your own', 'target')
 const unknown: Refusal = refusal('not_found', 'no identity with this id, handle or key has acted in public', 'target')
 
-/** Who has acted in private rooms alone exists for itself, and for nobody else. */
+/** An identity that has acted only in private rooms exists for itself, and not for others. */
 function withIdentity(
   { state, board, visibility }: ReadContext,
   { args, reader }: ReadRequest,
@@ -65,7 +65,7 @@ function withIdentity(
   return read(author)
 }
 
-/** The identity behind a key: the one it was moved to or from, else the one of its own hash. */
+/** The identity of a key: the one it was moved to or from, else the one of its own hash. */
 function byKey({ people }: State, text: string): string | undefined {
   const key = decodeBytes32(text)
   return key === undefined ? undefined : (people.identityOf(text) ?? identityId(key))

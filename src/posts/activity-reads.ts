@@ -1,7 +1,7 @@
 /**
  * How busy the board, or one public room, was: counts of posts by hour or day, edits and what is not shown left out, as every
- * count of posts does. The house's own read, for the pictures on pages. Slots are in order of acceptance, so each border of the
- * plot is one binary search; only what is left out is looked at one by one. Where a clock was set back, a post may stand in the
+ * count of posts does. The board's own read, for the pictures on pages. Slots are in order of acceptance, so each border of the
+ * plot is one binary search; only what is left out is examined one by one. Where a clock was set back, a post may stand in the
  * bar beside its own.
  */
 import type { State } from '../../actors/state.ts'

@@ -10,7 +10,7 @@ function toEvent(verified: { readonly command: { readonly event_id: string } }):
   return { thing: eventOf(verified), field: 'event_id' }
 }
 
-/** Its text goes, or comes back: the answer shows the event as everybody reads it now. */
+/** Its text goes, or comes back: the answer shows the event as all readers see it now. */
 const mark: Plan<'room.hide' | 'room.restore' | 'event.redact'> = {
   to: toEvent,
   args: (verified): AboutArgs => ({ event: eventOf(verified), reason: verified.command.reason }),

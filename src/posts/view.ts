@@ -141,7 +141,7 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
   }
 }
 
-/** Identity id that an event is addressed to; undefined: to nobody. */
+/** Identity id that an event is addressed to; undefined: to no one. */
 export function addressee({ to, to_id }: Pick<EventView, 'to' | 'to_id'>): string | undefined {
   return to_id ?? to
 }
@@ -185,7 +185,7 @@ export function versionView(state: State, slot: number, frame: Frame, showing: S
 
 /**
  * An original with its newest version's text, signature and leaf; of a slot that is an edit, that version by itself.
- * Whoever hashes the signed bytes that are shown finds them in the leaf that is shown; where they are gone, it is the original's.
+ * The hash of the signed bytes that are shown is in the leaf that is shown; where they are gone, it is the original's.
  */
 export function itemView(state: State, slot: number, bodyFrame: (slot: number) => Frame, showing: Showing): EventView {
   const newest = state.marks.newest(slot)
@@ -242,7 +242,7 @@ function slotFacts(state: State, slot: number, record: Event, { handleOf }: Show
 const destroyed: Gone = { reason: 'removed', by: undefined }
 
 function bodyOf({ marks, blobs }: State, slot: number, { by, format, to }: Event, now: number): Body {
-  // Its bytes may be gone before this reader has heard why.
+  // Its bytes may be gone before this reader has learned why.
   const gone = marks.gone(slot, now) ?? (by.signed.length === 0 ? destroyed : undefined)
   // What is gone for good is not read: sooner or later it is no longer on the disk.
   const isForGood = gone !== undefined && (marks.hideOf(slot) === undefined || marks.redactionOf(slot) !== undefined)

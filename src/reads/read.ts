@@ -1,5 +1,5 @@
 /**
- * What every read is made of: the request, the answer, and the doors that a reader has to pass.
+ * What every read is made of: the request, the answer, and the checks that a reader has to pass.
  * The feed thread answers for everything public, a shard for its private rooms; both with the same functions.
  */
 import type { Board, Room, Visibility } from '../../actors/board.ts'
@@ -43,7 +43,7 @@ export type ReadAnswer =
   | ({
       readonly ok: true
       readonly json: string
-      /** At a GET door the answer is this file and nothing around it: `json` is its text. */
+      /** For a GET the answer is this file and nothing around it: `json` is its text. */
       readonly file?: string
     } & Scope)
   | { readonly ok: false; readonly refusal: Refusal }
@@ -77,7 +77,7 @@ export type Reads = Readonly<Record<string, Read>>
 
 const pageDefault = 50
 
-/** Is there, anywhere in data of this type, what somebody wrote: a text, or the bytes that were signed with it? */
+/** Is there, anywhere in data of this type, what a user wrote: a text, or the bytes that were signed with it? */
 type HoldsText<Data> = unknown extends Data
   ? true
   : Data extends readonly (infer Item)[]

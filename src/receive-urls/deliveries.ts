@@ -83,7 +83,7 @@ export class Deliveries {
     })
   }
 
-  /** Nobody but the shard of its maker knows a receive URL, so all are asked. */
+  /** Only the shard of its maker knows a receive URL, so all are asked. */
   #knock(receiver: string, hash: string, then: (door: Door | Refusal | NoAnswer) => void): void {
     const { actors } = this.#options
     let open = actors.shards
@@ -130,7 +130,7 @@ export class Deliveries {
   #handOver(delivery: Delivery, door: Opened, hash: string, respond: Respond): void {
     const { receiver, type, headers, body } = delivery
     const { owner, dedupe, secret, signedId } = door
-    // A name that is signed is the one that was: anybody could add the other header to what was sent before.
+    // A name that is signed is the one that was: anyone could add the other header to what was sent before.
     const named = signedNames.has(dedupe) ? (signedId ?? delivery.header(dedupe)) : delivery.header(dedupe)
     const value = dedupe === '' ? '' : (named ?? '')
     const args: DeliverArgs = {

@@ -1,7 +1,7 @@
 /**
  * Items of receive URLs that their makers want in a room, posted there by the board itself.
  *
- * An item is durable before anybody posts it, and its actor remembers how far the posts have come: that is asked whenever there may
+ * An item is durable before it is posted, and its actor remembers how far the posts have come: that is asked whenever there may
  * be more, so that an item whose delivery had no answer is posted too, and in its turn. What was posted and is not known to be is
  * said again in the same bytes, so nothing is posted twice. The items of one receive URL are posted in their order.
  */

@@ -52,7 +52,7 @@ export const receiversPlans = {
   'receiver.delete': remove,
 }
 
-/** Hex: what is kept of a secret. It has 256 random bits, so nobody can go through all of them. */
+/** Hex: what is kept of a secret. It has 256 random bits, too many to try. */
 export function secretHash(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }

@@ -1,5 +1,5 @@
 /**
- * Reads on receive URLs: their maker's lists, and what the doors of the house ask before they let a delivery in.
+ * Reads on receive URLs: their maker's lists, and what the routes ask before they let a delivery in.
  * All of one maker lie in one shard (see homes in src/command/gather.ts), so nothing here is ever absent.
  */
 import { isUtf8 } from 'node:buffer'

@@ -1,5 +1,5 @@
 /**
- * The door of receive URLs: `/in/<id>/<secret>`. POST and PUT deliver, GET and HEAD say what this is and do nothing.
+ * The route of receive URLs: `/in/<id>/<secret>`. POST and PUT deliver, GET and HEAD say what this is and do nothing.
  * What is kept of the head of a delivery is chosen here: what it says of itself, never what proves who sent it.
  */
 

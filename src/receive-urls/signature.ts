@@ -12,7 +12,7 @@ const toleranceSeconds = 300
 
 const standardPrefix = 'whsec_'
 
-/** The key behind a secret; undefined where base64 is promised and something else follows. */
+/** The key of a secret; undefined where base64 is promised and something else follows. */
 export function webhookKey(secret: string): Buffer | undefined {
   if (!secret.startsWith(standardPrefix)) return Buffer.from(secret)
   const text = secret.slice(standardPrefix.length)

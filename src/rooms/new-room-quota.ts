@@ -17,7 +17,7 @@ import type { Throttle } from '../limits/throttle.ts'
 type Options = { readonly news: News; readonly throttle: Throttle; readonly operators: ReadonlySet<string> }
 
 /**
- * Takes one of the day, unless the room is known to be there. The seconds to wait are told to the room, which alone knows whether
+ * Takes one of the day, unless the room is known to exist. The seconds to wait are passed to the room, which alone knows whether
  * it would be made.
  */
 export function takeNewRoom({ news, throttle, operators }: Options, verified: Verified, room: string): Charge {

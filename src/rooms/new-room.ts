@@ -1,4 +1,4 @@
-/** A room as its maker was told of it when it was made: what a retry shows him who has left it since. */
+/** A room as its creator saw it when it was made: what a retry shows a creator who has left it since. */
 import type { Visibility } from '../../actors/board.ts'
 
 export type RoomWanted = {

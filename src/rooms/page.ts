@@ -25,7 +25,7 @@ export const room: Page = {
     const [page, cursor] = [query.get('page'), query.get('cursor')]
     const isThreads = query.get('view') === 'threads'
     const isLive = !isThreads && cursor === undefined
-    // The stream brings the whole room. Its newest is asked for before the list: what comes between the two is heard twice, never missed.
+    // The stream brings the whole room. Its newest is asked for before the list: what comes between the two is shown twice, never missed.
     const [{ room: about }, newest] = await Promise.all([
       ask.read<{ room: RoomData }>('room.get', { room: name }),
       isLive && page !== undefined ? ask.read<EventsList>('events.list', { room: name, limit: 1 }) : undefined,

@@ -29,7 +29,7 @@ export const roomsReads = {
   'room.invite.maker': inviteMaker,
 } satisfies Reads
 
-/** The house asks by which delegation an open invite was made, before it is accepted; '' for none, and for no invite. */
+/** The board asks by which delegation an open invite was made, before it is accepted; '' for none, and for no invite. */
 function inviteMaker({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const open = state.rules.openInvites(String(args.room), now())
   return ok({ delegation: open.find(({ hash }) => hash === args.hash)?.delegation ?? '' })

@@ -135,7 +135,7 @@ class Watch {
     this.#turn.ran.set(section.cause.name, ran)
   }
 
-  /** The turn before this one is judged when the next begins: nobody waits for the report. */
+  /** The turn before this one is judged when the next begins: no request waits for the report. */
   #enterTurn(begin: number): void {
     const { loopCount: loop } = performance.nodeTiming.uvMetricsInfo
     if (this.#turn?.loop === loop) return

@@ -1,6 +1,6 @@
 /**
  * A queue for work that costs more than its request: of each network one piece is under way at a time, and networks take turns.
- * Whoever asks for much waits behind their own pieces, and is refused where that would take too long; nobody else is.
+ * A network with many searches waits for its own, and is refused where that would take too long; no other network is.
  *
  * Networks are those of `networkOf`. Of an IPv6 /48, which one customer may hold whole, and of the sign-ins that share an address, a
  * few are served at a time.
@@ -144,7 +144,7 @@ export class FairQueue {
     this.#ready.push(lane)
   }
 
-  /** Nobody waits for it any more. */
+  /** No client waits for it any more. */
   #forget(piece: Piece): void {
     this.#remove(piece)
     this.#watch()

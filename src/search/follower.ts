@@ -28,7 +28,7 @@ export class Follower {
   readonly #options: FollowerOptions
   #index: SearchIndex
   #durable: number
-  /** Since it last was behind the log: frames that it has taken in, and how long that took. */
+  /** Since it last lagged the log: frames that it has taken in, and how long that took. */
   #frames = 0
   #spentMs = 0
 

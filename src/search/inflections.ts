@@ -1,8 +1,8 @@
 /**
  * A word and the forms of it that differ only in their English ending: fox and foxes, study and studies, hop and hopping.
  *
- * Looked up when somebody searches, so the index holds words as they stand: phrases and beginnings stay exact, and other
- * languages are left alone. A form too many costs one look-up of a word that nobody has written.
+ * Looked up at the time of a search, so the index holds words as they stand: phrases and beginnings stay exact, and other
+ * languages are left alone. A superfluous form costs one look-up of a word that is nowhere in the index.
  */
 import { stem } from '../tools/stem.ts'
 

@@ -23,7 +23,7 @@ export type Term = {
 }
 export type Query = { readonly wanted: readonly Term[]; readonly unwanted: readonly Term[] }
 
-/** What stands behind a name and a colon, as it was written: `from:alice`. */
+/** What follows a name and a colon, as it was written: `from:alice`. */
 export const restrictions = ['from', 'room', 'kind'] as const
 export type Restrictions = Readonly<Partial<Record<(typeof restrictions)[number], string>>>
 export type ReadQuery =

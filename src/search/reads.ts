@@ -83,7 +83,7 @@ function show(context: ReadContext, request: ReadRequest): ReadAnswer {
   const slots = ids.map((id) => context.board.events.find(Buffer.from(id, 'hex'))).filter((slot) => slot !== none)
   const { views, cut } = eventsWithin(context, slots)
   const next = args.next === 0 ? undefined : Number(args.next)
-  // The index goes on behind a change number.
+  // The index continues after a change number.
   return answer(context, request, views.filter(isShown), cut === undefined ? next : context.board.events.change[cut]!)
 }
 

@@ -64,7 +64,7 @@ export class SearchIndex {
   readonly #parts: Part[] = []
   readonly #partMax: typeof partMaxDefault
 
-  /** Opens the index in this directory, made anew when it is of another log or format, ahead of the log, or damaged. */
+  /** Opens the index in this directory, made again when it is of another log or format, ahead of the log, or damaged. */
   static open(directory: string, logId: string, through: number, partMax = partMaxDefault): SearchIndex {
     try {
       return new SearchIndex(directory, logId, through, partMax)

@@ -17,13 +17,13 @@ export type SearchAsk = {
   readonly before?: number
   readonly after?: number
   readonly order: 'asc' | 'desc'
-  /** Go on behind this row; undefined: from the first. */
+  /** Continue after this row; undefined: from the first. */
   readonly from?: number
   readonly limit: number
 }
 
 export type SearchAnswer =
-  /** `reached`: it was given up there, and goes on behind this row; absent: all was looked through, or the page is full. */
+  /** `reached`: it was given up there, and continues after this row; absent: all was searched, or the page is full. */
   | { readonly ok: true; readonly hits: readonly Hit[]; readonly reached?: number }
   | { readonly ok: false; readonly refusal: Refusal }
 
@@ -54,7 +54,7 @@ export class Search {
   #reached: number | undefined
   #isOver = false
 
-  /** `parts`: ascending, and more may be added behind. `now`: what has expired by then is not found. */
+  /** `parts`: ascending, and more may be added at the end. `now`: what has expired by then is not found. */
   constructor(database: DatabaseSync, parts: readonly Part[], ask: SearchAsk, now: number) {
     this.#database = database
     this.#all = parts
@@ -85,7 +85,7 @@ export class Search {
     return this.#isOver
   }
 
-  /** The row behind which it would go on. */
+  /** The row after which it would continue. */
   get reached(): number | undefined {
     return this.#reached
   }
@@ -112,7 +112,7 @@ export class Search {
     this.#reached = isUp ? (next?.first ?? 0) - 1 : part.first
   }
 
-  /** Place of the part that holds the first row behind `#reached`; none: -1, or the number of parts. */
+  /** Place of the part that holds the first row after `#reached`; none: -1, or the number of parts. */
   #nextPart(): number {
     const reached = this.#reached
     const parts = this.#all

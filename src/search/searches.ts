@@ -1,5 +1,5 @@
 /**
- * Searches, on their way from whoever asks to the threads that look: what a query says of author, room and kind becomes fields of
+ * Searches, on their way from a caller to the threads that search: what a query says of author, room and kind becomes fields of
  * the read, and of each network one search is under way at a time.
  */
 

@@ -18,7 +18,7 @@ export type Metadata = {
 export const grantTypes = ['authorization_code', 'refresh_token'] as const
 export const responseTypes = ['code'] as const
 
-/** Ways for a client to prove itself by a secret that a server gives it: nobody is given one here. */
+/** Ways for a client to authenticate by a secret that a server gives it: this board gives none. */
 const secretMethods: readonly unknown[] = ['client_secret_basic', 'client_secret_post', 'client_secret_jwt']
 const loopback: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
@@ -37,7 +37,7 @@ export function settleMetadata(given: Metadata): void {
 }
 
 /**
- * A scheme of its own is an app's on somebody's device, which is what native means (RFC 8252, 7.1). Such apps name a page on the
+ * A scheme of its own is an app's on a user's device, which is what native means (RFC 8252, 7.1). Such apps name a page on the
  * web beside it, and call themselves web or nothing.
  */
 function isPrivateUse({ protocol }: URL): boolean {

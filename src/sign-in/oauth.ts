@@ -99,7 +99,7 @@ export class Oauth {
     return verified?.payload
   }
 
-  /** Whom a token acts for; undefined: nobody, or nobody any more. */
+  /** Whom a token acts for; undefined: no identity, or no longer one. */
   async authenticate(token: string): Promise<Caller | undefined> {
     const claims = await this.#claims(token)
     if (claims === undefined) return undefined

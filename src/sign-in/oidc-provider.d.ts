@@ -61,7 +61,7 @@ declare module 'oidc-provider' {
       /** Whether a client that registers so is given a secret. */
       needsSecret(metadata: object): boolean
     }
-    /** Goes around every request; `oidc` is there behind `next`, where the path is one of the library's. */
+    /** Goes around every request; `oidc` is there after `next`, where the path is one of the library's. */
     use(
       middleware: (
         ctx: Omit<Context, 'oidc'> & {

@@ -1,7 +1,7 @@
 /**
  * The authorization server (OAuth 2.1 as MCP 2026-07-28 asks for it): oidc-provider with what this board wants of it.
  * Public clients alone, PKCE S256, resource indicators, codes of 60 s used once, refresh tokens that rotate; who signs in does
- * so anew each time, by one signature (sign-in.ts), and no session of a browser stands for him.
+ * so each time, by one signature (sign-in.ts), and no browser session replaces that.
  */
 import type { KeyObject } from 'node:crypto'
 import Provider, { errors, interactionPolicy } from 'oidc-provider'
@@ -24,7 +24,7 @@ export type ProviderOptions = {
    * answer to a page of ours.
    */
   readonly fetchWait: (address: string | undefined) => number
-  /** The sign-in behind a grant; undefined: it is over. */
+  /** The sign-in of a grant; undefined: it is over. */
   readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
   /** A grant is revoked: logged out, or a token used twice. */
   readonly ending: (grantId: string) => Promise<void>
@@ -146,7 +146,7 @@ export function createProvider(options: ProviderOptions): Provider {
       Session: interactionSeconds,
       IdToken: accessSeconds,
     },
-    // One form for all refusals: the door makes a page of it for who sees pages.
+    // One form for all refusals: the route makes a page of it for browsers.
     renderError: (ctx: { body: unknown }, { error, error_description }: OauthError) => {
       ctx.body = { error, error_description }
     },
@@ -182,10 +182,10 @@ export function createProvider(options: ProviderOptions): Provider {
       },
     },
   })
-  // Nobody is given a secret that no door takes: who names no way to prove himself is a public client too (RFC 7591, 3.2.1).
+  // Clients get no secret, because no endpoint takes one: a client that names no way to authenticate is public too (RFC 7591, 3.2.1).
   provider.Client.needsSecret = () => false
   provider.use(async (ctx, next) => {
-    // The library's page for this mode runs a script of its own, which no page of ours may: a mode that nobody knows.
+    // The library's page for this mode runs a script of its own, which no page of ours may: this mode is not supported.
     if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
     if (ctx.path === authorizePath) ctx.query = await askedFor(ctx.query, records)
     await next()
@@ -221,9 +221,9 @@ async function askedFor(query: Query, records: Records): Promise<Query> {
   const { scope = '', client_id } = query
   if (typeof scope !== 'string') return spoken
   const known = knownText(scope)
-  // Who wants to know who somebody is, and nothing else, is given nothing else.
+  // A client that asks only for the user's identity gets nothing else.
   if (known === undefined && scope.split(' ').includes('openid')) return spoken
-  // Who asks for nothing that is known here gets what one needs every day, and is told so with the token (RFC 6749, 3.3).
+  // A client that asks for no known scope gets the everyday ones, and the token response names them (RFC 6749, 3.3).
   return { ...spoken, scope: known ?? (await usualScope(records, client_id)) }
 }
 

@@ -24,7 +24,7 @@ type Kept = { readonly payload: Payload; readonly expires: number }
 
 /** Kinds that are durable. */
 const durable: ReadonlySet<string> = new Set(['Client', 'Grant', 'RefreshToken', 'AuthorizationCode', 'SignIn'])
-/** A client that nobody signs in with is forgotten after a day. */
+/** A client without any sign-in is forgotten after a day. */
 const unusedClientSeconds = 86_400
 const usedClientSeconds = 90 * 86_400
 /** Records in memory: sign-ins that are begun and not ended. */
@@ -54,7 +54,7 @@ export class Records {
     } satisfies OauthKeep)
   }
 
-  /** A client that somebody signed in with stays. */
+  /** A client that was used for a sign-in stays. */
   async keepClient(name: string): Promise<void> {
     const found = await this.find('Client', name)
     if (found !== undefined) await this.keep('Client', name, found, usedClientSeconds)
@@ -82,7 +82,7 @@ export class Records {
     return undefined
   }
 
-  /** False: somebody else was first. */
+  /** False: another caller was first. */
   async consume(kind: string, name: string): Promise<boolean> {
     return (await this.#write('oauth.consume', { key: keyOf(kind, name) })) === 'done'
   }
@@ -121,13 +121,13 @@ export class Records {
 type Hooks = {
   /** What to throw when a second use comes. */
   readonly used: () => Error
-  /** Ends what stands behind a grant; until it has, no record of that grant goes. May come again. */
+  /** Ends the delegation of a grant; until it has, no record of that grant goes. May come again. */
   readonly ending: (grant: string) => Promise<void>
 }
 
 /**
- * An adapter of the library for one kind of record. A grant ends before its records go, and not behind them: after a kill in
- * between nobody would know of it any more, and who asks again would hear that it is done.
+ * An adapter of the library for one kind of record. A grant ends before its records go, and not after them: after a kill in
+ * between it would be unknown, and a repeated request would be answered that it is done.
  */
 export function adapterFor(records: Records, { used, ending }: Hooks) {
   return class RecordAdapter {

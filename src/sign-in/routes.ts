@@ -1,5 +1,5 @@
 /**
- * The doors of sign-in: what a client reads first (RFC 9728, RFC 8414), and everything under /oauth/. What answers is loaded by
+ * The routes of sign-in: what a client reads first (RFC 9728, RFC 8414), and everything under /oauth/. What answers is loaded by
  * the first request; until then a board is no larger for it.
  */
 
@@ -103,7 +103,7 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
   const told = await oauth.handle({ method, url: query === '' ? path : `${path}?${query}`, headers, body, address })
   if (exchange.ended) return
-  // What a client sends wrongly counts as an invalid command does, and once that is too much it hears no more of it.
+  // What a client sends wrongly counts as an invalid command does, and once that is too much it is refused.
   const tooMany = isFault(exchange, told) ? options.throttle.count('unsigned_commands', { address }) : undefined
   if (tooMany !== undefined) return refuse(options, exchange, 429, tooMany.message, { wait: tooMany.retryAfter! })
   // A page of another origin may register itself: of whom it is, nothing here depends.

@@ -1,7 +1,7 @@
 /**
- * The keys of sign-ins: the only keys of anybody else's that this board holds. Each may do what its delegation says and no more.
+ * The keys of sign-ins: the only keys of users that this board holds. Each may do what its delegation says and no more.
  *
- * One file, mode 0600, outside of journals, snapshots and exports; leave it out of backups, whoever was signed in signs in
+ * One file, mode 0600, outside of journals, snapshots and exports; leave it out of backups: users sign in
  * again. Slots of 64 bytes:
  *
  *   4   "BSK1"
@@ -26,7 +26,7 @@ export class SignInKeys {
   #file: DiskFile | undefined
   readonly #keys = new Map<string, SignInKey & { readonly slot: number }>()
   readonly #free: number[] = []
-  /** Kept, and nobody knows yet whether their delegation will be. */
+  /** Kept, and it is not known yet whether their delegation will be. */
   readonly #unsettled = new Set<string>()
   #slots = 0
 

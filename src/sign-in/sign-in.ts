@@ -1,7 +1,7 @@
 /**
  * A sign-in is one signature: over the bytes of a `delegation.create` whose `target` is a key made for this sign-in, whose
  * `nonce` is the sign-in's own id, and whose `data` names the client, the host it sends its user back to and what it may do.
- * Who signs it has both shown who he is and agreed, and the delegation can be shown to anybody afterwards.
+ * The signer has both authenticated and agreed, and the delegation can be shown to anyone afterwards.
  *
  * The new key is on disk before the delegation exists. Where that is refused, it is erased again.
  */
@@ -89,7 +89,7 @@ export class SignIns {
     if (keys.get(delegation) === undefined) keys.keep(delegation, pending.seed)
     const reply = await this.#execute({ ...command, signature, proof }, address)
     if (reply?.status !== 200) {
-      // Of an unknown outcome the delegation may exist: then its key is of use to nobody, and goes all the same.
+      // Of an unknown outcome the delegation may exist: then its key is of no use, and goes all the same.
       keys.erase(delegation)
       return refusedBy(reply)
     }
@@ -100,7 +100,7 @@ export class SignIns {
     return pending.finished
   }
 
-  /** The sign-in behind a delegation, while it counts and its key is there. */
+  /** The sign-in of a delegation, while it counts and its key is there. */
   of(delegation: string): SignedIn | undefined {
     const { delegates, keys } = this.#options
     const delegate = delegates.find(delegation)
@@ -150,7 +150,7 @@ export function knownScopes(text: string): readonly Scope[] {
   return allScopes.filter((scope) => asked.has(scope))
 }
 
-/** What a name of somebody else's choosing becomes before it is signed and shown: one line of bounded length. */
+/** What a name that a client chose becomes before it is signed and shown: one line of bounded length. */
 export function nameShown(text: string | undefined): string {
   const line = (text ?? '').toWellFormed().replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
   return [...line.trim()].slice(0, 64).join('').trim()

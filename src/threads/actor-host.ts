@@ -1,6 +1,6 @@
 /**
- * The house: starts the actor threads (shards, log, feed, each told what it needs of those before it), links them, stops them.
- * Whoever asks an actor asks here.
+ * Starts the actor threads (shards, log, feed, each given what it needs of those before it), links them, stops them.
+ * All requests to actors pass here.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
@@ -47,14 +47,14 @@ export type HouseOptions = {
   readonly onHead: (head: Head, change: number) => void
   /** Identities and their handles, as far as they are known. */
   readonly handles: () => Handles
-  /** What a shard tells of its private rooms. */
+  /** What a shard reports of its private rooms. */
   readonly onPrivateNews: (shard: number, news: ShardNews) => void
-  /** A shard has died; the next thing it is told the one hears that begins now. */
+  /** A shard has died; the next message to it goes to the thread that starts now. */
   readonly onShardLost: (shard: number) => void
-  /** A shard began anew and knows nothing of what it was told. */
+  /** A shard was restarted and knows nothing of the messages before. */
   readonly onShardRestart: (shard: number) => void
   readonly onPublished: (published: Published) => void
-  /** The process cannot go on. */
+  /** The process cannot continue. */
   readonly onFatal: (thread: string, words: LastWords) => void
 }
 
@@ -68,7 +68,7 @@ export type HouseFacts = {
 }
 type Handles = readonly (readonly [identity: string, handle: string])[]
 
-/** What a thread tells when it is ready. */
+/** What a thread reports when it is ready. */
 type Facts = Readonly<Record<string, unknown>>
 
 const stopWithinMs = 5_000
@@ -91,11 +91,11 @@ export class House implements Actors {
   readonly #search: LateThread
   readonly #tools: LateThread
   #logId: Uint8Array = new Uint8Array()
-  /** Newest frame of the log that it has told of. */
+  /** Newest frame of the log that it has announced. */
   #published = 0
-  /** Newest change anybody here was told of; a read answers with nothing older. */
+  /** Newest change that the main thread knows; a read answers with nothing older. */
   #seen = 0
-  /** Grows before anybody is told of something new: threads that share it know whether what they heard still stands. */
+  /** Grows before anything new is announced: threads that share it know whether what they have is still current. */
   readonly turns = new Int32Array(new SharedArrayBuffer(4))
 
   private constructor(options: HouseOptions) {
@@ -126,14 +126,14 @@ export class House implements Actors {
       logStart,
       feedStart,
     )
-    // Whichever of them cannot start is heard of, whatever is waited for.
+    // A thread that cannot start is noticed, whatever is waited for.
     const [begun] = await Promise.all([facts, logStart, feedStart, ...shards.map(({ start }) => start)])
     // What an earlier run has indexed may be taken back in this one.
     if (fileExists(searchDirectory(options.directory.path))) house.#search.wake()
     return { house, facts: begun }
   }
 
-  /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
+  /** Threads are started at once and do what they can; each is sent what it has to know of those before it. */
   async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<HouseFacts> {
     const through = await Promise.all(ends)
     this.#logThread!.send({ through } satisfies LogWord)
@@ -205,7 +205,7 @@ export class House implements Actors {
   }
 
   /**
-   * Comes before anything that shows this head is passed on, whoever made it. The feed takes a frame of the log whole: after any
+   * Comes before anything that shows this head is passed on, from any source. The feed takes a frame of the log whole: after any
    * change under a head it shows none that is older.
    */
   #noteNews(head: Head | undefined, change: number): void {
@@ -264,7 +264,7 @@ export class House implements Actors {
         const { handles, onPrivateNews, onShardLost } = this.#options
         if (this.#shardLinks[number] !== undefined) onShardLost(number)
         this.#shardLinks[number] = this.#link(front.port1, (body) => onPrivateNews(number, body as ShardNews))
-        // Before anybody can ask it. The board bears its name wherever it speaks; only in public does it have to claim it.
+        // Before the first request. The board bears its name wherever it speaks; only in public does it have to claim it.
         this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...handles()]])
         const data: ShardThread = {
           number,
@@ -399,7 +399,7 @@ function given<Answer>(answer: (answer: Answer | Unanswered | NoAnswer) => void)
   return withCause((answered: Answered<Answer, undefined>) => answer(answered.ok ? answered.body : refusalOf(answered)))
 }
 
-/** A full link refused at once: a refusal. Anything else: the outcome is unknown, and nobody may be told one. */
+/** A full link refused at once: a refusal. Anything else: the outcome is unknown, and no caller may be given one. */
 function refusalOf({ silence }: Extract<Answered<unknown, unknown>, { ok: false }>): Unanswered | NoAnswer {
   return silence === 'overloaded' ? overloaded : undefined
 }

@@ -1,11 +1,11 @@
 /**
  * Compaction in a shard's thread: texts that were redacted or have expired leave the disk, in slices between turns. What was
- * looked at is not looked at again; after a start everything that was ever taken back is, once.
+ * examined is not examined again; after a start everything that was ever taken back is, once.
  *
  * A text is gone from every read at once; this makes the bytes go too, and with them what recovery saved of this journal. What
- * was done is told to whoever reads this journal, so that nobody keeps the old file open, and to whoever has the files of posts.
+ * was done is announced to the readers of this journal, so that none keeps the old file open, and to the owner of the files of posts.
  *
- * What the disk does not give costs the texts it belongs to: it is told, damaged ones wait for the next start, and all else for
+ * What the disk does not give costs the texts it belongs to: it is reported, damaged ones wait for the next start, and all else for
  * the next look. Only after a failed sync does the thread start over.
  */
 import { isStub, stubOf } from '../../actors/record.ts'
@@ -34,11 +34,11 @@ const framesPerSlice = 128
 
 export class Compactor {
   readonly #options: CompactorOptions
-  /** Frames that are to become stubs, as far as they have been looked at. */
+  /** Frames that are to become stubs, as far as they have been examined. */
   readonly #wanted = new Set<number>()
-  /** Frames that were not written yet when they were looked at. */
+  /** Frames that were not written yet when they were examined. */
   readonly #unwritten: number[] = []
-  /** How many texts of posts, and of commands of the market, have been looked at. */
+  /** How many texts of posts, and of commands of the market, have been examined. */
   readonly #seen = { events: 0, commands: 0 }
   /** Slots of events whose texts are to be destroyed. */
   #leaving = new Set<number>()
@@ -78,7 +78,7 @@ export class Compactor {
       const isFirst = this.#isFirst
       this.#isFirst = false
       if (this.#wanted.size > 0) return this.#run(this.#wanted)
-      // A thread that was here before may have rewritten segments, and died before it told.
+      // A thread that was here before may have rewritten segments, and died before it announced that.
       if (isFirst) this.#options.onRewritten()
       this.#isRunning = false
     }
@@ -133,7 +133,7 @@ export class Compactor {
       } catch (error) {
         this.#left(error)
         if (mustStartOver(error)) throw error
-        // Whoever has a segment open that was rewritten before keeps its old room from the next pass.
+        // A reader that has a segment open that was rewritten before keeps its old space from the next pass.
         onRewritten()
       }
       this.#isRunning = false

@@ -1,6 +1,6 @@
 /**
  * The thread that delivers: webhooks and MCP Events, on a core of its own, started by the first hook there is. Wiring only:
- * what it wants to know it asks the front, which asks the feed or a shard; what it does stands in src/webhooks/.
+ * what it wants to know it asks the main thread, which asks the feed or a shard; what it does stands in src/webhooks/.
  */
 import { randomInt } from 'node:crypto'
 import type { MessagePort } from 'node:worker_threads'
@@ -33,25 +33,25 @@ export type DeliveryThread = {
   readonly scale: number
   readonly suspended: readonly string[]
   readonly headSize: number
-  /** Shared: grows before anybody is told of something new that is public. */
+  /** Shared: grows before anything new and public is announced. */
   readonly turns: Int32Array
   readonly front: MessagePort
 }
 
-/** What it asks the front. */
+/** What it asks the main thread. */
 export type DeliveryAsk =
   | readonly ['source', source: number, HooksAsk]
   /** Next place of each source now. */
   | readonly ['now']
   | readonly ['head']
-  /** Hooks of a shard, behind this number. */
+  /** Hooks of a shard, after this number. */
   | readonly ['hooks', shard: number, after: number]
   /** Hooks of an identity, in full where they do not stand as it is known. */
   | readonly ['own', owner: string, known: string]
-  /** Ends a hook that was not granted anew since it stood like this. */
+  /** Ends a hook that was not renewed since it was in this state. */
   | readonly ['end', owner: string, hook: string, epoch: number, wakes: number]
 
-/** What the front tells it. */
+/** What the main thread sends it. */
 export type DeliveryTell =
   | readonly ['news', source: number, headSize: number]
   | readonly ['suspended', owner: string, isSuspended: boolean]
@@ -110,7 +110,7 @@ runThread((data: DeliveryThread) => {
     for (;;) {
       const found = await ask<Answer>(asked)
       if (found !== undefined) return found
-      // Nobody waits for it any more, and no timer is to keep this thread.
+      // No caller waits for it any more, and no timer is to keep this thread.
       await new Promise((resolve) => isStopping || setTimeout(resolve, againMs))
     }
   }

@@ -25,7 +25,7 @@ export function report(
 }
 
 /**
- * The answer to a read that could not be given: the caller gets an id that the log bears too, and the thread goes on.
+ * The answer to a read that could not be given: the caller gets an id that the log bears too, and the thread continues.
  * Only for reads: they change nothing, so nothing is half done.
  */
 export function readFault(error: unknown): { readonly ok: false; readonly refusal: Refusal } {
@@ -36,7 +36,7 @@ export function readFault(error: unknown): { readonly ok: false; readonly refusa
   return { ok: false, refusal: refusal('internal', `${what}, logged as ${id}`) }
 }
 
-/** What `make` gives, to be told to whoever follows; a fault of it is recorded, and costs them that word and nobody anything else. */
+/** What `make` gives, to be sent to followers; a fault of it is recorded, and costs only that message. */
 export function unlessFaulty<Made>(make: () => Made): Made | undefined {
   try {
     return make()
@@ -46,7 +46,7 @@ export function unlessFaulty<Made>(make: () => Made): Made | undefined {
   }
 }
 
-/** Tells what others can go on with while this thread is not ready yet. */
+/** Sends what others can continue with while this thread is not ready yet. */
 export function tellKnown(facts: Readonly<Record<string, unknown>>): void {
   send({ kind: 'known', facts })
 }

@@ -1,6 +1,6 @@
 /**
- * The feed's thread: follows the log, answers every public read, proves, exports, and hands live posts to the front.
- * Wiring only; it renders on its own core, so that the front sends bytes that are ready.
+ * The feed's thread: follows the log, answers every public read, proves, exports, and hands live posts to the main thread.
+ * Wiring only; it renders on its own core, so that the main thread sends bytes that are ready.
  */
 import type { MessagePort } from 'node:worker_threads'
 import { type Change, nowhere } from '../../actors/changes.ts'
@@ -72,7 +72,7 @@ export type FeedTell =
   | readonly ['watch', room: string, format: TailFormat]
   | readonly ['unwatch', room: string, format: TailFormat]
 
-/** News for the front: which rooms changed, which handles were given, and what the followers of a room read. */
+/** News for the main thread: which rooms changed, which handles were given, and what the followers of a room read. */
 export type FeedNews =
   | readonly [
       'changed',
@@ -82,7 +82,7 @@ export type FeedNews =
     ]
   | readonly ['live', room: string, format: TailFormat, change: number, bytes: Uint8Array]
 
-/** What the feed tells the front: before anything that shows a new signed head, that head and a change that it covers. */
+/** What the feed sends to the main thread: before anything that shows a new signed head, that head and a change that it covers. */
 export type FeedTold = FeedNews | readonly ['head', head: Head, change: number]
 
 export type FeedStats = {
@@ -107,9 +107,9 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   let handles: [string, string][] = []
   let people: { moved: Moved[]; suspended: [string, boolean][] } = { moved: [], suspended: [] }
   let live = false
-  /** Size of the newest head that the front was told of. */
+  /** Size of the newest head that was sent to the main thread. */
   let shownSize = 0
-  /** Changes told so far. */
+  /** Changes sent so far. */
   let row = 0
   // The snapshot is read while shards and log open their journals: it is most of what this thread has to do.
   const snapshots = new SnapshotKeeper(
@@ -161,7 +161,7 @@ runThread(async (data: FeedThread, word: () => Promise<FeedWord>) => {
   /** Newest position of the log that the log itself has named. */
   let durable = through
 
-  /** Goes before whatever shows this head: in a link what is told before an answer is heard before it. */
+  /** Goes before whatever shows this head: a link delivers a tell before an answer that was sent after it. */
   const tellHead = (change: number): void => {
     if (feed.head.size <= shownSize) return
     shownSize = feed.head.size

@@ -1,8 +1,8 @@
 /**
- * A thread that the first question starts: what it holds is derived from the journals, and a board that nobody asks does not pay
- * for it. It only reads, so who asked one that died may try again; one that keeps dying, or dies before it is ready, rests for a
- * minute in which nobody gets an answer: what ails it is met again by each question, and each costs it all that it has to read until
- * there. The next question after that starts it anew, and it costs the board nothing else.
+ * A thread that the first question starts: what it holds is derived from the journals, and a board without such questions does not pay
+ * for it. It only reads, so a caller whose thread died may try again; one that keeps dying, or dies before it is ready, rests for a
+ * minute in which no question is answered: each would meet the same fault, and would cost all that the thread has to read until
+ * there. The next question after that starts a new one, and it costs the board nothing else.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
 import type { Link } from '../../actors/kernel/link.ts'
@@ -29,7 +29,7 @@ export type LateThreadOptions = {
 
 const restMs = 60_000
 
-/** What is heard where no answer came. */
+/** The answer where none came from the thread. */
 export type Unanswered = { readonly ok: false; readonly refusal: Refusal }
 export const overloaded: Unanswered = {
   ok: false,
@@ -48,7 +48,7 @@ export class LateThread {
     this.#options = options
   }
 
-  /** Undefined until somebody has asked. */
+  /** Undefined until the first question. */
   get running(): Supervised | undefined {
     return this.#thread
   }
@@ -63,7 +63,7 @@ export class LateThread {
     }
   }
 
-  /** Starts it before anybody asks: it has something to do. */
+  /** Starts it before the first question: it has something to do. */
   wake(): void {
     if (!this.#isClosed && this.#thread === undefined) this.#start()
   }

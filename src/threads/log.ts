@@ -33,15 +33,15 @@ export type LogWord = { readonly through: readonly number[] }
 
 type OpenLog = LogThread & LogWord
 
-/** What the log says to the front and to the feed: its journal is durable up to `seq`. */
+/** What the log says to the main thread and to the feed: its journal is durable up to `seq`. */
 export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
 
 /** What the log says to the feed beside: sealed segments of a shard were rewritten. */
 export type Rewritten = { readonly rewritten: number }
 
 /**
- * A message that wakes a thread costs more than what it carries, so news are told at this pace and not at every frame.
- * The feed reads files, so it misses nothing; the front learns heads from the answers to its own writes anyway.
+ * A message that wakes a thread costs more than what it carries, so news are sent at this pace and not at every frame.
+ * The feed reads files, so it misses nothing; the main thread learns heads from the answers to its own writes anyway.
  */
 const feedPaceMs = 3
 const frontPaceMs = 20

@@ -1,5 +1,5 @@
 /**
- * Mends the tree file of a running board: who found it wrong waits, everybody else is served meanwhile.
+ * Repairs the tree file of a running board: the request that found it wrong waits, all others are served meanwhile.
  */
 import { mendTree } from '../../actors/log/tree.ts'
 import type { Frame } from '../../storage/journal.ts'
@@ -9,7 +9,7 @@ import { report } from './entry.ts'
 
 /** The thread's other work waits no longer than this. */
 const sliceMs = 20
-/** After a look that found nothing to mend, or failed, no other is taken for so long: it costs two hashes a leaf. */
+/** After a check that found nothing to repair, or failed, there is no other for so long: it costs two hashes a leaf. */
 const pauseMs = 60_000
 
 export type MendingOptions = {
@@ -29,7 +29,7 @@ export class Mending {
     this.#options = options
   }
 
-  /** Mends the file, then calls `then`. False: a look a moment ago did not help, so nothing is begun and nothing called. */
+  /** Repairs the file, then calls `then`. False: a check a moment ago did not help, so nothing is begun and nothing called. */
   begin(then: () => void): boolean {
     if (!this.#isRunning && monotonicMs() - this.#fruitlessAt < pauseMs) return false
     this.#waiting.push(then)

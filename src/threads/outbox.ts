@@ -1,6 +1,6 @@
 /**
  * What a shard hands over of its outbox of works (src/works/work-mail.ts carries it): after each turn that is on disk, what that turn
- * has put into it. After the first turn it is all that there is, so that nothing of an earlier life of this thread is left behind.
+ * has put into it. After the first turn it is all that there is, so that nothing from before a restart of this thread is left.
  */
 import type { ReadContext } from '../reads/read.ts'
 import { type MailJson, mailBehind, nothingTaken, takenWith } from '../works/mail-reads.ts'

@@ -1,8 +1,8 @@
 /**
- * What a shard tells of its private rooms: to whom something may be new, what the followers of a tail read, and who follows
- * no longer because the room let go of them. Told after the turn in which it happened is on disk, at most once a turn.
+ * What a shard reports of its private rooms: for whom something may be new, what the followers of a tail read, and who follows
+ * no longer because they may not read the room any more. Sent after the turn in which it happened is on disk, at most once a turn.
  *
- * Nobody is told of by name of a room: the shard knows who follows and who is a member, and names the readers.
+ * Readers are named, rooms are not: the shard knows who follows and who is a member.
  */
 import type { Room } from '../../actors/board.ts'
 import { type Change, nowhere } from '../../actors/changes.ts'
@@ -23,7 +23,7 @@ export type ShardTell =
   | readonly ['unwatch', room: string, format: TailFormat, reader: string]
   /** What identities are called: all that is known when the shard begins, then each that is new. */
   | readonly ['handles', known: readonly (readonly [identity: string, handle: string])[]]
-  /** Somebody delivers what happens here: tell when anything private does. */
+  /** What happens here is delivered to hooks: report when anything private does. */
   | readonly ['deliver', on: boolean]
 
 export type ShardNews =
@@ -46,7 +46,7 @@ export class PrivateNews {
   readonly #followed = new Set<string>()
   readonly #watched = new Map<string, Watched>()
   #delivers = false
-  /** Changes told so far. */
+  /** Changes sent so far. */
   #row: number
 
   constructor(context: ReadContext, tell: (news: ShardNews) => void) {

@@ -1,10 +1,10 @@
 /**
  * The search thread: follows the log into the search index, and answers what it holds. Started by the first search, and with the
- * board where an earlier run has left an index: what is taken back, or expires, leaves it whether anybody searches or not.
+ * board where an earlier run has left an index: what is taken back, or expires, leaves it even if there are no searches.
  *
- * Whoever asks names the frame of the log that the answer must know of; the index catches up to it first. Between asks it follows
- * at its leisure, some at a time, so that posting is not slowed. Searches take turns, a step each, so that none waits for the
- * whole of another; one that has had its time answers with what it has found and with where it goes on. A fault of the index
+ * A caller names the frame of the log that the answer must know of; the index catches up to it first. Between asks it follows
+ * in the background, some at a time, so that posting is not slowed. Searches take turns, a step each, so that none waits for the
+ * whole of another; one that has had its time answers with what it has found and with where it continues. A fault of the index
  * costs the index, never the board.
  */
 import type { MessagePort } from 'node:worker_threads'
@@ -52,7 +52,7 @@ class Turns {
   readonly #answer: (id: number, answer: SearchAnswer) => void
   #waiting: Open[] = []
   #running: Running[] = []
-  /** Somebody was told when to come again: until then it does not follow at its leisure. */
+  /** A caller was advised when to come again: until then it does not follow in the background. */
   #isAwaited = false
 
   constructor(follower: Follower, answer: (id: number, answer: SearchAnswer) => void) {
@@ -60,7 +60,7 @@ class Turns {
     this.#answer = answer
   }
 
-  /** Somebody waits for the index to catch up. */
+  /** A caller waits for the index to catch up. */
   get isAwaited(): boolean {
     return this.#isAwaited || this.#waiting.length > 0
   }
@@ -106,7 +106,7 @@ class Turns {
     this.#answer(id, { ok: true, hits, ...(isGivenUp ? { reached: reached! } : {}) })
   }
 
-  /** The index is made again, and none of them can go on. */
+  /** The index is made again, and none of them can continue. */
   giveUp(): void {
     for (const { id } of [...this.#waiting, ...this.#running]) this.#answer(id, beingMade())
     this.#waiting = []

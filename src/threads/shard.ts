@@ -1,4 +1,4 @@
-/** A shard's thread: opens its journal, replays it, and wires it to the front and to the log. Wiring only. */
+/** A shard's thread: opens its journal, replays it, and wires it to the main thread and to the log. Wiring only. */
 import type { MessagePort } from 'node:worker_threads'
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
@@ -51,7 +51,7 @@ export type FromLog = ['resume', number] | ['confirm', Confirmation]
 /** What a shard says to the log: its journal is durable up to here; or sealed segments of it were rewritten. */
 export type ToLog = number | 'rewritten'
 
-/** What the front asks a shard of its private rooms. */
+/** What the main thread asks a shard of its private rooms. */
 export type ShardAsk =
   | readonly ['read', ReadRequest]
   | readonly ['updates', UpdatesRequest]
@@ -64,7 +64,7 @@ const retryShares: Shares = {
   nonces: { most: rates.nonces_per_identity_per_10_minutes, scarce: scarceShare },
 }
 
-/** How long a look at the free space of the disk is believed. */
+/** How long a reading of the disk's free space counts. */
 const diskLookMs = 500
 
 runThread((data: ShardThread) => {
@@ -74,7 +74,7 @@ runThread((data: ShardThread) => {
     knownDurable: (journalId) => reachOf(shardSnapshotsDirectory(data.directory), journalId),
     report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
   })
-  // Log and feed go on while the state is made; in an empty journal the first rooms come first.
+  // Log and feed continue while the state is made; in an empty journal the first rooms come first.
   const opened = journal.nextSeq - 1
   if (opened > 0) tellKnown({ through: opened })
   const log = new Link({
@@ -126,7 +126,7 @@ runThread((data: ShardThread) => {
     else shard.resume(said[1])
   }
   const cursors = new CursorSealer(data.cursorKey)
-  /** Identity -> handle, as the front tells: the claims lie in the journal of the registry's shard. */
+  /** Identity -> handle, from the main thread: the claims are in the journal of the registry's shard. */
   const handles = new Map<string, string>()
   const context: ReadContext = {
     state: shard.state,

@@ -12,7 +12,7 @@ port.on('message', ({ id, tool, input }: BenchAsk) => {
   run().then(
     (output) => port.postMessage({ id, output } satisfies BenchAnswer),
     (error: unknown) => {
-      // What is no fault of the input ends this thread, and whoever waits hears so.
+      // An error that the input did not cause ends this thread, and waiting callers are answered so.
       if (!(error instanceof BadInput)) throw error
       port.postMessage({ id, fault: error.message } satisfies BenchAnswer)
     },

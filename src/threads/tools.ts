@@ -2,7 +2,7 @@
  * The thread of the tools directory: follows the log into the directory and its index, and answers searches and looks. Started
  * by the first of them, with the tools of the board in it before anything is asked.
  *
- * Who asks names the frame of the log that his answer must know of; the directory catches up to it first. It is rebuilt from the
+ * A caller names the frame of the log that the answer must know of; the directory catches up to it first. It is rebuilt from the
  * journals; a snapshot of what is known of listings, kept when the thread stops, spares reading the whole log again. A fault here
  * costs the directory, never the board.
  */
@@ -45,12 +45,12 @@ export type ToolsRequest = readonly [ask: ToolsAsk, through: number]
 /** The log is durable up to this frame. */
 export type ToolsTell = number
 
-/** Frames looked at between two looks for asks. */
+/** Frames examined between two checks for asks. */
 const framesPerStep = 20_000
 /** Documents put into the index between two looks for asks: about 10 ms of work. */
 const documentsPerStep = 200
 const leisureMs = 500
-/** An ask that would have to wait longer for an index that is being made hears so. */
+/** An ask that would have to wait longer for an index that is being made is refused. */
 const patienceMs = 10_000
 
 const snapshotFormat = 4
@@ -174,7 +174,7 @@ runThread((data: ToolsThread) => {
     }
   }
 
-  /** Follows, answers who can be answered, and goes on while there is more. */
+  /** Follows, answers who can be answered, and continues while there is more. */
   const turn = (): void => {
     clearImmediate(soon)
     clearTimeout(later)
@@ -197,7 +197,7 @@ runThread((data: ToolsThread) => {
     }
   }
 
-  /** One turn is to come, whoever wants it. */
+  /** One turn is scheduled, for whatever reason. */
   const schedule = (afterMs: number): void => {
     if (afterMs === 0) soon ??= setImmediate(turn)
     else later ??= setTimeout(turn, afterMs)
@@ -233,7 +233,7 @@ runThread((data: ToolsThread) => {
 
 const names = [toolsActor, reviewsRoom, registryName, marketName, callsActor].map((name) => Buffer.from(name))
 
-/** Tells by its bytes whether a record may be one that the directory hears of: most are not, and are not even decoded. */
+/** Finds out by its bytes whether the directory uses a record: most are not used, and are not even decoded. */
 function concernsTools({ type, payload }: Frame): boolean {
   if (type === RecordType.handleClaimed) return true
   return names.some((name) => payload.includes(name))

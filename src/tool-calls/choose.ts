@@ -1,7 +1,7 @@
 /**
  * Whether the board pays what a tool asks, and which of its offers: only for a tool that the operator marked, only to a payee
- * that he named, never more than he said, than the listing says, than the caller says. The cheapest offer that fits is taken.
- * Operator and listing speak of what the payee asks; the caller of what he is charged, the network's fee included.
+ * that they named, never more than they said, than the listing says, than the caller says. The cheapest offer that fits is taken.
+ * Operator and listing limit what the payee asks; the caller limits what they are charged, the network's fee included.
  */
 import type { Demand, Offer } from '../payments/payment.ts'
 import { priceOf } from '../payments/price.ts'

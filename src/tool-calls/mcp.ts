@@ -1,5 +1,5 @@
 /**
- * A call of a tool of somebody else's MCP server, over Streamable HTTP by the board's own way out: a client library would bring
+ * A call of a tool of a third-party MCP server, over Streamable HTTP through src/outgoing/: a client library would bring
  * its own sockets, which no address is vetted for. These are the few messages that a call takes.
  *
  *   2026-07-28: server/discover, then tools/call, each by itself

@@ -23,7 +23,7 @@ export type UnsettledOptions = {
 const pauses = [2_000, 5_000, 15_000, 30_000, 60_000]
 /** Between two questions which calls are open. */
 const openAgainMs = 1_000
-/** A block of any network we pay on is final by then, and its clock no more than this behind. */
+/** A block of any network we pay on is final by then, and its clock is late by no more than this. */
 const graceSeconds = 60
 
 export class Unsettled {
@@ -99,7 +99,7 @@ export class Unsettled {
     work.catch((error: Error) => this.#options.report('calls.not_settled', { call: id, problem: error.message }))
   }
 
-  /** Nobody asks again before the next start: where no answer comes now, one is waited for. */
+  /** It is not asked again before the next start: where no answer comes now, one is waited for. */
   async #openCalls(): Promise<readonly OpenCall[]> {
     while (!this.#closed) {
       const found = await new Promise<ReadAnswer | NoAnswer>((resolve) =>

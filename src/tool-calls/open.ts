@@ -38,16 +38,16 @@ export type Calling = {
   readonly tools: ToolDesk
   /** Sells the board's own tools, where the operator wants it. */
   readonly seller: Seller | undefined
-  /** The way out for whoever has to send something to an address that somebody gave. */
+  /** The way out for requests to addresses that users gave. */
   readonly outgoing: Outgoing
   /** Takes up what an earlier run has left. */
   resume(): Promise<void>
   close(): Promise<void>
 }
 
-/** The daily round looks at one machine this often at most. */
+/** The daily round probes one machine this often at most. */
 const labGapSeconds = 60
-/** Calls that are under way when the board is told to stop have so long; what is open then stays so. */
+/** Calls that are under way when the board is stopped have so long; what is open then stays so. */
 const drainMs = 4_000
 
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
@@ -141,7 +141,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
   }
 }
 
-/** Searches everything public, as anybody would. */
+/** Searches everything public, as any caller would. */
 function search(
   read: CallingOptions['read'],
   args: ReadRequest['args'],

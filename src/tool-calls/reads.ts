@@ -1,4 +1,4 @@
-/** Reads that the house asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
+/** Reads that the board asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
 
 import { allowances } from '../../actors/kernel/limits.ts'
 import { type Act, fromFrame, RecordType } from '../../actors/record.ts'
@@ -7,7 +7,7 @@ import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../act
 import { priceOf } from '../payments/price.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads, unending } from '../reads/read.ts'
 
-/** What is free for everybody, as the operator has set it. */
+/** What is free for all callers, as the operator has set it. */
 export const dayLimits: DayLimits = {
   calls: allowances.tool_calls_per_identity_per_day,
   micros: allowances.tool_microdollars_per_identity_per_day,
@@ -22,7 +22,7 @@ export type AllowanceLeft = {
   readonly price_left: string
 }
 
-/** `outcome`: JSON text, where there is one; `open`: nobody knows it yet. */
+/** `outcome`: JSON text, where there is one; `open`: it is not known yet. */
 export type FoundCall = { readonly allowance: AllowanceLeft; readonly open: boolean; readonly outcome?: string }
 
 /** A call that an earlier run left open. */

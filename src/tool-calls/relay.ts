@@ -1,5 +1,5 @@
 /**
- * One call of somebody else's tool, from its request to its outcome on disk. Money is handled here and nowhere else:
+ * One call of a third-party tool, from its request to its outcome on disk. Money is handled here and nowhere else:
  *
  *   402 -> offer chosen -> signed (in memory) -> call.pay on disk -> sent -> the same bytes again where no answer came -> settled
  *
@@ -71,14 +71,14 @@ export type RelayOptions = {
 
 /** A payment that was sent and not answered: the call stays open. `problem`: what went wrong here meanwhile. */
 type Pending = { readonly pending: PayFacts; readonly problem?: unknown }
-/** How a call came out, before it is written down. */
+/** How a call came out, before it is recorded. */
 type Settlement = Pick<SettledFacts, 'state' | 'isCallBack' | 'isUnpaid'> & {
   readonly outcome: Omit<Outcome, 'duration_ms'>
 }
 
-/** The same bytes are sent once more before the caller hears that nothing is known. */
+/** The same bytes are sent once more before the caller is answered that the outcome is unknown. */
 const againMs = 500
-/** An outcome that cannot be written down now is tried again. */
+/** An outcome that cannot be recorded now is tried again. */
 const unwrittenMs = 1_000
 
 export class Relay {
@@ -88,7 +88,7 @@ export class Relay {
     this.#options = options
   }
 
-  /** Undefined: what came of it could not be written down yet, and nobody is to be told anything. */
+  /** Undefined: its outcome could not be recorded yet, and no caller may be given one. */
   async make(call: Relayed): Promise<Outcome | undefined> {
     const started = this.#options.now()
     const settlement = await this.#called(call)
@@ -218,7 +218,7 @@ export class Relay {
     return true
   }
 
-  /** Nobody knows what came of it, and nobody will; or it is known that it was not paid. */
+  /** Its outcome is unknown and will stay so; or it is known that it was not paid. */
   giveUp(call: Relayed, isUnpaid: boolean): Promise<Outcome | undefined> {
     const settlement: Settlement = isUnpaid
       ? { ...failed(call, 'unknown'), isUnpaid: true }

@@ -1,4 +1,4 @@
-/** A call of somebody else's HTTP tool: the request that is sent, and the answer as it is handed on. */
+/** A call of a third-party HTTP tool: the request that is sent, and the answer as it is handed on. */
 import { isUtf8 } from 'node:buffer'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered, OutgoingRequest } from '../outgoing/request.ts'

@@ -3,8 +3,8 @@
  *
  *   tools.call is on disk (reserved) -> request -> [402 -> payment on disk -> the same request with it] -> outcome on disk -> answer
  *
- * Nothing is sent before it is on disk that it may be, and nobody is answered before the outcome is. The same command while the
- * first is under way waits for it; after a crash its outcome is `unknown`, and it is not made again (unsettled.ts is there
+ * Nothing is sent before the permission is on disk, and no caller is answered before the outcome is. The same command while the
+ * first is under way waits for it; after a crash its outcome is `unknown`, and it is not made again (open-payments.ts is there
  * for payments that were under way).
  */
 import { createHmac } from 'node:crypto'
@@ -43,13 +43,13 @@ export type CallsOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly wallSeconds: () => number
-  /** A fault of ours: the caller is told nothing, and the call stays open. */
+  /** A fault of the board: the caller gets no outcome, and the call stays open. */
   readonly report: (error: Error) => void
 }
 
 /**
  * Calls of others' tools at the same time: each may hold an answer of 1 MiB. A tool that never answers keeps its place for half
- * a minute at no cost, so that nobody has more than a share of them.
+ * a minute at no cost, so no caller has more than a share of them.
  */
 const underWayMax: SlotsMax = { board: 64, network: 16, identity: 8 }
 const fullBecause: Readonly<Record<Share, string>> = {
@@ -61,7 +61,7 @@ const failuresMax = 5
 const restMs = 600_000
 /** Calls of one machine's tools from one network, in a minute: what is given back to the allowance was sent nevertheless. */
 const callsPerMinute = 60
-/** What nobody brings about by what he sends: whatever a caller can make unfit to be sent is refused before (`dataFault`). */
+/** What a caller cannot cause by their input: whatever they can make unfit to be sent is refused before (`dataFault`). */
 const toolsOwnFaults: ReadonlySet<string> = new Set(['refused', 'tls', 'blocked'])
 
 const nowhere = { url: '', method: '', mcp: false, name: '' }
@@ -70,7 +70,7 @@ export class Calls {
   readonly #options: CallsOptions
   readonly #breaker: Breaker
   readonly #pace: Limiter
-  /** Who waits for a call that is under way, by its id. */
+  /** Callers that wait for a call under way, by its id. */
   readonly #underWay = new Map<string, Give[]>()
   readonly #slots = new Slots(underWayMax)
 
@@ -85,7 +85,7 @@ export class Calls {
     return this.#underWay.size
   }
 
-  /** What the actor is told: which tool it is, and what it may cost. */
+  /** What the actor is sent: which tool it is, and what it may cost. */
   prepare(verified: Verified, pass: (found: Found) => void): void {
     const { command, data, door, signer } = verified
     const target = command.target!
@@ -207,7 +207,7 @@ export class Calls {
     return outcome
   }
 
-  /** A tool that fails for what it was sent rests for the network that sent it, and for nobody else. */
+  /** A tool that fails for its input rests for the network that sent it, and for no other. */
   #note(tool: string, here: string, { failure, status }: Outcome): void {
     const isGood = failure === undefined && status < 500
     if (isGood || toolsOwnFaults.has(failure ?? '')) this.#breaker.note(tool, isGood)

@@ -1,6 +1,6 @@
 /**
- * Reads that the tools directory answers. The feed says first how far the log has come, so that whoever has just written finds
- * what he wrote.
+ * Reads that the tools directory answers. The feed says first how far the log has come, so that callers find
+ * what they have just written.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'

@@ -33,7 +33,7 @@ export class Best<Item> {
     this.#sink(0)
   }
 
-  /** There was one more, and it stands behind all that are kept. */
+  /** There was one more, and it ranks after all that are kept. */
   pass(): void {
     this.#isOver = true
   }

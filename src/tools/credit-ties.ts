@@ -1,8 +1,8 @@
 /**
  * Who dealt with whom in credits: works that were accepted, and what was given. Of public works alone, and of no simulated one.
  *
- * Keys are free, so a work that somebody asks of another key of their own says nothing of its worker. A work counts when its
- * reward has a minimum, somebody judged the result, both sides came from different networks, and nothing ties its worker to its
+ * Keys are free, so a work that a user asks of another key of their own says nothing of its worker. A work counts when its
+ * reward has a minimum, a reviewer judged the result, both sides came from different networks, and nothing ties its worker to its
  * requester. A tie is credits that went from the worker to the requester for works, or that either gave the other, directly or
  * over at most two others.
  */
@@ -10,11 +10,11 @@ import type { OpenFacts, Step, StepFacts } from '../../actors/works/market/lette
 import type { TransitionName } from '../../actors/works/market/table.ts'
 import { finalStates } from '../../actors/works/market/work.ts'
 
-/** What silence pays is a result that nobody may have looked at. */
+/** What silence pays is a result that possibly no one has reviewed. */
 const judged: ReadonlySet<TransitionName> = new Set(['accept', 'accept_unconfirmed', 'rule_all'])
 
 const linksMax = 3
-/** Who is tied to more identities is taken to be tied to all. */
+/** An identity that is tied to more than these is taken to be tied to all. */
 const tiedMax = 10_000
 /** Requesters that one answer names. */
 const vouchersMax = 16
@@ -39,7 +39,7 @@ type Accepted = {
   readonly isNear: boolean
 }
 
-/** Somebody who accepted a work, and when last. */
+/** An identity that accepted a work, and when last. */
 export type Voucher = { readonly requester: string; readonly at: number }
 
 type Table<Value> = readonly (readonly [string, Value])[]
@@ -121,12 +121,12 @@ export class CreditTies {
     return [...found.values()]
   }
 
-  /** Credits went between these two, whoever gave them, or did the works. */
+  /** Credits went between these two, in either direction, or works did. */
   areTied(one: string, other: string): boolean {
     return this.#tiedTo(one)(other) || this.#tiedTo(other)(one)
   }
 
-  /** Tells to whom credits went from this identity for works, or between whom and this identity they were given. */
+  /** Finds to whom credits went from this identity for works, or between whom and this identity they were given. */
   #tiedTo(identity: string): (other: string) => boolean {
     const seen = new Set([identity])
     let ends: readonly string[] = [identity]

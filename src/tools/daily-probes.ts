@@ -1,5 +1,5 @@
 /**
- * The daily round of the lab: it looks, without being asked, at listings whose hosts name their owners (actors/tools/rounds.ts
+ * The daily round: it probes, without a request, listings whose hosts name their owners (actors/tools/rounds.ts
  * says at which, and when). That it looks is on disk before it does, so that no restart makes it look twice in a day.
  *
  * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.
@@ -16,9 +16,9 @@ import type { DueTool } from './reads.ts'
 export type LabRoundOptions = {
   readonly looks: Looks
   readonly actors: Pick<Actors, 'write'>
-  /** Tells nobody when listings are looked at. */
+  /** Keeps the times of probes secret. */
   readonly seed: string
-  /** Between two looks at one machine. */
+  /** Between two probes of one machine. */
   readonly gapSeconds: number
   /** Calls back later; keeps no process alive. */
   readonly later: (callback: () => void, ms: number) => void
@@ -27,7 +27,7 @@ export type LabRoundOptions = {
 
 /** Between two questions whether something is due, when nothing was. */
 const everyMs = 2_000
-/** Machines that are looked at side by side. */
+/** Machines that are probed side by side. */
 const lanes = 4
 
 export class LabRound {
@@ -60,7 +60,7 @@ export class LabRound {
     }, ms)
   }
 
-  /** Whether anything was due, and looked at. */
+  /** Whether anything was due, and probed. */
   async #step(): Promise<boolean> {
     const { looks, seed, gapSeconds } = this.#options
     const due = await looks.ask<readonly DueTool[]>('tools.due', { seed, gap: gapSeconds, most: lanes })
@@ -76,7 +76,7 @@ export class LabRound {
     return true
   }
 
-  /** The id of a look that is on disk now; undefined: it is not to be taken. */
+  /** The id of a probe that is on disk now; undefined: it is not to be made. */
   #begun(target: string, owner: string): Promise<string | undefined> {
     const { actors, gapSeconds } = this.#options
     const args: RoundArgs = { target, gapSeconds, looksMax: allowances.tool_looks_per_board_per_day }

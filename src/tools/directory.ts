@@ -1,5 +1,5 @@
 /**
- * The directory in memory: it hears of every public record that concerns tools, in their order, and answers searches and looks.
+ * The directory in memory: it gets every public record that concerns tools, in their order, and answers searches and lookups.
  * A record marks what it touched; `settle` then reads those listings out of the journals and puts them into the index.
  */
 
@@ -92,7 +92,7 @@ export class Directory {
 
   /**
    * Who publishes a subject, as far as its hosts confirm it: names that rewards for reviews of it are counted under, identities and
-   * sites. None: nobody vouches for it. What the board itself offers it vouches for.
+   * sites. None: no host confirms it. What the board itself offers it confirms.
    */
   publishers(subject: string): readonly string[] {
     const names = new Set<string>()
@@ -219,7 +219,7 @@ export class Directory {
     for (const id of this.#agents.keys()) this.#touched.add(id)
   }
 
-  /** Whether the documents of this subject are somebody's own. */
+  /** Whether the documents of this subject have an owner. */
   isOwner(doc: Doc, identity: string): boolean {
     return doc.identity === identity || (doc.host !== '' && this.tools.isOwnerOf(doc.host, identity))
   }

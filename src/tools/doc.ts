@@ -1,13 +1,13 @@
 /**
  * A document of the directory's index: what is known of one tool, agent or site, in the form that filters and results need.
- * Long texts are not in it: they lie in the journal, and are read for the few that somebody looks at.
+ * Long texts are not in it: they are in the journal, and are read for the few that a caller looks at.
  */
 import { createHash } from 'node:crypto'
 import { type Door, hostOf, type Listing, subjectOf, type ToolKind, type ToolType } from '../../actors/tools/listing.ts'
 import { billionthsOf } from './prices.ts'
 
 export type Doc = {
-  /** Number in the index: a listing that is said anew gets a new one. */
+  /** Number in the index: a listing that is published again gets a new one. */
   readonly number: number
   readonly id: string
   readonly type: ToolType

@@ -2,7 +2,7 @@
  * The index of the directory: every listing, agent and tool of the board by its words. Which words a text has is decided here;
  * what they are worth is counted in postings.ts.
  *
- * A document has a number for ever and a slot until dropped ones are swept out. About 2 KB a document, in memory of the thread that
+ * A document has a number forever and a slot until dropped ones are swept out. About 2 KB a document, in memory of the thread that
  * holds it, made again at its start.
  */
 import type { Doc, Indexed, Texts } from './doc.ts'

@@ -1,5 +1,5 @@
 /**
- * What is known of a tool beside what it says of itself: what the lab saw, what people say of it, and the standing of those who
+ * What is known of a tool beside what it says of itself: results of probes, what people say of it, and the standing of those who
  * say it. The ranking and the page of a tool look here.
  */
 import type { Review } from '../../actors/tools/reviews.ts'
@@ -7,9 +7,9 @@ import type { Entry, Probe } from '../../actors/tools/tools.ts'
 import { type Doc, sharedOwnSubject } from './doc.ts'
 import { type Lab, qualityOf, type State, type Verdict, type WeighedReview, wilsonLow } from './rank.ts'
 
-/** How far back the lab is believed. */
+/** How long results of probes count. */
 const labSeconds = 30 * 86_400
-/** A look that is older says nothing of now. */
+/** An older probe says nothing of the present. */
 const staleProbeSeconds = 7 * 86_400
 
 /** What the directory can be asked. */

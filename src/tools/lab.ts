@@ -1,13 +1,13 @@
 /**
- * The lab: one look at a tool, as anybody could take it, and exactly what was seen.
+ * One probe of a tool, such as anyone could make, and exactly what was seen.
  *
  *   /.well-known/broadside.json of the host   whose it is ("owners"), and whether it wants to be in no directory ("opt_out")
  *   the tool itself, unpaid                   does it answer, and with what demand
  *
- * The tool is looked at only for who published it, an owner of its host, or the operator; everybody else learns only what the
- * host says of him. The daily round looks for an owner, who stays one until his host says otherwise, and at nothing that is on
- * another machine: that one is asked for its own word first, whoever wants to know. Nothing is paid, nothing followed, and what
- * comes back is kept as data, of a look that nobody asked for little of it.
+ * The tool is probed only for its publisher, an owner of its host, or the operator; all others learn only what the
+ * host says of them. The daily round probes for an owner, who stays one until the host says otherwise, and nothing that is on
+ * another machine: that one is asked for its own confirmation first, for any caller. Nothing is paid, no redirect is followed, and
+ * what comes back is kept as data; of a daily probe little of it.
  */
 import type { Listing } from '../../actors/tools/listing.ts'
 import type { ProbedFacts, ProbeVerdict } from '../../actors/tools/tools.ts'
@@ -25,14 +25,14 @@ export type Looking = {
 }
 
 /**
- * May the tool be looked at? `given`: whatever the host says of who asks. `standing`: unless it says that he is no owner.
- * `asked`: if it says that he is one.
+ * May the tool be probed? `given`: whatever the host says of the caller. `standing`: unless it says that they are not an owner.
+ * `asked`: if it says that they are one.
  */
 export type Leave = 'given' | 'standing' | 'asked'
 
 export type Subject = {
   readonly listing: Listing
-  /** Who asks. */
+  /** The caller. */
   readonly identity: string
   readonly leave: Leave
   /** Whom the last look would have had to pay; '' = not known. */
@@ -53,7 +53,7 @@ export type Seen = Pick<ProbedFacts, 'isOwner' | 'optOut' | 'verdict' | 'isGood'
 
 const wellKnownBytesMax = 65_536
 const answerBytesMax = 262_144
-/** Of a body and of a header as it is kept: for who asked, and of a look that nobody asked for. */
+/** Bytes of a body and of a header that are kept: for a requested probe, and for a daily one. */
 const keptCharactersMax = { asked: 2_000, unasked: 200 } as const
 const times = { connectMs: 5_000, totalMs: 10_000 } as const
 
@@ -89,7 +89,7 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
   return { isOwner, optOut, verdict, isGood, mismatch, saw: { well_known, tool } }
 }
 
-/** Always the port of HTTPS: whoever has another port of a machine does not speak for it. Plain HTTP is loopback. */
+/** Always the port of HTTPS: the user of another port of a machine does not speak for it. Plain HTTP is loopback. */
 export function wellKnownOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
   const { protocol, origin, hostname } = new URL(URL.canParse(url) ? url : mcp_url)
   return `${protocol === 'http:' ? origin : `https://${hostname}`}/.well-known/broadside.json`

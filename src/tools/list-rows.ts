@@ -1,5 +1,5 @@
 /**
- * Lists of tools as others publish them, turned into rows of the directory. Told apart by their own marks:
+ * Lists of tools as others publish them, turned into rows of the directory. Their formats are recognized by their own marks:
  *
  * | a value with | is |
  * |---|---|

@@ -1,4 +1,4 @@
-/** One tool looked at from near: the listing whole, whether the index has it and why, and what the lab last saw. */
+/** Details of one tool: the whole listing, whether the index has it and why, and the result of the last probe. */
 import type { Listing } from '../../actors/tools/listing.ts'
 import type { Entry, ProbedFacts } from '../../actors/tools/tools.ts'
 import type { Directory } from './directory.ts'
@@ -9,11 +9,11 @@ import { docJson, type Showing } from './show.ts'
 
 export type Look = Readonly<Record<string, unknown>>
 
-/** What a look may ask beside the directory. */
+/** What the details need besides the directory. */
 export type Looking = {
   readonly directory: Directory
   readonly showing: Showing
-  /** Facts of a probe that was written down. */
+  /** Facts of a probe that was recorded. */
   readonly probe: (shard: number, seq: number) => ProbedFacts
   /** Unix seconds. */
   readonly now: number

@@ -1,5 +1,5 @@
 /**
- * What a person means by the text of a search: rules cut prices, networks, formats, doors and types out of it as filters, and
+ * What a person means by the text of a search: rules cut prices, networks, formats, interfaces and types out of it as filters, and
  * what is left are the words to look for. Pure; it takes any text and never fails.
  *
  * Rules are tried in the order below on what the ones before have left. One that fits twice takes the first. What the caller says
@@ -16,7 +16,7 @@ export type Filters = {
   readonly output: string
   readonly network: string
   readonly protocol: string
-  /** Doors with commas between them: any of them will do. */
+  /** Interfaces with commas between them: any of them will do. */
   readonly door: string
 }
 
@@ -64,7 +64,7 @@ const stopWords: ReadonlySet<string> = new Set(
   ].flatMap((words) => words.split(' ')),
 )
 
-/** `said`: filters that the caller named himself. */
+/** `said`: filters that the caller named. */
 export function parseQuery(text: string, said: Partial<Filters> = {}): Parsed {
   const normal = text.normalize('NFKC').toLowerCase().replace(/\s+/gu, ' ').trim()
   const rest = new Rest([...normal].slice(0, charactersMax).join(''))

@@ -78,7 +78,7 @@ const review: Plan<'tools.review'> = {
   show: (verified, decided) => ({ read: 'event.made', args: { event_id: idOf(verified, decided) } }),
 }
 
-/** The actor writes down that it was asked; then the lab looks, and what it saw is the answer. */
+/** The actor records the request; then the tool is probed, and the result is the answer. */
 const probe: Plan<'tools.probe'> = {
   to: directory,
   args: (verified) => ({ target: target(verified) }),
@@ -98,7 +98,7 @@ const probe: Plan<'tools.probe'> = {
   }),
 }
 
-/** One machine is looked at this often at most, whoever asks. */
+/** One machine is probed this often at most, for all callers together. */
 const probeGapSeconds = 60
 
 export const toolsPlans = {
@@ -125,7 +125,7 @@ function isPlainAddress(url: string): boolean {
   return username === '' && password === '' && hostname !== ''
 }
 
-/** A listing as it now stands. Who verifies it is told how. */
+/** A listing as it now stands. A caller who verifies it learns how. */
 function written(
   verified: Verified<'tools.publish' | 'tools.update'>,
   decided: Decided<'tools.publish' | 'tools.update'>,

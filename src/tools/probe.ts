@@ -1,4 +1,4 @@
-/** One look of the lab: what is known of a listing, what the lab sees, and that written down. Whoever looks has it on disk before that he does. */
+/** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
@@ -39,7 +39,7 @@ export class Looks {
     this.#options = options
   }
 
-  /** Undefined: it could not be looked at, or not be written down. */
+  /** Undefined: it could not be probed, or not be recorded. */
   async take({ id, tool, host, identity, leave }: Look): Promise<ProbedFacts | undefined> {
     const { outgoing, pause } = this.#options
     const found = await this.ask<FoundListing>('tools.listing', { target: tool })

@@ -5,8 +5,8 @@
  * 2. Quality (lab, reviews, standing) moves a result by at most 0.1 of that.
  * 3. A verdict lowers and never hides.
  * 4. What the board itself earns is no input: there is no field for it here.
- * 5. Under a door filter it counts who says that the door is there, and how long ago.
- * 6. Who asks where to sign up finds the tools of the board behind all others.
+ * 5. Under an interface filter it counts who says that the interface is there, and how long ago.
+ * 6. A search for where to sign up finds the tools of the board after all others.
  */
 import type { DoorSource } from '../../actors/tools/listing.ts'
 
@@ -29,7 +29,7 @@ export type Ranked = {
   readonly verdict: Verdict
   readonly state: State
   readonly isSpam: boolean
-  /** Door term, 0 without a door filter. */
+  /** Interface term, 0 without an interface filter. */
   readonly d: number
 }
 
@@ -77,7 +77,7 @@ export function reviewTerm(reviews: readonly WeighedReview[]): number {
   return sum / (weights + reviewShrinkage)
 }
 
-/** What fresh reviews and the lab come to. */
+/** What fresh reviews and probes add. */
 export function verdictOf(reviews: readonly WeighedReview[], lab: Lab, now: number): Verdict {
   const byReviews = reviewVerdict(reviews, now)
   return byReviews === '' && lab.lastThreeFailed ? 'down' : byReviews
@@ -122,7 +122,7 @@ export function isStale(source: DoorSource, checkedAt: number, now: number): boo
   return now - checkedAt > staleSeconds(source)
 }
 
-/** No door term is above it. */
+/** No interface term is above it. */
 export const doorMax = 0.1
 
 export function doorTerm(source: DoorSource, checkedAt: number, now: number): number {

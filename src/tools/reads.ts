@@ -27,12 +27,12 @@ export const toolsReads = {
   'tools.due': due,
 } satisfies Reads
 
-/** What the house asks itself of a tool that is in the directory. Tools of the board itself are not in it. */
+/** What the board asks itself of a tool that is in the directory. Tools of the board itself are not in it. */
 export type FoundListing = {
   readonly listing: Listing
   readonly subject: string
   readonly host: string
-  /** Identity id, or '' where it was imported and nobody has taken it over. */
+  /** Identity id, or '' where it was imported and has no owner. */
   readonly owner: string
   readonly verified: boolean
   /** It stands in the directory. */
@@ -58,7 +58,7 @@ function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnsw
   return ok(found, { until: unending })
 }
 
-/** A listing that the daily round of the lab may look at now. */
+/** A listing that the daily round may probe now. */
 export type DueTool = { readonly tool: string; readonly host: string; readonly owner: string }
 
 function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
@@ -67,7 +67,7 @@ function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
   return ok(entries.map(({ id, host, owner }): DueTool => ({ tool: id, host, owner })))
 }
 
-/** A review that counts, as the house asks for it. */
+/** A review that counts, as the board asks for it. */
 export type RecentReview = { readonly subject: string; readonly author: string; readonly at: number }
 
 /**

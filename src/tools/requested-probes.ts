@@ -1,8 +1,8 @@
 /**
- * Probes that somebody asked for: from a command that is on disk to what the lab saw, on disk too, and then to the answer.
+ * Requested probes: from a command that is on disk to the result of the probe, on disk too, and then to the answer.
  *
- * The command is written down before anything is sent, so a board that dies in between never looks twice for it: whoever sends it
- * again hears that nothing is known, and asks anew.
+ * The command is recorded before anything is sent, so a board that dies in between never probes twice for it: a client that sends it
+ * again is answered that the result is unknown, and sends a new command.
  */
 import type { ProbedFacts, ProbeFacts } from '../../actors/tools/tools.ts'
 import { type Decided, type Give, idOf } from '../command/plan.ts'
@@ -31,7 +31,7 @@ export class Probes {
     this.#options = options
   }
 
-  /** Looks, writes down what was seen, and answers. */
+  /** Looks, records what was seen, and answers. */
   answer(verified: Verified, decided: Decided, isDuplicate: boolean, give: Give): void {
     const id = idOf(verified, decided)
     const { tool, host } = decided.facts as ProbeFacts

@@ -5,10 +5,10 @@
  * by reviewer, by publisher, by network and for the board. The market decides about these caps, about the slots of a subject and
  * the pool; it knows each pair of subject and reviewer once, so saying it again gives nothing twice. /docs/credits has the sums.
  *
- * The network of a reviewer is told as a keyed hash of it and the day, and is known only while the review is at hand: reviews that
+ * The network of a reviewer is given as a keyed hash of it and the day, and is known only while the review is at hand: reviews that
  * an earlier run left are one network together.
  *
- * A review is on disk, and nobody asks about its reward again: whatever cannot be found out or written down now (the index of the
+ * A review is on disk, and no caller asks about its reward again: whatever cannot be found out or recorded now (the index of the
  * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
  */
 
@@ -167,14 +167,14 @@ export class ReviewRewards {
     return (await this.#since(author)) + sizes.credit_review_author_age_seconds <= this.#options.wallSeconds()
   }
 
-  /** Somebody accepted a work of the reviewer who had been here for some time then. */
+  /** A requester accepted a work of the reviewer and had been here for some time then. */
   async #isVouchedFor({ vouchers }: FoundReviewer): Promise<boolean> {
     for (const { requester, at } of vouchers)
       if ((await this.#since(requester)) + sizes.credit_review_requester_age_seconds <= at) return true
     return false
   }
 
-  /** Unix seconds of somebody's first public record; Infinity: there is none. */
+  /** Unix seconds of an identity's first public record; Infinity: there is none. */
   async #since(identity: string): Promise<number> {
     const found = await this.#ask<{ identity: { created_at: number } }>('identity.get', { target: identity }, identity)
     return found?.identity.created_at ?? Number.POSITIVE_INFINITY

@@ -1,11 +1,11 @@
 /**
- * A search of the directory, from the text somebody sent to one page of results.
+ * A search of the directory, from the text of a query to one page of results.
  *
  *   text -> parse -> index -> filters -> rank -> one page
  *
  * A list is ranked once. Its order and scores are kept for a while under a number that the cursor bears, so the pages of a walk
- * are parts of one list, whatever is added meanwhile; what is withdrawn meanwhile is left out. Behind a thousand results, or when
- * the list is no longer kept (other walks took its room, or the board was started again), the walk goes on by the place of the
+ * are parts of one list, whatever is added meanwhile; what is withdrawn meanwhile is left out. After a thousand results, or when
+ * the list is no longer kept (other walks took its room, or the board was started again), the walk continues by the place of the
  * last result shown, measured against the best score of the first page.
  */
 import { createHash } from 'node:crypto'
@@ -57,7 +57,7 @@ type Kept = {
   readonly hash: string
   readonly numbers: Float64Array
   readonly scores: Float64Array
-  /** Nothing stands behind the last of them. */
+  /** Nothing comes after the last of them. */
   readonly isAll: boolean
 }
 
@@ -172,7 +172,7 @@ export class ToolSearch {
     return { ...matches, slots: matches.slots.filter((slot) => accepts(this.#index.at(slot))) }
   }
 
-  /** The best `listMax` of them in their order; `from`: of those that stand behind this place. */
+  /** The best `listMax` of them in their order; `from`: of those that come after this place. */
   #ranked(parsed: Parsed, { slots, scores }: Matches, best: number, now: number, from?: Place): Sorted {
     const chosen = new Best<Standing>(listMax, comparePlaces)
     // What is known of a document beside its words is looked up only where that could bring it among the best.

@@ -1,4 +1,4 @@
-/** What the front does for the tools directory beside reading and writing it: looks of the lab, and rewards for reviews. */
+/** What the main thread does for the tools directory besides reading and writing it: probes, and rewards for reviews. */
 import { LabRound, type LabRoundOptions } from './daily-probes.ts'
 import { Looks, type LooksOptions } from './probe.ts'
 import { Probes, type ProbesOptions } from './requested-probes.ts'

@@ -108,7 +108,7 @@ const fieldOrder: readonly FieldName[] = ['name', 'category', 'tags', 'descripti
 function matchText(where: Where, said: readonly string[]): string {
   const terms = [...where]
   if (terms.length === 0) return 'passes the filters'
-  // The index knows stems; whoever asked is shown his own words.
+  // The index knows stems; the caller is shown their own words.
   const asSaid = new Map(said.flatMap((word) => tokens(word).map((token) => [stem(token), token] as const)))
   const shown = terms.slice(0, 6).map(([term, fields]) => {
     const sorted = fieldOrder.filter((field) => fields.includes(field))

@@ -1,6 +1,6 @@
 /**
- * What stands behind a name: how many requesters accepted a work of it, reviews that the lab confirmed afterwards, disputes that were
- * lost. Whoever can have any number of keys can have any number of works and reviews: a requester counts once, and only as
+ * The standing of a name: how many requesters accepted a work of it, reviews that a probe confirmed afterwards, disputes that were
+ * lost. A user with any number of keys can have any number of works and reviews: a requester counts once, and only as
  * credit-ties.ts has it, and reviews count as so many works at most.
  */
 
@@ -11,7 +11,7 @@ import { standingOf } from './rank.ts'
 
 type Count = { confirmed: number; upheld: number }
 
-/** A review that the lab bears out is worth half a work, and ten of them all that reviews are worth. */
+/** A review that a probe confirms is worth half a work, and ten of them all that reviews are worth. */
 const confirmedWorth = 0.5
 const confirmedMax = 10
 
@@ -38,7 +38,7 @@ export class Standings {
     if (loser !== '') this.#of(loser).upheld++
   }
 
-  /** The lab has looked at what these reviews are about. */
+  /** The subjects of these reviews were probed. */
   looked(reviews: readonly Review[], isGood: boolean): void {
     for (const { id, author, kind } of reviews) {
       if (kind !== (isGood ? 'works' : 'down') || this.#confirmed.has(id)) continue

@@ -1,5 +1,5 @@
 /**
- * `/tools/t_…`: one tool: what it says of itself, what others and the lab say of it, what it takes, and how to call it. Under its id
+ * `/tools/t_…`: one tool: what it says of itself, what reviews and probes say of it, what it takes, and how to call it. Under its id
  * in the path, as links had it before, the reader is led there.
  */
 

@@ -1,6 +1,6 @@
 /**
  * The words of an index with what is known of each: looked up whole, by how they begin, or by how few letters they differ in.
- * New words stand aside until somebody looks for beginnings, or until they are a quarter of all; then they are sorted in.
+ * New words stand aside until a search looks for beginnings, or until they are a quarter of all; then they are sorted in.
  */
 
 const freshMin = 1_024

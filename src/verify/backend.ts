@@ -20,7 +20,7 @@ export interface Ed25519Backend {
   readonly name: BackendName
   /** True when the signature is good under the rule above. False for wrong lengths, never a throw. */
   verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean
-  /** Part 1 of the rule: may this be anybody's key at all? */
+  /** Part 1 of the rule: may this be a key at all? */
   checkKey(publicKey: Uint8Array): boolean
 }
 

@@ -3,7 +3,7 @@
  *
  * A key costs a subgroup check (0.05 to 1 ms) and, for OpenSSL, an import that costs as
  * much as a verification. The cache is bounded: a flood of strange keys pushes old ones
- * out, which costs their owners one more examination and nobody anything else.
+ * out, which costs their owners one more examination and others nothing.
  */
 
 /** About 300 bytes an entry, more with a KeyObject: a few MiB a thread when full. */

@@ -2,7 +2,7 @@
  * The way from one thread with many signatures to several threads that check them.
  *
  * Batching is natural: a free thread gets what is waiting at once, so a lone signature waits
- * for nobody, and while all threads are busy the next batch grows. Nothing waits without
+ * for no other, and while all threads are busy the next batch grows. Nothing waits without
  * bound: beyond the queue's limits the answer is 'overloaded', at once.
  *
  * Callbacks instead of promises: a promise a signature costs more than the whole hand-over.
@@ -10,7 +10,7 @@
  * Measured with libsodium, one thread, 64 in flight, 300-byte messages, against 17,500/s for
  * the same calls in a plain loop: one batch a thread at a time gives 0.86 of that, two give
  * 0.96 (two threads: 25,000/s and 32,000/s). `atomics: 'sync'` and `'disabled'` differ by less
- * than the noise; 'disabled' is used because a thread blocked in Atomics.wait hears nothing else.
+ * than the noise; 'disabled' is used because a thread blocked in Atomics.wait receives nothing else.
  */
 import { Piscina } from 'piscina'
 import { threadFile } from '../program.ts'
@@ -38,7 +38,7 @@ export const batchBytesMax = 1_048_576
 /** One batch being checked, one lying ready in the thread's own port: the thread never waits for this one to wake. */
 const batchesPerThread = 2
 
-/** About a quarter of a second of one thread's work: who would wait longer is better told to come back. */
+/** About a quarter of a second of one thread's work: a caller who would wait longer is better asked to come back. */
 const waitingItemsMaxDefault = 4_096
 const waitingBytesMaxDefault = 64 * 1_048_576
 
@@ -48,7 +48,7 @@ export type VerifierOptions = {
   readonly backend?: BackendName
   readonly waitingItemsMax?: number
   readonly waitingBytesMax?: number
-  /** Told when a thread died (its signatures were answered 'overloaded') or the pool is lost for good. */
+  /** Called when a thread died (its signatures were answered 'overloaded') or the pool is lost for good. */
   readonly report?: (event: VerifierEvent) => void
 }
 

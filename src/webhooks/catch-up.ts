@@ -1,6 +1,6 @@
 /**
  * Catching up: hooks that do not follow a source, because they are new, or were slower than what happens, read it from where
- * they stand. Those who look for the same are served by one reading; one page is read at a time, whoever waits.
+ * they stand. Those that want the same are served by one reading; one page is read at a time, however many wait.
  */
 import type { SignalsPage, SignalsRequest } from './payloads/signals.ts'
 import { pendingOf } from './pending.ts'
@@ -55,7 +55,7 @@ export class CatchUp {
 
   async #work(): Promise<void> {
     this.#working = true
-    // Let whoever was just added come along.
+    // Let hooks that were just added come along.
     await Promise.resolve()
     while (!this.#closed) {
       const next = this.#next()
@@ -65,7 +65,7 @@ export class CatchUp {
     this.#working = false
   }
 
-  /** A group with somebody who has room; it goes to the end of the row. */
+  /** A group with a hook that has room; it goes to the end of the queue. */
   #next(): { group: Group; runs: HookRun[] } | undefined {
     for (const [name, group] of this.#groups) {
       const runs = [...group.runs].filter(

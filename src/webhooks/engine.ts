@@ -78,7 +78,7 @@ export class Engine {
   readonly #waits: Waits<HookRun>
   /** Owners whose hooks are being asked for. */
   readonly #held = new Set<string>()
-  /** Every hook there was at the start is here: what is read before would never be told to those that come after it. */
+  /** All hooks of the start are here: what is read before would never be delivered to those that come after it. */
   #isComplete = false
   readonly #sweeps: NodeJS.Timeout
   #closed = false
@@ -140,7 +140,7 @@ export class Engine {
     if (run.redelivery !== undefined) this.#ready(run)
   }
 
-  /** The hooks of an owner are others now: until it is known which, nothing of his is sent. */
+  /** The hooks of an owner have changed: until it is known how, nothing is sent to them. */
   hold(owner: string): void {
     this.#held.add(owner)
   }
@@ -172,7 +172,7 @@ export class Engine {
     if (this.#isComplete) this.#sources.news(source)
   }
 
-  /** What the owner of a hook is told of its deliveries. */
+  /** What the owner of a hook sees of its deliveries. */
   status(id: string) {
     const run = this.#runs.get(id)
     return run === undefined
@@ -185,7 +185,7 @@ export class Engine {
     return this.#runs.get(id)?.marks(this.#tails)
   }
 
-  /** Somebody may read again, or no more. */
+  /** An identity may read again, or no more. */
   standing(owner: string): void {
     for (const run of this.#byOwner.get(owner) ?? []) this.#ready(run)
   }
@@ -220,7 +220,7 @@ export class Engine {
     }
   }
 
-  /** The newest head, for those who want heads and were not told of one a moment ago. */
+  /** The newest head, for hooks that want heads and were not sent one a moment ago. */
   #heads(): void {
     const size = this.#options.headSize()
     const now = this.#options.wallMs()
@@ -310,7 +310,7 @@ export class Engine {
       this.#end(run)
       return true
     }
-    // Of a webhook with several kinds the others go on.
+    // Of a webhook with several kinds the others continue.
     if (run.view.kinds.some((kind) => kind !== 'room.post' && kind !== 'document.written')) this.#settled(run)
     else
       run.course = { ...run.course, suspended: true, lastError: 'access_revoked', failedSince: this.#options.wallMs() }
@@ -331,7 +331,7 @@ export class Engine {
     const signal = { ...noSignal, ...row, state: row.work }
     const pending: Pending = { source: row.source, signal, kind: row.kind as HookKind, nth: 0, named: undefined }
     this.#options.sender.send(run, pending, run.marks(this.#tails), (sent) => {
-      // What was written down of it now would stay: nobody removes it a second time.
+      // What was recorded of it now would stay: it is not removed a second time.
       if (run.removed) return over(true)
       if (sent.kind === 'later') return void setTimeout(over, againMs, true)
       if (sent.kind === 'sent')
@@ -347,7 +347,7 @@ export class Engine {
 
   #changed(run: HookRun, view: HookView): void {
     const isWoken = view.wakes > run.view.wakes
-    // What it is told of never changes: its id follows from that.
+    // Its content never changes: its id follows from that.
     run.view = view
     run.letterhead = undefined
     if (!isWoken) return
@@ -359,7 +359,7 @@ export class Engine {
     this.#ready(run)
   }
 
-  /** Nothing is sent to it any more, unless it is found to have been granted anew in the same moment: then it goes on where it was. */
+  /** Nothing is sent to it any more, unless it turns out to have been renewed at the same moment: then it continues where it was. */
   #end(run: HookRun): void {
     run.isOver = true
     this.#endings.over(run)
@@ -382,7 +382,7 @@ export class Engine {
     this.#books.dropped(run)
   }
 
-  /** Ends those whose time has run out, and tells of heads that have waited. */
+  /** Ends those whose time has run out, and announces heads that have waited. */
   #sweep(): void {
     const now = this.#options.wallMs()
     for (const run of this.#runs.values()) {

@@ -1,4 +1,4 @@
-/** For agents that want to be told instead of asking: webhooks, MCP Events, and how to check that it was this board. */
+/** For agents that want to be notified instead of asking: webhooks, MCP Events, and how to check that it was this board. */
 import { sizes } from '../../actors/kernel/limits.ts'
 import { hookKinds } from '../../actors/webhooks/kind-names.ts'
 import { deliveryExample } from '../docs/for-agents/programs.ts'

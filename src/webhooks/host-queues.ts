@@ -2,7 +2,7 @@
  * Who may send now: so many requests at a time in all, so many to one host, and every host gets its turn.
  *
  * A host that answers may have more of the slots, one that fails has a single one and shares half of all with the others
- * that fail: targets that are dead or slow keep each other waiting, and nobody else.
+ * that fail: targets that are dead or slow delay each other, and no others.
  */
 export type LanesOptions<Item> = {
   /** Requests at a time. */
@@ -26,7 +26,7 @@ type Lane<Item> = {
 }
 
 const limitFirst = 1
-/** Hosts remembered; of those nobody sends to now the memory is dropped. */
+/** Hosts remembered; those without deliveries now are dropped. */
 const lanesMax = 16_384
 
 export class Lanes<Item> {

@@ -1,5 +1,5 @@
 /**
- * Names that are made from what they name, so that the same thing has the same name for ever and anywhere: the id of a
+ * Names that are made from what they name, so that the same thing has the same name forever and anywhere: the id of a
  * subscription from who asked for what where, the id of an event from what happened.
  */
 import { createHash } from 'node:crypto'
@@ -19,7 +19,7 @@ export function subscriptionId(principal: string, url: string, name: string, arg
 }
 
 /**
- * `evt_` and 32 hex: `webhook-id` of every delivery of it, to anybody, however often. Positions in files are part of it only
+ * `evt_` and 32 hex: `webhook-id` of every delivery of it, to any target, however often. Positions in files are part of it only
  * where nothing else tells two changes of one thing apart.
  */
 export function eventId(board: string, kind: string, { subject, item, position, at }: EventPlace): string {

@@ -31,7 +31,7 @@ export const eventCapabilities = {
 /** The scope that a token must have. */
 export const eventScope = 'events:subscribe'
 
-/** Who calls, as the token says; undefined: nobody in particular. */
+/** Who calls, as the token says; undefined: an anonymous caller. */
 export type Caller =
   | {
       readonly identity: string
@@ -137,7 +137,7 @@ export class McpEvents {
     const { id } = this.#wantedOf(params, identity)
     const said = answered(await this.#options.desk.say('hook.end', identity, { hook: id }))
     if ('code' in said) throw refusedBy(String(said.code))
-    // Of one that was not there too: whoever asks wants to have none.
+    // Also for one that did not exist: the caller wants to have none.
     if (said.ended === true) await this.#options.desk.changed(identity)
     return {}
   }
@@ -182,7 +182,7 @@ export class McpEvents {
     return { kind: name, args, url, id: subscriptionId(identity, url, name, args) }
   }
 
-  /** A room that is named must be there, and open to the reader; `''`: to everybody. */
+  /** A room that is named must exist, and be open to the reader; `''`: to all. */
   async #mayRead({ args }: Wanted, reader: string): Promise<void> {
     if (args.room === undefined) return
     const request: ReadRequest = { op: 'room.get', args: { room: args.room }, reader }
@@ -232,7 +232,7 @@ function agreedOf({ delivery, ttlMs, cursor = null, maxAgeMs }: Params) {
   if (!isAge) throw invalid('maxAgeMs must be an integer of at least 0')
   const isTtl = ttlMs === undefined || ttlMs === null || (Number.isSafeInteger(ttlMs) && Number(ttlMs) > 0)
   if (!isTtl) throw invalid('ttlMs must be an integer above 0, or null')
-  // Nothing is granted for ever: whoever asks for it gets the longest there is.
+  // Nothing is granted without an end: a caller who asks for that gets the longest time there is.
   const asked = ttlMs === undefined ? ttlDefaultMs : ttlMs === null ? ttlMaxMs : Number(ttlMs)
   return {
     secret,

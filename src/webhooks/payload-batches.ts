@@ -1,7 +1,7 @@
 /**
- * Payloads are asked for together: all that are wanted in one tick go to their source in one letter, and what is the same for
- * everybody once. That alone is kept, and only as long as nobody has been told of anything newer: whoever took a text back and
- * was told so has taken it out of here before he heard it. Whatever else is wanted a tick later is asked for again.
+ * Payloads are requested together: all that are wanted in one tick go to their source in one message, and what is the same for
+ * all targets once. That alone is kept, and only until anything newer is announced: before a redaction is
+ * confirmed to its author, the text has left this cache. Whatever else is wanted a tick later is requested again.
  */
 import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
 import type { Payload, PayloadRequest } from './payloads/payload-request.ts'
@@ -13,11 +13,11 @@ export type PayloadsOptions = {
   readonly address: string
   /** undefined: no answer came. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
-  /** Another number whenever anybody has been told of something new. */
+  /** Another number whenever anything new was announced. */
   readonly turn: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Something could not be built: it is left out, so that what is behind it goes on. */
+  /** Something could not be built: it is left out, so that what follows continues. */
   readonly fault: (problem: string) => void
 }
 
@@ -35,7 +35,7 @@ export class Payloads {
   readonly #options: PayloadsOptions
   /** By source, then by what is asked. */
   readonly #wanted = new Map<number, Map<string, Wanted>>()
-  /** By event, what everybody is told of it. */
+  /** By event, what all targets are sent of it. */
   readonly #kept = new Map<string, Payload>()
   #keptTurn = 0
   #keptUntil = 0
@@ -51,7 +51,7 @@ export class Payloads {
     // It may have been put into the queue when more was open to the hook than now.
     if (isClosed(view, pending)) return give({ skip: true })
     const { owner: reader, filter } = view
-    // The feed shows a post of a room to everybody alike.
+    // The feed shows a post of a room to all readers alike.
     const isForAll = source === 0 && kind === 'room.post'
     const { subject, item, at, state } = signal
     const kept = isForAll && this.#isKept() ? this.#kept.get(subject) : undefined

@@ -1,5 +1,5 @@
 /**
- * One delivery that is to be made: a change as one of the kinds it is told as. There is one for all hooks that hear of it, so that
+ * One delivery that is to be made: a change as one of the kinds it is delivered as. All hooks that get it share it, so that
  * what waits for ten thousand of them is as many pointers, and what is the same for all is made once.
  */
 import type { HookKind } from '../../actors/webhooks/kind-names.ts'
@@ -22,7 +22,7 @@ export type Named = {
   readonly opening: string
 }
 
-/** A change as all that it is told as. */
+/** A change as all the kinds that it is delivered as. */
 export function pendingOf(source: number, signal: Signal): readonly Pending[] {
   return signal.kinds.map((kind, nth) => ({ source, signal, kind, nth, named: undefined }))
 }

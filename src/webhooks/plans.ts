@@ -21,7 +21,7 @@ type Barred = readonly [code: RefusalCode, message: string, field: string, retry
 
 const ownActor = ({ signer }: Verified) => ({ actor: hooksOf(signer.id) })
 
-/** Who delivers is told, also where no answer came: it may have been done all the same, and nobody else would tell him. */
+/** The delivery thread is notified, also where no answer came: it may have been done all the same, and the thread would not learn it. */
 const told = ({ signer }: Verified, { hooks }: Doors): Pick<Asked, 'settle'> => ({
   settle: (answer) => {
     if (answer === undefined) hooks.unsure(signer.id)
@@ -62,7 +62,7 @@ const redeliver: Plan<'webhook.redeliver'> = {
     if (event === undefined) return pass({ args: {}, ...told(verified, doors) })
     const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data.event', 0]
     const find = async (): Promise<Found> => {
-      // Nobody hears of what was sent to another.
+      // What was sent to another owner is not shown.
       const own = await hooks.of(signer.id)
       if (own === undefined) return undefined
       const isOwn = own.some(({ hook, form }) => hook === command.target && form === 'webhook')
@@ -83,7 +83,7 @@ export const webhooksPlans = {
   'webhook.redeliver': redeliver,
 }
 
-/** A delegate that may not read in private is told of what is public alone (src/webhooks/thread-host.ts sees to it). */
+/** A delegate that may not read in private gets only what is public (src/webhooks/thread-host.ts sees to it). */
 function isPublicOnly({ delegate }: Verified['signer']): boolean {
   return delegate !== undefined && !delegate.scopes.has(privateScope)
 }
@@ -137,7 +137,7 @@ function endOf(delegate: Verified['signer']['delegate']): Pick<HookFacts, 'expir
 type Wish = {
   readonly url: string
   readonly room: string | undefined
-  /** Who must be able to read the room; `''`: everybody. */
+  /** Who must be able to read the room; `''`: all. */
   readonly reader: string
   readonly owner: string
   readonly hook: string
@@ -164,7 +164,7 @@ async function barredBy(
   }
   const live = await hooks.count(wish.owner)
   if (live === undefined) return undefined
-  // Nobody is challenged for what its actor will refuse.
+  // An address is not challenged for what its actor will refuse.
   if (live >= sizes.hooks_per_identity) return 'none'
   const charge = throttle.take('verifications', writerOf(verified, operators))
   if (charge.full !== undefined) {

@@ -1,5 +1,5 @@
 /**
- * The books of the engine: what has changed since it was last written down, written some times a second, and never so often that
+ * The books of the engine: what has changed since it was last recorded, written some times a second, and never so often that
  * the writing takes more than a tenth of the time. What a kill takes of it is delivered again under the same ids.
  */
 
@@ -78,7 +78,7 @@ export class Books {
     try {
       store.commit({ tails, places, removed: [...this.#removed], deliveries: this.#deliveries })
     } catch (error) {
-      // A full disk: deliveries go on, and after a kill some of them are made again.
+      // A full disk: deliveries continue, and after a kill some of them are made again.
       this.#deliveries = this.#deliveries.slice(-unwrittenMax)
       return report('delivery.not_kept', { problem: (error as Error).message })
     }

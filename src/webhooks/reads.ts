@@ -74,7 +74,7 @@ function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
   const name = `webhooks:${reader}`
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
-  // By number of the record that made it: one that is deleted meanwhile moves nobody's place.
+  // By number of the record that made it: one that is deleted meanwhile does not shift the page.
   const behind = cursor.from ?? 0
   const own = context.state.hooks.of(reader).filter(({ facts, epoch }) => facts.form === 'webhook' && epoch > behind)
   const shown = own.slice(0, limitOf(args))

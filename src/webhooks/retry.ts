@@ -7,7 +7,7 @@
  */
 import type { HookForm } from '../../actors/webhooks/webhooks.ts'
 
-/** Milliseconds before the second attempt and those behind it. */
+/** Milliseconds before the second attempt and those after it. */
 export const waitsMs: readonly number[] = [5_000, 30_000, 120_000, 600_000, 3_600_000]
 export const attemptsMax = waitsMs.length + 1
 const jitter = 0.1
@@ -102,12 +102,12 @@ export function afterAttempt(course: Course, outcome: Outcome, { form, now, chan
   return { course: { ...failing, notBefore: now + Math.ceil(wait) }, settled: false }
 }
 
-/** Its owner has asked for it again: a suspended hook goes on, and the event that waited has all its attempts. */
+/** Its owner has asked for it again: a suspended hook continues, and the event that waited has all its attempts. */
 export function woken(course: Course): Course {
   return { ...course, attempts: 0, goneInRow: 0, suspended: false, notBefore: 0, throttled: false }
 }
 
-/** What the owner is told. */
+/** What the owner is shown. */
 export function statusOf(course: Course, now: number) {
   const { suspended, deliveredAt, lastError, failedSince, throttled, notBefore } = course
   return {

@@ -1,5 +1,5 @@
 /**
- * Places in the updates of an identity, sealed in the very form of the cursors of updates.get, so that one goes on where the other
+ * Places in the updates of an identity, sealed in the very form of the cursors of updates.get, so that one continues where the other
  * ended.
  */
 import type { CursorSealer } from '../format/cursor.ts'
@@ -12,12 +12,12 @@ export function sealPlace(cursors: CursorSealer, owner: string, generation: stri
 }
 
 export type OpenedPlace =
-  /** Of the feed alone where the cursor was given to nobody in particular. */
+  /** Of the feed alone where the cursor was given to an anonymous caller. */
   | { readonly marks: readonly number[] }
   /** Of another life of this board. */
   | { readonly expired: true }
 
-/** undefined: none of ours, or not for this owner. Inside a change that was told in part it begins with that change again. */
+/** undefined: not made by this board, or not for this owner. Inside a change that was delivered in part it begins with that change again. */
 export function openPlace(
   cursors: CursorSealer,
   owner: string,

@@ -22,7 +22,7 @@ export type Head = { readonly size: number; readonly checkpoint: string }
 
 export type SenderOptions = {
   readonly poster: Poster
-  /** Asks for what is told now. */
+  /** Asks for what is delivered now. */
   readonly payload: (pending: Pending, view: HookView, give: Give) => void
   readonly head: () => Promise<Head | undefined>
   readonly cursors: CursorSealer
@@ -52,7 +52,7 @@ export type Sent =
 /** An address that is asked whether it wants what is sent there. */
 export type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
 
-/** Whoever a delivery is for. */
+/** The target of a delivery. */
 export type Addressee = { readonly view: HookView; readonly removed: boolean; letterhead: Letterhead | undefined }
 
 export const bodyBytesMax = 262_144

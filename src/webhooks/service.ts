@@ -1,6 +1,6 @@
 /**
- * The desk: what the rest of the house asks about hooks. It knows who may have one and from where on, has addresses challenged
- * by the thread that delivers, and tells that thread when somebody's hooks have changed.
+ * What the rest of the board asks about hooks. It knows who may have one and from where on, has addresses challenged
+ * by the delivery thread, and notifies that thread when the hooks of an owner have changed.
  */
 
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
@@ -59,7 +59,7 @@ export type DeskOptions = {
   readonly isRunning: () => boolean
   /** Asks a source: the feed is 0, shard n is n + 1. */
   readonly source: <Answer>(source: number, ask: HooksAsk) => Promise<Answer | undefined>
-  /** Calls back after so many milliseconds, unless there is nobody left to deliver. */
+  /** Calls back after so many milliseconds, unless there are no deliveries any more. */
   readonly later: (callback: () => void, ms: number) => void
 }
 
@@ -67,7 +67,7 @@ const againMs = 1_000
 
 export class Desk {
   readonly #options: DeskOptions
-  /** Owners of whom an answer was lost; true: another one since that is being looked into, which may be decided behind it. */
+  /** Owners for whom an answer was lost; true: another one since that is being checked, which may be decided after it. */
   readonly #unsure = new Map<string, boolean>()
 
   constructor(options: DeskOptions) {
@@ -150,7 +150,7 @@ export class Desk {
 
   /**
    * Says something to the actor of an identity's hooks; the refusal, or what it answered. Where no answer came it may have been done:
-   * who delivers looks himself, for whoever asks again hears of nothing that he changed.
+   * the delivery thread checks by itself, because a repeated question does not report that change.
    */
   async say(
     op: InternalWriteName,

@@ -8,7 +8,7 @@ import { hash, randomBytes } from 'node:crypto'
 const prefix = 'whsec_'
 export const secretRule = 'whsec_ and the base64 of 24 to 64 random bytes'
 
-/** The key behind a secret; undefined: it is none. Node's decoder takes anything, so what it read is written again. */
+/** The key of a secret; undefined: it is none. Node's decoder takes anything, so what it read is written again. */
 export function secretKey(secret: string): Buffer | undefined {
   const text = secret.slice(prefix.length)
   if (!secret.startsWith(prefix) || !/^[A-Za-z0-9+/]{32,88}={0,2}$/.test(text)) return undefined
@@ -31,7 +31,7 @@ export type Signable = {
 const block = 64
 
 /**
- * A key as HMAC (RFC 2104) uses it: each pad ahead of the place for what is hashed behind it. Two hashes in one call each cost
+ * A key as HMAC (RFC 2104) uses it: each pad ahead of the space for what is hashed after it. Two hashes in one call each cost
  * half of an HMAC object, and there is one for every delivery.
  */
 export class SigningKey {

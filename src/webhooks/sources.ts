@@ -10,7 +10,7 @@ export type SourcesOptions = {
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
   /** Next place of each source to begin with. */
   readonly tails: readonly number[]
-  /** Does anybody want to be spoken to? Finding that out costs the reading of every post. */
+  /** Does any hook want events that address its owner? Finding these out costs the reading of every post. */
   readonly isSpokenTo: () => boolean
   readonly route: (source: number, signal: Signal) => void
   /** A source has been read to where it stands. */
@@ -23,7 +23,7 @@ export class Sources {
   /** Next place of each source: everything before was routed. */
   readonly tails: number[]
   readonly #options: SourcesOptions
-  /** Sources that are being read, and those of which more was told meanwhile. */
+  /** Sources that are being read, and those with more news meanwhile. */
   readonly #reading = new Set<number>()
   readonly #news = new Set<number>()
   #closed = false

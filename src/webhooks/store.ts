@@ -28,7 +28,7 @@ export type Place = {
   /** Of each source: kinds of the change at its mark that are done. */
   readonly taken: readonly number[]
   readonly course: Course
-  /** How often it had been woken: who was woken since, before that was written here, goes on. Older places do not say it. */
+  /** How often it had been woken: who was woken since, before that was written here, continues. Older places do not say it. */
   readonly wakes?: number
   /** Number of the newest redelivery that was made. */
   readonly redone: number
@@ -70,7 +70,7 @@ const columns = [
   ...(['state', 'attempts', 'status', 'error', 'attemptedAt'] as const),
 ]
 type Numbered = DeliveryRow & { readonly n: number }
-/** Rows that are written before those behind the ones that are remembered are looked for. */
+/** Rows that are written before those after the remembered ones are looked for. */
 const forgetEvery = 20
 
 export class DeliveryStore {
@@ -93,7 +93,7 @@ export class DeliveryStore {
     }
   }
 
-  /** `onDamage`: told of a file that was put aside, and what was wrong with it. */
+  /** `onDamage`: called with a file that was put aside, and what was wrong with it. */
   static open(directory: string, onDamage: (file: string, problem: string) => void = () => {}): DeliveryStore {
     makeDirectory(directory)
     const problem = damageIn(directory)

@@ -1,4 +1,4 @@
-/** Who asked for what: from a signal to the hooks it concerns, without a look at those it does not. */
+/** Who asked for what: from a signal to the hooks it concerns, without examining those it does not. */
 import { type HookKind, isHookKind } from '../../actors/webhooks/kind-names.ts'
 import type { Signal, SignalsRequest } from './payloads/signals.ts'
 import type { Pending } from './pending.ts'
@@ -14,7 +14,7 @@ export class Interest {
   readonly #everywhere = new Set<HookRun>()
   readonly heads = new Set<HookRun>()
 
-  /** Does anybody want to be spoken to? Finding that out costs the reading of every post. */
+  /** Does any hook want events that address its owner? Finding these out costs the reading of every post. */
   get isSpokenTo(): boolean {
     return this.#byOwner.size > 0
   }
@@ -60,12 +60,12 @@ function drop(index: Map<string, Set<HookRun>>, name: string, run: HookRun): voi
   if (runs?.delete(run) === true && runs.size === 0) index.delete(name)
 }
 
-/** What a hook hears of a change, in order. What only the texts can tell is judged when it is built. */
+/** What a hook gets of a change, in order. What depends on the texts is judged when it is built. */
 export function wantedBy(view: HookView, change: readonly Pending[]): readonly Pending[] {
   if (change[0] === undefined || isClosed(view, change[0])) return none
   const { kinds, filter, owner } = view
   const isWanted = ({ kind, signal }: Pending) => kinds.includes(kind) && fits(kind, filter, owner, signal)
-  // Most changes are told as one kind.
+  // Most changes are delivered as one kind.
   if (change.length === 1) return isWanted(change[0]!) ? change : none
   return change.filter(isWanted)
 }
@@ -95,7 +95,7 @@ function fits(kind: HookKind, filter: HookView['filter'], owner: string, signal:
   }
 }
 
-/** What a hook that fell behind looks for: those who look for the same are caught up together. */
+/** What a hook that fell back looks for: those that look for the same are caught up together. */
 export function lookFor({ kinds, filter }: HookView): Omit<SignalsRequest, 'from'> {
   const known = kinds.filter(isHookKind)
   const isPersonal = known.some((kind) => personal.has(kind))

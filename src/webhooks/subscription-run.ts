@@ -2,7 +2,7 @@
  * One hook at work: what waits for it, and where it stands in each source.
  *
  * It follows a source while everything that happens there is put into its queue as it happens; when the queue is full it
- * falls behind, remembers from where, and is caught up when there is room again. So it holds no more than a few signals, which
+ * falls back, remembers from where, and is caught up when there is room again. So it holds no more than a few signals, which
  * it shares with all others, however much happens and however long its target is away.
  */
 import type { HookKind } from '../../actors/webhooks/kind-names.ts'
@@ -14,7 +14,7 @@ import type { Place } from './store.ts'
 
 /** Signals that wait in memory for one hook. */
 export const queueMax = 64
-/** With so few left a hook that fell behind is caught up. */
+/** With so few left a hook that fell back is caught up. */
 export const queueLow = 16
 
 /** A head of the log happens nowhere: it may stand before what is older than it, and none is missed. */
@@ -84,7 +84,7 @@ export class HookRun {
     return this.view.redeliveries.find(({ number }) => number > this.redone)
   }
 
-  /** Takes what it asked for of one change into its queue; false: no room, and it has fallen behind from there on. */
+  /** Takes what it asked for of one change into its queue; false: no room, and it has fallen back from there on. */
   offer(wanted: readonly Pending[]): boolean {
     const first = wanted[0]
     if (first === undefined) return true

@@ -1,5 +1,5 @@
 /**
- * The postroom: the thread that delivers, started when the first hook is made or found, linked to the front, and answered what
+ * Starts the delivery thread when the first hook is made or found, links it to the main thread, and answers what
  * it asks: the sources, the newest head, the hooks there are.
  */
 import { MessageChannel } from 'node:worker_threads'
@@ -41,7 +41,7 @@ export type PostroomOptions = {
 
 const stopWithinMs = 5_000
 const restartAfterMs = 10_000
-/** Kinds for which whoever the reader has blocked does not speak to him. */
+/** Kinds for which blocked users do not address the reader. */
 const spoken: ReadonlySet<string> = new Set(['reply', 'mention', 'inbox.item'])
 
 export class Postroom {
@@ -85,7 +85,7 @@ export class Postroom {
     for (const owner of new Set(ended.map(({ identity }) => identity))) void this.desk.changed(owner)
   }
 
-  /** Heap in use by thread name, in bytes: those of the house, and this one where it runs. */
+  /** Heap in use by thread name, in bytes: those of the board, and this one where it runs. */
   async heaps(): Promise<[thread: string, bytes: number][]> {
     const heaps = await this.#options.house.heaps()
     return this.#thread === undefined ? heaps : [...heaps, [this.#thread.name, await this.#thread.heapBytes()]]
@@ -102,7 +102,7 @@ export class Postroom {
     if (counts.some((found) => (found as { count: number } | undefined)?.count !== 0)) this.#start()
   }
 
-  /** Something happened that everybody may know. */
+  /** Something public happened. */
   published(): void {
     this.#tell(['news', 0, this.#options.news.head.size])
   }
@@ -116,7 +116,7 @@ export class Postroom {
     this.#tell(['suspended', identity, isSuspended])
   }
 
-  /** A shard began anew and knows nothing of what it was told. */
+  /** A shard was restarted and knows nothing of the messages before. */
   shardRestarted(shard: number): void {
     if (this.#link === undefined) return
     this.#options.house.tellShard(shard, ['deliver', true])
@@ -235,7 +235,7 @@ export class Postroom {
     }
   }
 
-  /** Those that live; what a delegate asked for that may not read in private is told of what is public alone. */
+  /** Those that live; a delegate's hook that may not read in private gets only what is public. */
   #bounded(hooks: readonly HookView[]): HookView[] {
     const { delegates } = this.#options.news
     return this.#living(hooks).map((hook) => {
@@ -254,7 +254,7 @@ export class Postroom {
     })
   }
 
-  /** What only the front knows of readers: their handles, and whom they have blocked anywhere. */
+  /** What only the main thread knows of readers: their handles, and whom they have blocked anywhere. */
   async #informed(ask: HooksAsk): Promise<HooksAsk> {
     if (ask[0] !== 'payloads' || !ask[2].some(({ kind }) => spoken.has(kind))) return ask
     const requests = await Promise.all(

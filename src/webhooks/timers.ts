@@ -1,4 +1,4 @@
-/** Those whose time has not come yet: one timer looks at all of them, however many they are, and none runs for nobody. */
+/** Those whose time has not come yet: one timer serves all of them, however many they are, and none runs while there are none. */
 export type WaitsOptions<Item> = {
   /** When its time comes, in milliseconds of `now`. */
   readonly due: (item: Item) => number

@@ -28,7 +28,7 @@ export function bindResult(verified: Verified, { courier }: Doors, room: string,
     pass({
       args: { bound },
       settle: (answer) => {
-        // Without an answer nobody knows: the room is told of it, or lets go at the next start.
+        // Without an answer the outcome is unknown: the room is sent it, or lets go at the next start.
         if (answer?.ok === false) letGo()
         else if (answer?.ok === true && answer.duplicate === true) courier.whenTold(work, letGo)
       },

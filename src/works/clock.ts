@@ -1,7 +1,7 @@
 /**
- * The market's clock: timeouts are written down, and with that posted, told and logged, though nobody asks about them.
+ * The market's clock: timeouts are recorded, and with that posted, announced and logged, even if no command asks about them.
  *
- * Every few seconds the market is told that time has passed. It answers when the next timeout is due, and how many it has written:
+ * Every few seconds the market is notified that time has passed. It answers when the next timeout is due, and how many it has recorded:
  * as many as it may in one turn means that there may be more.
  */
 
@@ -10,10 +10,10 @@ import { type BeginArgs, marketName, type TickArgs, type TickReply } from '../..
 import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors } from '../command/ports.ts'
 
-/** A timeout is written down so soon after it is due; readers see it at once. */
+/** A timeout is recorded so soon after it is due; readers see it at once. */
 const everyMs = 5_000
 const againMs = 1_000
-/** Works written in one turn: their records take a few milliseconds, and whoever writes meanwhile waits for them. */
+/** Works recorded in one turn: their records take a few milliseconds, and other writes wait for them. */
 const worksMax = 100
 
 const nobody = '0'.repeat(64)

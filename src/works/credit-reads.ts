@@ -21,7 +21,7 @@ import { transferView } from './reads.ts'
 
 export const creditsReads = { 'credit.balance': balance, 'credit.history': history } satisfies Reads
 
-/** Accounts that nobody owns and anybody may look into. */
+/** Accounts without an owner, which anyone may look into. */
 const everybodys: ReadonlySet<string> = new Set(['mint', 'rewards'])
 const identity = /^[0-9a-f]{64}$/
 
@@ -97,7 +97,7 @@ function entriesAt({ frame }: ReadContext, seq: number, name: string): Entry[] {
     }))
 }
 
-/** Of simulated works each sees his own: the accounts that all share would tell of practice in private rooms. */
+/** Of simulated works each user sees their own: the shared accounts would reveal practice in private rooms. */
 function concerns({ debit, credit, ledger }: Posting, name: string): boolean {
   return (debit === name || credit === name) && (ledger === 1 || name.startsWith('user:'))
 }

@@ -1,4 +1,4 @@
-/** `/docs/credits`: where credits come from, what earns them, and how much anybody can make the board give in a day. */
+/** `/docs/credits`: where credits come from, what earns them, and how much a user can make the board give in a day. */
 import { docsTabs } from '../docs/page.ts'
 import { type Html, html } from '../pages/html.ts'
 import { type Page, shown } from '../pages/page.ts'

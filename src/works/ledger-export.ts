@@ -1,6 +1,6 @@
 /**
  * The public ledger as lines: every posting of public works, every grant and every transfer, with its place in the log. What a
- * line says is what its entry says, so whoever has the line can make the entry and hash it.
+ * line says is what its entry says, so a reader of the line can make the entry and hash it.
  */
 
 import type { LogBook } from '../../actors/log/book.ts'
@@ -11,7 +11,7 @@ import type { ReadContext } from '../reads/read.ts'
 
 export type LedgerLines = {
   readonly lines: readonly string[]
-  /** Number of the posting behind them. */
+  /** Number of the posting after them. */
   readonly next: number
 }
 

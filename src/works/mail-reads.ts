@@ -1,7 +1,7 @@
 /**
- * What a shard has still to say about works: read by the courier (src/works/work-mail.ts), never by a client, or handed to it
- * after a turn (src/threads/outbox.ts). One page of each outbox, oldest first, behind what was taken already: it is written down
- * until it is said, but rendered once.
+ * A shard's undelivered messages about works: read by src/works/work-mail.ts, never by a client, or handed to it
+ * after a turn (src/threads/outbox.ts). One page of each outbox, oldest first, after what was taken already: it is recorded
+ * until it is delivered, but rendered once.
  */
 
 import { type Act, commandSha, type Delegated, fromFrame } from '../../actors/record.ts'
@@ -34,7 +34,7 @@ export type AskJson = Ask & {
   readonly operator: boolean
 }
 
-/** Transitions that a room has to hear of, and the notices of them. */
+/** Transitions that a room has to learn of, and the notices of them. */
 export type ToldJson = {
   readonly seq: number
   readonly work: string
@@ -48,9 +48,9 @@ export type MailJson = {
   readonly asks: readonly AskJson[]
   readonly told: readonly ToldJson[]
   readonly observations: readonly (Observation & { readonly room: string })[]
-  /** Behind this page there are more asks or transitions. */
+  /** After this page there are more asks or transitions. */
   readonly more: boolean
-  /** There are more observations: they are on the next page when those of this one are heard. */
+  /** There are more observations: they are on the next page when those of this one are delivered. */
   readonly unheard: boolean
 }
 

@@ -1,4 +1,4 @@
-/** What the market is told with a command: configuration as it stands, and what the room says of the signer. */
+/** What the market is sent with a command: configuration as it stands, and what the room says of the signer. */
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import {
@@ -20,7 +20,7 @@ export const market = () => ({ actor: marketName })
 
 export type Where = { readonly room: string }
 
-/** Where a work is, as the courier remembers or the market says; undefined: nowhere; null: no answer came. */
+/** Where a work is, as the main thread remembers or the market says; undefined: nowhere; null: no answer came. */
 export function whereIs(work: string, doors: Doors, then: (where: Where | undefined | null) => void): void {
   const room = doors.courier.roomOf(work)
   if (room !== undefined) return then({ room })
@@ -138,7 +138,7 @@ export function reserveArgs(
   }
 }
 
-/** Who asks for a work and who does it are held against each other by this, and nothing else can be told from it. */
+/** Requester and worker of a work are compared by this, and it reveals nothing else. */
 function fromOf(work: string, { door }: Verified, { secret }: Doors): string {
   const purpose = `work ${work}`
   return widerNetworkMark(secret, purpose, door.address) || networkMark(secret, purpose, door.address)

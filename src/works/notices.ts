@@ -2,7 +2,7 @@
  * Tells a room how a work stands, and has it post the notice of each transition in the same turn: a post of the board in the
  * work's thread, to its worker; as a reply it reaches who asked for it. What is said again is there already and has no effect.
  *
- * The market hears of many that were told in one record: they gather for a moment.
+ * The market gets many of the delivered ones in one record: they gather for a moment.
  */
 import { boardHandle } from '../../actors/people/handles.ts'
 import { registryName } from '../../actors/record.ts'
@@ -105,7 +105,7 @@ export class Teller {
     this.#options.send(letter, done, (reply) => given(reply as TellReply))
   }
 
-  /** The board bears its handle from its first public words on, as everybody does: what it says in private rooms leaves no trace. */
+  /** The board bears its handle from its first public post on, as all users do: what it says in private rooms leaves no trace. */
   #introduce({ sha, by }: SignedNotice, done: Done, then: () => void): void {
     const { board, handles, send } = this.#options
     if (handles.get(board) === boardHandle) return then()

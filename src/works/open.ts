@@ -1,4 +1,4 @@
-/** What the board does about works and credits by itself: the courier between market and rooms, the market's clock, welcome grants. */
+/** What the board does about works and credits by itself: mail between market and rooms, the market's clock, welcome grants. */
 import { createHmac } from 'node:crypto'
 import type { BoardDirectory } from '../board-directory.ts'
 import { wallSeconds } from '../clock.ts'
@@ -21,7 +21,7 @@ export type WorksOptions = Pick<CourierOptions, 'screen'> & {
 export type Works = {
   readonly courier: Courier
   readonly welcome: Welcome
-  /** What an earlier run has left is said, and what fell due since is written down. */
+  /** What an earlier run has left is said, and what fell due since is recorded. */
   resume(): Promise<void>
   close(): void
 }

@@ -118,7 +118,7 @@ function isSeen(room: string, { signer }: Verified, doors: Doors, then: (seen: b
   doors.read({ op: 'room.get', args: { room }, reader: '' }, (found) => then(found?.ok))
 }
 
-/** Public key of the reviewer; '': nobody is known by this id, or nobody is named. */
+/** Public key of the reviewer; '': no identity has this id, or none is named. */
 function reviewerOf(
   { data, signer }: Verified<'work.create'>,
   doors: Doors,

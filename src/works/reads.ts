@@ -1,6 +1,6 @@
 /**
  * Reads on works. The feed answers for those of public rooms; of those of private rooms the market's shard has the record and the
- * room's shard knows who may read it: the front asks one after the other (src/works/ask-room-and-market.ts).
+ * room's shard knows who may read it: the main thread asks one after the other (src/works/ask-room-and-market.ts).
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -184,7 +184,7 @@ function actAt(context: ReadContext, shard: number, seq: number): Act {
   return record
 }
 
-/** Whoever signed it; of a version of the request, who asked for the work. */
+/** Its signer; of a version of the request, the requester. */
 function actorOf(context: ReadContext, work: Work, act: Act, on: string): object {
   if (act.by === undefined)
     return on === 'work.edit' ? { actor: party(context, work.requester, work.requester_key) } : {}
@@ -205,7 +205,7 @@ export function transferView({ id, type, code, debit, credit, amount }: Posting)
   return { transfer: id, type, code, debit, credit, amount }
 }
 
-/** The house asks itself, of the market's shard: where a work is, public or not, and whose. */
+/** The board asks itself, of the market's shard: where a work is, public or not, and whose. */
 function where({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const { market } = state
   const stored = market.find(String(args.event_id))
@@ -216,7 +216,7 @@ function where({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
   return ok({ room, is_public, requester, reviewer, worker, fence, state: stateOf(work, market.epoch) })
 }
 
-/** The house asks itself, of the room's actor: how the reader stands to it. */
+/** The board asks itself, of the room's actor: how the reader stands to it. */
 function standing(context: ReadContext, request: ReadRequest): ReadAnswer {
   return withRoom(context, request, (room) => {
     const { board, state, now } = context

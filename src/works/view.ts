@@ -31,7 +31,7 @@ export function serviceGeneration(generation: string): string {
   return known
 }
 
-/** `stored`: what is written down; `work`: what it has become since. */
+/** `stored`: what is recorded; `work`: what it has become since. */
 export function workView(context: ReadContext, stored: Work, work: Work): WorkView {
   const { state, generation, serviceId } = context
   const { epoch } = state.market
@@ -158,7 +158,7 @@ function beginningOf(text: string | undefined): Preview {
 
 const nothingShown: Preview = { text: '', truncated: false }
 
-/** What is publicly known of somebody. */
+/** What is publicly known of an identity. */
 export function dealingsView(dealings: Dealings | undefined) {
   const { accepted, rejected, lapsed } = dealings ?? nothing
   const hours = dealings === undefined ? undefined : medianHours(dealings)

@@ -1,9 +1,9 @@
-/** Asked by the house at its start: who has just posted in public for the first time and has no welcome grant. */
+/** Asked by the board at its start: who has just posted in public for the first time and has no welcome grant. */
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
 
 export const welcomeReads = { 'credit.unwelcomed': unwelcomed } satisfies Reads
 
-/** First posts of the last `seconds` before the newest one: behind that nobody is looked for. */
+/** First posts of the last `seconds` before the newest one: older ones are not looked for. */
 function unwelcomed({ state, board }: ReadContext, { args }: ReadRequest): ReadAnswer {
   const { events, authorList } = board
   const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)

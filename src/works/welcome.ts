@@ -1,10 +1,10 @@
 /**
- * The welcome grant: credits for an identity once, after its first accepted public post (spec-work.md, "Credits").
+ * The welcome grant: credits for an identity once, after its first accepted public post.
  *
  * The market decides, and remembers for good who was given one; how many of a day went to one network it counts by a keyed hash,
- * so that no address is ever on disk. A crash between a post and its grant is made good at the next start, where whoever posted
- * for the first time shortly before is looked at again. Of those nobody knows any more where they came from: together they get
- * what one network gets, or a restart would be a way round that limit. Who came when the day's grants were used up gets his with a
+ * so that no address is ever on disk. A crash between a post and its grant is made up for at the next start, which checks the users who
+ * posted for the first time shortly before. It is no longer known from which network they came: together they get
+ * what one network gets, or a restart would be a way round that limit. A user who came when the day's grants were used up gets theirs with a
  * later post.
  */
 
@@ -29,7 +29,7 @@ export type WelcomeOptions = {
 
 const daySeconds = 86_400
 const againMs = 1_000
-/** Identities known to be settled; behind that the market is asked again, which costs a letter and no sync. */
+/** Identities known to be settled; for others the market is asked again, which costs a letter and no sync. */
 const knownMax = 100_000
 /** A grant follows its post at once: who posted first so long before the newest change was given it, or refused. */
 const recentSeconds = 60

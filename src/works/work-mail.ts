@@ -1,12 +1,12 @@
 /**
- * The courier: carries what the market and the rooms have to say to each other about works (actors/works/letters.ts).
+ * Carries the messages of the market and the rooms about works (actors/works/letters.ts).
  *
  * Both write into their journals what they want said, so nothing is lost with this object: a shard hands over what a turn has put
  * into its outbox, and at every start of one its outbox is read. Whatever is carried may have been carried before; every letter has
  * its effect once. What is said of one work is said in order, one letter at a time.
  *
- * Who sent a command that a second actor has to answer waits here for the outcome, and everybody who changed a work until its room
- * knows of it: whoever has claimed may deliver at once.
+ * A command that a second actor has to answer waits here for the outcome, and every command that changed a work until its room
+ * knows of it: a worker who has claimed may deliver at once.
  */
 
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
@@ -41,7 +41,7 @@ export type CourierOptions = Pick<TellerOptions, 'sign' | 'handles'> & {
   readonly board: string
   readonly generation: string
   readonly screen: (post: Screened) => void
-  /** A public change of a room that answers kept at the front have to know of. */
+  /** A public change of a room, for cached answers on the main thread. */
   readonly noteChange: (room: string, change: number) => void
   readonly later: (callback: () => void, ms: number) => void
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
@@ -60,7 +60,7 @@ export type Binding = {
 type Accepted = Extract<ShardAnswer, { ok: true }>
 type Given = (accepted: Accepted, head: Head | undefined) => void
 
-/** Outcomes that a repeated command may still ask for, and rooms of works that were told of. */
+/** Outcomes that a repeated command may still ask for, and rooms of works that were used lately. */
 const recentMax = 10_000
 
 export class Courier {
@@ -68,7 +68,7 @@ export class Courier {
   readonly #market: number
   readonly #lines: Lines
   readonly #teller: Teller
-  /** Shards whose outbox is being read, and those to be read again behind that. */
+  /** Shards whose outbox is being read, and those to be read again after that. */
   readonly #reading = new Map<number, 'once' | 'again'>()
   readonly #readers = new Map<number, ((mail: MailJson) => void)[]>()
   readonly #outcomes = new Map<string, Outcome>()
@@ -126,7 +126,7 @@ export class Courier {
     })
   }
 
-  /** The room of a work that was told of lately: a work never leaves its room. */
+  /** The room of a work that was used lately: a work never leaves its room. */
   roomOf(work: string): string | undefined {
     return this.#rooms.get(work)
   }
@@ -156,8 +156,8 @@ export class Courier {
   }
 
   /**
-   * Calls back when everything is taken that a shard had in its outbox when it answered somebody a moment ago. What a turn puts there
-   * comes with its answers, or before them: in the same message it is behind them.
+   * Calls back when everything is taken that a shard had in its outbox when it answered a command a moment ago. What a turn puts there
+   * comes with its answers, or before them: in the same message it is after them.
    */
   #whenTaken(shard: number, then: () => void): void {
     if (this.#reading.has(shard)) this.#read(shard, then)
@@ -181,7 +181,7 @@ export class Courier {
     this.#options.actors.readPrivate(shard, { op: 'works.mail', args, reader: '' }, (found) => {
       const mail = found?.ok === true ? (JSON.parse(found.json) as MailJson) : undefined
       if (mail !== undefined) this.#take(shard, mail)
-      // Whoever waits for what is written down by now waits for all of it.
+      // A waiter for what is recorded by now waits for all of it.
       if (mail === undefined || mail.more) {
         this.#readers.set(shard, [...readers, ...this.#readers.get(shard)!])
         if (mail !== undefined) this.#ask(shard)
@@ -199,7 +199,7 @@ export class Courier {
     return new Promise((resolve) => this.#read(shard, resolve))
   }
 
-  /** Nobody asks again before the next start: where no answer comes now, one is waited for. */
+  /** It is not asked again before the next start: where no answer comes now, one is waited for. */
   #unsettled(shard: number): Promise<UnsettledJson> {
     const { actors, later } = this.#options
     return new Promise((resolve) => {

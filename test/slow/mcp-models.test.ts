@@ -241,7 +241,7 @@ function kindsOfText(): Readonly<Record<string, string>> {
     Array.from({ length: to - from + 1 }, (_, n) => String.fromCodePoint(from + n))
   const [small, large, digits] = [range(97, 122), range(65, 90), range(48, 57)]
   return {
-    prose: readFileSync('README.md', 'utf8').slice(0, 15_000),
+    prose: readFileSync('src/DECISIONS.md', 'utf8').slice(0, 15_000),
     code: readFileSync('src/follow/tail-routes.ts', 'utf8'),
     hex: randomBytes(6_000).toString('hex'),
     base64: randomBytes(9_000).toString('base64'),

@@ -1,9 +1,9 @@
 /**
  * Works among people who mean no good, on a real board whose clocks run in seconds.
  *
- * A requester who runs the room of his work, alone or with a moderator and the operator on his side, tries every way that
- * spec-work.md ("Bound events") names to have a result and keep his credits: before it is posted, before it is submitted, and after;
- * then he is silent. A worker whose claim has run out tries every operation that there is.
+ * A requester who runs the room of their work, alone or with a moderator and the operator on their side, tries every way to
+ * have a result and keep their credits: before it is posted, before it is submitted, and after;
+ * then they are silent. A worker whose claim has run out tries every operation that there is.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'

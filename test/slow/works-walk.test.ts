@@ -70,7 +70,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-/** What the interface says of every record ("Observed consistency"), and spec-work.md of its reward. */
+/** What is promised of every record ("Observed consistency"), and of its reward. */
 function expectConsistent(work: WorkJson): void {
   const isOpen = work.state === 'open'
   const hasResult = !['open', 'claimed', 'cancelled', 'expired'].includes(work.state)

@@ -46,7 +46,7 @@ test('TRUST_PROXY is the name of a header in any case', () => {
   })
 })
 
-test('every variable is in the table of the README and in the help of serve, and the table has no other', () => {
+test('every variable is in the table of HOSTING.md and in the help of serve, and the table has no other', () => {
   const asked = new Set(['LIMITS'])
   const has = (_: object, name: string | symbol) => {
     asked.add(String(name))
@@ -54,7 +54,7 @@ test('every variable is in the table of the README and in the help of serve, and
   }
   readConfig('', new Proxy({}, { get: has }))
   asked.add('DATA_DIR')
-  const inTable = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+  const inTable = readFileSync(new URL('../../HOSTING.md', import.meta.url), 'utf8')
     .split('\n')
     .filter((line) => /^\| `[A-Z]/.test(line))
     .flatMap((line) => [...line.split('|')[1]!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!))

@@ -1,4 +1,4 @@
-/** What an identity has as of now: the ledger, and what time has moved that nobody has written down yet. */
+/** What an identity has as of now: the ledger, and what timeouts have moved that is not recorded yet. */
 import { changeOf } from './ledger.ts'
 import type { Posting } from './letters.ts'
 import type { Market } from './market.ts'
@@ -9,7 +9,7 @@ export type Balance = {
   readonly simulated: { readonly held: number }
 }
 
-/** Postings of timeouts that are due and not written down, the earliest first, with the work of each. */
+/** Postings of timeouts that are due and not recorded, the earliest first, with the work of each. */
 export function unwritten(market: Market, now: number): readonly (Posting & { readonly work: string })[] {
   return [...market.due(now)].flatMap((work) =>
     market.settled(work, now).steps.flatMap(({ postings }) => postings.map((each) => ({ ...each, work: work.id }))),

@@ -1,6 +1,6 @@
 /**
- * Time: what a work has become by itself. A timeout takes effect at its due time, whoever notices it and when: a reader sees it at
- * once, the next command about it or the sweeper writes it down, and both work it out here.
+ * Time: what a work has become by itself. A timeout takes effect at its due time, however late it is noticed: a reader sees it at
+ * once, the next command about it or the sweeper records it, and both work it out here.
  *
  * Several that are due take effect in the order of their due times, each from the state that the one before left; of two that are
  * due in the same second the deadline goes first.
@@ -15,7 +15,7 @@ import { finalStates, inFlight, type Work, type WorkState } from './work.ts'
 /** The recovery epoch: which, and when it began here. */
 export type Epoch = { readonly generation: string; readonly at: number }
 
-/** A backup was restored while somebody was in the middle of it, and its worker has not said yet that it still stands. */
+/** A backup was restored while a worker was in the middle of it, and the worker has not confirmed it yet. */
 export function isUnconfirmed({ state, generation }: Work, epoch: Epoch): boolean {
   return generation !== epoch.generation && inFlight.has(state)
 }
@@ -66,7 +66,7 @@ export function nextDue(work: Work, epoch: Epoch): number {
   return nextTimeout(work, epoch)?.at ?? Number.POSITIVE_INFINITY
 }
 
-/** The timeouts that are due at `now`, in order, and the work behind them; the work itself when there are none. */
+/** The timeouts that are due at `now`, in order, and the work after them; the work itself when there are none. */
 export function settled(
   stored: Work,
   now: number,
@@ -111,7 +111,7 @@ export function stepOf(
   }
 }
 
-/** The work behind a step, as a new object. */
+/** The work after a step, as a new object. */
 export function after(work: Work, step: Step): Work {
   return { ...work, ...step.set, updated_at: step.at, steps: work.steps + 1 }
 }

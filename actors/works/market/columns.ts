@@ -1,11 +1,11 @@
 /**
- * What lists ask of works, in columns: one number of each work beside that of the next, so that a question nobody keeps an index for
+ * What lists ask of works, in columns: one number of each work beside that of the next, so that a query without an index
  * looks at a hundred thousand works in about a millisecond. 110 bytes for each.
  *
  * | column | bytes | holds |
  * |---|---|---|
  * | state, marks | 1, 1 | stored state; public, simulated, for newcomers |
- * | room, requester, reviewer, worker | 4 each | numbers of names, 0: nobody |
+ * | room, requester, reviewer, worker | 4 each | numbers of names, 0: none |
  * | id | 4 | its first 8 hex |
  * | created, deadline | 4 each | Unix seconds |
  * | amount | 8 | credits |
@@ -91,7 +91,7 @@ export class Columns {
   }
 
   /**
-   * Rows that may be what is wanted, in no order; good until the next question. `isBehind`: of a row, behind the place that a list
+   * Rows that may be what is wanted, in no order; good until the next question. `isBehind`: of a row, after the place that a list
    * has come to.
    */
   find(wanted: Wanted, isBehind: (row: number) => boolean): Uint32Array {
@@ -172,7 +172,7 @@ function tagBit(tag: string): number {
   return 1 << (hash & 31)
 }
 
-/** All of it is in the title, as far as can be told. */
+/** All of it is in the title, as far as the columns show. */
 function says(said: readonly Said[], row: number): boolean {
   for (let n = 0; n < said.length; n++) {
     const { column, mask } = said[n]!

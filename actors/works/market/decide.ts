@@ -1,9 +1,9 @@
 /**
- * Decisions over works: what somebody asks for, held against the table. Pure functions of the state; who signed was settled before,
+ * Decisions about works: what a command asks for, held against the table. Pure functions of the state; the signer was verified before,
  * and what only the room knows comes in the letter.
  *
  * Order: is there such a work for this signer; may this signer do such a thing; does the state take it; the guards of the row.
- * Of its worker the fence is asked before anything else: whoever holds an old one changes nothing, whatever he tries.
+ * A worker's fence is checked before anything else: the holder of an old one changes nothing, whatever they try.
  */
 import { ownKey } from '../../record.ts'
 import { type Deciders, type Decision, type Refused, refuse, type Situation, type WriteLetter } from '../../write.ts'

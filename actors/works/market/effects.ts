@@ -100,7 +100,7 @@ function split(at: number, percent: number): Effect {
 /** No clock runs any more. */
 const stopped = { review_due: 0, dispute_due: 0, arbitration_due: 0, reopen: false } as const
 
-/** Nobody holds it: it looks as it did before it was claimed. */
+/** It has no holder: it looks as it did before it was claimed. */
 function freed({ left, worker }: Work, at: number, lapses: 0 | 1): Effect {
   const before = left[worker]?.lapses ?? 0
   const now: Left = { at, lapses: before + lapses }

@@ -1,6 +1,6 @@
 /**
  * Guards of the table: why a row cannot be taken, or undefined. Some only choose between the rows of one operation or clock
- * (`choosing`): where they do not hold another row is meant, and nobody hears of them.
+ * (`choosing`): where they do not hold another row is meant, and they are not reported.
  *
  * A refusal is a code, a sentence, the field, and after how many seconds to come back.
  */
@@ -192,7 +192,7 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
     work.reopen ? ['wrong_state', 'you have already asked that this work opens again', 'event_id'] : undefined,
 }
 
-/** Why somebody cannot pay so much. */
+/** Why an identity cannot pay so much. */
 export function unaffordable(cost: number, available: number): Objection | undefined {
   if (cost <= available) return undefined
   return ['insufficient_credits', `this takes ${cost} credits, and you have ${available}`, 'amount']

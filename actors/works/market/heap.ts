@@ -1,4 +1,4 @@
-/** Numbers in an order, the first ones soon: whoever takes fifty of a hundred thousand does not wait for the rest to be sorted. */
+/** Numbers in an order, the first ones soon: taking fifty of a hundred thousand does not wait for the rest to be sorted. */
 
 /** Rearranges `items`. `isBefore`: a comes before b. */
 export function* smallestFirst(
@@ -6,7 +6,7 @@ export function* smallestFirst(
   isBefore: (a: number, b: number) => boolean,
 ): Generator<number, void, void> {
   let count = items.length
-  /** Lets the item at this place sink to where everything below it comes behind it. */
+  /** Lets the item at this place sink to where everything below it comes after it. */
   const sink = (from: number): void => {
     const item = items[from]!
     let place = from

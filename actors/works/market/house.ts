@@ -1,6 +1,6 @@
 /**
- * What the house says to the market by itself: that it has begun, and that time has passed. Without the second nothing would be
- * posted, and nobody told, of a timeout that nobody asks about.
+ * What the board says to the market by itself: that it has begun, and that time has passed. Without the second, a timeout
+ * that no command touches would have no posting and no notice.
  */
 import { accept, type Deciders, type Situation, type WriteLetter } from '../../write.ts'
 import type { BeginArgs, Posting, TickArgs, TickReply } from './letters.ts'

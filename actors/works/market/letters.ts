@@ -1,8 +1,8 @@
 /**
- * What is said to the market, and what it writes down. Types alone; the contract in words stands at the head of market.ts.
+ * What is said to the market, and what it records. Types alone; the contract in words stands at the head of market.ts.
  *
- * Commands of people arrive as letters of their own operation. What the house says by itself has names that no operation has,
- * and no nonce: a repetition of it is recognised by its content.
+ * Commands of people arrive as letters of their own operation. What the board says by itself has names that no operation has,
+ * and no nonce: a repetition of it is recognized by its content.
  */
 import type { RefusalCode } from '../../kernel/refusals.ts'
 import type { TransitionName } from './table.ts'
@@ -19,7 +19,7 @@ export type MarketLimits = {
   readonly reward: number
 }
 
-/** How the signer stands to the work's room, as its shard says; absent where nobody was asked. */
+/** How the signer stands to the work's room, as its shard says; absent where the shard was not asked. */
 export type Standing = {
   /** May read the room. */
   readonly reads: boolean
@@ -82,9 +82,9 @@ export type ReserveArgs = {
   readonly room: string
   /** Identity id; '' = the requester. */
   readonly reviewer: string
-  /** Its public key; '' = nobody knows it. */
+  /** Its public key; '' = unknown. */
   readonly reviewer_key: string
-  /** A delegate asks, and what he asks for will be read by all: known of nobody else, and not needed. */
+  /** A delegate asks for what all will read; for others it is not known, and not needed. */
   readonly seen: boolean
   readonly terms: Terms
   /** Of the reward, held on top of it. */
@@ -108,7 +108,7 @@ export type OpenArgs = {
   readonly version: string
   readonly versions: number
 }
-/** `work.void`: the room has refused it; the hold goes back, and a retry of the command hears this refusal again. */
+/** `work.void`: the room has refused it; the hold goes back, and a retry of the command gets this refusal again. */
 export type VoidArgs = {
   readonly work: string
   readonly refusal: {
@@ -124,13 +124,13 @@ export type EditedArgs = {
   readonly edit: string
   readonly taken: boolean
 }
-/** `work.observe`: what became of a marked event. `n` counts the words of the room about this work, from 1; one heard is not heard again. */
+/** `work.observe`: what became of a marked event. `n` counts the room's messages about this work, from 1; each is applied once. */
 export type ObserveArgs = {
   readonly work: string
   readonly n: number
   readonly event: 'request' | 'result'
   readonly change: 'edited' | 'hidden' | 'restored' | 'redacted'
-  /** `author`: who wrote it took it away or changed it himself; `other`: a moderator, the operator, screening. */
+  /** `author`: its author took it away or changed it; `other`: a moderator, the operator, screening. */
   readonly by: 'author' | 'other'
   /** Of a result that was edited: its hash now. */
   readonly sha256?: string
@@ -145,7 +145,7 @@ export type TickReply = {
   readonly next: number
   readonly at: number
 }
-/** `market.begin`: said at every start, before anybody is answered. Funds the rewards at the very first. */
+/** `market.begin`: sent at every start, before any caller is answered. Funds the rewards at the very first. */
 export type BeginArgs = {
   readonly generation: string
   readonly rewards: number
@@ -207,7 +207,7 @@ export type Posting = {
   readonly seq?: number
 }
 
-/** One transition of a work, as it is written down. */
+/** One transition of a work, as it is recorded. */
 export type Step = {
   readonly transition: TransitionName
   readonly at: number
@@ -232,7 +232,7 @@ export type OpenFacts = StepFacts & {
   readonly begun: Changing
   readonly reserved: number
 }
-/** Facts of `work.create`, which nobody but the market sees. */
+/** Facts of `work.create`, which only the market sees. */
 export type ReserveFacts = {
   readonly work: string
   /** SHA-256 of the command, 64 hex. */

@@ -2,7 +2,7 @@
  * Lists of works. All stand sorted, by three orders; the works of each identity in a set; and what lists ask for in columns.
  *
  * A page walks the order, where most lists are full after a few; what is rarer than that is looked up in the columns, whatever was
- * asked, and put in order from the front on. A list of a hundred thousand works is never walked for one page.
+ * asked, and put in order from the start on. A list of a hundred thousand works is never walked for one page.
  */
 import { Columns, type Wanted } from './columns.ts'
 import { smallestFirst } from './heap.ts'
@@ -41,7 +41,7 @@ export type Claimant = {
 export type WorksPage = {
   /** As they stand now. */
   readonly works: readonly Work[]
-  /** Key to go on behind; undefined: that was all. */
+  /** Key to continue after; undefined: that was all. */
   readonly next: readonly (number | string)[] | undefined
 }
 
@@ -56,7 +56,7 @@ export type AsOfNow = {
 
 /** Works walked before the columns are asked. */
 const walkedMax = 1_000
-/** Works looked at for one page: where columns cannot tell a page ends early, and says how to go on. */
+/** Works examined for one page: where columns cannot tell a page ends early, and says how to continue. */
 const lookedMax = 3_000
 
 /** By what a work stands in a list; the smaller key first. */
@@ -119,7 +119,7 @@ export class Listing {
     deadline: sortedBy('deadline'),
   }
   readonly #columns = new Columns()
-  /** Also whoever was the worker of a work once: its list looks at the work again. */
+  /** Also former workers of a work: their list checks the work again. */
   readonly #byParty = new Map<string, Set<Work>>()
   readonly #counts = new Map<WorkState, number>()
 
@@ -165,7 +165,7 @@ export class Listing {
     return { works, next: undefined }
   }
 
-  /** In order, from behind the cursor on: all that may be wanted, and some that are not. */
+  /** In order, from after the cursor on: all that may be wanted, and some that are not. */
   *#candidates(query: WorksQuery, { due }: AsOfNow): Generator<Work, void, void> {
     const { sort, party } = query
     const keyOf = keys[sort]
@@ -197,7 +197,7 @@ export class Listing {
     yield* moved.slice(place)
   }
 
-  /** Of a row: it stands behind this place. */
+  /** Of a row: it stands after this place. */
   #rowBehind(sort: WorkSort, from: readonly (number | string)[]): (row: number) => boolean {
     const keyOf = rowKey[sort](this.#columns)
     const { works } = this.#columns

@@ -2,7 +2,7 @@
  * The market: credits and works. One actor, `@market`, decides over all of them, so that money and state move in one record.
  *
  * The contract. A command about a work comes as a letter of its own operation, with what its room says of the signer (`standing`)
- * and of the result (`bound`) in the args; letters.ts has all types. The house says by itself:
+ * and of the result (`bound`) in the args; letters.ts has all types. The board says by itself:
  *
  *   market.begin    at every start: the recovery epoch; the very first funds the pool of rewards
  *   work.open       the room has taken the request of a reservation: the work is there
@@ -17,7 +17,7 @@
  * public works are public; the leaves of an act are its postings of ledger 1, where the work is public, in order, numbered without gaps.
  * What a transition posts stands in table.ts and postings.ts.
  *
- * Who follows hears of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
+ * Followers learn of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
  */
 import type { ActPlace, Part } from '../../part.ts'
 import type { Act } from '../../record.ts'
@@ -109,7 +109,7 @@ export class Market implements Part {
   readonly #editing = new Set<Work>()
   readonly #due = new Sorted<Due>((a, b) => a.at - b.at || (a.work.id < b.work.id ? -1 : a.work.id > b.work.id ? 1 : 0))
   readonly #dueOf = new Map<Work, Due>()
-  /** Those in flight when a backup was restored, of which nobody has said since that they still stand. */
+  /** Those in flight when a backup was restored, which are not confirmed since. */
   readonly #unconfirmed = new Set<Work>()
   readonly given = new Given()
   epoch: Epoch = { generation: '', at: 0 }
@@ -153,7 +153,7 @@ export class Market implements Part {
     return due === undefined || due.at > now ? { work, steps: [] } : settled(work, now, this.epoch)
   }
 
-  /** Works that time has changed at `now` and nobody has written down yet, the earliest first. */
+  /** Works that time has changed at `now` and that are not recorded yet, the earliest first. */
   *due(now: number): Generator<Work, void, void> {
     for (const { at, work } of this.#due.walk()) {
       if (at > now) return

@@ -9,7 +9,7 @@
  *              escrow -> user:worker w, escrow -> fees f
  *   bond       user:worker -> escrow, pending; bond_back voids it, bond_lost posts it and moves it on to fees
  *
- * Of simulated works (ledger 2) a hold is minted before it is taken, and whatever somebody has of it in the end is burnt at once.
+ * Of simulated works (ledger 2) a hold is minted before it is taken, and what an identity has of it in the end is burnt at once.
  */
 import { hash } from 'node:crypto'
 import type { Posting } from './letters.ts'
@@ -57,7 +57,7 @@ export const codeMeanings: Readonly<Record<keyof typeof codes, string>> = {
   bondLost: 'bond of a dispute that was lost, to fees',
 }
 
-/** Name of a posting: nobody else's, and the same whenever it is worked out. */
+/** Name of a posting: unique, and the same whenever it is computed. */
 export function transferId(subject: string, cause: string, n: number): string {
   return hash('sha256', `${subject}\n${cause}\n${n}`, 'hex').slice(0, 32)
 }

@@ -1,6 +1,6 @@
 /**
  * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
- * the request; nobody sees a work before both have said yes. What the room reports may come again: it changes nothing twice.
+ * the request; no reader sees a work before both have accepted it. What the room reports may come again: it changes nothing twice.
  */
 import { ownKey } from '../../record.ts'
 import { accept, type Deciders, type Decision, refuse, type Situation, type WriteLetter } from '../../write.ts'
@@ -103,7 +103,7 @@ const voided = ({ state: { market }, now }: Situation, letter: WriteLetter<VoidA
   })
 }
 
-/** The room is asked to take the new version; meanwhile nobody claims the work. */
+/** The room is asked to take the new version; meanwhile the work cannot be claimed. */
 const edit = ({ state: { market }, now }: Situation, letter: WriteLetter<WorkArgs>) => {
   const args = letter.args
   const stored = market.find(args.work)
@@ -161,7 +161,7 @@ const observe = ({ state: { market }, now }: Situation, letter: WriteLetter<Obse
 }
 
 /**
- * Only what its worker did himself counts as changed or missing, whether he redacts it or hides it as a moderator; taken away by
+ * Only what its worker did counts as changed or missing, whether they redact it or hide it as a moderator; taken away by
  * others it is as good as it was. What is restored is as it was: a room restores nothing that was redacted.
  */
 function seen(result: Result, change: ObserveArgs['change'], by: ObserveArgs['by'], sha256 = result.current): Result {

@@ -49,7 +49,7 @@ export class Sorted<Item> {
     if (run.length === 0) this.#runs.splice(at, 1)
   }
 
-  /** Items in order; `after`: only those behind this place. */
+  /** Items in order; `after`: only those after this place. */
   *walk(after?: (item: Item) => number): Generator<Item, void, void> {
     let run = after === undefined ? 0 : firstWhere(this.#runs, (each) => after(each.at(-1)!) > 0)
     let place =

@@ -12,7 +12,7 @@ import type { Market } from './market.ts'
 import { user } from './postings.ts'
 import { finalStates, type Work } from './work.ts'
 
-/** Due works that one command brings up whoever they belong to; behind that only its own and those of its signer. */
+/** Due works that one command brings up to date, whoever owns them; beyond that only its own and those of its signer. */
 const broughtUpMax = 64
 
 /** Who and what caused an act. */
@@ -76,7 +76,7 @@ export class Turn {
     return this.#settled.get(stored.id)?.work ?? stored
   }
 
-  /** Works of this requester that time alone has settled, and nobody has written down yet. */
+  /** Works of this requester that time alone has settled, and that are not recorded yet. */
   ended(requester: string): number {
     return [...this.#settled.values()].filter(({ work }) => work.requester === requester && finalStates.has(work.state))
       .length
@@ -162,7 +162,7 @@ function repliedOf(facts: Facts & Doing['facts']): Facts {
   return steps === undefined ? { work } : { work, steps: steps.map(({ state, at }) => ({ state, at })) }
 }
 
-/** What nobody signed has no nonce: its key is made from what it says. */
+/** An unsigned record has no nonce: its key is made from what it says. */
 function causeOf(letter: WriteLetter, { op, facts, command = noCommand }: Doing): Cause {
   if (letter.nonce !== '') {
     const own = Buffer.from(letter.sha).toString('hex')

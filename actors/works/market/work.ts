@@ -1,6 +1,6 @@
 /**
- * A work (bounty) as the market keeps it: the fields of its record, and what its clocks need. `interface.md` has the record that
- * readers see; src/works/view.ts makes it from this.
+ * A work (bounty) as the market keeps it: the fields of its record, and what its clocks need. Readers see the record that
+ * src/works/view.ts makes from this.
  */
 
 export const workStates = [
@@ -22,7 +22,7 @@ export type WorkState = (typeof workStates)[number]
 /** A work in one of these never changes again, and its money is settled. */
 export const finalStates: ReadonlySet<WorkState> = new Set(['accepted', 'refunded', 'split', 'cancelled', 'expired'])
 
-/** Work that somebody was in the middle of: after a backup was restored, its worker has to say that it still stands. */
+/** Work that was in progress: after a backup was restored, its worker has to confirm it. */
 export const inFlight: ReadonlySet<WorkState> = new Set(['claimed', 'submitted', 'revision'])
 
 export type Eligibility = 'open' | 'first_work'
@@ -58,7 +58,7 @@ export type Result = {
   readonly available: boolean
 }
 
-/** Who left a work: when its cooldown began, and how often a claim of his ran out. */
+/** Former workers of a work: when their cooldown began, and how often a claim of theirs ran out. */
 export type Left = { readonly at: number; readonly lapses: number }
 
 /** Everything that a transition may change. `''`, 0 and null: nothing. */
@@ -68,7 +68,7 @@ export type Changing = {
   generation: string
   amount: number
   fee: number
-  /** Live grant: 0 while nobody holds the work. */
+  /** Live grant: 0 while the work has no holder. */
   fence: number
   /** Number of the newest grant, never less than before. */
   fence_counter: number

@@ -1,4 +1,4 @@
-/** Doors of another kind: a command inside a URL, deliveries to receive URLs, what programs read first, and texts of other kinds. */
+/** Routes of another kind: a command inside a URL, deliveries to receive URLs, what programs read first, and texts of other kinds. */
 
 import { sizes } from '../../../actors/kernel/limits.ts'
 import { count, id } from '../../../actors/kernel/results.ts'

@@ -1,6 +1,6 @@
 /**
  * Witnessing, the log's side: each head, at most one a second, is offered to the witnesses of the policy, and what they sign
- * is served under the checkpoint. A witness that is slow, dead or lying costs nobody anything: its line is left out. While
+ * is served under the checkpoint. A witness that is slow, dead or lying has no effect on others: its line is left out. While
  * nothing is posted the same head is offered again now and then, so that the time in each line stays fresh.
  *
  * What a witness can say that stops the board: it has seen a larger head of this log, or another root at the same size.
@@ -47,7 +47,7 @@ const triesMax = 3
 /** What a witness said last. `false`: what it signed does not verify. */
 export type WitnessAnswer = 'signed' | 'refused' | 'false' | 'silent' | 'none'
 
-/** Where a witness stands, for whoever wants to know. */
+/** Where a witness stands, for display. */
 export type WitnessStanding = {
   readonly name: string
   readonly vkey: string
@@ -96,7 +96,7 @@ export class WitnessRound {
     })
   }
 
-  /** Nobody is asked: there is nothing to wait for, and nothing to add to a head. */
+  /** No witness is asked: there is nothing to wait for, and nothing to add to a head. */
   get isAlone(): boolean {
     return this.#witnesses.every(({ url }) => url === undefined)
   }
@@ -120,7 +120,7 @@ export class WitnessRound {
     }))
   }
 
-  /** Serves a head without asking anybody, with the lines that are kept. */
+  /** Serves a head without asking the witnesses, with the lines that are kept. */
   serve(checkpoint: string): void {
     this.#newest = checkpoint
     this.#offered = checkpoint

@@ -1,4 +1,4 @@
-/** The doors of a witness: `POST /witness/add-checkpoint`, and what it has seen, at `/witness/<hash of the origin>/checkpoint`. */
+/** The routes of a witness: `POST /witness/add-checkpoint`, and what it has seen, at `/witness/<hash of the origin>/checkpoint`. */
 
 import type { Refusal } from '../../../actors/kernel/refusals.ts'
 import type { Exchange, Header } from '../../http/port.ts'

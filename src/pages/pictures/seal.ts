@@ -1,6 +1,6 @@
 /**
  * A seal: five by five cells, mirrored, in one of sixteen hues, made from an identity's id. A handle can be chosen to look like
- * another; a seal follows from the key, so that two people with names alike are told apart at a glance. It is a help for the
+ * another; a seal follows from the key, so that two people with similar names are distinct at a glance. It is a help for the
  * eye and no proof: only the id is.
  */
 import { type Html, html } from '../html.ts'

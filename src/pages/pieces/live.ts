@@ -5,7 +5,7 @@ export type LiveList = {
   readonly room: string
   /** Only posts of this page of the room are added. */
   readonly page?: string | undefined
-  /** Newest post of the room, which may stand on another of its pages: the stream begins behind it. */
+  /** Newest post of the room, which may stand on another of its pages: the stream begins after it. */
   readonly newest: string | undefined
   /** Newest public change that the list knows of. */
   readonly change: number

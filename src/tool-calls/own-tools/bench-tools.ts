@@ -97,7 +97,7 @@ function checkOf(schema: boolean | object): ValidateFunction {
 
 async function markdown({ text }: Input): Promise<Output> {
   const parser = new MarkdownIt('default', { html: false, linkify: false, typographer: false, maxNesting: 50 })
-  // A picture would be fetched by whoever looks; its text stays, as a link.
+  // Readers would fetch a picture; its text stays, as a link.
   parser.disable('image')
   parser.validateLink = (address: string) => /^(https?:|mailto:|[/#?]|[^:]*$)/i.test(address.trim())
   const open = parser.renderer.rules.link_open

@@ -2,7 +2,7 @@
  * Runs tools on a thread of their own, one at a time and each within a time limit. A tool that takes longer, or more memory
  * than the thread may have, ends the thread, and a fresh one takes the next. It starts with the first call.
  *
- * One network has a quarter of the places at most: whoever fills his with work that never ends keeps nobody else from the bench.
+ * One network has a quarter of the places at most: a caller who fills them with work that never ends does not keep others out.
  */
 import { Worker } from 'node:worker_threads'
 import { threadFile } from '../../program.ts'
@@ -86,7 +86,7 @@ export class Bench {
   #watch(under: Under): void {
     const part = (): void => {
       if (++under.parts < timeParts) this.#watch(under)
-      // An answer that is here already, and was not looked at yet, counts.
+      // An answer that is here already, and was not examined yet, counts.
       else setImmediate(() => this.#end(under))
     }
     under.timer = setTimeout(part, this.#limitMs / timeParts)
@@ -119,7 +119,7 @@ export class Bench {
       if (answer.id !== this.#under?.id) return
       this.#finish('output' in answer ? { output: answer.output } : { fault: answer.fault })
     })
-    // What an input broke is told by the end of the thread, which follows.
+    // What an input broke is reported by the end of the thread, which follows.
     worker.on('error', () => {})
     worker.on('exit', () => {
       this.#worker = undefined

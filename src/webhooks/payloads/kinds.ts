@@ -1,4 +1,4 @@
-/** What each kind of event takes to choose with, and what it delivers. One table; whoever checks or describes a kind looks here. */
+/** What each kind of event takes to choose with, and what it delivers. One table, which checks and descriptions of kinds use. */
 import { hash, id, seconds, slug } from '../../../actors/kernel/results.ts'
 import { type Schema, Type } from '../../../actors/kernel/schema.ts'
 import { excerptChars, type HookKind } from '../../../actors/webhooks/kind-names.ts'

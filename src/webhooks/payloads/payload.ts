@@ -25,7 +25,7 @@ export function payloadOf(context: ReadContext, address: string, request: Payloa
   try {
     return built(context, address, request)
   } catch (error) {
-    // What is behind it must not wait for ever.
+    // What follows it must not wait forever.
     return { skip: true, fault: `${request.kind} ${request.subject}: ${(error as Error).message}` }
   }
 }
@@ -44,7 +44,7 @@ function ofEvent(context: ReadContext, address: string, request: PayloadRequest)
   if (slot === none) return skip
   const room = board.roomList[board.events.room[slot]!]!
   if (room.visibility !== visibility) return skip
-  // Whoever is spoken to from a room that is not his hears nothing; whoever follows a room hears that it is closed to him.
+  // A user addressed from a room that they may not read gets nothing; a follower of a room learns that it is closed to them.
   if (room.visibility === 'private' && (!mayWrite(room, reader) || hasLeft(state, room.name, reader)))
     return kind === 'room.post' ? barred : skip
   const event = view(context, slot, false)
@@ -74,7 +74,7 @@ function ofEvent(context: ReadContext, address: string, request: PayloadRequest)
   })
 }
 
-/** What the event is to the reader, where that is what this kind tells of. */
+/** What the event is to the reader, where that is what this kind reports. */
 function whyFor(
   { state, board }: ReadContext,
   event: EventView,

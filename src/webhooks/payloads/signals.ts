@@ -14,7 +14,7 @@ export type Signal = {
   readonly position: number
   /** Unix seconds. */
   readonly at: number
-  /** What it may be told as, in the order in which it is told. */
+  /** The kinds it may be delivered as, in that order. */
   readonly kinds: readonly HookKind[]
   /** `''`: of no room. */
   readonly room: string
@@ -40,7 +40,7 @@ export type SignalsRequest = {
   readonly spoken: boolean
   /** Only of this room; ''. all. */
   readonly room: string
-  /** Only what speaks to somebody, or belongs to somebody. */
+  /** Only what addresses an identity, or belongs to one. */
   readonly personal: boolean
 }
 
@@ -51,7 +51,7 @@ export type SignalsPage = {
   readonly more: boolean
 }
 
-/** Rows looked at, those of them that are read, and signals found, for one page: other readers wait meanwhile. */
+/** Rows examined, those of them that are read, and signals found, for one page: other readers wait meanwhile. */
 const rowsMax = 4_096
 const rowsReadMax = 512
 const signalsMax = 512

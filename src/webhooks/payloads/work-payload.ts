@@ -5,7 +5,7 @@ import type { ReadContext } from '../../reads/read.ts'
 import { answerRead, isRead } from '../../reads/reads.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 
-/** The fields of a work record that are looked at. */
+/** The fields of a work record that are examined. */
 type WorkRecord = {
   readonly room?: string
   readonly title?: string

@@ -14,7 +14,7 @@ import type { DataOf, Verified } from '../command/reply.ts'
 import { writerOf } from '../limits/charging.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import { webhookView } from './reads.ts'
-import type { Desk, VerifyAnswer } from './service.ts'
+import type { VerifyAnswer } from './service.ts'
 import { freshSecret } from './signature.ts'
 
 type Barred = readonly [code: RefusalCode, message: string, field: string, retryAfter: number]

@@ -12,9 +12,11 @@
  *
  * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
  */
+
 import { createHash } from 'node:crypto'
 import { MORE } from '../storage/frame.ts'
 import { type Frame, type NewFrame, STUB } from '../storage/journal.ts'
+import type { Command } from './kernel/fields.ts'
 import { Packr, Unpackr } from './kernel/msgpack.ts'
 
 /** Frame flags of this floor (storage uses 0x80, 0x40 and 0x20). */
@@ -66,6 +68,14 @@ export type Cut = {
   readonly file: Uint8Array
   /** SHA-256 of the whole signing bytes. */
   readonly sha: Uint8Array
+}
+
+/** The command in signed bytes; what is kept of one was checked before it was accepted. */
+export function commandIn(signed: Uint8Array): Command {
+  const { command } = JSON.parse(Buffer.from(signed.buffer, signed.byteOffset, signed.byteLength).toString('utf8')) as {
+    readonly command: Command
+  }
+  return command
 }
 
 /** SHA-256 of the bytes that were signed. */

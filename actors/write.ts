@@ -11,7 +11,16 @@ import { conversationPrefix } from './conversations/conversations.ts'
 import { none } from './event-index.ts'
 import type { AnyWriteName } from './internal-operations.ts'
 import type { ActorRefusal } from './kernel/refusals.ts'
-import { type BoardRecord, commandSha, type Facts, frameKey, fromFrame, RecordType, type Signed } from './record.ts'
+import {
+  type BoardRecord,
+  commandIn,
+  commandSha,
+  type Facts,
+  frameKey,
+  fromFrame,
+  RecordType,
+  type Signed,
+} from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Share } from './retry-memory.ts'
 import { isOfBoard } from './rooms/roles.ts'
 import type { State } from './state.ts'
@@ -367,8 +376,6 @@ export function authorOf(record: BoardRecord, key: Uint8Array): string {
   return createHash('sha256').update(key).digest('hex')
 }
 
-type SignedCommand = { command: Record<string, unknown> }
-
 /** The signed bytes were taken back and have left the disk; their hash is kept. */
 function isDestroyed({ signed }: Signed): boolean {
   return signed.length === 0
@@ -380,7 +387,7 @@ const requestsOfWork: ReadonlySet<string> = new Set(['work.create', 'work.edit']
 /** Of a command whose bytes were destroyed: nothing. */
 function commandOf(signed: Uint8Array): { operation: string; nonce: string; requestId: string } {
   if (signed.length === 0) return { operation: '', nonce: '', requestId: '' }
-  const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as SignedCommand
+  const command = commandIn(signed)
   const { operation, nonce, request_id } = command
   return { operation: String(operation ?? ''), nonce: String(nonce ?? ''), requestId: String(request_id ?? '') }
 }
@@ -392,7 +399,7 @@ function sameContent(first: Signed, second: Signed): boolean {
 }
 
 function contentOf(signed: Uint8Array): string {
-  const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as SignedCommand
+  const command = commandIn(signed)
   const { nonce, timestamp, public_key, ...content } = command
   return JSON.stringify(content)
 }

@@ -15,7 +15,7 @@ import type { Core } from '../core.ts'
 import { none, SlotList } from '../event-index.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Marks } from '../posts/marks.ts'
-import type { Act, Event } from '../record.ts'
+import { type Act, commandIn, type Event } from '../record.ts'
 
 export type Answer = 'accept' | 'decline' | 'block'
 
@@ -212,7 +212,7 @@ export function spokenTo({ by, to }: Pick<Event, 'by' | 'to'>): SpokenTo {
   const bytes = Buffer.from(by.signed.buffer, by.signed.byteOffset, by.signed.byteLength)
   // Inside a string the quotes would be escaped, so this is the field itself or nothing.
   if (!bytes.includes('"to":"') && !bytes.includes(0x40)) return nobody
-  const { command } = JSON.parse(bytes.toString('utf8')) as { command: { text?: string; to?: string } }
+  const command = commandIn(bytes)
   return { to: to === undefined ? (command.to ?? '') : hex(to), handles: mentionsIn(command.text ?? '') }
 }
 

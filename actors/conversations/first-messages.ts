@@ -1,12 +1,13 @@
 /** What an opener may say before any member has accepted the conversation: a little. A block and a silence refuse alike. */
+import { commandIn } from '../record.ts'
 import { type Refused, refuse, type WriteLetter } from '../write.ts'
 import { type Conversation, requestBytesMax, requestMessagesMax } from './conversations.ts'
 
 /** Why a post into a conversation is refused before any member has accepted it, or undefined. */
 export function postRefusal(conversation: Conversation | undefined, letter: WriteLetter): Refused | undefined {
   if (conversation === undefined || conversation.accepted) return undefined
-  const { command } = JSON.parse(Buffer.from(letter.by.signed).toString('utf8')) as { command: { text: string } }
-  return messageRefusal(conversation, letter.author, Buffer.byteLength(command.text))
+  const command = commandIn(letter.by.signed)
+  return messageRefusal(conversation, letter.author, Buffer.byteLength(command.text!))
 }
 
 /** The same of a message of so many bytes; `found` undefined: it opens the conversation. */

@@ -10,7 +10,7 @@ import { type Active, ByActivity } from '../board.ts'
 import { nowhere } from '../changes.ts'
 import type { Core } from '../core.ts'
 import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import { type Act, commandIn } from '../record.ts'
 
 export type DocVisibility = 'public' | 'unlisted' | 'private'
 
@@ -232,5 +232,5 @@ export function versionOf(record: Act): Version {
 
 /** The text inside the bytes that were signed. */
 export function signedText(signed: Uint8Array): string {
-  return (JSON.parse(Buffer.from(signed).toString('utf8')) as { command: { text: string } }).command.text
+  return commandIn(signed).text!
 }

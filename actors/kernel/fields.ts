@@ -46,6 +46,11 @@ export type ValueOf<Name extends FieldName> = Name extends NumberName
     ? readonly string[]
     : string
 
+/** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
+export type Command = { readonly operation: string } & {
+  readonly [Name in Exclude<FieldName, 'operation'>]?: ValueOf<Name>
+}
+
 export type Field = {
   readonly type: 'string' | 'integer' | 'array'
   /** What it is for, in a few words. */

@@ -6,7 +6,7 @@
  */
 import type { Core } from '../core.ts'
 import type { ActPlace, Part } from '../part.ts'
-import type { Act } from '../record.ts'
+import { type Act, commandIn } from '../record.ts'
 
 /** What an identity says of itself. */
 export type Profile = {
@@ -114,8 +114,8 @@ export class People implements Part {
   }
 
   #profile({ author, at, by }: Act<object>): void {
-    const { command } = JSON.parse(Buffer.from(by!.signed).toString('utf8')) as { command: { data: string } }
-    const { description = '', capabilities = [], links = [] } = JSON.parse(command.data) as Partial<Profile>
+    const command = commandIn(by!.signed)
+    const { description = '', capabilities = [], links = [] } = JSON.parse(command.data!) as Partial<Profile>
     const identity = hex(author)
     if (description === '' && capabilities.length + links.length === 0) this.#profiles.delete(identity)
     else this.#profiles.set(identity, { description, capabilities, links, at })

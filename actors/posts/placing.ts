@@ -12,7 +12,7 @@
 import type { Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import type { Event } from '../record.ts'
+import { commandIn, type Event } from '../record.ts'
 import { type Decision, refuse, type Situation, type WriteLetter } from '../write.ts'
 import { versionsMax } from './marks.ts'
 
@@ -74,7 +74,7 @@ export function formatOf(kept: Format | undefined, data: string | undefined): Fo
 export function formatBefore({ state, board, record }: Situation, original: string): Format {
   const newest = state.marks.newest(board.events.find(Buffer.from(original, 'hex')))
   const { format, by } = record(board.events.place[newest]!) as Event
-  const { command } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: { data?: string } }
+  const command = commandIn(by.signed)
   return formatOf(format, command.data)
 }
 

@@ -5,7 +5,7 @@
  * `tools.import` one of its `rows`. Here is how a listing is read out of it, the same at every replay.
  */
 import { createHash } from 'node:crypto'
-import { type Act, type BoardRecord, RecordType } from '../record.ts'
+import { type Act, type BoardRecord, commandIn, RecordType } from '../record.ts'
 
 export const toolTypes = ['service', 'offering', 'agent', 'site'] as const
 export type ToolType = (typeof toolTypes)[number]
@@ -128,12 +128,10 @@ export function digestOf(fields: ListingFields): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex').slice(0, 16)
 }
 
-type Signed = { readonly command: { readonly operation: string; readonly data?: string } }
-
 /** What a command said: the rows of an import, or the one listing. */
 export function saidBy(act: Act): readonly ListingFields[] {
   if (act.by === undefined) throw new Error(`a record of ${act.op} that nobody signed`)
-  const { command } = JSON.parse(Buffer.from(act.by.signed).toString('utf8')) as Signed
+  const command = commandIn(act.by.signed)
   const { schema, rows, ...fields } = JSON.parse(command.data ?? '{}') as { schema: 1; rows?: readonly ListingFields[] }
   return rows ?? [fields as ListingFields]
 }

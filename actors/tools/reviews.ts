@@ -2,7 +2,7 @@
  * Reviews of tools: posts in the room `reviews` whose signed command is `tools.review`. Of one author the newest counts for a
  * subject; one that is hidden or redacted counts for nothing.
  */
-import type { Event } from '../record.ts'
+import { commandIn, type Event } from '../record.ts'
 
 export const reviewsRoom = 'reviews'
 export const reviewKinds = ['works', 'mixed', 'down', 'avoid'] as const
@@ -36,15 +36,13 @@ export class Reviews {
   /** Takes an event; undefined where it is no review. */
   take(event: Event, key: Uint8Array): Review | undefined {
     if (event.room !== reviewsRoom || event.original !== undefined || event.by.signed.length === 0) return undefined
-    const { command } = JSON.parse(Buffer.from(event.by.signed).toString('utf8')) as {
-      command: { operation: string; target: string; kind: ReviewKind }
-    }
+    const command = commandIn(event.by.signed)
     if (command.operation !== 'tools.review') return undefined
     const review: Review = {
       id: hex(key),
       author: hex(event.author),
-      subject: command.target,
-      kind: command.kind,
+      subject: command.target!,
+      kind: command.kind as Review['kind'],
       at: event.at,
     }
     this.#add(review)

@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import type { Board, Room } from '../board.ts'
 import { none } from '../event-index.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
-import { type Act, type Delegated, type Event, RecordType } from '../record.ts'
+import { type Act, commandIn, type Delegated, type Event, RecordType } from '../record.ts'
 import { mayWrite } from '../rooms/roles.ts'
 import { decidePost, type PostArgs, type PostReply } from '../rooms/room.ts'
 import {
@@ -215,7 +215,7 @@ function posted(
   const decision = decidePost(situation, { ...letter, args })
   if (!decision.ok) return refusal(letter, situation.now, decision.refusal)
   const reply = decision.reply as PostReply
-  const { text } = (JSON.parse(Buffer.from(letter.by.signed).toString('utf8')) as { command: { text: string } }).command
+  const { text } = commandIn(letter.by.signed)
   const versions = supersedes === '' ? 1 : situation.state.marks.edits(slotOf(situation, supersedes)).length + 2
   const verdict: RequestVerdict = {
     taken: true,
@@ -223,7 +223,7 @@ function posted(
     versions,
     isPublic: reply.isPublic,
     page: reply.page,
-    ...(reply.screen === true ? { screen: { text, at: reply.at } } : {}),
+    ...(reply.screen === true ? { screen: { text: text!, at: reply.at } } : {}),
   }
   const records = decision.records.map((planned) =>
     planned.record.type === RecordType.event ? { ...planned, record: shape(planned.record) } : planned,
@@ -233,10 +233,8 @@ function posted(
 
 /** Unix seconds. */
 function endOf({ signed }: Delegated): number {
-  const { command } = JSON.parse(Buffer.from(signed).toString('utf8')) as {
-    command: { timestamp: number; ttl: number }
-  }
-  return command.timestamp + command.ttl
+  const command = commandIn(signed)
+  return command.timestamp! + command.ttl!
 }
 
 function taken(situation: Situation, work: string): Decision {

@@ -3,7 +3,7 @@
  * operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean "not given".
  */
 
-import { envelope, type Field, type FieldName, fields, type ValueOf } from '../../actors/kernel/fields.ts'
+import { type Command, envelope, type Field, type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -16,11 +16,6 @@ import { printable } from '../format/printable.ts'
 import { type Check, checkOf, compile } from '../format/schema-check.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { noteCause } from '../runtime/slow-turns.ts'
-
-/** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
-export type Command = { readonly operation: string } & {
-  readonly [Name in Exclude<FieldName, 'operation'>]?: ValueOf<Name>
-}
 
 export type Checked<Value> =
   | { readonly ok: true; readonly value: Value }

@@ -1,10 +1,10 @@
 /** What a post says of itself, as its room decides about it. */
 
+import type { Command } from '../../actors/kernel/fields.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Format } from '../../actors/posts/placing.ts'
 import type { PostArgs } from '../../actors/rooms/room.ts'
 import { provenBits } from '../format/proof-of-work.ts'
-import type { Command } from './check.ts'
 import type { Bearers } from './handle-cache.ts'
 import type { Verified } from './reply.ts'
 import { resolveHandle } from './resolved.ts'

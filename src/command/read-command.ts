@@ -6,14 +6,14 @@
  * those who have sent too many.
  */
 
-import { fields } from '../../actors/kernel/fields.ts'
+import { type Command, fields } from '../../actors/kernel/fields.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { stringAt } from '../format/json-head.ts'
 import type { JsonLimits } from '../format/json-limits.ts'
 import { parseStrictJson, type StrictJson } from '../format/strict-json.ts'
-import { type Command, checkShape, listItemsMax } from './check.ts'
+import { checkShape, listItemsMax } from './check.ts'
 
 export type Read =
   | { readonly ok: true; readonly value: Command }

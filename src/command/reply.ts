@@ -2,14 +2,13 @@
  * Replies: what a caller gets, and the verified command that it is a reply to.
  */
 
-import type { ValueOf } from '../../actors/kernel/fields.ts'
+import type { Command, ValueOf } from '../../actors/kernel/fields.ts'
 import type { ActorRefusal as Decided } from '../../actors/kernel/refusals.ts'
 import { type Refusal, type RefusalCode, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
 import type { Infer, Schema } from '../../actors/kernel/schema.ts'
 import type { Declaration, WriteName, WriteOperation } from '../../actors/operations.ts'
 import type { Signed } from '../../actors/record.ts'
 import type { ReadAnswer } from '../reads/read.ts'
-import type { Command } from './check.ts'
 import type { Signer } from './key-cache.ts'
 import type { NoAnswer } from './ports.ts'
 

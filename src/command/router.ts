@@ -7,7 +7,7 @@
  */
 
 import { hash } from 'node:crypto'
-import { type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { type Command, type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { inside } from '../../actors/kernel/limits.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -32,7 +32,7 @@ import type { ToolDesk } from '../tools/service.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { Desk } from '../webhooks/service.ts'
 import { readWorks, workReads } from '../works/ask-room-and-market.ts'
-import { type Command, checkOperation, isGiven } from './check.ts'
+import { checkOperation, isGiven } from './check.ts'
 import { type Gather, gatherOf, homes } from './gather.ts'
 import { type Signer, Signers } from './key-cache.ts'
 import type { News } from './live-facts.ts'

@@ -10,7 +10,7 @@ import { parseEntry } from '../../actors/log/entry.ts'
 import type { Rotation } from '../../actors/people/people.ts'
 import type { Redaction } from '../../actors/posts/marks.ts'
 import { formatOf, pageDefault } from '../../actors/posts/placing.ts'
-import { frameEntry, fromFrame } from '../../actors/record.ts'
+import { commandIn, frameEntry, fromFrame } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
@@ -49,7 +49,7 @@ function asSigned(event: EventView): EventView & { readonly actual_page?: string
   const mayMove = supersedes === undefined && parent !== undefined && page !== pageDefault
   const mayKeep = supersedes !== undefined && format === 'markdown'
   if (type === 'tombstone' || payload === undefined || !(mayMove || mayKeep)) return event
-  const { command } = JSON.parse(payload) as { command: { page?: string; data?: string } }
+  const command = commandIn(Buffer.from(payload))
   if (mayMove && command.page === undefined) return { ...event, page: pageDefault, actual_page: page }
   if (mayKeep && formatOf(undefined, command.data) === 'text')
     return { ...event, format: 'text', actual_format: format }

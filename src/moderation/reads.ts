@@ -4,7 +4,7 @@
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { type Act, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import { type Act, commandIn, frameKey, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
 import type { Kept, Report } from '../../actors/rooms/rules.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { delegationIn, eventOf } from '../posts/view.ts'
@@ -35,8 +35,6 @@ export const moderationReads = {
 type SignedAct = Act & { readonly by: Signed }
 /** Why an entry has no signature. */
 const ofTheBoard = 'set by the board itself when it made the room: no command, so no signature'
-type Said = Readonly<Record<'event_id' | 'target' | 'reason' | 'data' | 'text' | 'kind', string | undefined>>
-
 function actAt(context: ReadContext, { shard, seq }: Kept): SignedAct {
   const act = actOf(context.frame(shard, seq))
   if (act.by === undefined) throw new Error(`record ${seq} is no signed act`)
@@ -47,10 +45,6 @@ function actOf(frame: Frame): Act {
   const record = fromFrame(frame)
   if (record.type !== RecordType.act) throw new Error(`record ${frame.seq} is no act`)
   return record
-}
-
-function saidIn({ signed }: Signed): Said {
-  return (JSON.parse(Buffer.from(signed).toString('utf8')) as { command: Said }).command
 }
 
 function modlog(context: ReadContext, { args }: ReadRequest, room: string): ReadAnswer {
@@ -78,7 +72,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
   const named = handle === undefined ? {} : { handle }
   const place = { seq, room, action: op, created_at: at, event_id: frameKey(frame).toString('hex') }
   if (by === undefined) return { ...place, actor: { id: actor, ...named }, reason: ofTheBoard }
-  const { event_id, target = event_id, reason, data } = saidIn(by)
+  const { event_id, target = event_id, reason, data } = commandIn(by.signed)
   return {
     ...place,
     actor: { id: actor, public_key: base64url(by.key), ...named },
@@ -116,7 +110,7 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Rea
 function reportView(context: ReadContext, report: Report) {
   const { board } = context
   const slot = board.events.find(Buffer.from(report.event, 'hex'))
-  const { reason = '' } = saidIn(actAt(context, report).by)
+  const { reason = '' } = commandIn(actAt(context, report).by.signed)
   return {
     id: report.id,
     event_id: report.event,
@@ -131,7 +125,7 @@ function reportView(context: ReadContext, report: Report) {
 }
 
 function settledView({ author, at, by }: SignedAct) {
-  const { action, note } = JSON.parse(saidIn(by).data!) as { action: string; note?: string }
+  const { action, note } = JSON.parse(commandIn(by.signed).data!) as { action: string; note?: string }
   return { by: Buffer.from(author).toString('hex'), at, action, ...(note === undefined ? {} : { note }) }
 }
 
@@ -150,7 +144,7 @@ function recent(context: ReadContext, { args }: ReadRequest): ReadAnswer {
       if (events.at[slot]! < Number(args.since)) break
       if (state.marks.isEdit(slot) || state.marks.gone(slot, context.now()) !== undefined) continue
       const { at, kind, reply, by } = eventOf(context.body(slot))
-      const { text = '' } = saidIn(by)
+      const { text = '' } = commandIn(by.signed)
       // A delegate is never an operator, even if its identity is.
       const author = by.for === undefined ? { author: board.authorList[events.author[slot]!]!.id } : {}
       posts.push({ id: events.idHex(slot), room: room.name, kind, text, at, isReply: reply !== undefined, ...author })

@@ -13,7 +13,7 @@ import type { LeafPlace } from '../../actors/log/book.ts'
 import type { Gone, GoneBy } from '../../actors/posts/marks.ts'
 import { type Format, formatOf } from '../../actors/posts/placing.ts'
 import type { Sums } from '../../actors/posts/votes.ts'
-import { type Delegated, type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
+import { commandIn, type Delegated, type Event, fromFrame, RecordType, type Signed } from '../../actors/record.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 
@@ -247,11 +247,11 @@ function bodyOf({ marks, blobs }: State, slot: number, { by, format, to }: Event
   // What is gone for good is not read: sooner or later it is no longer on the disk.
   const isForGood = gone !== undefined && (marks.hideOf(slot) === undefined || marks.redactionOf(slot) !== undefined)
   if (gone !== undefined && (isForGood || by.signed.length === 0)) return { gone, to: undefined }
-  const { command: post } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: SignedPost }
+  const post = commandIn(by.signed)
   const toId = to === undefined ? undefined : Buffer.from(to).toString('hex')
   if (gone !== undefined) return { gone, to: post.to, toId }
   const attachments = (post.attachments ?? []).flatMap((id) => blobs.viewOf(id) ?? [])
-  return { post, by, attachments, format, toId }
+  return { post: post as SignedPost, by, attachments, format, toId }
 }
 
 export function eventOf(frame: Frame): Event {

@@ -18,7 +18,7 @@
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type BoardRecord, type Event, RecordType } from '../../actors/record.ts'
+import { type BoardRecord, commandIn, type Event, RecordType } from '../../actors/record.ts'
 import { makeDirectory } from '../../storage/disk.ts'
 import { wordsOf } from './query.ts'
 import { type Part, Search, type SearchAsk, tableOf } from './search.ts'
@@ -248,6 +248,6 @@ export function wipe(directory: string): void {
 /** Undefined: the text is gone, and what stands in the journal is a stub. */
 function textOf({ by }: Event): string | undefined {
   if (by.signed.length === 0) return undefined
-  const { command } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: { text?: string } }
+  const command = commandIn(by.signed)
   return command.text
 }

@@ -5,8 +5,10 @@
  *
  * The new key is on disk before the delegation exists. Where that is refused, it is erased again.
  */
+
 import { randomBytes, sign } from 'node:crypto'
 import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
+import { commandIn } from '../../actors/record.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Reply } from '../command/reply.ts'
 import type { Front } from '../command/router.ts'
@@ -82,7 +84,7 @@ export class SignIns {
     if (pending.timestamp === 0) return { ok: false, code: 'wrong_state', message: 'ask for the challenge first' }
     const bytes = this.#bytes(asked, pending, publicKey)
     const delegation = commandId(bytes).eventId
-    const { command } = JSON.parse(bytes.toString('utf8')) as { command: object }
+    const command = commandIn(bytes)
     const key = privateKeyOf(pending.seed)
     const proof = sign(null, bytes, key).toString('base64url')
     const { keys, delegates } = this.#options

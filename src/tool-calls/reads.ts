@@ -1,7 +1,7 @@
 /** Reads that the board asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
 
 import { allowances } from '../../actors/kernel/limits.ts'
-import { type Act, fromFrame, RecordType } from '../../actors/record.ts'
+import { type Act, commandIn, fromFrame, RecordType } from '../../actors/record.ts'
 import { type DayLimits, dayEnd, identityLimits } from '../../actors/tool-calls/day.ts'
 import type { Address, CallFacts, Open, PayFacts, SettledFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { priceOf } from '../payments/price.ts'
@@ -64,7 +64,7 @@ function openCalls({ state, frame }: ReadContext): ReadAnswer {
   const found = state.calls.allOpen().map((open: Open): OpenCall => {
     const act = actAt(frame(open.shard, open.seq))
     const { tool, subject, address } = act.facts as CallFacts
-    const { command } = JSON.parse(Buffer.from(act.by!.signed).toString('utf8')) as { command: { data?: string } }
+    const command = commandIn(act.by!.signed)
     const paid = open.paid === undefined ? {} : { payment: actAt(frame(open.shard, open.paid.seq)).facts as PayFacts }
     return { id: open.id, identity: open.identity, tool, subject, address, data: command.data ?? '{}', ...paid }
   })

@@ -5,7 +5,7 @@
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import type { Profile } from '../../actors/people/people.ts'
-import { type Act, type BoardRecord, RecordType, registryName } from '../../actors/record.ts'
+import { type Act, type BoardRecord, commandIn, RecordType, registryName } from '../../actors/record.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { type Listing, listingOf, saidBy, siteOf } from '../../actors/tools/listing.ts'
 import { reviewsRoom } from '../../actors/tools/reviews.ts'
@@ -275,8 +275,8 @@ export class Directory {
   #person({ op, author, facts, by, at }: Act): void {
     const identity = Buffer.from(author).toString('hex')
     if (op === 'identity.profile.set' && by !== undefined) {
-      const { command } = JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: { data: string } }
-      const { description = '', capabilities = [] } = JSON.parse(command.data) as Partial<Profile>
+      const command = commandIn(by.signed)
+      const { description = '', capabilities = [] } = JSON.parse(command.data!) as Partial<Profile>
       const id = agentId(identity)
       if (capabilities.length === 0) this.#agents.delete(id)
       else this.#agents.set(id, { identity, handle: this.#handles.get(identity), description, capabilities, at })

@@ -1,7 +1,7 @@
 /** Reads on the tools directory that the feed answers: a listing as it was said, and the reviews of a subject. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { fromFrame } from '../../actors/record.ts'
+import { commandIn, fromFrame } from '../../actors/record.ts'
 import { type Listing, listingIn } from '../../actors/tools/listing.ts'
 import { eventOf } from '../posts/view.ts'
 import {
@@ -85,9 +85,6 @@ function recentReviews({ state, board: { events } }: ReadContext, { args }: Read
   return ok({ reviews })
 }
 
-/** `data` of the reviews' commands. */
-type Said = { readonly text: string; readonly data?: string }
-
 function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const subject = String(args.target)
   const name = `tools.reviews:${subject}`
@@ -105,7 +102,7 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const next = slots.length > limit ? shown.at(-1)!.slot : undefined
   const { views, cut } = withinPage(shown, ({ review: { id, author, kind, at }, slot }) => {
     const { by } = eventOf(body(slot))
-    const { text, data } = (JSON.parse(Buffer.from(by.signed).toString('utf8')) as { command: Said }).command
+    const { text, data } = commandIn(by.signed)
     const { evidence } = JSON.parse(data ?? '{}') as { evidence?: string }
     const handle = handleOf(author)
     const more = evidence === undefined ? {} : { evidence }

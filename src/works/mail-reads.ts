@@ -4,7 +4,7 @@
  * until it is delivered, but rendered once.
  */
 
-import { type Act, commandSha, type Delegated, fromFrame } from '../../actors/record.ts'
+import { type Act, commandIn, commandSha, type Delegated, fromFrame } from '../../actors/record.ts'
 import type { Observation, TellArgs } from '../../actors/works/letters.ts'
 import type { Ask, Told } from '../../actors/works/mail.ts'
 import type { OpenFacts, Posting, StepFacts } from '../../actors/works/market/letters.ts'
@@ -107,7 +107,7 @@ function askJson({ state, frame }: ReadContext, ask: Ask): AskJson {
     room: string
     reviewer: string
   }
-  const { command } = JSON.parse(Buffer.from(by!.signed).toString('utf8')) as { command: { page?: string } }
+  const command = commandIn(by!.signed)
   return {
     ...ask,
     room,

@@ -1,9 +1,9 @@
 /** A refused command is told what would be right, in words that its sender can act on. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { fields } from '../../../actors/kernel/fields.ts'
+import { type Command, fields } from '../../../actors/kernel/fields.ts'
 import { operationByName, operations } from '../../../actors/operations.ts'
-import { type Command, checkOperation, checkShape } from '../../../src/command/check.ts'
+import { checkOperation, checkShape } from '../../../src/command/check.ts'
 import { ruleOf, type Shape } from '../../../src/format/data-fault.ts'
 import { nearest } from '../../../src/format/nearest.ts'
 import { ownTools } from '../../../src/tool-calls/own-tools/descriptors.ts'

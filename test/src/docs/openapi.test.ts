@@ -1,4 +1,5 @@
 /** /openapi.json is a description that other people's tools accept, and it says what the interface promises. */
+
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,9 +7,10 @@ import { createConfig, lintFromString } from '@redocly/openapi-core'
 import spectralCore from '@stoplight/spectral-core'
 import spectralRulesets from '@stoplight/spectral-rulesets'
 import { describe, expect, test, vi } from 'vitest'
+import type { Command } from '../../../actors/kernel/fields.ts'
 import { isSigned } from '../../../actors/kernel/operation.ts'
 import { operationByName, operations } from '../../../actors/operations.ts'
-import { type Command, checkOperation } from '../../../src/command/check.ts'
+import { checkOperation } from '../../../src/command/check.ts'
 import { titleOf } from '../../../src/docs/openapi/command-shapes.ts'
 import { openapi } from '../../../src/docs/openapi.ts'
 import { type Json, plainSchema } from '../../../src/docs/plain-schema.ts'

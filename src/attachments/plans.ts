@@ -2,6 +2,7 @@
  * How attachments are carried in: the bytes go into a file first, then their room decides. The record keeps the signed
  * bytes without the text of the file (actors/record.ts, `Cut`), so the journal never holds them.
  */
+
 import { hash } from 'node:crypto'
 import type { BlobFacts } from '../../actors/attachments/attachments.ts'
 import type { DeleteArgs, PutArgs } from '../../actors/attachments/decide.ts'
@@ -13,6 +14,7 @@ import { type Doors, type Found, idOf, type Plan } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { decodeBase64url } from '../format/encoding.ts'
 import { imageType } from '../format/image-type.ts'
+import { dataOf } from '../reads/read.ts'
 
 const defaultRoom = 'lobby'
 const defaultName = 'attachment.bin'
@@ -72,7 +74,7 @@ function takeIn(verified: Verified<'blob.put'>, { blobs, read }: Doors, pass: (f
   read({ op: 'blob.usage', args: {}, reader: signer.id }, (found) => {
     if (found === undefined) return pass(undefined)
     if (!found.ok) return pass('refusal' in found ? found : undefined)
-    const { bytes: used } = JSON.parse(found.json) as { bytes: number }
+    const { bytes: used } = dataOf(found)
     const args = (over_quota: boolean): PutArgs => ({ ...facts, over_quota })
     // The actor is asked all the same, without a file: a retry is answered, whatever the identity has used since.
     if (blobs.isOver(signer.id, used, bytes.length)) return pass({ args: args(true), by })

@@ -41,7 +41,11 @@ export const blobsReads = {
   'blob.needed': ({ state }, { args }) => ok([...state.blobs.heldIn(String(args.room))]),
 } satisfies Reads
 
-function withBlob(context: ReadContext, { args, reader }: ReadRequest, read: (blob: Blob) => ReadAnswer): ReadAnswer {
+function withBlob<Data>(
+  context: ReadContext,
+  { args, reader }: ReadRequest,
+  read: (blob: Blob) => ReadAnswer<Data>,
+): ReadAnswer<Data> {
   const { blobs } = context.state
   const blob = blobs.find(String(args.target))
   const absent = refusal('not_found', `there is no blob ${args.target}`, 'target')

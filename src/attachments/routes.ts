@@ -6,6 +6,7 @@
  * first bytes are of the type that it says; never sniffed, in a sandbox without scripts, and of a type that runs nothing. The
  * bytes of an id never change. Public files only: those of private rooms are read by signed `blob.get`.
  */
+
 import { createHash } from 'node:crypto'
 import { inside, rates } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -19,10 +20,11 @@ import type { ByteStream, Exchange, Header } from '../http/port.ts'
 import { logFault } from '../http/port-options.ts'
 import type { Doors, RouteHandler } from '../http/routes.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadAnswer } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import type { BlobFile } from './reads.ts'
 
-type Find = (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+type Find = ReadCall
 
 export type BlobDoorOptions = {
   /** Asks the feed, which knows public things alone. */
@@ -74,7 +76,7 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
 async function answered(
   { doors, files }: BlobDoorOptions,
   exchange: Exchange,
-  answer: ReadAnswer | NoAnswer,
+  answer: ReadAnswer<BlobFile> | NoAnswer,
 ): Promise<void> {
   if (exchange.ended) return
   if (answer === undefined) return doors().send(exchange, readReply(answer))
@@ -83,7 +85,7 @@ async function answered(
     const found = 'refusal' in answer ? answer.refusal : answer.absent
     return doors().send(exchange, refused({ ...found, field: 'id' }))
   }
-  const file = JSON.parse(answer.json) as BlobFile
+  const file = dataOf(answer)
   const etag = `"${file.sha256}"`
   const headers = headersOf(file, etag)
   if (matches(exchange.header('if-none-match'), etag)) return exchange.reply(304, headers, '')
@@ -189,10 +191,10 @@ async function pump(file: ReadHandle, stream: ByteStream, { start, end }: Part):
 export async function sweepBlobs(
   files: BlobFiles,
   /** Asks the shard of a room which files it needs. */
-  needed: (room: string, answer: (answer: ReadAnswer | NoAnswer) => void) => void,
+  needed: (room: string, answer: (answer: ReadAnswer<readonly string[]> | NoAnswer) => void) => void,
 ): Promise<void> {
   for (const room of files.rooms()) {
-    const answer = await new Promise<ReadAnswer | NoAnswer>((done) => needed(room, done))
-    if (answer?.ok === true) files.sweep(room, new Set(JSON.parse(answer.json) as string[]))
+    const answer = await new Promise<ReadAnswer<readonly string[]> | NoAnswer>((done) => needed(room, done))
+    if (answer?.ok === true) files.sweep(room, new Set(dataOf(answer)))
   }
 }

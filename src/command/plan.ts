@@ -12,7 +12,7 @@ import type { ShardAnswer } from '../../actors/shard.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import type { Charge } from '../limits/meters.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import type { Verdict } from '../verify/verifier.ts'
 import type { Desk } from '../webhooks/service.ts'
 import type { Courier } from '../works/work-mail.ts'
@@ -56,7 +56,7 @@ export type Give = (
 export type Doors = {
   readonly news: News
   readonly throttle: Throttle
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
   /** Secret of this board, for names that others cannot compute. */
   readonly secret: Buffer

@@ -1,7 +1,10 @@
 /** The actors as the command path uses them: what it asks, and what they answer. */
+
+import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Head, ShardAnswer } from '../../actors/shard.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { AnswerOf, Take } from '../reads/reads.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 
@@ -18,9 +21,9 @@ export interface Actors {
   /** Asks the shard that decides over `letter.to`. */
   write(letter: WriteLetter, answer: (answer: ShardAnswer | NoAnswer, head: Head | undefined) => void): void
   /** Asks the feed; it answers with nothing older than `seen`. */
-  read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
   /** Asks one shard, for a private room. */
-  readPrivate(shard: number, request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void
+  readPrivate<Name extends AnyReadName>(shard: number, request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
   /** Asks the search index; it answers with nothing older than this frame of the log. */
   search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void
   /** Asks the tools directory; it answers with nothing older than this frame of the log. */

@@ -23,7 +23,7 @@ import { signingBytes } from '../format/signing.ts'
 import { quotaOf } from '../limits/quota.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import type { Screened } from '../moderation/screening.ts'
-import { ok, type ReadAnswer, type ReadRequest, soonest } from '../reads/read.ts'
+import { dataOf, ok, type ReadAnswer, type ReadRequest, soonest } from '../reads/read.ts'
 import type { Client } from '../search/fair-queue.ts'
 import { Searches } from '../search/searches.ts'
 import type { Calls } from '../tool-calls/service.ts'
@@ -174,9 +174,9 @@ export class Front {
   /** Whom the reader has blocked is known to the shards of their conversations; what those wrote is left out of every share. */
   #inbox(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void): void {
     const asked: ReadRequest = { ...request, op: 'inbox.blocked' }
-    this.#gather(gatherOf(asked)!, asked, (found) => {
+    this.#gather(gatherOf(asked)!, asked, (found: ReadAnswer<{ blocked: readonly string[] }> | NoAnswer) => {
       if (found === undefined || !found.ok) return answer(found)
-      const { blocked } = JSON.parse(found.json) as { blocked: string[] }
+      const { blocked } = dataOf(found)
       this.#gather(gatherOf(request)!, { ...request, args: { ...request.args, blocked: blocked.join(',') } }, answer)
     })
   }

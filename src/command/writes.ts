@@ -18,13 +18,14 @@ import type { Throttle } from '../limits/throttle.ts'
 import type { Screened } from '../moderation/screening.ts'
 import { outOfSight, untouched } from '../posts/new-post.ts'
 import { type Body, type EventFacts, eventView, type SignedPost } from '../posts/view.ts'
+import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import { roomAsMade } from '../rooms/new-room.ts'
 import { takeNewRoom, unlessMade } from '../rooms/new-room-quota.ts'
 import { whenSettled } from '../works/settled.ts'
 import type { News } from './live-facts.ts'
 import type { AnyPlan, Asked, Decided, Doors } from './plan.ts'
 import { plans } from './plans.ts'
-import type { Actors } from './ports.ts'
+import type { Actors, NoAnswer } from './ports.ts'
 import { addresseeOf, given, postArgs, supersedesOf } from './post-args.ts'
 import { laterReply, receiptJson, withReceipt } from './receipt.ts'
 import { type Respond, refused, signedBy, type Verified } from './reply.ts'
@@ -143,7 +144,7 @@ export class Writes {
     this.#options.read({ op: 'locate', args: { thing }, reader }, (found) => {
       if (found === undefined) return respond(undefined)
       if (!found.ok) return respond(refused(refusal('not_found', `there is nothing with the id ${thing}`, field)))
-      then((JSON.parse(found.json) as { actor: string }).actor)
+      then(dataOf(found).actor)
     })
   }
 
@@ -326,7 +327,7 @@ export class Writes {
   ): void {
     const { at } = answer.reply as { at: number }
     const sha = shaOf(verified, answer)
-    this.#options.read({ op, args, reader: verified.signer.id }, (found) => {
+    this.#options.read({ op, args, reader: verified.signer.id }, (found: ReadAnswer<ShownBack> | NoAnswer) => {
       if (found === undefined) return respond(undefined)
       // A signer who may not read it any more still learns that it was done, and when.
       const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
@@ -337,11 +338,7 @@ export class Writes {
         const receipt = receiptJson(sha, told)
         return respond({ status: 200, body: `{"ok":true,"data":${found.json.slice(0, -1)},"receipt":${receipt}}}` })
       }
-      const data = JSON.parse(found.json) as {
-        event?: { event_id: string; signed_payload?: string }
-        leaf?: number
-        head?: Head
-      }
+      const data = dataOf(found)
       const leaf = answer.leaf ?? data.leaf
       // Of a retry, and its first answer was in a log that is closed now.
       const signed = data.head ?? head
@@ -358,6 +355,9 @@ export class Writes {
     })
   }
 }
+
+/** What is taken out of the answer to a read before the author of a write gets it. */
+type ShownBack = { event?: { event_id: string; signed_payload?: string }; leaf?: number; head?: Head }
 
 /** Reads that contain no event, and neither leaf nor head of their own: shown as they were read. */
 const shownAsRead: ReadonlySet<string> = new Set(['work.get'])

@@ -1,20 +1,21 @@
 /** What the registry knows, for the front to keep: as it is once everything is decided that was asked of it before. */
+
 import { registryName } from '../../actors/record.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Actors } from '../command/ports.ts'
 import { whenDecided } from '../command/when-decided.ts'
+import { dataOf } from '../reads/read.ts'
+import type { AnswerOf } from '../reads/reads.ts'
 
 /** `op`: the read. `told` takes undefined where the registry gives no answer now. */
-export function toldByRegistry<Told>(
+export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>(
   actors: Pick<Actors, 'shards' | 'write' | 'readPrivate'>,
-  op: 'delegation.known' | 'limits.known',
-  told: (found: readonly Told[] | undefined) => void,
+  op: Name,
+  told: (found: AnswerOf<Name> | undefined) => void,
 ): void {
   whenDecided(actors, registryName, (isDecided) => {
     if (!isDecided) return told(undefined)
     const shard = shardOf(registryName, actors.shards)
-    actors.readPrivate(shard, { op, args: {}, reader: '' }, (found) =>
-      told(found?.ok ? (JSON.parse(found.json) as Told[]) : undefined),
-    )
+    actors.readPrivate(shard, { op, args: {}, reader: '' }, (found) => told(found?.ok ? dataOf(found) : undefined))
   })
 }

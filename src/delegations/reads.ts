@@ -59,7 +59,7 @@ function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
 }
 
 /** Every delegation as the front keeps it: of those that ended only the key, which stays refused. */
-function known({ state, frame, now }: ReadContext): ReadAnswer {
+function known({ state, frame, now }: ReadContext): ReadAnswer<readonly ToldDelegation[]> {
   const told: ToldDelegation[] = [...state.delegations.all].map((each) => {
     const { id, identity, key, scopes, expires, isPublished: published } = each
     const ended = !isLive(each, now())

@@ -10,7 +10,7 @@ import { keyFarewell, keyRefusal } from '../delegations/delegated.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import type { Exchange } from '../http/port.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import type { House } from '../threads/actor-host.ts'
 import type { FeedNews } from '../threads/feed.ts'
 import type { ShardNews } from '../threads/private-news.ts'
@@ -22,7 +22,7 @@ import { Updates } from './updates.ts'
 export type FollowersOptions = {
   /** Asked for when a follower comes: there is none yet when this is made. */
   readonly house: () => House
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | undefined) => void) => void
+  readonly read: ReadCall
   readonly directory: BoardDirectory
   readonly news: News
   readonly throttle: Throttle

@@ -2,9 +2,11 @@
  * May this reader follow these rooms? A reader who names a room is answered at once, as for every other read, that it is not
  * there (`not_found`) or that it is private and they are not a member (`private_room`); waiting would reveal neither.
  */
+
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { NoAnswer } from '../command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 
 /** `NoAnswer`: it could not be found out. */
 export type MayRead = 'yes' | Refusal | NoAnswer
@@ -13,11 +15,11 @@ export type MayRead = 'yes' | Refusal | NoAnswer
 const publicMax = 4_096
 
 export class OpenRooms {
-  readonly #read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly #read: ReadCall
   /** A room that is public stays there and stays public. */
   readonly #public = new Set<string>()
 
-  constructor(read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void) {
+  constructor(read: ReadCall) {
     this.#read = read
   }
 
@@ -28,7 +30,7 @@ export class OpenRooms {
     this.#read({ op: 'room.get', args: { room: rooms[at]! }, reader }, (found) => {
       if (found === undefined) return answer(undefined)
       if (!found.ok) return answer('refusal' in found ? found.refusal : found.absent)
-      const { room } = JSON.parse(found.json) as { room: { name: string; visibility: string } }
+      const { room } = dataOf(found)
       if (room.visibility === 'public') {
         if (this.#public.size === publicMax) this.#public.clear()
         this.#public.add(room.name)

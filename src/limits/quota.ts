@@ -3,7 +3,7 @@
 import type { Doors } from '../command/plan.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { Door } from '../command/reply.ts'
-import { ok, type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
+import { dataOf, ok, type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
 import type { Calls } from '../tool-calls/service.ts'
 
 type QuotaOptions = Pick<Doors, 'throttle' | 'read' | 'blobs'> & {
@@ -35,7 +35,7 @@ export function quotaOf(
   }
   read({ op: 'blob.usage', args: {}, reader: identity }, (usage) => {
     if (usage === undefined || !usage.ok) return answer(usage)
-    const { bytes: used } = JSON.parse(usage.json) as { bytes: number }
+    const { bytes: used } = dataOf(usage)
     const { bytesMax: limit } = blobs
     const isApart = door.signedIn === identity || operator
     const bounds = Number.isFinite(limit) ? { limit, remaining: Math.max(0, limit - used) } : {}

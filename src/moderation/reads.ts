@@ -133,7 +133,10 @@ function settledView({ author, at, by }: SignedAct) {
  * The house asks itself at its start: posts of moderated rooms so new that the board may still sign a hide of them.
  * What was accepted and not yet screened when it stopped is among them; a hide that was given has no second effect.
  */
-function recent(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+function recent(
+  context: ReadContext,
+  { args }: ReadRequest,
+): ReadAnswer<{ posts: readonly (Screened & { author?: string })[] }> {
   const { board, state } = context
   const { events } = board
   const posts: (Screened & { author?: string })[] = []

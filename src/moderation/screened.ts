@@ -1,8 +1,10 @@
 /** Screening at the command path: the hide that the board signs, and what was accepted and not screened when it last stopped. */
+
 import { windowSeconds } from '../../actors/write.ts'
 import { wallSeconds } from '../clock.ts'
 import type { Voice } from '../command/board-signer.ts'
 import type { Actors } from '../command/ports.ts'
+import { dataOf } from '../reads/read.ts'
 import type { Hidden, Screened, Screening } from './screening.ts'
 
 /** The same post gives the same command, so that hiding it again has no second effect. */
@@ -22,7 +24,7 @@ export function resumeScreening(actors: Actors, screening: Screening, operators:
   const since = wallSeconds() - windowSeconds
   actors.read({ op: 'screening.recent', args: { since }, reader: '' }, (found) => {
     if (found === undefined || !found.ok) return
-    const { posts } = JSON.parse(found.json) as { posts: (Screened & { author?: string })[] }
+    const { posts } = dataOf(found)
     for (const { author, ...post } of posts)
       if (author === undefined || !operators.includes(author)) screening.consider(post)
   })

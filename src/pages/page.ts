@@ -4,9 +4,11 @@
  *
  * What an answer depended on is noted while it is asked for, so that the bytes of a page are kept exactly as long as they are right.
  */
+
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import { type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import type { Html } from './html.ts'
 import { PageTexts, type RenderTexts } from './page-texts.ts'
 import type { RenderItem } from './pieces/rendered.ts'
@@ -67,7 +69,7 @@ export type Page = {
 export type Figures = Readonly<Record<string, number>>
 
 export type AskOptions = {
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | undefined) => void) => void
+  readonly read: ReadCall
   /** What is wrong with arguments that came out of an address; undefined: nothing. */
   readonly fault: (op: string, args: ReadRequest['args']) => Refusal | undefined
   readonly figures: (answer: (stats: Figures | undefined) => void) => void

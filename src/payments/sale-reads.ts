@@ -7,7 +7,7 @@ import type { KeptSale } from './seller.ts'
 export const salesReads = { 'sale.find': find } satisfies Reads
 
 /** `sale`: absent where there is none. */
-function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer<{ sale?: KeptSale }> {
   const found = state.sales.find(String(args.key), now())
   if (found === undefined) return ok({})
   const factsAt = ({ shard, seq }: { shard: number; seq: number }) => (fromFrame(frame(shard, seq)) as Act).facts

@@ -1,14 +1,16 @@
 /** The seller's book: what was sold lies with an actor, `@sales`, so that a payment is known after a kill too. */
+
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
 import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadAnswer } from '../reads/read.ts'
+import type { AnswerOf, ReadCall } from '../reads/reads.ts'
 import type { KeptSale, SaleBook } from './seller.ts'
 
 export type SalesOptions = {
   readonly actors: Pick<Actors, 'write'>
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   /** Identity id of the board: what it sells is its own. */
   readonly boardIdentity: string
 }
@@ -21,10 +23,11 @@ export class Sales implements SaleBook {
   }
 
   async find(key: string): Promise<KeptSale | undefined> {
-    const asked: ReadRequest = { op: 'sale.find', args: { key }, reader: '' }
-    const answer = await new Promise<ReadAnswer | NoAnswer>((resolve) => this.#options.read(asked, resolve))
+    const answer = await new Promise<ReadAnswer<AnswerOf<'sale.find'>> | NoAnswer>((resolve) =>
+      this.#options.read({ op: 'sale.find', args: { key }, reader: '' }, resolve),
+    )
     if (answer === undefined || !answer.ok) throw new Error('the book of sales could not be read')
-    return (JSON.parse(answer.json) as { sale?: KeptSale }).sale
+    return dataOf(answer).sale
   }
 
   begin(sale: SaleFacts): Promise<void> {

@@ -53,11 +53,11 @@ const unnamed = refusal('missing_field', 'name a target, or sign the command to 
 const unknown: Refusal = refusal('not_found', 'no identity with this id, handle or key has acted in public', 'target')
 
 /** An identity that has acted only in private rooms exists for itself, and not for others. */
-function withIdentity(
+function withIdentity<Data>(
   { state, board, visibility }: ReadContext,
   { args, reader }: ReadRequest,
-  read: (author: Author) => ReadAnswer,
-): ReadAnswer {
+  read: (author: Author) => ReadAnswer<Data>,
+): ReadAnswer<Data> {
   const target = args.target === undefined ? reader : String(args.target)
   if (target === '') return refused(unnamed)
   const author = board.authors.get(target) ?? board.authors.get(board.handles.get(target) ?? byKey(state, target) ?? '')

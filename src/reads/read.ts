@@ -13,8 +13,8 @@ import type { CursorSealer } from '../format/cursor.ts'
 import { type EventView, itemView, type Showing } from '../posts/view.ts'
 
 /** A read on its way: fields already checked against the operation's declaration. */
-export type ReadRequest = {
-  readonly op: AnyReadName
+export type ReadRequest<Name extends AnyReadName = AnyReadName> = {
+  readonly op: Name
   readonly args: Readonly<Record<string, string | number>>
   /** Identity id of a signed reader, else ''. */
   readonly reader: string
@@ -39,10 +39,16 @@ export type Scope = {
 /** Nothing in it ends by itself: only a change makes it old. */
 export const unending = 0
 
-export type ReadAnswer =
+/**
+ * JSON text of a value of this type. The type exists for the compiler alone; as the parameter of a method it fits `unknown` both
+ * ways, which stands where any read may have been asked.
+ */
+type Json<Data> = string & { '~value'?(value: Data): void }
+
+export type ReadAnswer<Data = unknown> =
   | ({
       readonly ok: true
-      readonly json: string
+      readonly json: Json<Data>
       /** For a GET the answer is this file and nothing around it: `json` is its text. */
       readonly file?: string
     } & Scope)
@@ -91,8 +97,13 @@ type HoldsText<Data> = unknown extends Data
       : false
 
 /** An answer that shows texts, or whose type does not say that it shows none, must say when the first of them ends. */
-export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? [Scope] : [Scope?]): ReadAnswer {
-  return { ok: true, json: JSON.stringify(data), until: unending, ...scope }
+export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? [Scope] : [Scope?]): ReadAnswer<Data> {
+  return { ok: true, json: JSON.stringify(data) as Json<Data>, until: unending, ...scope }
+}
+
+/** The value that an answer holds. */
+export function dataOf<Data>({ json }: { readonly json: Json<Data> }): Data {
+  return JSON.parse(json) as Data
 }
 
 /** What an answer of these events depends on, when they are all of one room. */
@@ -122,11 +133,11 @@ export function privateRoom(field: 'room' | 'event_id' | 'target'): ReadAnswer {
   )
 }
 
-export function withRoom(
+export function withRoom<Data>(
   context: ReadContext,
   { args, reader }: ReadRequest,
-  read: (room: Room) => ReadAnswer,
-): ReadAnswer {
+  read: (room: Room) => ReadAnswer<Data>,
+): ReadAnswer<Data> {
   const room = context.board.rooms.get(String(args.room))
   if (room?.visibility !== context.visibility)
     return { ok: false, absent: refusal('not_found', `there is no room ${args.room}`, 'room') }
@@ -134,11 +145,11 @@ export function withRoom(
   return read(room)
 }
 
-export function withEvent(
+export function withEvent<Data>(
   context: ReadContext,
   { args, reader }: ReadRequest,
-  read: (slot: number) => ReadAnswer,
-): ReadAnswer {
+  read: (slot: number) => ReadAnswer<Data>,
+): ReadAnswer<Data> {
   const { events, roomList } = context.board
   const slot = events.find(Buffer.from(String(args.event_id), 'hex'))
   const room = slot === none ? undefined : roomList[events.room[slot]!]

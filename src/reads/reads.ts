@@ -19,6 +19,8 @@ import { roomsReads } from '../rooms/reads.ts'
 import { searchReads } from '../search/reads.ts'
 import { oauthReads } from '../sign-in/reads.ts'
 import { callsReads } from '../tool-calls/reads.ts'
+import type { FoundReviewer, FoundSubject } from '../tools/asks.ts'
+import type { Kept } from '../tools/probe.ts'
 import { toolsReads } from '../tools/reads.ts'
 import { webhooksReads } from '../webhooks/reads.ts'
 import { creditsReads } from '../works/credit-reads.ts'
@@ -69,6 +71,28 @@ const all = {
   locate,
 } satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>>
 
+type Table = typeof all
+/** Of those that the board asks for itself, and that no function here answers. */
+type Elsewhere = {
+  readonly 'tools.subject': FoundSubject
+  readonly 'tools.reviewer': FoundReviewer
+  readonly 'tools.get': Kept
+}
+/** What the read of this name gives. */
+export type AnswerOf<Name extends AnyReadName> = Name extends keyof Table
+  ? ReturnType<Table[Name]> extends ReadAnswer<infer Data>
+    ? Data
+    : never
+  : Name extends keyof Elsewhere
+    ? Elsewhere[Name]
+    : unknown
+/** Takes the answer to a read; undefined: none came. */
+export type Take<Data> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
+/** Asks the actor that can answer, wherever it is. */
+export type ReadCall = {
+  read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
+}['read']
+
 /** By the name of the operation. A missing one does not compile. */
 const reads: Reads = all
 
@@ -83,7 +107,10 @@ export function isRead(op: string): boolean {
 }
 
 /** The house asks itself which actor decides over a thing; what the reader may not see is not there. */
-function locate({ state, board, visibility }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+function locate(
+  { state, board, visibility }: ReadContext,
+  { args, reader }: ReadRequest,
+): ReadAnswer<{ actor: string }> {
   const report = state.rules.report(String(args.thing))
   // Only who made it knows its id, and only an operator does anything with it.
   if (report !== undefined) return ok({ actor: report.room })

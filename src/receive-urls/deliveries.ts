@@ -15,7 +15,7 @@ import type { Actors, NoAnswer } from '../command/ports.ts'
 import { fromActor, type Respond, readReply, refused } from '../command/reply.ts'
 import { Limiter } from '../limits/limiter.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import { ok, type ReadAnswer } from '../reads/read.ts'
+import { dataOf, ok, type ReadAnswer } from '../reads/read.ts'
 import type { Posted } from './item-posts.ts'
 import { secretHash } from './plans.ts'
 import type { Door } from './reads.ts'
@@ -87,14 +87,14 @@ export class Deliveries {
   #knock(receiver: string, hash: string, then: (door: Door | Refusal | NoAnswer) => void): void {
     const { actors } = this.#options
     let open = actors.shards
-    let best: ReadAnswer | NoAnswer = { ok: false, absent: refusal('not_found', closedDoor) }
+    let best: ReadAnswer<Door> | NoAnswer = { ok: false, absent: refusal('not_found', closedDoor) }
     for (let shard = 0; shard < actors.shards; shard++) {
       actors.readPrivate(shard, { op: 'receiver.door', args: { receiver, hash }, reader: '' }, (found) => {
         if (found === undefined || found.ok || 'refusal' in found) best = found
         if (--open > 0) return
         if (best === undefined) return then(undefined)
         if (!best.ok) return then('refusal' in best ? best.refusal : best.absent)
-        const door = JSON.parse(best.json) as Door
+        const door = dataOf(best)
         const isOver = door.delegation !== '' && !this.#options.isThere(door.delegation)
         then(isOver ? refusal('not_found', closedDoor) : door)
       })

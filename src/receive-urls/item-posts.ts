@@ -11,10 +11,11 @@ import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { Voice } from '../command/board-signer.ts'
 import { ownLetter } from '../command/internal-letter.ts'
-import { type Actors, isNotNow, type NoAnswer } from '../command/ports.ts'
+import { type Actors, isNotNow } from '../command/ports.ts'
 import type { Reply } from '../command/reply.ts'
 import { whenDecided } from '../command/when-decided.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 
 /** A receive URL whose items go into a room. */
 export type Posted = { readonly receiver: string; readonly owner: string }
@@ -22,14 +23,15 @@ export type Posted = { readonly receiver: string; readonly owner: string }
 export type ItemPostsOptions = {
   readonly actors: Actors
   readonly voice: Voice
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   readonly isSuspended: (identity: string) => boolean
   /** Calls back after so many milliseconds. */
   readonly later: (callback: () => void, ms: number) => void
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-type Unposted = Posted & { readonly room: string; readonly label: string; readonly items: readonly number[] }
+/** What a receive URL got and its room has not yet. */
+export type Unposted = Posted & { readonly room: string; readonly label: string; readonly items: readonly number[] }
 /** `isOld`: there may be more than was read. `isUnsure`: there may be more when all is decided that was delivered. */
 type Line = Posted & { room: string; label: string; next: number; newest: number; isOld: boolean; isUnsure: boolean }
 type ItemJson = {
@@ -89,7 +91,7 @@ export class ItemPosts {
   #unposted(shard: number, args: { readonly receiver?: string }): Promise<readonly Unposted[]> {
     return this.#answered((give) =>
       this.#options.actors.readPrivate(shard, { op: 'receiver.unposted', args, reader: '' }, (found) =>
-        give(found?.ok ? (JSON.parse(found.json) as Unposted[]) : undefined),
+        give(found?.ok ? dataOf(found) : undefined),
       ),
     )
   }
@@ -145,7 +147,7 @@ export class ItemPosts {
     const args = { target: line.receiver, after: line.next - 1, limit: 1 }
     this.#options.read({ op: 'receiver.items', args, reader: line.owner }, (found) => {
       if (found === undefined || !found.ok) return this.#again(line, againMs)
-      const [item] = (JSON.parse(found.json) as { items: ItemJson[] }).items
+      const [item] = dataOf(found).items
       if (item === undefined) return this.#done(line, line.newest)
       // What is no longer kept is not posted.
       line.next = item.item

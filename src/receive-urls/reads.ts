@@ -2,6 +2,7 @@
  * Reads on receive URLs: their maker's lists, and what the routes ask before they let a delivery in.
  * All of one maker lie in one shard (see homes in src/command/gather.ts), so nothing here is ever absent.
  */
+
 import { isUtf8 } from 'node:buffer'
 import { type RefusalCode, refusal } from '../../actors/kernel/refusals.ts'
 import { opens } from '../../actors/receive-urls/decide.ts'
@@ -30,6 +31,7 @@ import {
   withinPage,
   withRoom,
 } from '../reads/read.ts'
+import type { Unposted } from './item-posts.ts'
 
 export const receiversReads = {
   'receiver.list': list,
@@ -69,7 +71,10 @@ function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
   return ok({ receivers: shown, ...paging(context, name, end < own.length ? end : undefined) })
 }
 
-function items(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+function items(
+  context: ReadContext,
+  { args, reader }: ReadRequest,
+): ReadAnswer<{ items: readonly ReturnType<typeof itemView>[] }> {
   const { receivers } = context.state
   const target = args.target === undefined ? undefined : receivers.find(String(args.target))
   if (args.target !== undefined && target?.owner !== reader)
@@ -109,7 +114,7 @@ function itemView({ item, at }: Item, { receiver, type, headers, body, verified 
     headers: Object.fromEntries(headers),
     bytes: bytes.length,
     body: bytes.toString(isText ? 'utf8' : 'base64url'),
-    body_encoding: isText ? 'text' : 'base64url',
+    body_encoding: isText ? ('text' as const) : ('base64url' as const),
     verified,
     untrusted: true,
   }
@@ -123,7 +128,7 @@ export type Door = Pick<ReceiverFacts, 'label' | 'room' | 'dedupe' | 'allow' | '
 }
 
 /** The house asks whether a URL opens, and what its maker asks of a delivery. Every way not to open is alike. */
-function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswer<Door> {
   const receiver = state.receivers.find(String(args.receiver))
   if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
   const { owner, delegation, facts } = receiver!
@@ -133,7 +138,7 @@ function door({ state, cursors }: ReadContext, { args }: ReadRequest): ReadAnswe
 }
 
 /** The house asks what it has not posted yet: of one receive URL, or at its start of all. */
-function unposted({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function unposted({ state }: ReadContext, { args }: ReadRequest): ReadAnswer<readonly Unposted[]> {
   return ok(
     state.receivers.unposted(args.receiver as string | undefined).map(({ id, owner, facts, items: kept, posted }) => ({
       receiver: id,

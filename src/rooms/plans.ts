@@ -1,8 +1,10 @@
 /** How writes on rooms are carried out: roles, invites, policy, reports. */
+
 import { createHash, randomBytes } from 'node:crypto'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { unitHint } from '../../actors/write.ts'
 import type { Decided, Plan } from '../command/plan.ts'
+import { dataOf } from '../reads/read.ts'
 
 const inRoom = ({ command }: { readonly command: { readonly room: string } }) => ({ actor: command.room })
 
@@ -50,7 +52,7 @@ const acceptance: Plan<'room.invite.accept'> = {
     const code = data.code
     read({ op: 'room.invite.maker', args: { room: roomIn(code), hash: hashIn(code) }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return pass(undefined)
-      const { delegation } = JSON.parse(found.json) as { delegation: string }
+      const { delegation } = dataOf(found)
       pass({ args: { isOver: delegation !== '' && !news.delegates.isThere(delegation) } })
     })
   },

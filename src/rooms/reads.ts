@@ -30,12 +30,12 @@ export const roomsReads = {
 } satisfies Reads
 
 /** The board asks by which delegation an open invite was made, before it is accepted; '' for none, and for no invite. */
-function inviteMaker({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function inviteMaker({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer<{ delegation: string }> {
   const open = state.rules.openInvites(String(args.room), now())
   return ok({ delegation: open.find(({ hash }) => hash === args.hash)?.delegation ?? '' })
 }
 
-function one(context: ReadContext, { reader }: ReadRequest, room: Room): ReadAnswer {
+function one(context: ReadContext, { reader }: ReadRequest, room: Room) {
   const policy = context.state.rules.policyOf(room.name)
   const role = reader === '' ? {} : { role: roleOf(room, reader) }
   return ok(

@@ -37,13 +37,13 @@ function listName({ args }: ReadRequest): string {
 }
 
 /** What the index is to be asked, and the frame of the log that it must know of. */
-function begin(context: ReadContext, request: ReadRequest): ReadAnswer {
+function begin(context: ReadContext, request: ReadRequest): ReadAnswer<{ ask: SearchAsk; through: number }> {
   if (request.args.room !== undefined) return withRoom(context, request, () => beginAny(context, request))
   if (request.args.before === undefined && request.args.after === undefined) return beginAny(context, request)
   return refused(refusal('missing_field', 'before and after count inside a room: name the room too', 'room'))
 }
 
-function beginAny(context: ReadContext, request: ReadRequest): ReadAnswer {
+function beginAny(context: ReadContext, request: ReadRequest): ReadAnswer<{ ask: SearchAsk; through: number }> {
   const { args } = request
   const read = readQuery(String(args.query))
   if (!read.ok) return unreadable(read.fault)

@@ -8,12 +8,11 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { faultOf } from '../command/check.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
 import { readTools } from '../tools/ask-index.ts'
 import { type Client, FairQueue, type FairQueueOptions } from './fair-queue.ts'
 import { type Restrictions, readQuery } from './query.ts'
 import { shownHits, unreadable } from './reads.ts'
-import type { SearchAsk } from './search.ts'
 
 type Answer = (answer: ReadAnswer | NoAnswer) => void
 
@@ -84,7 +83,7 @@ function findPosts(actors: Actors, request: ReadRequest, answer: Answer): void {
       return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, (found) =>
         answer(found !== undefined && !found.ok && 'absent' in found ? begun : found),
       )
-    const { ask, through } = JSON.parse(begun.json) as { ask: SearchAsk; through: number }
+    const { ask, through } = dataOf(begun)
     actors.search(ask, through, (found) => {
       if (found === undefined || !found.ok) return answer(found)
       actors.read({ ...request, op: 'search.show', args: { ...request.args, ...shownHits(found, ask) } }, answer)
@@ -127,7 +126,7 @@ function withIdentity(actors: Actors, author: string, refuse: Answer, then: (id:
   if (!new RegExp(handlePattern).test(author))
     return refuse(unreadable('from: in query must be followed by a handle or by an identity id of 64 hex characters'))
   actors.read({ op: 'identity.get', args: { target: author }, reader: '' }, (found) => {
-    if (found?.ok) return then((JSON.parse(found.json) as { identity: { id: string } }).identity.id)
+    if (found?.ok) return then(dataOf(found).identity.id)
     if (found === undefined || 'refusal' in found) return refuse(found)
     refuse({ ok: false, refusal: refusal('not_found', `nobody has the handle ${author}, which query names`, 'query') })
   })

@@ -6,7 +6,10 @@ import { ok, type ReadAnswer, type ReadContext, type ReadRequest, type Reads } f
 
 export const oauthReads = { 'oauth.find': find } satisfies Reads
 
-function find({ state, frame, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function find(
+  { state, frame, now }: ReadContext,
+  { args }: ReadRequest,
+): ReadAnswer<{ payload?: string; consumed?: number }> {
   const found = state.oauth.find(String(args.key), now())
   if (found === undefined) return ok({})
   const { facts } = fromFrame(frame(0, found.place)) as Act

@@ -8,11 +8,12 @@ import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
 import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadAnswer } from '../reads/read.ts'
+import type { AnswerOf, ReadCall } from '../reads/reads.ts'
 
 export type RecordsOptions = {
   readonly actors: Pick<Actors, 'write'>
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   /** Identity id of the board: these records are its own. */
   readonly boardIdentity: string
   /** Unix seconds. */
@@ -65,10 +66,11 @@ export class Records {
       const found = this.#passing.get(`${kind}:${name}`)
       return found !== undefined && this.#options.wallSeconds() < found.expires ? found.payload : undefined
     }
-    const asked: ReadRequest = { op: 'oauth.find', args: { key: keyOf(kind, name) }, reader: '' }
-    const answer = await new Promise<ReadAnswer | NoAnswer>((resolve) => this.#options.read(asked, resolve))
+    const answer = await new Promise<ReadAnswer<AnswerOf<'oauth.find'>> | NoAnswer>((resolve) =>
+      this.#options.read({ op: 'oauth.find', args: { key: keyOf(kind, name) }, reader: '' }, resolve),
+    )
     if (answer === undefined || !answer.ok) throw new Error('the records of sign-ins could not be read')
-    const { payload, consumed } = JSON.parse(answer.json) as { payload?: string; consumed?: number }
+    const { payload, consumed } = dataOf(answer)
     if (payload === undefined) return undefined
     const own = kind === 'Client' || kind === 'SignIn' ? {} : { jti: name }
     return { ...(JSON.parse(payload) as Payload), ...own, ...(consumed === undefined ? {} : { consumed }) }

@@ -3,16 +3,18 @@
  * for as long as they are good: a seller that has taken them answers without taking them twice. After that the network is asked
  * whether it was paid, where a node is known; else the money stays spent, and the call unknown.
  */
+
 import type { PayFacts } from '../../actors/tool-calls/tool-calls.ts'
 import { isNotNow, type NoAnswer } from '../command/ports.ts'
 import type { Payer } from '../payments/payment.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadAnswer } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import type { OpenCall } from './reads.ts'
 import type { Relay, Relayed } from './relay.ts'
 import type { CallData } from './relayed.ts'
 
 export type UnsettledOptions = {
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   readonly payer: Payer
   readonly wallSeconds: () => number
   readonly pause: (ms: number) => Promise<void>
@@ -102,10 +104,10 @@ export class Unsettled {
   /** It is not asked again before the next start: where no answer comes now, one is waited for. */
   async #openCalls(): Promise<readonly OpenCall[]> {
     while (!this.#closed) {
-      const found = await new Promise<ReadAnswer | NoAnswer>((resolve) =>
+      const found = await new Promise<ReadAnswer<readonly OpenCall[]> | NoAnswer>((resolve) =>
         this.#options.read({ op: 'calls.open', args: {}, reader: '' }, resolve),
       )
-      if (found?.ok) return JSON.parse(found.json) as OpenCall[]
+      if (found?.ok) return dataOf(found)
       const problem = found === undefined ? 'no answer' : ('refusal' in found ? found.refusal : found.absent).code
       this.#options.report('calls.not_found_open', { problem })
       if (!isNotNow(found)) break

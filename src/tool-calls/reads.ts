@@ -44,7 +44,7 @@ export const callsReads = {
   'calls.completed': completed,
 } satisfies Reads
 
-function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }: ReadRequest): ReadAnswer<FoundCall> {
   const { call = '', network = '' } = args
   const at = calls.day.moment(now())
   const left = calls.day.left({ identity: reader, network: String(network) }, dayLimits, at)
@@ -60,7 +60,7 @@ function outcome({ state: { calls }, frame, now }: ReadContext, { args, reader }
   return ok({ allowance, open: calls.open(String(call)) !== undefined, ...kept } satisfies FoundCall)
 }
 
-function openCalls({ state, frame }: ReadContext): ReadAnswer {
+function openCalls({ state, frame }: ReadContext): ReadAnswer<readonly OpenCall[]> {
   const found = state.calls.allOpen().map((open: Open): OpenCall => {
     const act = actAt(frame(open.shard, open.seq))
     const { tool, subject, address } = act.facts as CallFacts
@@ -71,12 +71,12 @@ function openCalls({ state, frame }: ReadContext): ReadAnswer {
   return ok(found, { until: unending })
 }
 
-function mark({ state }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function mark({ state }: ReadContext, { args }: ReadRequest): ReadAnswer<{ mark?: { micros: number } | undefined }> {
   return ok({ mark: state.calls.mark(String(args.tool)) })
 }
 
 /** Has the reader completed a call of this subject? Of the board's own tools, by the id of the tool. */
-function completed({ state }: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+function completed({ state }: ReadContext, { args, reader }: ReadRequest): ReadAnswer<{ completed: boolean }> {
   return ok({ completed: state.calls.hasCalled(reader, String(args.subject)) })
 }
 

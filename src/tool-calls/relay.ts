@@ -17,11 +17,12 @@ import {
   type SettledFacts,
 } from '../../actors/tool-calls/tool-calls.ts'
 import { internalLetter } from '../command/internal-letter.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { Actors } from '../command/ports.ts'
 import type { Answered, NotAnswered, Outgoing, OutgoingRequest } from '../outgoing/request.ts'
 import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.ts'
 import { microsOf, priceOf } from '../payments/price.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { ReadRequest } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import { chosenOffer } from './choose.ts'
 import { callMcp } from './mcp.ts'
 import { dayLimits } from './reads.ts'
@@ -55,7 +56,7 @@ export type Outcome = {
 
 export type RelayOptions = {
   readonly actors: Actors
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   readonly outgoing: Outgoing
   readonly payer: Payer
   /** What the wallet may sign away in a day, in millionths of a dollar. */

@@ -7,6 +7,7 @@
  * first is under way waits for it; after a crash its outcome is `unknown`, and it is not made again (open-payments.ts is there
  * for payments that were under way).
  */
+
 import { createHmac } from 'node:crypto'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -14,12 +15,12 @@ import type { CallArgs } from '../../actors/tool-calls/decide.ts'
 import { type CallFacts, callsActor } from '../../actors/tool-calls/tool-calls.ts'
 import { hostOf } from '../../actors/tools/listing.ts'
 import { type Decided, type Found, type Give, idOf } from '../command/plan.ts'
-import type { NoAnswer } from '../command/ports.ts'
 import { refused, type Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
 import { Limiter } from '../limits/limiter.ts'
 import { microsOf } from '../payments/price.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import type { FoundListing } from '../tools/reads.ts'
 import { Breaker } from './breaker.ts'
 import { ownToolById } from './own-tools/descriptors.ts'
@@ -32,7 +33,7 @@ import { type CallData, dataFault } from './relayed.ts'
 import { type Share, Slots, type SlotsMax } from './slots.ts'
 
 export type CallsOptions = {
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   readonly own: OwnTools
   /** Identity ids. */
   readonly operators: ReadonlySet<string>
@@ -114,7 +115,7 @@ export class Calls {
     this.#options.read({ op: 'tools.listing', args: { target }, reader: '' }, (found) => {
       if (found === undefined) return passed(undefined)
       if (!found.ok && 'refusal' in found) return passed({ refusal: found.refusal })
-      const listed = found.ok ? (JSON.parse(found.json) as FoundListing) : undefined
+      const listed = found.ok ? dataOf(found) : undefined
       this.#prepareListed(target, listed, verified, { ...common, tool: target, own: false }, passed)
     })
   }
@@ -151,7 +152,7 @@ export class Calls {
       return pass({ args: args(0) })
     this.#options.read({ op: 'calls.mark', args: { tool: target }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return pass(undefined)
-      const { mark } = JSON.parse(found.json) as { mark?: { micros: number } }
+      const { mark } = dataOf(found)
       pass({ args: args(mark !== undefined && listed <= mark.micros ? listed : 0) })
     })
   }
@@ -228,7 +229,7 @@ export class Calls {
             status: 200,
             output_type: 'application/json',
             output_encoding: 'json' as const,
-            output: JSON.parse(result.json) as unknown,
+            output: dataOf(result),
           }
         : { status: 0, failure: result.failure as 'timeout' | 'too_large' }
     const duration_ms = Math.round(this.#options.now() - started)
@@ -254,7 +255,7 @@ export class Calls {
 
   #withAllowance(call: string, reader: string, network: string, then: (found: FoundCall | undefined) => void): void {
     this.#options.read({ op: 'call.outcome', args: { call, network }, reader }, (found) =>
-      then(found?.ok ? (JSON.parse(found.json) as FoundCall) : undefined),
+      then(found?.ok ? dataOf(found) : undefined),
     )
   }
 

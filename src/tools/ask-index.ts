@@ -6,7 +6,7 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
-import { type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
+import { dataOf, type ReadAnswer, type ReadRequest, unending } from '../reads/read.ts'
 import type { ToolsAsk } from './asks.ts'
 import type { Filters } from './parse.ts'
 
@@ -29,7 +29,7 @@ export function readTools(
   if (ask === undefined) return false
   actors.read({ op: 'tools.begin', args: {}, reader: '' }, (begun) => {
     if (begun === undefined || !begun.ok) return answer(begun)
-    const { through } = JSON.parse(begun.json) as { through: number }
+    const { through } = dataOf(begun)
     actors.askTools(ask(request), through, (found) => answer(found?.ok ? { ...found, until: unending } : found))
   })
   return true

@@ -63,7 +63,7 @@ export class LabRound {
   /** Whether anything was due, and probed. */
   async #step(): Promise<boolean> {
     const { looks, seed, gapSeconds } = this.#options
-    const due = await looks.ask<readonly DueTool[]>('tools.due', { seed, gap: gapSeconds, most: lanes })
+    const due = await looks.ask('tools.due', { seed, gap: gapSeconds, most: lanes })
     const looked = await Promise.allSettled((due ?? []).map((each) => this.#look(each)))
     for (const each of looked) if (each.status === 'rejected') throw each.reason
     return looked.some((each) => each.status === 'fulfilled' && each.value)

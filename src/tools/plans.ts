@@ -10,8 +10,8 @@ import { type Decided, idOf, type Plan, type Shown } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
 import { writerOf } from '../limits/charging.ts'
+import { dataOf } from '../reads/read.ts'
 import { noSubject } from './ask-index.ts'
-import type { FoundSubject } from './asks.ts'
 import { toolPath } from './path.ts'
 
 /** Parts of a listing as it was sent. */
@@ -68,7 +68,7 @@ const review: Plan<'tools.review'> = {
     doors.read({ op: 'tools.subject', args: { subject }, reader: signer.id }, (found) => {
       if (found === undefined) return pass(undefined)
       if (!found.ok) return pass({ refusal: 'refusal' in found ? found.refusal : found.absent })
-      const { tools } = JSON.parse(found.json) as FoundSubject
+      const { tools } = dataOf(found)
       const { code, message } = noSubject(subject)
       // The actor says no, so that a retry is still a retry.
       pass({ args: tools.length > 0 ? {} : { barred: [code, message] } })

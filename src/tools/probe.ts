@@ -1,17 +1,19 @@
 /** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
+
 import type { AnyReadName } from '../../actors/internal-operations.ts'
 import type { Listing } from '../../actors/tools/listing.ts'
 import { type ProbedFacts, toolsActor } from '../../actors/tools/tools.ts'
 import { internalLetter } from '../command/internal-letter.ts'
-import type { Actors, NoAnswer } from '../command/ports.ts'
+import type { Actors } from '../command/ports.ts'
 import type { Outgoing } from '../outgoing/request.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadRequest } from '../reads/read.ts'
+import type { AnswerOf, ReadCall } from '../reads/reads.ts'
 import { isAt, type Leave, lookAtTool } from './lab.ts'
 import type { FoundListing } from './reads.ts'
 
 export type LooksOptions = {
   readonly actors: Actors
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   readonly outgoing: Outgoing
   /** What is shown of the directory is no longer what it was. */
   readonly noteChange: (actor: string, change: number) => void
@@ -29,7 +31,11 @@ export type Look = {
   readonly leave: (found: FoundListing) => Leave
 }
 
-type Kept = { readonly index: { readonly listed: boolean }; readonly probe?: { readonly saw?: Saw } }
+/** What the directory has of a tool. */
+export type Kept = {
+  readonly index: { readonly listed: boolean }
+  readonly probe?: Readonly<Record<string, unknown>> & { readonly saw?: Saw }
+}
 type Saw = { readonly tool?: { readonly offers?: readonly { readonly pay_to: string }[] } }
 
 export class Looks {
@@ -42,8 +48,8 @@ export class Looks {
   /** Undefined: it could not be probed, or not be recorded. */
   async take({ id, tool, host, identity, leave }: Look): Promise<ProbedFacts | undefined> {
     const { outgoing, pause } = this.#options
-    const found = await this.ask<FoundListing>('tools.listing', { target: tool })
-    const kept = await this.ask<Kept>('tools.get', { target: tool })
+    const found = await this.ask('tools.listing', { target: tool })
+    const kept = await this.ask('tools.get', { target: tool })
     if (found === undefined || kept === undefined) return undefined
     const granted = leave(found)
     if (granted === 'standing' && !(kept.index.listed && mayBeTried(found.listing) && isAt(found.listing, host)))
@@ -55,11 +61,9 @@ export class Looks {
     return (await this.#write(facts)) ? facts : undefined
   }
 
-  ask<Found>(op: AnyReadName, args: ReadRequest['args']): Promise<Found | undefined> {
+  ask<Name extends AnyReadName>(op: Name, args: ReadRequest['args']): Promise<AnswerOf<Name> | undefined> {
     return new Promise((resolve) =>
-      this.#options.read({ op, args, reader: '' }, (found) =>
-        resolve(found?.ok ? (JSON.parse(found.json) as Found) : undefined),
-      ),
+      this.#options.read({ op, args, reader: '' }, (found) => resolve(found?.ok ? dataOf(found) : undefined)),
     )
   }
 

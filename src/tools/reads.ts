@@ -39,7 +39,7 @@ export type FoundListing = {
   readonly listed: boolean
 }
 
-function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnswer<FoundListing> {
   const entry = state.tools.find(String(args.target))
   if (entry === undefined)
     return {
@@ -61,7 +61,7 @@ function listing({ state, frame }: ReadContext, { args }: ReadRequest): ReadAnsw
 /** A listing that the daily round may probe now. */
 export type DueTool = { readonly tool: string; readonly host: string; readonly owner: string }
 
-function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function due({ state, now }: ReadContext, { args }: ReadRequest): ReadAnswer<readonly DueTool[]> {
   const walk = { seed: String(args.seed), gapSeconds: Number(args.gap), now: now() }
   const entries = state.tools.due(walk, Number(args.most))
   return ok(entries.map(({ id, host, owner }): DueTool => ({ tool: id, host, owner })))
@@ -74,7 +74,10 @@ export type RecentReview = { readonly subject: string; readonly author: string; 
  * Those of the last `seconds` before the newest post, however long the board was down since, that may yet be rewarded: their author
  * was not for this subject, nor were `most` others.
  */
-function recentReviews({ state, board: { events } }: ReadContext, { args }: ReadRequest): ReadAnswer {
+function recentReviews(
+  { state, board: { events } }: ReadContext,
+  { args }: ReadRequest,
+): ReadAnswer<{ reviews: readonly RecentReview[] }> {
   const since = (events.at[events.count - 1] ?? 0) - Number(args.seconds)
   const reviews: RecentReview[] = []
   for (const { subject, author, at } of state.tools.reviews.all()) {

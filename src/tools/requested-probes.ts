@@ -4,10 +4,12 @@
  * The command is recorded before anything is sent, so a board that dies in between never probes twice for it: a client that sends it
  * again is answered that the result is unknown, and sends a new command.
  */
+
 import type { ProbedFacts, ProbeFacts } from '../../actors/tools/tools.ts'
 import { type Decided, type Give, idOf } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
+import { dataOf } from '../reads/read.ts'
 import type { Looks, LooksOptions } from './probe.ts'
 import type { FoundListing } from './reads.ts'
 
@@ -60,7 +62,7 @@ export class Probes {
   #recall(id: string, tool: string, host: string, at: number, identity: string, give: Give): void {
     this.#options.read({ op: 'tools.get', args: { target: tool }, reader: '' }, (found) => {
       if (found === undefined) return give(undefined)
-      const { probe } = found.ok ? (JSON.parse(found.json) as { probe?: ProbeJson }) : {}
+      const { probe } = found.ok ? dataOf(found) : {}
       const nothing: ProbedFacts = {
         ...{ probe: id, tool, host, identity, isOwner: undefined, optOut: undefined },
         ...{ verdict: 'not_probed', isGood: false, mismatch: [] },

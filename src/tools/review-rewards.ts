@@ -16,8 +16,9 @@ import type { AnyReadName } from '../../actors/internal-operations.ts'
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type Cap, marketName, type RewardArgs } from '../../actors/works/market/letters.ts'
 import { internalLetter } from '../command/internal-letter.ts'
-import { type Actors, isNotNow, type NoAnswer } from '../command/ports.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { type Actors, isNotNow } from '../command/ports.ts'
+import { dataOf, type ReadRequest } from '../reads/read.ts'
+import type { AnswerOf, ReadCall } from '../reads/reads.ts'
 import { ownPrefix } from '../tool-calls/own-tools/descriptors.ts'
 import { networkMark, widerNetworkMark } from '../works/network-marks.ts'
 import type { FoundReviewer, FoundSubject } from './asks.ts'
@@ -25,7 +26,7 @@ import type { RecentReview } from './reads.ts'
 
 export type ReviewRewardsOptions = {
   readonly actors: Actors
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   readonly noteChange: (actor: string, change: number) => void
   readonly limitsOn: boolean
   /** Secret of this board. */
@@ -65,7 +66,7 @@ export class ReviewRewards {
    */
   async resume(): Promise<void> {
     const args = { seconds: recentSeconds, most: sizes.credit_review_rewards_per_subject }
-    const recent = () => this.#ask<{ reviews: RecentReview[] }>('tools.recent_reviews', args, '')
+    const recent = () => this.#ask('tools.recent_reviews', args, '')
     const found = await this.#untilNow({}, recent)
     const open: Promise<void>[] = []
     // Each is tried once before the next: hundreds at the same time would only overload what they ask.
@@ -110,10 +111,10 @@ export class ReviewRewards {
 
   async #consider(review: Reviewed): Promise<void> {
     const { subject, author } = review
-    const found = await this.#ask<FoundSubject>('tools.subject', { subject }, author)
+    const found = await this.#ask('tools.subject', { subject }, author)
     if (found === undefined || found.isOwner || found.publishers.length === 0) return
     if (!(await this.#hasCalled(subject, found, author))) return
-    const known = await this.#ask<FoundReviewer>('tools.reviewer', { subject }, author)
+    const known = await this.#ask('tools.reviewer', { subject }, author)
     if (known === undefined || known.isTied) return
     if (!(await this.#isOfAge(author)) && !(await this.#isVouchedFor(known))) return
     const args: RewardArgs = {
@@ -157,7 +158,7 @@ export class ReviewRewards {
   async #hasCalled(subject: string, { tools }: FoundSubject, author: string): Promise<boolean> {
     const own = tools.filter((id) => id.startsWith(ownPrefix))
     for (const called of own.length > 0 ? own : [subject]) {
-      const found = await this.#ask<{ completed: boolean }>('calls.completed', { subject: called }, author)
+      const found = await this.#ask('calls.completed', { subject: called }, author)
       if (found?.completed === true) return true
     }
     return false
@@ -176,15 +177,19 @@ export class ReviewRewards {
 
   /** Unix seconds of an identity's first public record; Infinity: there is none. */
   async #since(identity: string): Promise<number> {
-    const found = await this.#ask<{ identity: { created_at: number } }>('identity.get', { target: identity }, identity)
+    const found = await this.#ask('identity.get', { target: identity }, identity)
     return found?.identity.created_at ?? Number.POSITIVE_INFINITY
   }
 
   /** Undefined: there is no such thing, or it cannot be read at all. */
-  #ask<Found>(op: AnyReadName, args: ReadRequest['args'], reader: string): Promise<Found | undefined> {
+  #ask<Name extends AnyReadName>(
+    op: Name,
+    args: ReadRequest['args'],
+    reader: string,
+  ): Promise<AnswerOf<Name> | undefined> {
     return new Promise((resolve, reject) =>
       this.#options.read({ op, args, reader }, (found) => {
-        if (found?.ok) return resolve(JSON.parse(found.json) as Found)
+        if (found?.ok) return resolve(dataOf(found))
         if (isNotNow(found)) reject(new NotNow(op))
         else resolve(undefined)
       }),

@@ -13,6 +13,7 @@ import type { NoAnswer } from '../command/ports.ts'
 import { compile } from '../format/schema-check.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import { subscriptionId } from './identity.ts'
 import { McpEventError } from './mcp-errors.ts'
 import { kindShapes } from './payloads/kinds.ts'
@@ -45,7 +46,7 @@ type Params = Readonly<Record<string, unknown>>
 
 export type McpEventsOptions = {
   readonly desk: Desk
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   readonly isSuspended: (identity: string) => boolean
   /** When a delegation ends, in Unix seconds; 0: it has ended. */
   readonly endOf: (delegation: string) => number

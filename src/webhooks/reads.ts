@@ -70,7 +70,10 @@ export function webhookView(id: string, facts: Omit<HookFacts, 'hook'>, createdA
   }
 }
 
-function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+function list(
+  context: ReadContext,
+  { args, reader }: ReadRequest,
+): ReadAnswer<{ webhooks: readonly { readonly id: string }[] }> {
   const name = `webhooks:${reader}`
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor

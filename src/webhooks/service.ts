@@ -3,7 +3,7 @@
  * by the delivery thread, and notifies that thread when the hooks of an owner have changed.
  */
 
-import type { InternalWriteName } from '../../actors/internal-operations.ts'
+import type { AnyReadName, InternalWriteName } from '../../actors/internal-operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { hasRunOut, hooksOf } from '../../actors/webhooks/decide.ts'
@@ -13,7 +13,8 @@ import { whenDecided } from '../command/when-decided.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import { sealSecret, secretDataTag, secretTag } from '../format/sealed-secrets.ts'
 import { addressFault } from '../outgoing/target.ts'
-import { ok, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import { dataOf, ok, type ReadAnswer, type ReadRequest } from '../reads/read.ts'
+import type { AnswerOf } from '../reads/reads.ts'
 import type { HooksAsk, Since } from './payloads/answer.ts'
 import type { HookView } from './reads.ts'
 import type { DeliveryStatus, Trouble } from './retry.ts'
@@ -131,11 +132,10 @@ export class Desk {
 
   /** Hooks of an identity that live. */
   async of(owner: string): Promise<HookView[] | undefined> {
-    const request: ReadRequest = { op: 'hook.of', args: { owner }, reader: '' }
-    const found = await this.#read(hooksOf(owner), request)
+    const found = await this.#read(hooksOf(owner), { op: 'hook.of', args: { owner }, reader: '' })
     if (found === undefined || !found.ok) return undefined
     const now = this.#options.wallSeconds()
-    const { hooks } = JSON.parse(found.json) as { hooks: HookView[] }
+    const { hooks } = dataOf(found)
     return hooks.filter((each) => !hasRunOut({ facts: each }, now))
   }
 
@@ -143,7 +143,7 @@ export class Desk {
   async count(owner: string): Promise<number | undefined> {
     const found = await this.#read(hooksOf(owner), { op: 'hook.ends', args: { owner }, reader: '' })
     if (found === undefined || !found.ok) return undefined
-    const { ends } = JSON.parse(found.json) as { ends: number[] }
+    const { ends } = dataOf(found)
     const now = this.#options.wallSeconds()
     return ends.filter((expires) => !hasRunOut({ facts: { expires } }, now)).length
   }
@@ -210,9 +210,9 @@ export class Desk {
   }
 
   async #list(request: ReadRequest): Promise<ReadAnswer | NoAnswer> {
-    const found = await this.#read(hooksOf(request.reader), request)
+    const found = await this.#read(hooksOf(request.reader), { ...request, op: 'webhook.list' })
     if (found === undefined || !found.ok) return found
-    const page = JSON.parse(found.json) as { webhooks: { id: string }[] }
+    const page = dataOf(found)
     const status = await this.status(page.webhooks.map(({ id }) => id))
     const webhooks = page.webhooks.map((each, n) => ({ ...each, delivery: shownStatus(status[n] ?? undefined) }))
     return ok({ ...page, webhooks })
@@ -243,7 +243,10 @@ export class Desk {
     return ok({ deliveries: shown.map(deliveryView), ...more })
   }
 
-  #read(actor: string, request: ReadRequest): Promise<ReadAnswer | NoAnswer> {
+  #read<Name extends AnyReadName>(
+    actor: string,
+    request: ReadRequest<Name>,
+  ): Promise<ReadAnswer<AnswerOf<Name>> | NoAnswer> {
     const { actors } = this.#options
     return new Promise((resolve) => actors.readPrivate(shardOf(actor, actors.shards), request, resolve))
   }

@@ -2,6 +2,7 @@
  * Starts the delivery thread when the first hook is made or found, links it to the main thread, and answers what
  * it asks: the sources, the newest head, the hooks there are.
  */
+
 import { MessageChannel } from 'node:worker_threads'
 import { inside, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
@@ -12,13 +13,13 @@ import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
-import type { NoAnswer } from '../command/ports.ts'
 import type { Delegate } from '../delegations/delegates.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Limiter } from '../limits/limiter.ts'
 import { log } from '../observe.ts'
 import { threadFile } from '../program.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import { dataOf, type ReadRequest } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 import type { House } from '../threads/actor-host.ts'
 import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from '../threads/delivery.ts'
 import { McpEvents } from './mcp-events.ts'
@@ -36,7 +37,7 @@ export type PostroomOptions = {
   readonly limitsOn: boolean
   readonly scale: number
   /** A read as any reader has it. */
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
 }
 
 const stopWithinMs = 5_000
@@ -270,7 +271,7 @@ export class Postroom {
   #blockedBy(reader: string): Promise<readonly string[]> {
     return new Promise((resolve, reject) =>
       this.#options.read({ op: 'inbox.blocked', args: {}, reader }, (found) => {
-        if (found?.ok) resolve((JSON.parse(found.json) as { blocked: string[] }).blocked)
+        if (found?.ok) resolve(dataOf(found).blocked)
         else reject(new Error('nobody says whom a reader has blocked'))
       }),
     )
@@ -288,9 +289,7 @@ export class Postroom {
 
   #shardRead(shard: number, request: ReadRequest): Promise<unknown> {
     return new Promise((resolve) =>
-      this.#options.house.readPrivate(shard, request, (found) =>
-        resolve(found?.ok ? (JSON.parse(found.json) as unknown) : undefined),
-      ),
+      this.#options.house.readPrivate(shard, request, (found) => resolve(found?.ok ? dataOf(found) : undefined)),
     )
   }
 }

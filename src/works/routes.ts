@@ -2,17 +2,17 @@
  * GET /work.atom: the newest public works as a feed (RFC 4287), for readers that follow sites. The titles and texts in it were
  * written by strangers: they are text, never markup, and no character stands in it that XML does not allow.
  */
-import type { NoAnswer } from '../command/ports.ts'
+
 import { readReply, refused } from '../command/reply.ts'
 import { etagOf, isHeld } from '../http/answers.ts'
 import type { Exchange, Header } from '../http/port.ts'
 import type { Doors, RouteHandler } from '../http/routes.ts'
 import { dataHeaders } from '../http/security.ts'
 import type { Throttle } from '../limits/throttle.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
+import type { ReadCall } from '../reads/reads.ts'
 
 export type WorkFeedOptions = {
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  readonly read: ReadCall
   /** Public address of this board. */
   readonly address: string
   readonly throttle: Throttle

@@ -1,7 +1,7 @@
 /** What is delivered of a work: what its own read shows the reader now, judged by what the hook chose with. */
 
 import { excerptChars } from '../../../actors/webhooks/kind-names.ts'
-import type { ReadContext } from '../../reads/read.ts'
+import { dataOf, type ReadContext } from '../../reads/read.ts'
 import { answerRead, isRead } from '../../reads/reads.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
 
@@ -57,7 +57,7 @@ export function workPayload(context: ReadContext, address: string, request: Payl
 function workOf(context: ReadContext, id: string, reader: string): WorkRecord | undefined {
   if (!isRead('work.get')) return undefined
   const found = answerRead(context, { op: 'work.get', args: { event_id: id }, reader })
-  return found.ok ? (JSON.parse(found.json) as { work: WorkRecord }).work : undefined
+  return found.ok ? dataOf<{ work: WorkRecord }>(found).work : undefined
 }
 
 function isWanted(
@@ -78,7 +78,7 @@ function hasWorked(context: ReadContext, identity: string): boolean {
   const args = { target: identity, kind: 'accepted', limit: 200 }
   const found = answerRead(context, { op: 'work.list', args, reader: identity })
   if (!found.ok) return false
-  const { works } = JSON.parse(found.json) as { works: readonly WorkRecord[] }
+  const { works } = dataOf<{ works: readonly WorkRecord[] }>(found)
   return works.some(({ worker }) => worker?.id === identity)
 }
 

@@ -60,13 +60,13 @@ test('what the registry knows is asked behind every command that it has not deci
     readPrivate: (_shard, _request, answer) => answer({ ok: true, json: JSON.stringify(known), until: 0 }),
   }
   const heard: (readonly ToldDelegation[] | undefined)[] = []
-  toldByRegistry<ToldDelegation>(actors, 'delegation.known', (found) => heard.push(found))
+  toldByRegistry(actors, 'delegation.known', (found) => heard.push(found))
   expect(heard).toEqual([undefined])
   isFull = false
   mailbox.push(() => {
     known = [told('a', { ended: true })]
   })
-  toldByRegistry<ToldDelegation>(actors, 'delegation.known', (found) => heard.push(found))
+  toldByRegistry(actors, 'delegation.known', (found) => heard.push(found))
   expect(heard).toEqual([undefined])
   for (const decide of mailbox) decide()
   expect(heard).toEqual([undefined, [told('a', { ended: true })]])

@@ -16,6 +16,7 @@ import type { Reply } from '../command/reply.ts'
 import { whenDecided } from '../command/when-decided.ts'
 import { dataOf } from '../reads/read.ts'
 import type { ReadCall } from '../reads/reads.ts'
+import type { Unposted } from './reads.ts'
 
 /** A receive URL whose items go into a room. */
 export type Posted = { readonly receiver: string; readonly owner: string }
@@ -30,8 +31,6 @@ export type ItemPostsOptions = {
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** What a receive URL got and its room has not yet. */
-export type Unposted = Posted & { readonly room: string; readonly label: string; readonly items: readonly number[] }
 /** `isOld`: there may be more than was read. `isUnsure`: there may be more when all is decided that was delivered. */
 type Line = Posted & { room: string; label: string; next: number; newest: number; isOld: boolean; isUnsure: boolean }
 type ItemJson = {

@@ -31,7 +31,6 @@ import {
   withinPage,
   withRoom,
 } from '../reads/read.ts'
-import type { Unposted } from './item-posts.ts'
 
 export const receiversReads = {
   'receiver.list': list,
@@ -118,6 +117,15 @@ function itemView({ item, at }: Item, { receiver, type, headers, body, verified 
     verified,
     untrusted: true,
   }
+}
+
+/** What a receive URL got and its room has not yet. */
+export type Unposted = {
+  readonly receiver: string
+  readonly owner: string
+  readonly room: string
+  readonly label: string
+  readonly items: readonly number[]
 }
 
 /** What a delivery has to pass. `secret`: what it is signed with, or ''. */

@@ -21,3 +21,10 @@ export type FoundSubject = {
 }
 /** Whether credits went between a reviewer and who publishes the subject, and who speaks for the reviewer. */
 export type FoundReviewer = { readonly isTied: boolean; readonly vouchers: readonly Voucher[] }
+
+/** What the directory has of a tool. */
+export type Kept = {
+  readonly index: { readonly listed: boolean }
+  readonly probe?: Readonly<Record<string, unknown>> & { readonly saw?: Saw }
+}
+type Saw = { readonly tool?: { readonly offers?: readonly { readonly pay_to: string }[] } }

@@ -31,13 +31,6 @@ export type Look = {
   readonly leave: (found: FoundListing) => Leave
 }
 
-/** What the directory has of a tool. */
-export type Kept = {
-  readonly index: { readonly listed: boolean }
-  readonly probe?: Readonly<Record<string, unknown>> & { readonly saw?: Saw }
-}
-type Saw = { readonly tool?: { readonly offers?: readonly { readonly pay_to: string }[] } }
-
 export class Looks {
   readonly #options: LooksOptions
 

@@ -7,6 +7,7 @@
  * once may be kept: the lowest levels in chunks of a 256-leaf subtree, one read
  * each; the nodes above, which stand alone between chunks, one by one.
  */
+import { BoundedMap } from './bounded-map.ts'
 import { type DiskFile, openFile } from './disk.ts'
 import {
   consistencyPathOf,
@@ -40,8 +41,8 @@ type Chunk = { readonly bytes: Buffer; length: number }
 export class TreeReader {
   readonly #path: string
   readonly #file: DiskFile
-  readonly #chunks: LeastRecentlyUsed<Chunk>
-  readonly #nodes: LeastRecentlyUsed<Buffer>
+  readonly #chunks: BoundedMap<number, Chunk>
+  readonly #nodes: BoundedMap<number, Buffer>
   #size = 0
   /** Of the size last asked for: most proofs are in the tree of the newest head. */
   #edges: { readonly size: number; readonly hashes: EdgeHashes } = { size: 0, hashes: [] }
@@ -49,8 +50,8 @@ export class TreeReader {
   private constructor(path: string, limits: TreeReaderLimits) {
     this.#path = path
     this.#file = openFile(path, 'read')
-    this.#chunks = new LeastRecentlyUsed(limits.chunksMax)
-    this.#nodes = new LeastRecentlyUsed(limits.nodesMax)
+    this.#chunks = new BoundedMap(limits.chunksMax)
+    this.#nodes = new BoundedMap(limits.nodesMax)
   }
 
   /** Opens the file. It shows nothing until {@link advance} says how many leaves are in it. */
@@ -157,7 +158,7 @@ export class TreeReader {
 
   #upperNode(level: number, index: number): Buffer {
     const position = nodePosition(level, index)
-    const kept = this.#nodes.get(position)
+    const kept = this.#nodes.touch(position)
     if (kept !== undefined) return kept
     const hash = Buffer.allocUnsafe(HASH_BYTES)
     this.#readExactly(hash, position * HASH_BYTES)
@@ -167,7 +168,7 @@ export class TreeReader {
 
   /** A chunk of which at least `length` bytes are there: read again when it has grown meanwhile. */
   #chunk(index: number, length: number): Buffer {
-    const kept = this.#chunks.get(index)
+    const kept = this.#chunks.touch(index)
     if (kept !== undefined && kept.length >= length) return kept.bytes
     const leaves = Math.min(CHUNK_LEAVES, this.#size - index * CHUNK_LEAVES)
     const chunk = kept ?? this.#emptyChunk()
@@ -181,7 +182,7 @@ export class TreeReader {
 
   /** In memory that served before, once all is in use: proofs all over a log would have the collector run for 16 KiB each. */
   #emptyChunk(): Chunk {
-    const bytes = this.#chunks.dropOldest()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
+    const bytes = this.#chunks.makeRoom()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
     return { bytes, length: 0 }
   }
 
@@ -190,46 +191,5 @@ export class TreeReader {
     if (read !== into.length) {
       throw new TreeFileShort({ path: this.#path, expected: position + into.length, found: position + read })
     }
-  }
-}
-
-/** Keeps what was asked for last, and forgets the rest. A Map remembers the order its keys were set in. */
-class LeastRecentlyUsed<Value> {
-  readonly #values = new Map<number, Value>()
-  readonly #max: number
-
-  constructor(max: number) {
-    this.#max = max
-  }
-
-  clear(): void {
-    this.#values.clear()
-  }
-
-  get(key: number): Value | undefined {
-    const value = this.#values.get(key)
-    if (value !== undefined) {
-      this.#values.delete(key)
-      this.#values.set(key, value)
-    }
-    return value
-  }
-
-  set(key: number, value: Value): void {
-    this.#values.set(key, value)
-    if (this.#values.size > this.#max) this.#delete()
-  }
-
-  /** Makes room for one more: what was not asked for longest, or nothing while there is room. */
-  dropOldest(): Value | undefined {
-    return this.#values.size < this.#max ? undefined : this.#delete()
-  }
-
-  #delete(): Value | undefined {
-    const oldest = this.#values.entries().next()
-    if (oldest.done) return undefined
-    const [key, value] = oldest.value
-    this.#values.delete(key)
-    return value
   }
 }

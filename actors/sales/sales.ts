@@ -7,6 +7,7 @@
  * A payment is known by a hash of its payer and nonce. Results stay in the journal; here is where each lies, and until when it
  * is looked for.
  */
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
 
@@ -65,12 +66,11 @@ export class Sales implements Part {
     'sale.dropped': ({ facts }) => void this.#sales.delete(facts.key as string),
   }
   /** Oldest first. */
-  readonly #sales = new Map<string, Sale>()
-  readonly #max: number
+  readonly #sales: BoundedMap<string, Sale>
   #count = 0
 
   constructor(max = salesMax) {
-    this.#max = max
+    this.#sales = new BoundedMap(max)
   }
 
   /** Undefined: there is none, or its time is over. */
@@ -102,10 +102,7 @@ export class Sales implements Part {
 
   #begun({ facts, at }: Act, { shard, seq }: ActPlace): void {
     const { key, sent, expires } = facts as SaleFacts
-    // Moved to the end, where its time was over before.
-    this.#sales.delete(key)
     this.#sales.set(key, { sent, expires, begun: { shard, seq }, settled: undefined })
-    if (this.#sales.size > this.#max) this.#sales.delete(this.#sales.keys().next().value as string)
     this.#count++
     if (this.#count % sweepEvery !== 0) return
     for (const [each, { expires: end }] of this.#sales) if (end <= at) this.#sales.delete(each)

@@ -2,7 +2,9 @@
  * May somebody follow these rooms? Whoever names a room to follow hears at once, as every other reader does, that it is not
  * there (`not_found`) or that it is private and he is no member (`private_room`); waiting would tell him neither.
  */
+
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 
@@ -15,7 +17,7 @@ const publicMax = 4_096
 export class OpenRooms {
   readonly #read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
   /** A room that is public stays there and stays public. */
-  readonly #public = new Set<string>()
+  readonly #public = new BoundedMap<string, true>(publicMax)
 
   constructor(read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void) {
     this.#read = read
@@ -29,10 +31,7 @@ export class OpenRooms {
       if (found === undefined) return answer(undefined)
       if (!found.ok) return answer('refusal' in found ? found.refusal : found.absent)
       const { room } = JSON.parse(found.json) as { room: { name: string; visibility: string } }
-      if (room.visibility === 'public') {
-        if (this.#public.size === publicMax) this.#public.clear()
-        this.#public.add(room.name)
-      }
+      if (room.visibility === 'public') this.#public.set(room.name, true)
       this.may(rooms.slice(at + 1), reader, answer)
     })
   }

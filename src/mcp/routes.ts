@@ -7,6 +7,7 @@
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { carriesFile } from '../command/read-command.ts'
 import { type Places, streamWaitSeconds } from '../follow/places.ts'
 import { plainJson } from '../format/plain-json.ts'
@@ -44,7 +45,7 @@ a sign-in with your key, which the client starts by itself. /for-agents says mor
 export function mcpDoor(options: McpDoorOptions): RouteHandler {
   const own = new URL(options.address)
   const origins = new Set([own.origin, ...options.origins])
-  const goodTokens = new GoodTokens()
+  const goodTokens = new BoundedMap<string, true>(goodTokensMax)
   return (exchange) => {
     const origin = exchange.header('origin')
     const host = exchange.header('host') ?? ''
@@ -92,19 +93,7 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
  * Tokens that were good lately. Many honest clients share the address of their host: where one of them sends many tokens that are
  * none, these go on.
  */
-class GoodTokens {
-  readonly #tokens = new Set<string>()
-
-  has(token: string): boolean {
-    return this.#tokens.has(token)
-  }
-
-  note(token: string, isGood: boolean): void {
-    if (this.#tokens.size >= goodTokensMax) this.#tokens.clear()
-    if (isGood) this.#tokens.add(token)
-    else this.#tokens.delete(token)
-  }
-}
+type GoodTokens = BoundedMap<string, true>
 
 const goodTokensMax = 10_000
 
@@ -123,8 +112,12 @@ async function serve(options: McpDoorOptions, exchange: Exchange, posted: Posted
   exchange.onAbort(() => aborter.abort())
   // Who signed in counts by identity, and the address of its host does not.
   const caller = token === undefined ? undefined : await authenticate(token)
-  if (token !== undefined) goodTokens.note(token, caller !== undefined)
-  if (token !== undefined && caller === undefined) throttle.badSignature(address)
+  if (token !== undefined) {
+    if (caller === undefined) {
+      goodTokens.delete(token)
+      throttle.badSignature(address)
+    } else goodTokens.set(token, true)
+  }
   const wait = caller === undefined ? 0 : throttle.reads(address, caller.identity)
   if (wait > 0) return tooMany(exchange, 'requests of this identity', wait, cors)
   // What is judged here and what is carried out must be the same message, and one: nobody else reads the body.

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
@@ -32,7 +33,7 @@ const passingMax = 10_000
 
 export class Records {
   readonly #options: RecordsOptions
-  readonly #passing = new Map<string, Kept>()
+  readonly #passing = new BoundedMap<string, Kept>(passingMax)
 
   constructor(options: RecordsOptions) {
     this.#options = options
@@ -112,8 +113,6 @@ export class Records {
 
   #forget(now: number): void {
     for (const [key, { expires }] of this.#passing) if (expires <= now) this.#passing.delete(key)
-    // Still full of those that are under way: the oldest goes.
-    if (this.#passing.size >= passingMax) this.#passing.delete(this.#passing.keys().next().value as string)
   }
 }
 

@@ -5,8 +5,10 @@
  *
  * The new key is on disk before the delegation exists. Where that is refused, it is erased again.
  */
+
 import { randomBytes, sign } from 'node:crypto'
 import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Reply } from '../command/reply.ts'
 import type { Front } from '../command/router.ts'
@@ -56,7 +58,7 @@ const pendingMax = 10_000
 
 export class SignIns {
   readonly #options: SignInOptions
-  readonly #pending = new Map<string, Pending>()
+  readonly #pending = new BoundedMap<string, Pending>(pendingMax)
 
   constructor(options: SignInOptions) {
     this.#options = options
@@ -112,7 +114,6 @@ export class SignIns {
   #pendingOf(uid: string): Pending {
     const known = this.#pending.get(uid)
     if (known !== undefined) return known
-    if (this.#pending.size >= pendingMax) this.#pending.delete(this.#pending.keys().next().value as string)
     const made = { seed: randomBytes(32), timestamp: 0, turn: Promise.resolve() }
     this.#pending.set(uid, made)
     return made

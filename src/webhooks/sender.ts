@@ -3,7 +3,9 @@
  *
  * Whatever the target answers, no more than its status is used, and the first bytes where a challenge has to come back.
  */
+
 import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import type { Posted, Poster, PostTarget } from '../outgoing/poster.ts'
 import type { Failure } from '../outgoing/request.ts'
@@ -93,7 +95,7 @@ type Letter = {
 
 export class Sender {
   readonly #options: SenderOptions
-  readonly #places = new Map<string, string>()
+  readonly #places = new BoundedMap<string, string>(placesMax)
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -179,7 +181,6 @@ export class Sender {
     if (known !== undefined) return known
     const { cursors, generation } = this.#options
     const sealed = sealPlace(cursors, owner, generation, marks)
-    if (this.#places.size >= placesMax) this.#places.clear()
     this.#places.set(name, sealed)
     return sealed
   }

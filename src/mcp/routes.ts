@@ -10,7 +10,7 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { carriesFile } from '../command/read-command.ts'
 import { type Places, streamWaitSeconds } from '../follow/places.ts'
-import { plainJson } from '../format/plain-json.ts'
+import { parseMessage } from '../format/foreign-json.ts'
 import type { BodyResult, Exchange, Header } from '../http/port.ts'
 import type { RouteHandler } from '../http/routes.ts'
 import { sendResponse } from '../http/web.ts'
@@ -187,7 +187,7 @@ const operationPath = ['params', 'arguments', 'command', 'operation'] as const
 function messageIn(body: Buffer): unknown {
   if (body.length > sizes.command_bytes && !carriesFile(body, operationPath))
     return new NoMessage(413, -32000, `at most ${sizes.command_bytes} bytes, but where a command puts a file`)
-  const found = plainJson(body)
+  const found = parseMessage(body)
   if (!found.ok) return new NoMessage(400, -32700, `the body ${found.fault}`)
   return Array.isArray(found.value) ? new NoMessage(400, -32600, 'send one message, no batch') : found.value
 }

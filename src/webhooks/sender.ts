@@ -7,8 +7,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { CursorSealer } from '../format/cursor.ts'
+import type { Failure } from '../outgoing/connection.ts'
 import type { Posted, Poster, PostTarget } from '../outgoing/poster.ts'
-import type { Failure } from '../outgoing/request.ts'
 import { eventId } from './identity.ts'
 import { eventErrors } from './mcp-errors.ts'
 import type { Give } from './payload-batches.ts'
@@ -199,9 +199,10 @@ export class Sender {
   #post({ target, keys, hook, id, body, withinMs, keepsBody = false }: Letter, done: (answer: Answer) => void): void {
     if (target === undefined) return done({ status: 0, trouble: troubles.blocked, retryAfterMs: 0, body: nothing })
     const timestamp = Math.floor(this.#options.wallMs() / 1000)
-    const headers =
-      `content-type: application/json\r\nwebhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\n` +
-      `webhook-signature: ${signatures(keys, { id, timestamp, body })}\r\nx-mcp-subscription-id: ${hook}\r\n`
+    const headers = [
+      ...['content-type', 'application/json', 'webhook-id', id, 'webhook-timestamp', String(timestamp)],
+      ...['webhook-signature', signatures(keys, { id, timestamp, body }), 'x-mcp-subscription-id', hook],
+    ]
     const post = { target, headers, body, connectMs: Math.min(connectMs, withinMs), totalMs: withinMs, keepsBody }
     this.#options.poster.post(post, (posted) => done(answerOf(posted, this.#options.wallMs())))
   }

@@ -201,9 +201,6 @@ type Declared = (typeof declared)[number]
 export type OperationName = Declared['name']
 export type WriteName = Extract<Declared, { readonly kind: 'write' }>['name']
 export type ReadName = Extract<Declared, { readonly kind: 'read' }>['name']
-/** The declaration of one operation, as a type. */
-export type Declaration<Name extends OperationName> = Extract<Declared, { readonly name: Name }>
-
 export type WriteOperation = Operation & { readonly kind: 'write'; readonly name: WriteName }
 export type ReadOperation = Operation & { readonly kind: 'read'; readonly name: ReadName }
 export type AnyOperation = WriteOperation | ReadOperation

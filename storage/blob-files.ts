@@ -33,7 +33,7 @@ type Held = {
 }
 
 /** Told of a file that nobody needs and that cannot be removed; the sweep of the next start tries again. */
-export type NotRemoved = (file: string, problem: unknown) => void
+type NotRemoved = (file: string, problem: unknown) => void
 
 export class BlobFiles {
   readonly #directory: string

@@ -95,7 +95,7 @@ export interface DiskFile {
 }
 
 /** `create` fails when the file exists; its caller owes a `syncDirectory` before it promises anything. */
-export type OpenMode = 'read' | 'write' | 'create'
+type OpenMode = 'read' | 'write' | 'create'
 export type OpenFile = (path: string, mode: OpenMode) => DiskFile
 
 /** Opens a real file. Throws DiskFull, or the error of the system (ENOENT, EEXIST, EACCES, EROFS). */
@@ -361,11 +361,6 @@ export function listDirectories(directory: string): string[] {
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
     .sort()
-}
-
-/** Bytes of a file; undefined: there is none. */
-export function fileSize(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.size
 }
 
 /** Throws the error of the system where it does not say, such as EACCES: what cannot be seen is not what does not exist. */

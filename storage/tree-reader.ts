@@ -24,7 +24,7 @@ import { CHUNK_BYTES, CHUNK_LEAVES, CHUNK_LEVELS, nodePosition, nodesIn, TreeFil
 export const HASHES_MAX = 65_536
 
 /** What may be kept in memory. */
-export type TreeReaderLimits = {
+type TreeReaderLimits = {
   /** Chunks of 16,352 bytes. */
   readonly chunksMax: number
   /** Single hashes of the upper levels: about 150 bytes each with their place in the map. */

@@ -17,7 +17,7 @@ import type { ActPlace, Part } from '../part.ts'
 import type { Marks } from '../posts/marks.ts'
 import type { Act, Event } from '../record.ts'
 
-export type Answer = 'accept' | 'decline' | 'block'
+type Answer = 'accept' | 'decline' | 'block'
 
 export type Conversation = {
   readonly room: string

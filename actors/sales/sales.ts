@@ -15,7 +15,7 @@ import type { Act } from '../record.ts'
 export const salesActor = '@sales'
 
 /** Sales that are known at a time: the oldest makes room. Each was paid for, or a facilitator has called its payment good. */
-export const salesMax = 100_000
+const salesMax = 100_000
 
 /** Facts of `sale.begun`. */
 export type SaleFacts = {
@@ -37,7 +37,7 @@ export type SoldFacts = {
 }
 
 type Place = { readonly shard: number; readonly seq: number }
-export type Sale = {
+type Sale = {
   readonly sent: string
   readonly expires: number
   readonly begun: Place

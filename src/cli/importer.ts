@@ -28,7 +28,7 @@ const signersMax = 100_000
 const pauseSecondsMax = 120
 const awaySecondsMax = 30
 /** Ids and line numbers kept of each kind for the report; the counts go on. */
-export const namedMax = 1000
+const namedMax = 1000
 
 export type Dropped = { count: number; readonly names: string[] }
 

@@ -9,7 +9,7 @@ import type { NoAnswer } from '../command/ports.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 
 /** `NoAnswer`: nobody could tell. */
-export type MayRead = 'yes' | Refusal | NoAnswer
+type MayRead = 'yes' | Refusal | NoAnswer
 
 /** Names of public rooms kept, so that those who follow them ask nobody. */
 const publicMax = 4_096

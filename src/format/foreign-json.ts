@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer'
 import { countKeys } from './strict-json.ts'
 
-export type ForeignJson =
+type ForeignJson =
   | { readonly ok: true; readonly value: unknown }
   /** What is wrong, as the rest of a sentence. */
   | { readonly ok: false; readonly fault: string }

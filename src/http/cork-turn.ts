@@ -8,7 +8,7 @@
  */
 
 /** Streams flushed per loop turn: 500 take about 5 ms, what a request in between may be made to wait. */
-export const flushesPerTurnMax = 500
+const flushesPerTurnMax = 500
 
 export interface Flushable {
   flush(): void

@@ -62,7 +62,7 @@ export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 're
 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
 
-export type PageDoors = {
+type PageDoors = {
   /** By first segment, as Routes finds them. */
   readonly doors: Readonly<Record<string, RouteHandler>>
   /** A page for who asked in a browser for a path that is nowhere; false: it is no browser. */

@@ -35,7 +35,7 @@ const hostFactor = 16
 type NetworkKind = keyof typeof networkLimits
 type IdentityKind = keyof typeof identityLimits
 
-export type NetworkAllowances = {
+type NetworkAllowances = {
   readonly network: string
   readonly allowances: Readonly<Record<NetworkKind, Allowance>>
 }

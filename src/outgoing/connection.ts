@@ -17,7 +17,7 @@ export type Failure = 'timeout' | 'refused' | 'tls' | 'blocked' | 'too_large' | 
 
 export type Origin = Pick<Target, 'host' | 'port' | 'secure'> & { readonly origin: string }
 
-export type Sent = {
+type Sent = {
   readonly method: string
   readonly path: string
   /** Names and values in turn. */

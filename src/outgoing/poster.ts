@@ -14,7 +14,7 @@ import { NoAddress, parseTarget, type Resolve, resolveName, vettedAddresses } fr
 /** An address that is posted to. */
 export type PostTarget = Origin & { readonly path: string }
 
-export type Post = {
+type Post = {
   readonly target: PostTarget
   /** Names and values in turn. */
   readonly headers: readonly string[]

@@ -65,9 +65,9 @@ export type OutgoingOptions = {
   readonly ca?: string
 }
 
-export const connectMsDefault = 10_000
+const connectMsDefault = 10_000
 export const totalMsDefault = 30_000
-export const answerBytesMaxDefault = 1024 * 1024
+const answerBytesMaxDefault = 1024 * 1024
 
 export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca }: OutgoingOptions): Outgoing {
   const open = new Set<Connection>()

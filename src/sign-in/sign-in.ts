@@ -38,7 +38,7 @@ export type Asked = {
 /** A sign-in that counts. */
 export type SignedIn = { readonly delegation: string; readonly delegate: Delegate; readonly key: SignInKey }
 
-export type Finished =
+type Finished =
   | { readonly ok: true; readonly delegation: string; readonly identity: string }
   | { readonly ok: false; readonly code: string; readonly message: string }
 

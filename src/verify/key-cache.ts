@@ -8,7 +8,7 @@
 import { BoundedMap } from '../../storage/bounded-map.ts'
 
 /** About 300 bytes an entry, more with a KeyObject: a few MiB a thread when full. */
-export const cachedKeysMax = 8_192
+const cachedKeysMax = 8_192
 
 export class KeyCache<Fact> {
   readonly #facts: BoundedMap<string, Fact>

@@ -52,12 +52,12 @@ export type Sent =
   | { readonly kind: 'barred' }
 
 /** An address that is asked whether it wants what is sent there. */
-export type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
+type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
 
 /** Whoever a delivery is for. */
-export type Addressee = { readonly view: HookView; readonly removed: boolean; letterhead: Letterhead | undefined }
+type Addressee = { readonly view: HookView; readonly removed: boolean; letterhead: Letterhead | undefined }
 
-export const bodyBytesMax = 262_144
+const bodyBytesMax = 262_144
 const connectMs = 3_000
 const totalMs = 10_000
 const challengeMs = 5_000

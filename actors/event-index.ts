@@ -11,7 +11,7 @@ import { bytesOf, type Columns, type Kept } from './columns.ts'
 
 export const none = 0xffff_ffff
 
-export type NewSlot = {
+type NewSlot = {
   /** 16 bytes. */
   readonly id: Uint8Array
   /** Which journal holds the body. */

@@ -20,7 +20,7 @@ export type EventsQuery = {
   readonly from?: number
 }
 
-export type Slots = { readonly slots: number[]; readonly next: number | undefined }
+type Slots = { readonly slots: number[]; readonly next: number | undefined }
 
 /** Slots examined for one page of answers: a rare kind in a large room ends a page early, with `next` to continue. */
 const scanMax = 20_000
@@ -150,7 +150,7 @@ export function countsOf(
   return { count, threads, pages, until }
 }
 
-export type VisiblePage = {
+type VisiblePage = {
   readonly name: string
   readonly count: number
   readonly threads: number

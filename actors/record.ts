@@ -62,7 +62,7 @@ export function ownKey(by: Signed): Uint8Array {
  * signed are `signed` up to there, that text, and the rest; `signed` alone is still JSON, with an empty string in that place.
  * Of `data` that holds a secret nothing is kept: who signed it has it, and here it is only known again.
  */
-export type Cut = {
+type Cut = {
   readonly at: number
   /** SHA-256 of the file's bytes; of `data` with a secret, its HMAC with a key of the board. */
   readonly file: Uint8Array

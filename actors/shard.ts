@@ -100,7 +100,7 @@ export type ShardAnswer =
       readonly duplicate?: true
     }
   | { readonly ok: false; readonly refusal: ActorRefusal }
-export type Answer = (answer: ShardAnswer, head?: Head) => void
+type Answer = (answer: ShardAnswer, head?: Head) => void
 
 /**
  * While the log signs what one turn wrote, the letters of the next gather: fewer and larger turns, two syncs for all of them.

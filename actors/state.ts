@@ -32,7 +32,7 @@ import { Mail } from './works/mail.ts'
 import { Market } from './works/market/market.ts'
 
 /** `deciding`: a shard, which has outboxes. `reading`: the feed, which only shows. */
-export type Role = 'deciding' | 'reading'
+type Role = 'deciding' | 'reading'
 
 type More = readonly [changes: unknown, parts: readonly unknown[], book: readonly PackedLog[], more: unknown]
 

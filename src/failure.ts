@@ -5,7 +5,7 @@
  */
 
 /** `stack` only where the sentence cannot be trusted to say it all. `thread`: the one that failed. */
-export type Failure = { readonly problem: string; readonly thread?: string; readonly stack?: string }
+type Failure = { readonly problem: string; readonly thread?: string; readonly stack?: string }
 
 type Caught = { readonly name: string; readonly message: string; readonly stack?: string; readonly thread?: string }
 

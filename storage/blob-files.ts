@@ -35,7 +35,7 @@ type Held = {
 }
 
 /** Called with a file that is not needed and cannot be removed; the sweep of the next start tries again. */
-export type NotRemoved = (file: string, problem: unknown) => void
+type NotRemoved = (file: string, problem: unknown) => void
 
 export class BlobFiles {
   readonly #directory: string

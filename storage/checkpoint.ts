@@ -14,10 +14,10 @@ import { isKeyName, parseNote, type VerifierKey, verifyNote } from './note.ts'
 import { type Parsed, unreadable } from './parsed.ts'
 
 /** Bytes of an origin: the cosignature formats write its length in one. */
-export const ORIGIN_BYTES_MAX = 255
+const ORIGIN_BYTES_MAX = 255
 
 /** One state of one log. */
-export type Checkpoint = {
+type Checkpoint = {
   readonly origin: string
   /** Leaves, below 2^53. */
   readonly size: number

@@ -38,7 +38,7 @@ const stepBytes = 4 * 1024 * 1024
 
 export type CompactionStep = { readonly bytes: number; readonly of: number; readonly stubs: number }
 
-export type Compaction = {
+type Compaction = {
   readonly directory: string
   /** First seq of a sealed segment. */
   readonly firstSeq: number

@@ -95,7 +95,7 @@ export interface DiskFile {
 }
 
 /** `create` fails when the file exists. The caller must call `syncDirectory` before it promises anything. */
-export type OpenMode = 'read' | 'write' | 'create'
+type OpenMode = 'read' | 'write' | 'create'
 export type OpenFile = (path: string, mode: OpenMode) => DiskFile
 
 /** Opens a real file. Throws DiskFull, or the error of the system (ENOENT, EEXIST, EACCES, EROFS). */
@@ -364,12 +364,7 @@ export function listDirectories(directory: string): string[] {
     .sort()
 }
 
-/** Bytes of a file; undefined: there is none. */
-export function fileSize(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.size
-}
-
-/** Throws the system error where it cannot be known, such as EACCES: what cannot be seen may exist. */
+/** Throws the error of the system where it does not say, such as EACCES: what cannot be seen is not what does not exist. */
 export function fileExists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined
 }

@@ -52,7 +52,7 @@ export type NewFrame = { readonly type: number; readonly flags: number; readonly
 export type FoundFrame = Frame & { readonly durableSeq: number; readonly frameBytes: number }
 
 /** Why bytes are not a frame. `short`: the frame would extend beyond the bytes at hand. */
-export type FrameFault = 'short' | 'magic' | 'length' | 'crc'
+type FrameFault = 'short' | 'magic' | 'length' | 'crc'
 export type NoFrame = { readonly frameBytes: undefined; readonly fault: FrameFault; readonly needs: number }
 
 const magic0 = 0xff

@@ -49,7 +49,7 @@ const segmentBytesDefault = 64 * 1024 * 1024
 const frameBytesDefault = 8 * 1024 * 1024
 
 /** A batch is built in memory as a whole; a larger one is a mistake of the caller. */
-export const batchBytesMax = 256 * 1024 * 1024
+const batchBytesMax = 256 * 1024 * 1024
 
 /**
  * Space is allocated for as much again as the segment holds, between these bounds: little in a journal of few records, and in
@@ -84,7 +84,7 @@ export type JournalOptions = {
 }
 
 /** An earlier append failed (`cause`): what is on disk is unknown until the journal is opened again. */
-export class Poisoned extends Error {
+class Poisoned extends Error {
   constructor(directory: string, cause: unknown) {
     super(`the journal in ${directory} is poisoned by an earlier failure; open it again`, { cause })
     this.name = 'Poisoned'

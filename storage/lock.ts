@@ -14,7 +14,7 @@ import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { fileExists, readWhole } from './disk.ts'
 
-export type DirectoryLock = { release(): void }
+type DirectoryLock = { release(): void }
 
 /** Another process has the data directory. The message names it and says what to do. */
 export class Locked extends Error {
@@ -39,7 +39,7 @@ export async function lockDirectory(directory: string, options: LockOptions = {}
 }
 
 /** The lock of Linux. The LOCK file only tells users, and the second process, who has it. */
-export async function lockBySocket(directory: string, { reader = false }: LockOptions = {}): Promise<DirectoryLock> {
+async function lockBySocket(directory: string, { reader = false }: LockOptions = {}): Promise<DirectoryLock> {
   const { dev, ino } = statSync(directory)
   const server = await bindSocket(`\0broadside-${dev}-${ino}`)
   if (!server) throw new Locked(directory, readHolder(directory)?.pid)

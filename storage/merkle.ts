@@ -17,7 +17,7 @@ export const HASH_BYTES = 32
 /** Levels a tree of fewer than 2^53 leaves can have, the leaves being level 0. */
 export const LEVELS_MAX = 54
 /** Bytes in an entry at most: a C2SP entry bundle writes the length in two bytes. */
-export const ENTRY_BYTES_MAX = 0xffff
+const ENTRY_BYTES_MAX = 0xffff
 /** The root of no leaves at all: SHA-256 of nothing. */
 export const EMPTY_ROOT: Buffer = hash('sha256', '', 'buffer')
 

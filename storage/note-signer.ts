@@ -7,7 +7,7 @@ import { privateKeyOf, rawPublicKeyOf } from './ed25519.ts'
 import { formatVkey, KEY_TYPE, keyIdOf, type Signer } from './note.ts'
 
 /** Bytes of a seed: what the key file keeps. */
-export const SEED_BYTES = 32
+const SEED_BYTES = 32
 
 /** A signer, and the public key that others pin to check it. */
 export type NoteKey = { readonly signer: Signer; readonly vkey: string; readonly publicKey: Buffer }

@@ -30,7 +30,7 @@ export const SIGNATURE_LINES_MAX = 100
 export type SignatureLine = { readonly name: string; readonly keyId: number; readonly signature: Buffer }
 
 /** A note in its parts. Nothing is verified yet. */
-export type Note = { readonly text: string; readonly lines: readonly SignatureLine[] }
+type Note = { readonly text: string; readonly lines: readonly SignatureLine[] }
 
 /** Key types whose signatures can be verified here. */
 export const KEY_TYPE = { ed25519: 0x01, cosignature: 0x04 } as const

@@ -5,7 +5,7 @@
 export type Parsed<Value> = { readonly ok: true; readonly value: Value } | Unreadable
 
 /** The sentence is for the author of the bytes: it names the rule, never internals. */
-export type Unreadable = { readonly ok: false; readonly problem: string }
+type Unreadable = { readonly ok: false; readonly problem: string }
 
 /** The answer to bytes that break a rule. */
 export function unreadable(problem: string): Unreadable {

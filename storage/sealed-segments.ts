@@ -4,6 +4,7 @@
  * Per segment two numbers stay in memory. Files and offsets are opened on demand and the least recently used
  * are closed, so memory does not grow with the age of the journal.
  */
+import { BoundedMap } from './bounded-map.ts'
 import type { Frame } from './frame.ts'
 import { type SealedOptions, SealedSegment } from './sealed-segment.ts'
 
@@ -26,7 +27,7 @@ export class SealedSegments {
   readonly #options: SealedOptions
   readonly #list: Listed[] = []
   /** By first seq, in order of last use, the oldest first. */
-  readonly #opened = new Map<number, SealedSegment>()
+  readonly #opened = new BoundedMap<number, SealedSegment>(openSegmentsMax)
 
   constructor(options: SealedOptions) {
     this.#options = options
@@ -109,14 +110,10 @@ export class SealedSegments {
 
   #open(listed: Listed): SealedSegment {
     const { firstSeq } = listed
-    const segment = this.#opened.get(firstSeq) ?? SealedSegment.open(this.#options, firstSeq)
-    this.#opened.delete(firstSeq)
-    this.#opened.set(firstSeq, segment)
-    if (this.#opened.size > openSegmentsMax) {
-      const [oldest, unused] = this.#opened.entries().next().value!
-      this.#opened.delete(oldest)
-      unused.close()
-    }
+    const known = this.#opened.touch(firstSeq)
+    if (known !== undefined) return known
+    const segment = SealedSegment.open(this.#options, firstSeq)
+    this.#opened.set(firstSeq, segment)?.close()
     return segment
   }
 

@@ -49,7 +49,7 @@ export type SegmentHeader = {
   /** The start value for the CRCs of its frames. */
   readonly seed: number
 }
-export type SegmentFooter = { readonly count: number; readonly chain: Buffer }
+type SegmentFooter = { readonly count: number; readonly chain: Buffer }
 
 const magic = Buffer.from('BSJ', 'latin1')
 const versionAt = magic.length

@@ -5,6 +5,7 @@
  * changes, so whatever was read once may be kept: the lowest levels in chunks of a 256-leaf subtree, one read each; the
  * nodes above, which are between chunks, one by one.
  */
+import { BoundedMap } from './bounded-map.ts'
 import { type DiskFile, openFile } from './disk.ts'
 import {
   consistencyPathOf,
@@ -21,7 +22,7 @@ import { CHUNK_BYTES, CHUNK_LEAVES, CHUNK_LEVELS, nodePosition, nodesIn, TreeFil
 export const HASHES_MAX = 65_536
 
 /** What may be kept in memory. */
-export type TreeReaderLimits = {
+type TreeReaderLimits = {
   /** Chunks of 16,352 bytes. */
   readonly chunksMax: number
   /** Single hashes of the upper levels: about 150 bytes each with their place in the map. */
@@ -38,8 +39,8 @@ type Chunk = { readonly bytes: Buffer; length: number }
 export class TreeReader {
   readonly #path: string
   readonly #file: DiskFile
-  readonly #chunks: LeastRecentlyUsed<Chunk>
-  readonly #nodes: LeastRecentlyUsed<Buffer>
+  readonly #chunks: BoundedMap<number, Chunk>
+  readonly #nodes: BoundedMap<number, Buffer>
   #size = 0
   /** Of the size last asked for: most proofs are in the tree of the newest head. */
   #edges: { readonly size: number; readonly hashes: EdgeHashes } = { size: 0, hashes: [] }
@@ -47,8 +48,8 @@ export class TreeReader {
   private constructor(path: string, limits: TreeReaderLimits) {
     this.#path = path
     this.#file = openFile(path, 'read')
-    this.#chunks = new LeastRecentlyUsed(limits.chunksMax)
-    this.#nodes = new LeastRecentlyUsed(limits.nodesMax)
+    this.#chunks = new BoundedMap(limits.chunksMax)
+    this.#nodes = new BoundedMap(limits.nodesMax)
   }
 
   /** Opens the file. It shows nothing until {@link advance} says how many leaves are in it. */
@@ -155,7 +156,7 @@ export class TreeReader {
 
   #upperNode(level: number, index: number): Buffer {
     const position = nodePosition(level, index)
-    const kept = this.#nodes.get(position)
+    const kept = this.#nodes.touch(position)
     if (kept !== undefined) return kept
     const hash = Buffer.allocUnsafe(HASH_BYTES)
     this.#readExactly(hash, position * HASH_BYTES)
@@ -165,7 +166,7 @@ export class TreeReader {
 
   /** A chunk of which at least `length` bytes are there: read again when it has grown meanwhile. */
   #chunk(index: number, length: number): Buffer {
-    const kept = this.#chunks.get(index)
+    const kept = this.#chunks.touch(index)
     if (kept !== undefined && kept.length >= length) return kept.bytes
     const leaves = Math.min(CHUNK_LEAVES, this.#size - index * CHUNK_LEAVES)
     const chunk = kept ?? this.#emptyChunk()
@@ -182,7 +183,7 @@ export class TreeReader {
    * each.
    */
   #emptyChunk(): Chunk {
-    const bytes = this.#chunks.dropOldest()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
+    const bytes = this.#chunks.makeRoom()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
     return { bytes, length: 0 }
   }
 
@@ -191,46 +192,5 @@ export class TreeReader {
     if (read !== into.length) {
       throw new TreeFileShort({ path: this.#path, expected: position + into.length, found: position + read })
     }
-  }
-}
-
-/** Keeps what was requested last, and forgets the rest. A Map remembers the order in which its keys were set. */
-class LeastRecentlyUsed<Value> {
-  readonly #values = new Map<number, Value>()
-  readonly #max: number
-
-  constructor(max: number) {
-    this.#max = max
-  }
-
-  clear(): void {
-    this.#values.clear()
-  }
-
-  get(key: number): Value | undefined {
-    const value = this.#values.get(key)
-    if (value !== undefined) {
-      this.#values.delete(key)
-      this.#values.set(key, value)
-    }
-    return value
-  }
-
-  set(key: number, value: Value): void {
-    this.#values.set(key, value)
-    if (this.#values.size > this.#max) this.#delete()
-  }
-
-  /** Drops the least recently used value when the cache is full; undefined while it is not. */
-  dropOldest(): Value | undefined {
-    return this.#values.size < this.#max ? undefined : this.#delete()
-  }
-
-  #delete(): Value | undefined {
-    const oldest = this.#values.entries().next()
-    if (oldest.done) return undefined
-    const [key, value] = oldest.value
-    this.#values.delete(key)
-    return value
   }
 }

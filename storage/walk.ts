@@ -27,7 +27,7 @@ export type Walk = {
  * (journal.ts). `sealed`: a footer agrees with all before it; `end` is the position after it. `fault`: no next frame at
  * `live.end`. `lie`: a whole, valid footer there that contradicts the frames before it, which no crash can cause.
  */
-export type WalkStop =
+type WalkStop =
   | { readonly kind: 'end' }
   | { readonly kind: 'sealed'; readonly end: number }
   | { readonly kind: 'fault'; readonly found: string }

@@ -60,10 +60,10 @@ export type BlobView = {
   readonly reason?: string
 }
 
-export type BlobFault = { readonly code: 'not_found' | 'invalid_field' | 'forbidden'; readonly message: string }
+type BlobFault = { readonly code: 'not_found' | 'invalid_field' | 'forbidden'; readonly message: string }
 
 /** What became of an event, by its slot: why its text is not served at `now` (Unix seconds), and whether that is for good. */
-export type Fates = {
+type Fates = {
   gone(slot: number, now: number): object | undefined
   redactionOf(slot: number): object | undefined
 }

@@ -39,7 +39,7 @@ const filename: Field = {
   }),
 }
 
-export const BlobRecord = Type.Object(
+const BlobRecord = Type.Object(
   {
     id: id('event_id of its blob.put'),
     filename: Type.Optional(Type.String({ maxLength: sizes.filename_bytes })),

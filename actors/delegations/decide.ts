@@ -6,7 +6,7 @@ import { accept, type Deciders, type Planned, refuse, type Situation, type Write
 import { type Delegation, type DelegationFacts, type EndedBy, isLive } from './delegations.ts'
 
 /** Delegations that one identity may have at a time: a few programs, and a sign-in on each device. */
-export const delegationsMax = 64
+const delegationsMax = 64
 
 type CreateArgs = DelegationFacts & {
   /** Identity that the delegate's key would be by itself. */

@@ -43,7 +43,7 @@ export type WriteArgs = {
   readonly title: string
   readonly limits: DocLimits
 }
-export type DocLimits = { readonly versions: number; readonly bytes: number }
+type DocLimits = { readonly versions: number; readonly bytes: number }
 export type DeleteArgs = { readonly target: string; readonly reason: string }
 
 const create = (situation: Situation, letter: WriteLetter<CreateArgs>) => {

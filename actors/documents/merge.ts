@@ -14,7 +14,7 @@ import { diffArrays } from 'diff'
  * Lines removed and lines added by one edit. The time goes with its square: at the bound both diffs take about 15 ms on one core.
  * All lines together need no bound of their own, a document has few enough: those of 64 KiB take 3 ms.
  */
-export const editedLinesMax = 250
+const editedLinesMax = 250
 
 /** Lines `start` to `end` (exclusive) of the base become `lines`. */
 type Hunk = {

@@ -82,7 +82,7 @@ const aboutVersion = {
 }
 const content = (description: string) => Type.String({ maxLength: sizes.doc_text_bytes, description })
 
-export const DocSchema = Type.Object(
+const DocSchema = Type.Object(
   {
     ...about,
     owner: hash('identity that made it'),

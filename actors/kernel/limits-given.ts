@@ -5,8 +5,6 @@
  * A size may be set from 1 to its ceiling, a rate or quota from 1; null lifts a rate. `limitsFault` names the first
  * value that is not allowed, and stops the start; that limit keeps its default.
  */
-import { limitsText } from './environment.ts'
-
 type Table = Readonly<Record<string, number>>
 /** The same limits, as numbers that are no longer literal types. */
 export type Settled<Defaults extends Table> = { readonly [Name in keyof Defaults]: number }
@@ -19,7 +17,8 @@ export const factorMaximum = 1_000
 
 const faults: string[] = []
 const unused = new Set<string>()
-const given = read(limitsText())
+// Read before there is a configuration: schemas hold these numbers, and are made when their modules load, in every thread.
+const given = read(process.env.LIMITS ?? '')
 for (const name of given.keys()) unused.add(name)
 
 function read(text: string): ReadonlyMap<string, unknown> {

@@ -15,7 +15,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { encode, Packr } from './msgpack.ts'
 
 /** Why an ask has no answer: the link is full, the other side died, or time ran out. */
-export type Silence = 'overloaded' | 'gone' | 'late'
+type Silence = 'overloaded' | 'gone' | 'late'
 export type Answered<Body, Note> =
   | { readonly ok: true; readonly body: Body; readonly note: Note | undefined }
   | { readonly ok: false; readonly silence: Silence }

@@ -16,7 +16,7 @@
  * Lines end with LF, in this order. Readers hash the bytes as they are, so an unknown kind still proves.
  */
 
-export type EntryFields = {
+type EntryFields = {
   readonly kind: string
   readonly event: string
   readonly room: string

@@ -23,7 +23,7 @@ import { entryFirstLine, parseEntry } from './entry.ts'
 export type PostingType = 'hold' | 'post' | 'void' | 'direct'
 
 /** One movement of credits. Accounts: `user:<identity id>`, `escrow`, `fees`, `mint`, `rewards`. */
-export type LedgerPosting = {
+type LedgerPosting = {
   readonly type: PostingType
   readonly code: number
   readonly debit: string
@@ -34,7 +34,7 @@ export type LedgerPosting = {
 }
 
 /** What the postings of one decision have in common. */
-export type LedgerCause = {
+type LedgerCause = {
   /** Id of the work, `-`: none. */
   readonly event: string
   /** `-`: none. */

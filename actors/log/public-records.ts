@@ -7,7 +7,7 @@ import { leavesOf, PUBLIC } from '../record.ts'
 import { decodeLogFrame } from './frame.ts'
 
 /** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */
-export type PublicRecord = {
+type PublicRecord = {
   readonly frame: Frame
   readonly shard: number
   readonly change: number

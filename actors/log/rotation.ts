@@ -16,7 +16,7 @@ import { formatEntry, parseEntry } from './entry.ts'
 import { type ClosedLog, closeFrameType, encodeLogFrame, type LogFrame, openFrameType } from './frame.ts'
 
 export type Next = { readonly origin: string; readonly vkey: string }
-export type Previous = { readonly origin: string; readonly size: number; readonly root: Buffer }
+type Previous = { readonly origin: string; readonly size: number; readonly root: Buffer }
 
 const noCommand = { event: '-', room: '-', seq: '-', command: '-' }
 
@@ -54,9 +54,9 @@ export function previousOf(entry: Uint8Array): Previous | undefined {
 }
 
 /** Where the frames before have brought the journal of the log. */
-export type Standing = Pick<LogFrame, 'size' | 'firstChange' | 'ranges'>
+type Standing = Pick<LogFrame, 'size' | 'firstChange' | 'ranges'>
 
-export type RootedHead = { readonly size: number; readonly root: Buffer; readonly checkpoint: string }
+type RootedHead = { readonly size: number; readonly root: Buffer; readonly checkpoint: string }
 
 /** The last frame of a log; `head` is the one that the entry leads to. */
 export function closeFrame(newest: Standing, entry: Buffer, head: RootedHead): NewFrame {

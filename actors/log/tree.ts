@@ -18,7 +18,7 @@ import { decodeLogFrame, entriesOf, type LogFrame } from './frame.ts'
 const leavesPerBatch = 4_096
 
 /** Leaves `size - leaves.length / 32` to `size`, and the root that was signed after them. `leaves` lasts until the next step. */
-export type LeafBatch = { readonly leaves: Buffer; readonly size: number; readonly root: Buffer }
+type LeafBatch = { readonly leaves: Buffer; readonly size: number; readonly root: Buffer }
 
 /** The leaf hashes of these frames of the log, in order. */
 export function* leafBatches(frames: Iterable<Frame>): Generator<LeafBatch, void, undefined> {
@@ -50,7 +50,7 @@ function writeLeafHashes(frame: LogFrame, into: Buffer, start: number): number {
 }
 
 /** The entries of the log do not give a root that was signed over them. */
-export class RootMismatch extends Error {
+class RootMismatch extends Error {
   override readonly name = 'RootMismatch'
 
   constructor(size: number) {
@@ -58,7 +58,7 @@ export class RootMismatch extends Error {
   }
 }
 
-export type OpenTree = {
+type OpenTree = {
   readonly path: string
   /** The frames of this log, from its first to its newest. */
   readonly frames: () => Iterable<Frame>

@@ -35,7 +35,7 @@ export type Rotation = {
   readonly place: number
 }
 
-export type Suspension = {
+type Suspension = {
   readonly reason: string
   /** Identity id of the operator. */
   readonly by: string

@@ -18,7 +18,7 @@ export const versionsMax = 32
 
 /** Who took the text away: its author, the room (owner, moderators, the room's own rules), or the operator of the board. */
 export type GoneBy = 'author' | 'room' | 'operator'
-export type Hide = { readonly reason: string; readonly by: 'room' | 'operator' }
+type Hide = { readonly reason: string; readonly by: 'room' | 'operator' }
 export type Redaction = {
   readonly reason: string
   readonly by: GoneBy
@@ -30,7 +30,7 @@ export type Redaction = {
 }
 export type Gone = { readonly reason: string; readonly by: GoneBy | undefined }
 
-export const expired: Gone = { reason: 'expired', by: undefined }
+const expired: Gone = { reason: 'expired', by: undefined }
 
 /** Facts of the acts of this part; `id` is the original's. */
 export type HideFacts = { readonly id: Uint8Array; readonly reason: string; readonly by: 'room' | 'operator' }

@@ -41,7 +41,7 @@ export type Placed = {
   readonly expires: number
 }
 
-export type Placing = { readonly placed: Placed } | { readonly refused: Decision }
+type Placing = { readonly placed: Placed } | { readonly refused: Decision }
 
 /** Page of a thread that names none. */
 export const pageDefault = 'main'

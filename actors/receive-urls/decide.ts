@@ -14,7 +14,7 @@ export const activeMax = 8
 /** Name of the actor that decides over all receive URLs of an identity. */
 export const receiversOf = (owner: string) => `@in-${owner}`
 
-export type CreateArgs = ReceiverFacts & {
+type CreateArgs = ReceiverFacts & {
   /** Hex SHA-256 of the secret. */
   readonly hash: string
   /** Shown once, to the maker. */

@@ -10,7 +10,7 @@ import type { Core } from '../core.ts'
 import type { ActPlace, Part } from '../part.ts'
 import { type Act, delegationOf } from '../record.ts'
 
-export const itemsKept = 1_000
+const itemsKept = 1_000
 /** How long a value of the dedupe header is known, in seconds. */
 export const dedupeSeconds = 86_400
 /** Values known at once: more than a day of deliveries at the highest rate. */

@@ -8,7 +8,7 @@ import type { Room } from '../board.ts'
 import { isClosed, type Objection, type Policy } from './policy.ts'
 import { mayOwn, mayWrite, roleOf } from './roles.ts'
 
-export type Adding = { readonly author: string; readonly operator: boolean }
+type Adding = { readonly author: string; readonly operator: boolean }
 
 /** Why this identity may not make documents in the room, or undefined. */
 export function documentObjection(policy: Policy, room: Room, adding: Adding, now: number): Objection | undefined {

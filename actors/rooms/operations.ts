@@ -197,7 +197,7 @@ export const roomInviteCreate = declare({
 })
 
 /** Room name and secret, as an invite shows them. */
-export const inviteCodePattern = '^[a-z0-9][a-z0-9_-]{0,63}\\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
+const inviteCodePattern = '^[a-z0-9][a-z0-9_-]{0,63}\\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
 
 export const roomInviteAccept = declare({
   name: 'room.invite.accept',

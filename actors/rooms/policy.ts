@@ -65,7 +65,7 @@ export function isScreened({ promotion }: Policy, room: Room, author: string, op
 }
 
 /** A post that wants in. */
-export type Candidate = {
+type Candidate = {
   readonly author: string
   readonly operator: boolean
   readonly isReply: boolean
@@ -77,7 +77,7 @@ export type Candidate = {
 }
 
 /** What the room holds that the policy asks for. */
-export type Standing = {
+type Standing = {
   readonly board: Board
   readonly room: Room
   /** Unix seconds. */

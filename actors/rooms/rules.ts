@@ -10,7 +10,7 @@ import type { ActPlace, Part } from '../part.ts'
 import { type Act, delegationOf } from '../record.ts'
 import { openPolicy, type Policy, privatePolicy, unseen } from './policy.ts'
 
-export type Invite = {
+type Invite = {
   /** 32 hex: id of the command that made it. */
   readonly id: string
   /** Hex SHA-256 of the secret. */

@@ -7,6 +7,7 @@
  * A payment is known by a hash of its payer and nonce. Results stay in the journal; here is where each lies, and until when it
  * is looked for.
  */
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { ActPlace, Part } from '../part.ts'
 import type { Act } from '../record.ts'
 
@@ -14,7 +15,7 @@ import type { Act } from '../record.ts'
 export const salesActor = '@sales'
 
 /** Sales that are known at a time: the oldest makes room. Each was paid for, or a facilitator has called its payment good. */
-export const salesMax = 100_000
+const salesMax = 100_000
 
 /** Facts of `sale.begun`. */
 export type SaleFacts = {
@@ -36,7 +37,7 @@ export type SoldFacts = {
 }
 
 type Place = { readonly shard: number; readonly seq: number }
-export type Sale = {
+type Sale = {
   readonly sent: string
   readonly expires: number
   readonly begun: Place
@@ -65,12 +66,11 @@ export class Sales implements Part {
     'sale.dropped': ({ facts }: Act<Pick<SaleFacts, 'key'>>) => void this.#sales.delete(facts.key),
   }
   /** Oldest first. */
-  readonly #sales = new Map<string, Sale>()
-  readonly #max: number
+  readonly #sales: BoundedMap<string, Sale>
   #count = 0
 
   constructor(max = salesMax) {
-    this.#max = max
+    this.#sales = new BoundedMap(max)
   }
 
   /** Undefined: there is none, or its time is over. */
@@ -102,10 +102,7 @@ export class Sales implements Part {
 
   #begun({ facts, at }: Act<SaleFacts>, { shard, seq }: ActPlace): void {
     const { key, sent, expires } = facts
-    // Moved to the end, where its time was over before.
-    this.#sales.delete(key)
     this.#sales.set(key, { sent, expires, begun: { shard, seq }, settled: undefined })
-    if (this.#sales.size > this.#max) this.#sales.delete(this.#sales.keys().next().value as string)
     this.#count++
     if (this.#count % sweepEvery !== 0) return
     for (const [each, { expires: end }] of this.#sales) if (end <= at) this.#sales.delete(each)

@@ -24,7 +24,7 @@ export type OauthKeep = {
   readonly grant: string
 }
 
-export type OauthRecord = {
+type OauthRecord = {
   readonly place: number
   readonly expires: number
   readonly grant: string

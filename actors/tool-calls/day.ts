@@ -13,8 +13,8 @@ export type DayLimits = {
   readonly boardMicros: number
 }
 
-export type Used = { calls: number; micros: number }
-export type Holder = { readonly identity: string; readonly network: string }
+type Used = { calls: number; micros: number }
+type Holder = { readonly identity: string; readonly network: string }
 type PackedUsed = readonly [key: string, calls: number, micros: number]
 export type PackedDay = readonly [
   day: number,
@@ -25,7 +25,7 @@ export type PackedDay = readonly [
 ]
 
 /** A network may hold several people: it has so many times what one identity has. */
-export const networkTimes = 3
+const networkTimes = 3
 /** No identity uses more than this part of what the whole board has. */
 const boardPart = 10
 

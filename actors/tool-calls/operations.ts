@@ -1,5 +1,4 @@
 /** Calling a tool of the directory, or one of the board's own, and which tools the board pays for. */
-import { sizes } from '../kernel/limits.ts'
 import { declare } from '../kernel/operation.ts'
 import { count, Receipt, seconds } from '../kernel/results.ts'
 import { type Schema, Type } from '../kernel/schema.ts'
@@ -9,7 +8,7 @@ const closed = { additionalProperties: false }
 const group = 'tools'
 
 /** Why a tool was not reached. */
-export const callFailures = [
+const callFailures = [
   'timeout',
   'refused',
   'tls',
@@ -179,5 +178,3 @@ export const toolsRelay = declare({
 
 /** Bytes of a tool's answer that are handed on. */
 export const toolAnswerBytesMax = 1024 * 1024
-/** Bytes of the request that is sent to a tool. */
-export const toolRequestBytesMax = sizes.data_bytes

@@ -18,7 +18,7 @@ import { Day, type PackedDay } from './day.ts'
 export const callsActor = '@calls'
 
 /** An outcome is found again by its command for so long; the record of the call itself is forever. */
-export const outcomesKeptSeconds = 2 * 86_400
+const outcomesKeptSeconds = 2 * 86_400
 
 /** Where and how a third-party tool is called: as its listing said when the call was accepted. */
 export type Address = {
@@ -77,7 +77,7 @@ export type RelayFacts = {
   readonly micros: number
   readonly payees: readonly string[]
 }
-export type Mark = { readonly micros: number; readonly payees: readonly string[] }
+type Mark = { readonly micros: number; readonly payees: readonly string[] }
 
 export type Open = {
   readonly id: string

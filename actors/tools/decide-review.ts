@@ -7,7 +7,7 @@ import { formatEntry } from '../log/entry.ts'
 import { eventOf, type PostReply } from '../rooms/room.ts'
 import { accept, refuse, type Situation, type WriteLetter } from '../write.ts'
 
-export type ReviewArgs = {
+type ReviewArgs = {
   /** Why it is refused: code and sentence. */
   readonly barred?: readonly [code: RefusalCode, message: string]
 }

@@ -17,7 +17,7 @@ import type { Entry, ImportFacts, ProbedFacts, ProbeFacts, PublishFacts, RoundFa
 export type PublishArgs = { readonly name: string; readonly host: string; readonly listingsMax: number }
 export type UpdateArgs = { readonly target: string; readonly host: string }
 export type ImportArgs = { readonly rows: readonly ListingFields[] }
-export type ProbeArgs = { readonly target: string; readonly gapSeconds: number }
+type ProbeArgs = { readonly target: string; readonly gapSeconds: number }
 export type RoundArgs = ProbeArgs & {
   /** In a day, of the whole board. */
   readonly looksMax: number

@@ -13,7 +13,7 @@ export const toolKinds = ['x402', 'mpp', 'mcp', 'http', 'builtin', 'agent', 'sit
 export type ToolKind = (typeof toolKinds)[number]
 /** Ways to start using a tool. */
 export const doorNames = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human'] as const
-export type DoorName = (typeof doorNames)[number]
+type DoorName = (typeof doorNames)[number]
 /** The sources that name an interface, the best first. */
 export const doorSources = ['measured', 'outside', 'inferred', 'self_reported'] as const
 export type DoorSource = (typeof doorSources)[number]

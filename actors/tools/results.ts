@@ -19,7 +19,7 @@ const toolIdPattern = '^[^\\s"\\\\\\u0000-\\u0020\\u007f]{1,200}$'
 export const toolIdRule = '1 to 200 characters without blanks, such as broadside:hash or weather-1a2b3c'
 const toolIdSchema = (description: string) => Type.Patterned(toolIdPattern, toolIdRule, { maxLength: 200, description })
 export const toolTarget = patterned(toolIdPattern, 'a tool', `its id: ${toolIdRule}`)
-export const subjectPattern = '^s_[0-9a-f]{16}$'
+const subjectPattern = '^s_[0-9a-f]{16}$'
 export const subjectTarget = patterned(
   subjectPattern,
   'what is reviewed',
@@ -80,7 +80,7 @@ export const PublishData = Type.Object(
   closed,
 )
 
-export const doorSchema = Type.Object(
+const doorSchema = Type.Object(
   {
     door: oneOf(doorNames),
     source: oneOf(doorSources, 'who says so'),

@@ -6,7 +6,7 @@ import { commandIn, type Event } from '../record.ts'
 
 export const reviewsRoom = 'reviews'
 export const reviewKinds = ['works', 'mixed', 'down', 'avoid'] as const
-export type ReviewKind = (typeof reviewKinds)[number]
+type ReviewKind = (typeof reviewKinds)[number]
 
 export type Review = {
   /** Id of the event, 32 hex. */

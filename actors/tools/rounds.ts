@@ -9,7 +9,7 @@ import { createHash } from 'node:crypto'
 import { dayOf, daySeconds } from '../tool-calls/day.ts'
 
 /** A listing, and the UTC day on which it was probed last. */
-export type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }
+type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }
 
 /** What a round goes by. */
 export type Walk = {

@@ -16,7 +16,7 @@ import { type Grounds, Rounds, type Walk } from './rounds.ts'
 export const toolsActor = '@tools'
 
 /** Why a listing is out of the directory; '' = it stands. */
-export type Withdrawn = '' | 'owner' | 'operator'
+type Withdrawn = '' | 'owner' | 'operator'
 
 /** The result of one probe. */
 export const probeVerdicts = ['valid_402', 'ok', 'degraded', 'not_x402', 'unreachable', 'not_probed'] as const
@@ -27,7 +27,7 @@ const probesKept = 64
 
 export type Probe = { readonly at: number; readonly isGood: boolean }
 
-export type LastProbe = {
+type LastProbe = {
   /** Id of the command that asked for it, or of the look of a daily round, 32 hex. */
   readonly id: string
   readonly at: number

@@ -18,9 +18,9 @@ type Barred = { readonly barred?: readonly [code: RefusalCode, message: string, 
 type Limited = { readonly limit: number }
 
 /** `secret` is shown to the maker alone, and not recorded. */
-export type CreateArgs = Omit<HookFacts, 'hook'> & Barred & Limited & { readonly secret: string }
-export type SubscribeArgs = HookFacts & Limited
-export type RedeliverArgs = { readonly hook: string; readonly event: string } & Barred
+type CreateArgs = Omit<HookFacts, 'hook'> & Barred & Limited & { readonly secret: string }
+type SubscribeArgs = HookFacts & Limited
+type RedeliverArgs = { readonly hook: string; readonly event: string } & Barred
 
 const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
   const { barred, limit, secret: _, ...facts } = letter.args

@@ -16,7 +16,7 @@ const redeliveriesMax = 50
 export type HookForm = 'mcp' | 'webhook'
 
 /** What a hook subscribes to: texts and numbers by their names, as the kind of event takes them. */
-export type HookFilter = Readonly<Record<string, string | number>>
+type HookFilter = Readonly<Record<string, string | number>>
 
 export type HookFacts = {
   /** `sub_` and 32 hex, made from what it is; of a plain webhook the event id of its `webhook.create`. */
@@ -39,9 +39,9 @@ export type HookFacts = {
 }
 
 /** The secret before, good until then (Unix seconds). */
-export type FormerSecret = { readonly sealed: string; readonly until: number }
+type FormerSecret = { readonly sealed: string; readonly until: number }
 
-export type Redelivery = { readonly number: number; readonly event: string }
+type Redelivery = { readonly number: number; readonly event: string }
 
 export type Hook = {
   readonly owner: string

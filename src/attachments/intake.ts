@@ -10,7 +10,7 @@ import type { BlobFiles } from '../../storage/blob-files.ts'
 import { DiskFull, SyncFailed } from '../../storage/disk.ts'
 import type { NoAnswer } from '../command/ports.ts'
 
-export type Incoming = {
+type Incoming = {
   readonly room: string
   /** Identity id. */
   readonly author: string
@@ -18,7 +18,7 @@ export type Incoming = {
 }
 
 /** A file that is on disk; `settle` takes what the actor answered to the command that names it. */
-export type Stored = { readonly settle: (answer: ShardAnswer | NoAnswer) => void }
+type Stored = { readonly settle: (answer: ShardAnswer | NoAnswer) => void }
 
 const overloaded = refusal('overloaded', 'too many files are being uploaded at once: try again', undefined, 1)
 const full = refusal(

@@ -6,7 +6,7 @@
 /** A field, with all that is in it. */
 type Word = readonly [of: string, fields: readonly string[]]
 
-export const boardsWord: readonly Word[] = [
+const boardsWord: readonly Word[] = [
   ['an event', ['author.handle', 'votes', 'via', 'superseded_by']],
   ['an attachment', ['filename', 'media_type', 'size', 'sha256', 'url', 'gone', 'reason']],
   ['a post addressed to a handle', ['to_id']],

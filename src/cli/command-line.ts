@@ -16,7 +16,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 export type Options = NonNullable<ParseArgsConfig['options']>
 
 /** The two clocks of src/clock.ts, handed in. */
-export type Clock = {
+type Clock = {
   /** Unix seconds. */
   readonly wallSeconds: () => number
   readonly monotonicMs: () => number

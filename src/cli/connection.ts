@@ -16,7 +16,7 @@ export type Endpoint = {
   readonly prefix: string
 }
 
-export type HttpRequest = {
+type HttpRequest = {
   readonly method: 'GET' | 'POST'
   readonly target: string
   readonly body?: Uint8Array

@@ -34,7 +34,7 @@ export type CorpusMessage = {
   readonly textBytes: number
 }
 
-export type CorpusLine =
+type CorpusLine =
   /** Without a message: a line of an export with nothing to post. */
   { readonly ok: true; readonly message: CorpusMessage | undefined } | { readonly ok: false; readonly problem: string }
 

@@ -11,7 +11,7 @@ import { type Fields, openPayload, type Payload, recordOf, type SignatureToCheck
 /** Clocks of signers may be this far off. */
 const windowSeconds = 300
 
-export type OpenedDelegation = {
+type OpenedDelegation = {
   readonly id: string
   /** The identity's own key. */
   readonly publicKey: string

@@ -30,9 +30,7 @@ export type CheckedLine = {
   readonly serviceId: string | undefined
 }
 
-export type LineCheck =
-  | { readonly ok: true; readonly line: CheckedLine }
-  | { readonly ok: false; readonly problem: string }
+type LineCheck = { readonly ok: true; readonly line: CheckedLine } | { readonly ok: false; readonly problem: string }
 
 /** Which identity a key belongs to: its own hash, or by the rotations seen so far. */
 export class KeyOwners {

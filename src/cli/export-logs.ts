@@ -13,7 +13,7 @@ import { parseNote, parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { LeafClaims } from './leaf-claims.ts'
 import { textOf } from './signed-line.ts'
 
-export const leavesPerLineMax = 4096
+const leavesPerLineMax = 4096
 
 export type ExportLogsOptions = {
   /** The key that is pinned, of any of the logs. */

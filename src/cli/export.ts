@@ -61,7 +61,7 @@ function queryOf(args: Arguments): string {
   return query.size === 0 ? '' : `?${query}`
 }
 
-export type Download = {
+type Download = {
   readonly client: BoardClient
   readonly query: string
   /** undefined = into `out`. */
@@ -69,7 +69,7 @@ export type Download = {
   readonly out: NodeJS.WritableStream
 }
 
-export type Downloaded = {
+type Downloaded = {
   readonly bytes: number
   /** Lines that stand for records that the board could not read. */
   readonly unreadable: number

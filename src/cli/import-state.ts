@@ -12,7 +12,7 @@ import { CommandFailed } from './command-line.ts'
 
 const rowsPerWrite = 256
 
-export type ImportIdentity = { readonly serviceId: string; readonly seed: Uint8Array }
+type ImportIdentity = { readonly serviceId: string; readonly seed: Uint8Array }
 
 export class ImportState {
   readonly #path: string

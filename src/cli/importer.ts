@@ -5,7 +5,9 @@
  * waited for; anything else that the board refuses is reported with its reason and leaves its children to the
  * nearest posted ancestor.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { BadAnswer, type BoardClient, Refused, Unreachable } from './client.ts'
 import { CommandFailed, type Terminal } from './command-line.ts'
 import { type CorpusMessage, handleFor, parseCorpusLine, requestIdFor, shownId, textBytesMax } from './corpus.ts'
@@ -26,7 +28,7 @@ const signersMax = 100_000
 const pauseSecondsMax = 120
 const awaySecondsMax = 30
 /** Ids and line numbers kept of each kind for the report; the counts go on. */
-export const namedMax = 1000
+const namedMax = 1000
 
 export type Dropped = { count: number; readonly names: string[] }
 
@@ -65,7 +67,7 @@ export class Importer {
   readonly #options: ImportOptions
   readonly #queue: ReadyQueue
   readonly #progress: Progress
-  readonly #signers = new Map<string, Signer>()
+  readonly #signers = new BoundedMap<string, Signer>(signersMax)
   readonly #idsSeen = new Set<string>()
   readonly #authorsSeen = new Set<string>()
   readonly report: ImportReport
@@ -227,7 +229,6 @@ export class Importer {
   #signerOf(author: string): Signer {
     let signer = this.#signers.get(author)
     if (signer === undefined) {
-      if (this.#signers.size >= signersMax) this.#signers.clear()
       signer = authorSigner(this.#options.seed, author)
       this.#signers.set(author, signer)
     }

@@ -27,7 +27,7 @@ export type FollowOptions = {
   readonly progress: (entries: number, of: number) => void
 }
 
-export type Followed = {
+type Followed = {
   readonly before: number
   readonly size: number
   readonly root: Uint8Array
@@ -76,7 +76,7 @@ function* bundlesOf(from: number, size: number): Generator<TilePath> {
 }
 
 /** What the mirror keeps still is what its checkpoint covers: a byte that changed on its disk is found here. */
-export function proveKept(store: MirrorStore, kept: OpenCheckpoint): void {
+function proveKept(store: MirrorStore, kept: OpenCheckpoint): void {
   let root: Buffer
   try {
     root = rootOf(store.nodes(kept.size), kept.size)

@@ -7,8 +7,10 @@
  *   tile/<L>/<N>[.p/<W>]       hashes; partial tiles are kept for the newest checkpoint
  *   tile/entries/<N>[.p/<W>]   entries
  */
+
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { writeAtomic } from '../../storage/disk.ts'
 import { HASH_BYTES, type NodeReader, nodeHash } from '../../storage/merkle.ts'
 import { formatTilePath, newTiles, TILE_HEIGHT, TILE_WIDTH, type TilePath, tileNodes } from '../../storage/tile-path.ts'
@@ -19,7 +21,7 @@ const tilesKeptMax = 64
 
 export class MirrorStore {
   readonly #directory: string
-  readonly #kept = new Map<string, Buffer>()
+  readonly #kept = new BoundedMap<string, Buffer>(tilesKeptMax)
 
   /** Makes the directory. Throws CommandFailed where it cannot be one. */
   constructor(directory: string) {
@@ -51,7 +53,7 @@ export class MirrorStore {
     const path = join(this.#directory, name)
     if (!existsSync(path)) return undefined
     const bytes = readFileSync(path)
-    if (tile.kind === 'hashes') this.#keep(name, bytes)
+    if (tile.kind === 'hashes') this.#kept.set(name, bytes)
     return bytes
   }
 
@@ -60,7 +62,7 @@ export class MirrorStore {
     const path = join(this.#directory, name)
     mkdirSync(dirname(path), { recursive: true })
     writeAtomic(path, bytes, 0o644)
-    if (tile.kind === 'hashes') this.#keep(name, bytes)
+    if (tile.kind === 'hashes') this.#kept.set(name, bytes)
   }
 
   remove(tile: TilePath): void {
@@ -96,14 +98,6 @@ export class MirrorStore {
       return rootOfHashes(bytes.subarray(at, at + 2 ** below * HASH_BYTES))
     }
     return read
-  }
-
-  #keep(name: string, bytes: Buffer): void {
-    this.#kept.delete(name)
-    this.#kept.set(name, bytes)
-    if (this.#kept.size <= tilesKeptMax) return
-    const oldest = this.#kept.keys().next()
-    if (!oldest.done) this.#kept.delete(oldest.value)
   }
 }
 

@@ -84,7 +84,7 @@ type ProgressFacts = {
 }
 
 /** One line, for example `[██████░░░░] 61% 41,800 of about 68,392 posts, 5,210/s, 5 s left`. */
-export function progressLine({ done, total, rate, unit, note, bar }: ProgressFacts): string {
+function progressLine({ done, total, rate, unit, note, bar }: ProgressFacts): string {
   const parts = []
   if (total !== undefined && total > 0) {
     const share = Math.min(1, done / total)

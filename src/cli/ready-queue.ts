@@ -9,7 +9,7 @@ import type { CorpusMessage } from './corpus.ts'
 
 export type ReadyMessage = { readonly message: CorpusMessage; readonly replyTo: string | undefined }
 
-export type ReadyCounts = {
+type ReadyCounts = {
   /** Attached to a more distant ancestor because the parent was not posted. */
   readonly reattached: number
   /** Started a thread of its own because no ancestor was posted, or the parent never appeared. */
@@ -17,7 +17,7 @@ export type ReadyCounts = {
 }
 
 /** Gives the event id of a message that was posted, in this run or before. */
-export type EventIdLookup = (corpusId: string) => string | undefined
+type EventIdLookup = (corpusId: string) => string | undefined
 
 export class ReadyQueue {
   readonly #eventIdOf: EventIdLookup

@@ -1,7 +1,7 @@
 /** Options that several commands take, said once. */
 import { type Arguments, type Options, UsageError } from './command-line.ts'
 
-export const urlDefault = 'http://127.0.0.1:8787'
+const urlDefault = 'http://127.0.0.1:8787'
 export const keyFileDefault = 'broadside-key.json'
 
 export const urlOption: Options = { url: { type: 'string' } }

@@ -15,7 +15,7 @@ import { type Fields, recordOf, textOf } from './signed-line.ts'
 export type Renamed = { readonly field: string; readonly signed: string; readonly shown: string }
 
 /** What is wrong, or the events that are named by another of their ids. */
-export type ShownCheck = { readonly problem: string } | { readonly renamed: readonly Renamed[] }
+type ShownCheck = { readonly problem: string } | { readonly renamed: readonly Renamed[] }
 
 /** What the event of a command is, by the command alone; undefined: that follows from another event. */
 type Made = {

@@ -25,7 +25,7 @@ import { inertLine, shortened } from './terminal.ts'
 /** Signatures under way: half of what the verifier holds, so that it is never 'overloaded'. */
 const pendingMax = 2048
 
-export type ExportFailure = { readonly line: number; readonly reason: string }
+type ExportFailure = { readonly line: number; readonly reason: string }
 
 export type ExportReport = {
   lines: number

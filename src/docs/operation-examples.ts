@@ -8,7 +8,7 @@ import { FIELD_ORDER } from '../format/signing.ts'
 import { javascriptLibrary, pythonLibrary } from './for-agents/programs.ts'
 import { lessons } from './for-agents/shell.ts'
 
-export type ExampleCode = { readonly curl: string; readonly javascript: string; readonly python: string }
+type ExampleCode = { readonly curl: string; readonly javascript: string; readonly python: string }
 
 type Board = { readonly address: string; readonly serviceId: string }
 type Value = string | number | readonly string[]

@@ -26,7 +26,7 @@ import {
   unreadableLine,
 } from './lines.ts'
 
-export type ExportFilter = {
+type ExportFilter = {
   readonly room?: string
   /** Unix seconds, inclusive and exclusive. */
   readonly since?: number

@@ -22,7 +22,7 @@ export function isForArchive({ board: { events, roomList }, rules }: State, slot
   return events.expires[slot] === 0 && rules.policyOf(roomList[events.room[slot]!]!.name).archive
 }
 
-export type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now' | 'handleOf'>
+type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now' | 'handleOf'>
 
 /** One version as a line with its line feed. `leaves`: of the board, as many as the export proves. */
 export function exportLine(context: LineContext, slot: number, leaves: number): string {

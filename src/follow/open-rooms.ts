@@ -4,12 +4,13 @@
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { dataOf } from '../reads/read.ts'
 import type { ReadCall } from '../reads/reads.ts'
 
 /** `NoAnswer`: it could not be found out. */
-export type MayRead = 'yes' | Refusal | NoAnswer
+type MayRead = 'yes' | Refusal | NoAnswer
 
 /** Names of public rooms kept, so that following them needs no question to another thread. */
 const publicMax = 4_096
@@ -17,7 +18,7 @@ const publicMax = 4_096
 export class OpenRooms {
   readonly #read: ReadCall
   /** A room that is public stays there and stays public. */
-  readonly #public = new Set<string>()
+  readonly #public = new BoundedMap<string, true>(publicMax)
 
   constructor(read: ReadCall) {
     this.#read = read
@@ -31,10 +32,7 @@ export class OpenRooms {
       if (found === undefined) return answer(undefined)
       if (!found.ok) return answer('refusal' in found ? found.refusal : found.absent)
       const { room } = dataOf(found)
-      if (room.visibility === 'public') {
-        if (this.#public.size === publicMax) this.#public.clear()
-        this.#public.add(room.name)
-      }
+      if (room.visibility === 'public') this.#public.set(room.name, true)
       this.may(rooms.slice(at + 1), reader, answer)
     })
   }

@@ -20,7 +20,7 @@ export type PublicWaitsOptions = {
   readonly now: () => number
 }
 
-export type PublicWaiter = {
+type PublicWaiter = {
   until: number
   readonly respond: Respond
   mark: Mark

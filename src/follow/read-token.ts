@@ -4,7 +4,7 @@
  */
 import type { CursorSealer } from '../format/cursor.ts'
 
-export type ReadToken = {
+type ReadToken = {
   readonly room: string
   /** Identity id of the member who asked for it. */
   readonly reader: string

@@ -27,7 +27,7 @@ export type SignedWaitsOptions = {
   readonly now: () => number
 }
 
-export type SignedWaiter = {
+type SignedWaiter = {
   until: number
   readonly respond: Respond
   readonly reader: string

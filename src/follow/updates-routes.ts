@@ -4,6 +4,7 @@ import { updateKinds, updatesGet } from '../../actors/follow/operations.ts'
 import { fields } from '../../actors/kernel/fields.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { faultOf } from '../command/check.ts'
 import type { Respond } from '../command/reply.ts'
 import { readReply, refused } from '../command/reply.ts'
@@ -52,8 +53,7 @@ type Asked = {
 }
 
 /** Queries that were found right. Thousands who were given one answer come back with one query. */
-const known = new Map<string, Asked>()
-const knownMax = 1_024
+const known = new BoundedMap<string, Asked>(1_024)
 const knownBytesMax = 512
 
 function knownQuery(text: string): Asked | Refusal {
@@ -61,7 +61,6 @@ function knownQuery(text: string): Asked | Refusal {
   if (found !== undefined) return found
   const asked = readQuery(text)
   if ('code' in asked || text.length > knownBytesMax) return asked
-  if (known.size === knownMax) known.clear()
   known.set(text, asked)
   return asked
 }

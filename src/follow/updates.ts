@@ -6,6 +6,7 @@
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { NoAnswer } from '../command/ports.ts'
 import { type Reply, type Respond, refused } from '../command/reply.ts'
 import type { CursorSealer } from '../format/cursor.ts'
@@ -50,7 +51,7 @@ export class Updates {
   readonly #signed: SignedWaits
   readonly #sweeper: NodeJS.Timeout
   /** Marks of cursors that were opened, by reader and text. */
-  readonly #opened = new Map<string, readonly Mark[]>()
+  readonly #opened = new BoundedMap<string, readonly Mark[]>(openedMax)
   #closed = false
 
   constructor(options: UpdatesOptions) {
@@ -207,7 +208,6 @@ export class Updates {
     if (known !== undefined) return known
     const marks = this.#read(reader, cursor)
     if ('code' in marks) return marks
-    if (this.#opened.size === openedMax) this.#opened.clear()
     this.#opened.set(name, marks)
     return marks
   }

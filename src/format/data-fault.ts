@@ -27,13 +27,13 @@ export type Shape = Schema & {
 }
 
 /** What a validator says of a value: where it is wrong, and of an object the key that is too many or missing. */
-export type Fault = {
+type Fault = {
   readonly instancePath: string
   readonly params?: { readonly additionalProperty?: string; readonly missingProperty?: string }
 }
 
 /** `field`: `data`, or `data.` and the key that is wrong. */
-export type DataFault = { readonly message: string; readonly field: string }
+type DataFault = { readonly message: string; readonly field: string }
 
 /** What `data` of an operation is called in a sentence, and what it holds. */
 export type DataShape = { readonly name: string; readonly shape: Shape; readonly example: string }

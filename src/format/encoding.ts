@@ -30,10 +30,6 @@ export function decodeBase64url(text: string): Buffer | undefined {
   return bytes.toString('base64url') === text ? bytes : undefined
 }
 
-export function encodeBase64url(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url')
-}
-
 /** An event id: 32 lowercase hex characters. */
 export function isHex32(text: string): boolean {
   return hex32.test(text)
@@ -42,20 +38,6 @@ export function isHex32(text: string): boolean {
 /** An identity id or a whole SHA-256: 64 lowercase hex characters. */
 export function isHex64(text: string): boolean {
   return hex64.test(text)
-}
-
-/** 16 bytes of an event id; undefined when it is none. */
-export function decodeHex32(text: string): Buffer | undefined {
-  return hex32.test(text) ? Buffer.from(text, 'hex') : undefined
-}
-
-/** 32 bytes of an identity id or hash; undefined when it is none. */
-export function decodeHex64(text: string): Buffer | undefined {
-  return hex64.test(text) ? Buffer.from(text, 'hex') : undefined
-}
-
-export function encodeHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
 
 /** Who a key is: hex SHA-256 of its 32 raw bytes. */

@@ -1,14 +1,84 @@
-/** JSON from other programs that is handed on: what is nested too deep to be written again counts as none. */
-import { marksOf } from './json-marks.ts'
+/**
+ * JSON that other people's programs wrote. Fractions and exponents pass, which a command does not have (strict-json.ts) and other
+ * protocols may. What is nested too deep to be written again is refused before it is parsed: JSON.parse takes a million brackets,
+ * what comes after it does not.
+ */
+import { isUtf8 } from 'node:buffer'
+import { countKeys } from './strict-json.ts'
 
-const depthMax = 64
+type ForeignJson =
+  | { readonly ok: true; readonly value: unknown }
+  /** What is wrong, as the rest of a sentence. */
+  | { readonly ok: false; readonly fault: string }
 
-/** Undefined: no JSON, or none that can be handed on as such. */
+type ForeignLimits = {
+  readonly depthMax: number
+  /** Of `{ [ : ,` outside strings. */
+  readonly marksMax?: number
+}
+
+const handedOnDepthMax = 64
+
+/**
+ * Levels of a message of MCP: those of `data`, of what carries it, and room for clients that say more of themselves. Marks: those of
+ * the largest `data`, given as an object. More would take longer to read than to send.
+ */
+const messageLimits = { depthMax: 64, marksMax: 32_768 }
+
+/** JSON to be handed on. Undefined: no JSON, or none that can be handed on as such. */
 export function foreignJson(text: string): unknown {
-  if (marksOf(text).depth > depthMax) return undefined
+  if (marksOf(text).depth > handedOnDepthMax) return undefined
   try {
     return JSON.parse(text) as unknown
   } catch {
     return undefined
   }
+}
+
+/** A message of another protocol with one meaning: what two readers could take for different things is refused. */
+export function parseMessage(body: Buffer): ForeignJson {
+  return isUtf8(body) ? parseForeign(body.toString('utf8'), messageLimits) : { ok: false, fault: 'is not UTF-8' }
+}
+
+/** JSON with one meaning: no object has a key twice (I-JSON, RFC 7493). */
+export function parseForeign(
+  text: string,
+  { depthMax, marksMax = Number.POSITIVE_INFINITY }: ForeignLimits,
+): ForeignJson {
+  const { depth, members, marks } = marksOf(text)
+  if (depth > depthMax) return { ok: false, fault: `nests deeper than ${depthMax}` }
+  if (marks > marksMax) return { ok: false, fault: `has more than ${marksMax} of { [ : , outside strings` }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return { ok: false, fault: `is not JSON: ${(error as Error).message.slice(0, 200)}` }
+  }
+  return countKeys(value) === members ? { ok: true, value } : { ok: false, fault: 'has a key twice in one object' }
+}
+
+/**
+ * How deep a JSON text nests, how many members its objects have, and how many of `{ [ : ,` it has outside strings; of anything
+ * else, numbers without a meaning.
+ */
+function marksOf(text: string): { depth: number; members: number; marks: number } {
+  let depth = 0
+  let deepest = 0
+  let members = 0
+  let others = 0
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (inString) {
+      if (char === 0x5c) at++
+      else if (char === 0x22) inString = false
+    } else if (char === 0x22) inString = true
+    else if (char === 0x7b || char === 0x5b) {
+      deepest = Math.max(deepest, ++depth)
+      others++
+    } else if (char === 0x7d || char === 0x5d) depth--
+    else if (char === 0x3a) members++
+    else if (char === 0x2c) others++
+  }
+  return { depth: deepest, members, marks: members + others }
 }

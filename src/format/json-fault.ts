@@ -5,7 +5,23 @@
  * Slow and only for refusals. It agrees with strict-json.ts on every text: a fault is found
  * here exactly when that refuses, which a property test holds it to.
  */
-import { anyJson, type JsonLimits, nestingMax } from './json-limits.ts'
+/** A command is flat and `data` a few levels deep; deeper is an attack on somebody's recursion. */
+export const nestingMax = 32
+
+/**
+ * Of `{ [ : ,` outside strings. Each is a byte, so a text of 64 KiB, the largest `data` beside a
+ * blob, never meets this; a body of 2 MiB full of brackets would cost 0.3 s and is stopped here.
+ */
+export const structureMarksMax = 65_536
+
+export type JsonLimits = {
+  /** Of `{ [ : ,` outside strings. */
+  readonly marksMax: number
+  /** Items of an array that is a member of the outermost object: what is behind them is not read. */
+  readonly itemsMax: number
+}
+
+export const anyJson: JsonLimits = { marksMax: structureMarksMax, itemsMax: structureMarksMax }
 
 /** `at` counts UTF-16 units from the start of the text. */
 export type JsonFault = {

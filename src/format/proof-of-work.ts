@@ -10,12 +10,12 @@
 import { hash } from 'node:crypto'
 
 /** More than a room may ask for (28), little enough that the count stays a safe integer. */
-export const proofBitsMax = 40
+const proofBitsMax = 40
 
 /** No leading zeros, no sign: one text for each pair. 16 digits may pass the safe integers; `parseProof` looks. */
 const proofText = /^([1-9][0-9]?)\.(0|[1-9][0-9]{0,15})$/
 
-export type Proof = { readonly bits: number; readonly counter: number }
+type Proof = { readonly bits: number; readonly counter: number }
 
 /** Undefined when the text is no proof at all. Says nothing of whether the work was done. */
 export function parseProof(text: string): Proof | undefined {

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import type { CursorSealer } from './cursor.ts'
 
-export type SecretOf = 'hook' | 'receiver'
+type SecretOf = 'hook' | 'receiver'
 
 const secretList = (of: SecretOf, owner: string) => `${of}-secret:${owner}`
 

@@ -42,9 +42,9 @@ export const FIELD_ORDER = [
   'attachments',
 ] as const
 
-export const signingVersion = 1
+const signingVersion = 1
 
-export type SignedField = (typeof FIELD_ORDER)[number]
+type SignedField = (typeof FIELD_ORDER)[number]
 export type FieldValue = string | number | readonly string[]
 
 /**

@@ -15,8 +15,7 @@
  * A key `__proto__` arrives as an own property like any other, to be refused as unknown.
  */
 import { isUtf8 } from 'node:buffer'
-import { findFault, type JsonFault } from './json-fault.ts'
-import { anyJson, type JsonLimits, nestingMax } from './json-limits.ts'
+import { anyJson, findFault, type JsonFault, type JsonLimits, nestingMax } from './json-fault.ts'
 
 export type StrictJson =
   | { readonly ok: true; readonly value: unknown; readonly text: string }
@@ -155,7 +154,8 @@ function endOfInteger(text: string, start: number): number {
   return at - start <= 15 || Number.isSafeInteger(Number(text.slice(start, at))) ? at : 0
 }
 
-function countKeys(value: unknown): number {
+/** Members of all objects in what was read: fewer than the text has where a key is given twice. */
+export function countKeys(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   let count = 0
   if (Array.isArray(value)) {

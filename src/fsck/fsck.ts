@@ -63,7 +63,7 @@ export type FsckOptions = {
   readonly markFile?: string
 }
 
-export type FsckResult = {
+type FsckResult = {
   readonly frames: number
   readonly bytes: number
   readonly leaves: number

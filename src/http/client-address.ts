@@ -11,7 +11,7 @@ import type { TrustedProxy } from '../config.ts'
 import type { Exchange } from './port.ts'
 
 /** Takes what an operator has to see: an event and what is wrong in a sentence. */
-export type Warn = (event: string, facts: Readonly<Record<string, string>>) => void
+type Warn = (event: string, facts: Readonly<Record<string, string>>) => void
 
 /** Headers by which proxies usually say whose request they pass on. */
 const usualHeaders: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-real-ip', 'forwarded'])

@@ -8,7 +8,7 @@
  */
 
 /** Streams flushed per loop turn: 500 take about 5 ms, which a request in between may have to wait. */
-export const flushesPerTurnMax = 500
+const flushesPerTurnMax = 500
 
 export interface Flushable {
   flush(): void

@@ -14,6 +14,7 @@ import { networkOf } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal, statusOf } from '../../actors/kernel/refusals.ts'
 import type { Schema } from '../../actors/kernel/schema.ts'
 import { operationByName } from '../../actors/operations.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { faultOf } from '../command/check.ts'
 import type { News } from '../command/live-facts.ts'
 import type { Front } from '../command/router.ts'
@@ -61,7 +62,7 @@ export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 're
 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
 
-export type PageDoors = {
+type PageDoors = {
   /** By first segment, as Routes finds them. */
   readonly doors: Readonly<Record<string, RouteHandler>>
   /** The page for a browser that requests a path that does not exist; false: it is not a browser. */
@@ -154,7 +155,7 @@ class PageServer {
   readonly #headers: readonly Header[]
   readonly #newest = (room: string | undefined): number => this.#options.news.newestChange(room)
   /** Addresses as they came, and what they ask for: most come again and again. */
-  readonly #known = new Map<string, Asked>()
+  readonly #known = new BoundedMap<string, Asked>(knownMax)
 
   constructor(options: PageDoorOptions) {
     this.#options = options
@@ -205,7 +206,6 @@ class PageServer {
     if (known !== undefined) return known
     const found = readAddress(exchange, patterns)
     if (found === undefined || 'code' in found || url.length > knownBytesMax) return found
-    if (this.#known.size === knownMax) this.#known.clear()
     this.#known.set(url, found)
     return found
   }

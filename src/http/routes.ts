@@ -270,7 +270,7 @@ export class Routes implements Doors {
 }
 
 /** A GET's parameters as a read request, checked by the rules of the fields that they set. */
-export function queryRequest(operation: ReadOperation, query: string, parameter: string): ReadRequest | Refusal {
+function queryRequest(operation: ReadOperation, query: string, parameter: string): ReadRequest | Refusal {
   const get = operation.get!
   const parsed = parseQuery(query, sizes.url_query_bytes)
   if ('code' in parsed) return parsed

@@ -14,7 +14,7 @@ import type { ByteStream, Header } from './port.ts'
 import { streamBytesHigh } from './port.ts'
 
 /** The part of the native response that a stream needs. */
-export interface NativeStream {
+interface NativeStream {
   cork(action: () => void): unknown
   writeStatus(line: string): unknown
   writeHeader(name: string, value: string): unknown

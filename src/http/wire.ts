@@ -25,7 +25,7 @@ export const headerFieldsMax = 98
 export const discardBytesMax = 65_536
 
 /** A header that the caller wanted to send and that must not reach the wire. */
-export class BadHeader extends Error {
+class BadHeader extends Error {
   override readonly name = 'BadHeader'
 }
 

@@ -7,7 +7,7 @@
  */
 import { fingerprint, freshSeeds } from '../../actors/retry-memory.ts'
 
-export type Rate = {
+type Rate = {
   /** Units a second. */
   readonly perSecond: number
   /** Units that may come at once. */

@@ -45,7 +45,7 @@ const vouchedMax = 10_000
 type NetworkKind = keyof typeof networkLimits
 type IdentityKind = keyof typeof identityLimits
 
-export type NetworkAllowances = {
+type NetworkAllowances = {
   readonly network: string
   readonly allowances: Readonly<Record<NetworkKind, Allowance>>
   /** What it has open of each kind of places, by the name of their limit. */

@@ -5,7 +5,7 @@ import { noLeaf } from '../../actors/log/public-records.ts'
 import { historyLogsMax, historyPointsMax } from '../../actors/log/results.ts'
 import { ok, type ReadAnswer } from '../reads/read.ts'
 
-export type HistoryContext = {
+type HistoryContext = {
   readonly state: { readonly book: LogBook; readonly board: { readonly events: EventIndex } }
   readonly vkeyOf: (log: BookedLog) => string
 }
@@ -28,7 +28,7 @@ export function historyAnswer(context: HistoryContext): ReadAnswer {
 type Point = { readonly log: string; readonly at: number; readonly tree_size: number }
 
 /** Events evenly spread over all there are: each says when the log had its leaf. */
-export function pointsOf(book: LogBook, { count, at, leaf }: EventIndex): Point[] {
+function pointsOf(book: LogBook, { count, at, leaf }: EventIndex): Point[] {
   const points: Point[] = []
   const wanted = Math.min(historyPointsMax, count)
   for (let n = 0; n < wanted; n++) {

@@ -16,7 +16,7 @@ import type { TreeReader } from '../../storage/tree-reader.ts'
 import { ok, type ReadAnswer, type ReadContext, type ReadRequest, unending } from '../reads/read.ts'
 import { historyAnswer } from './history.ts'
 
-export type ProofContext = ReadContext & {
+type ProofContext = ReadContext & {
   /** The tree of a log. */
   readonly treeOf: (log: BookedLog) => TreeReader
   readonly vkeyOf: (log: BookedLog) => string
@@ -41,7 +41,7 @@ export class Unproved extends Error {
 }
 
 /** Throws Unproved, or TreeFileShort: the tree file is to be mended then, and the proof asked for again. */
-export function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
+function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   const { state } = context
   const id = String(args.event_id)
   const found = leafOf(state, id)
@@ -114,7 +114,7 @@ function noSuchLog({ state: { book } }: ProofContext, name: string | number | un
 }
 
 /** What log.consistency and /api/log/consistency answer. Checked before it leaves. */
-export function consistencyAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
+function consistencyAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   const log = logAsked(context, args.log)
   if (log === undefined) return noSuchLog(context, args.log)
   const from = Number(args.from)
@@ -142,7 +142,7 @@ function rootOfHead({ checkpoint }: Head): Buffer {
 }
 
 /** What log.leaves and /api/log/leaves answer. */
-export function leavesAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
+function leavesAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   const log = logAsked(context, args.log)
   if (log === undefined) return noSuchLog(context, args.log)
   const { size } = log.head

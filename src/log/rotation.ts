@@ -20,7 +20,7 @@ import { Heads } from './heads.ts'
 import { readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 
-export type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
+type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
 
 export type RotationOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'witnessPolicy' | 'segmentBytesMax'> & {
   /** Unix seconds. */

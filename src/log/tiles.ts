@@ -11,7 +11,7 @@ import { TILE_HEIGHT, TILE_WIDTH, type TilePath, tileNodes } from '../../storage
 import type { TreeReader } from '../../storage/tree-reader.ts'
 import { Unproved } from './proof.ts'
 
-export type TileContext = { readonly feed: Feed; readonly log: BookedLog; readonly tree: TreeReader }
+type TileContext = { readonly feed: Feed; readonly log: BookedLog; readonly tree: TreeReader }
 
 /** The bytes of a tile, or undefined when the published log does not reach so far. Throws Unproved, TreeFileShort. */
 export function tileBytes(

@@ -56,7 +56,7 @@ function fits(data: Json, less = 0): boolean {
 }
 
 /** A call of a tool: the operation, what it is given, and how its answer is to be read. */
-export type Call = {
+type Call = {
   readonly operation: Operation
   readonly args: Arguments
   readonly extras: Extras

@@ -50,13 +50,13 @@ export const extraInputs: Readonly<Record<ExtraName, Extra>> = {
   },
 }
 
-export const extraNames = ['proof', 'text_offset', 'replaces_sha256'] as const satisfies readonly ExtraName[]
+const extraNames = ['proof', 'text_offset', 'replaces_sha256'] as const satisfies readonly ExtraName[]
 
 export function extrasOf(operation: Operation): readonly ExtraName[] {
   return extraNames.filter((name) => extraInputs[name].isTakenBy(operation))
 }
 
-export type GivenApart =
+type GivenApart =
   | {
       readonly ok: true
       readonly extras: Extras

@@ -19,7 +19,7 @@ export type Refused = {
 export type Passed = { readonly caller: Caller | undefined }
 
 /** What a JSON-RPC message needs. */
-export function needOf(message: unknown): Need {
+function needOf(message: unknown): Need {
   if (typeof message !== 'object' || message === null) return 'nothing'
   const { method, params } = message as { method?: unknown; params?: { name?: unknown } }
   if (method === 'events/subscribe' || method === 'events/unsubscribe') return { scope: 'events:subscribe' }

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import type { Json } from '../docs/plain-schema.ts'
 import { shareWithin, tokensAtMost } from './tokens.ts'
 
-export type Parted =
+type Parted =
   | { readonly ok: true; readonly data: Json; readonly cuts: readonly Cut[] }
   /** The texts end before the part that was asked for. */
   | { readonly ok: false; readonly bytes: number }

@@ -2,7 +2,7 @@
 
 type Argument = { readonly name: string; readonly description: string; readonly required: boolean }
 
-export type Prompt = {
+type Prompt = {
   readonly name: string
   readonly title: string
   readonly description: string

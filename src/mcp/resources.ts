@@ -66,7 +66,7 @@ const shapes: readonly (readonly [RegExp, (part: string) => Asked])[] = [
   [/^board:\/\/work\/([0-9a-f]{32})$/, (event_id) => ({ operation: 'work.get', args: { event_id } })],
 ]
 
-export type ResourceText = { readonly uri: string; readonly mimeType: string; readonly text: string }
+type ResourceText = { readonly uri: string; readonly mimeType: string; readonly text: string }
 
 type Reading = { readonly calls: Calls; readonly calling: Calling; readonly forAgents: () => string }
 

@@ -7,9 +7,10 @@
  */
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { carriesFile } from '../command/read-command.ts'
 import { type Places, streamWaitSeconds } from '../follow/places.ts'
-import { plainJson } from '../format/plain-json.ts'
+import { parseMessage } from '../format/foreign-json.ts'
 import type { BodyResult, Exchange, Header } from '../http/port.ts'
 import type { RouteHandler } from '../http/routes.ts'
 import { sendResponse } from '../http/web.ts'
@@ -44,7 +45,7 @@ a sign-in with your key, which the client starts by itself. /for-agents says mor
 export function mcpDoor(options: McpDoorOptions): RouteHandler {
   const own = new URL(options.address)
   const origins = new Set([own.origin, ...options.origins])
-  const goodTokens = new GoodTokens()
+  const goodTokens = new BoundedMap<string, true>(goodTokensMax)
   return (exchange) => {
     const origin = exchange.header('origin')
     const host = exchange.header('host') ?? ''
@@ -97,19 +98,7 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
  * Tokens that were good lately. Many honest clients share the address of their host: where one of them sends many tokens that are
  * none, these continue.
  */
-class GoodTokens {
-  readonly #tokens = new Set<string>()
-
-  has(token: string): boolean {
-    return this.#tokens.has(token)
-  }
-
-  note(token: string, isGood: boolean): void {
-    if (this.#tokens.size >= goodTokensMax) this.#tokens.clear()
-    if (isGood) this.#tokens.add(token)
-    else this.#tokens.delete(token)
-  }
-}
+type GoodTokens = BoundedMap<string, true>
 
 const goodTokensMax = 10_000
 
@@ -128,8 +117,12 @@ async function serve(options: McpDoorOptions, exchange: Exchange, posted: Posted
   exchange.onAbort(() => aborter.abort())
   // Who signed in counts by identity, and the address of its host does not.
   const caller = token === undefined ? undefined : await authenticate(token)
-  if (token !== undefined) goodTokens.note(token, caller !== undefined)
-  if (token !== undefined && caller === undefined) throttle.badSignature(address)
+  if (token !== undefined) {
+    if (caller === undefined) {
+      goodTokens.delete(token)
+      throttle.badSignature(address)
+    } else goodTokens.set(token, true)
+  }
   const wait = caller === undefined ? 0 : throttle.reads(address, caller.identity)
   if (wait > 0) return tooMany(exchange, 'requests of this identity', wait, cors)
   // What is judged here and what is carried out must be the same message, and one: the body is read here only.
@@ -199,7 +192,7 @@ const operationPath = ['params', 'arguments', 'command', 'operation'] as const
 function messageIn(body: Buffer): unknown {
   if (body.length > sizes.command_bytes && !carriesFile(body, operationPath))
     return new NoMessage(413, -32000, `at most ${sizes.command_bytes} bytes, but where a command puts a file`)
-  const found = plainJson(body)
+  const found = parseMessage(body)
   if (!found.ok) return new NoMessage(400, -32700, `the body ${found.fault}`)
   return Array.isArray(found.value) ? new NoMessage(400, -32600, 'send one message, no batch') : found.value
 }

@@ -12,7 +12,7 @@ import { operations } from '../../actors/operations.ts'
 import { type Json, plainSchema } from '../docs/plain-schema.ts'
 import { type ExtraName, extraInputs, extrasOf } from './extra-inputs.ts'
 
-export type Tool = {
+type Tool = {
   readonly name: string
   readonly title: string
   readonly description: string
@@ -28,7 +28,7 @@ export type Tool = {
 /** What a call needs: nothing, or a token, perhaps with a scope. */
 export type Need = 'nothing' | { readonly scope: Scope | undefined }
 
-export type ListedTool = {
+type ListedTool = {
   readonly tool: Tool
   readonly need: Need
   /** Undefined: one of the two that are no operation. */

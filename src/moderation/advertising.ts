@@ -14,7 +14,7 @@
  * in proportion to the text, whatever is in it.
  */
 
-export type Judged = {
+type Judged = {
   readonly kind: string
   readonly text: string
 }

@@ -1,4 +1,6 @@
 /** Headers of requests that the board sends, and of the answers it hands on. */
+import { validateHeaderValue } from 'node:http'
+import type { Fields } from './connection.ts'
 
 /** RFC 9110 7.6.1: of one connection only. */
 const hopByHop = new Set([
@@ -15,30 +17,24 @@ const hopByHop = new Set([
 /** Made here alone. */
 const ours = new Set(['host', 'content-length', 'user-agent', 'accept-encoding', 'cookie', 'expect'])
 
-export function outgoingHeaders(
-  headers: Readonly<Record<string, string>>,
-  body: string | Uint8Array | undefined,
-  userAgent: string,
-): Record<string, string> {
-  const sent: Record<string, string> = {}
+/** Names and values in turn. Throws where one is not for callers to set, or would break a line. */
+export function outgoingHeaders(headers: Readonly<Record<string, string>>, userAgent: string): string[] {
+  const sent: string[] = []
   for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase()
     if (hopByHop.has(lower) || ours.has(lower)) throw new TypeError(`the header ${lower} is not for callers to set`)
-    sent[lower] = value
+    validateHeaderValue(lower, value)
+    sent.push(lower, value)
   }
-  sent['user-agent'] = userAgent
-  sent['accept-encoding'] = 'identity'
-  if (body !== undefined) sent['content-length'] = String(Buffer.byteLength(body))
+  sent.push('user-agent', userAgent, 'accept-encoding', 'identity')
   return sent
 }
 
-export function receivedHeaders(
-  headers: Readonly<Record<string, readonly string[] | undefined>>,
-): Record<string, readonly string[]> {
+export function receivedHeaders(fields: Fields): Record<string, readonly string[]> {
   const kept: Record<string, readonly string[]> = Object.create(null)
-  for (const [name, values] of Object.entries(headers)) {
+  for (const [name, values] of Object.entries(fields)) {
     if (values === undefined || hopByHop.has(name) || name === 'set-cookie' || name === 'set-cookie2') continue
-    kept[name] = values
+    kept[name] = [values].flat()
   }
   return kept
 }

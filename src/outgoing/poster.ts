@@ -1,8 +1,6 @@
 /**
- * The way out for deliveries: POSTs to vetted targets over connections that are kept, at the least cost for each. What may be
- * called is decided by the same rules as for every other request (target.ts, addresses.ts); only the road is shorter:
- *
- *   target, made once -> connection of its origin that is idle, or a new one -> one write -> answer-reader.ts -> done
+ * The way out for deliveries: POSTs to vetted targets over connections that are kept. What may be called is decided by the same rules
+ * as for every other request (target.ts, addresses.ts, connection.ts).
  *
  * - A connection belongs to one origin and reached one address that was vetted when it was opened. It is used for a minute at
  *   most, so that a name which moves is followed, and is vetted again with the next.
@@ -10,33 +8,16 @@
  * - Time is bounded from the first name query on. One timer looks at everything under way, ten times a second.
  * - A kept connection that was closed before a byte of the answer came is replaced by a fresh one, once.
  */
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import { AnswerReader, type Read } from './answer-reader.ts'
-import type { Failure } from './request.ts'
-import {
-  type Address,
-  hasReached,
-  lookupOf,
-  NoAddress,
-  parseTarget,
-  type Resolve,
-  resolveName,
-  type Target,
-  vettedAddresses,
-} from './target.ts'
+import { Connection, type Ended, type Failure, type Origin } from './connection.ts'
+import { NoAddress, parseTarget, type Resolve, resolveName, vettedAddresses } from './target.ts'
 
-/** An address that is posted to: what of every request stays the same. */
-export type PostTarget = Pick<Target, 'host' | 'port' | 'secure'> & {
-  readonly origin: string
-  /** The head up to the headers of one post. */
-  readonly start: string
-}
+/** An address that is posted to. */
+export type PostTarget = Origin & { readonly path: string }
 
-export type Post = {
+type Post = {
   readonly target: PostTarget
-  /** Lines of the head, each with its end: made by the board of characters that no line breaks with. */
-  readonly headers: string
+  /** Names and values in turn. */
+  readonly headers: readonly string[]
   readonly body: string
   readonly connectMs: number
   readonly totalMs: number
@@ -67,9 +48,6 @@ const lookEveryMs = 100
 const idlePerOriginMax = 8
 const idleMax = 1_024
 const ageMsMax = 60_000
-const nobody = Buffer.alloc(0)
-/** Bytes of all plain connections: they are looked at before the next read can happen. */
-const shared = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** One post until it is answered. */
 type Errand = {
@@ -81,10 +59,18 @@ type Errand = {
   isAgain: boolean
 }
 
+/** A connection and what it is doing. */
+type Line = {
+  readonly connection: Connection
+  readonly origin: string
+  readonly bornAt: number
+  errand: Errand | undefined
+}
+
 export class Poster {
   readonly #options: PosterOptions
-  readonly #idle = new Map<string, Connection[]>()
-  readonly #connections = new Set<Connection>()
+  readonly #idle = new Map<string, Line[]>()
+  readonly #lines = new Set<Line>()
   /** Errands whose addresses are being asked for, and how to stop that. */
   readonly #vetting = new Map<Errand, AbortController>()
   readonly #timer: NodeJS.Timeout
@@ -101,10 +87,7 @@ export class Poster {
     const target = parseTarget(address, this.#options.loopback)
     if (typeof target === 'string') return target
     const { url, host, port, secure } = target
-    const start =
-      `POST ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\nuser-agent: ${this.#options.userAgent}\r\n` +
-      'accept-encoding: identity\r\nconnection: keep-alive\r\n'
-    return { host, port, secure, origin: url.origin, start }
+    return { host, port, secure, origin: url.origin, path: `${url.pathname}${url.search}` }
   }
 
   post(post: Post, done: (posted: Posted) => void): void {
@@ -112,29 +95,29 @@ export class Poster {
     const errand: Errand = { post, done, due: now + post.totalMs, connectDue: now + post.connectMs, isAgain: false }
     const kept = this.#kept(post.target.origin, now)
     if (kept === undefined) void this.#open(errand)
-    else kept.send(errand)
+    else this.#send(kept, errand)
   }
 
   close(): void {
     clearInterval(this.#timer)
     for (const stop of this.#vetting.values()) stop.abort()
-    for (const connection of this.#connections) connection.destroy()
+    for (const { connection } of this.#lines) connection.destroy()
   }
 
   /** The one that was used last: the others may come to rest. */
-  #kept(origin: string, now: number): Connection | undefined {
+  #kept(origin: string, now: number): Line | undefined {
     const idle = this.#idle.get(origin)
     for (let found = idle?.pop(); found !== undefined; found = idle!.pop()) {
       this.#idleCount--
       if (idle!.length === 0) this.#idle.delete(origin)
-      if (found.isUsable(now)) return found
-      found.destroy()
+      if (found.connection.isFree && now < found.bornAt + ageMsMax) return found
+      found.connection.destroy()
     }
     return undefined
   }
 
   async #open(errand: Errand): Promise<void> {
-    const { loopback, resolve = resolveName } = this.#options
+    const { loopback, resolve = resolveName, ca } = this.#options
     const { target } = errand.post
     const stop = new AbortController()
     this.#vetting.set(errand, stop)
@@ -142,15 +125,10 @@ export class Poster {
       const addresses = await vettedAddresses(target, { loopback, resolve, signal: stop.signal })
       // The caller does not wait for it any more.
       if (!this.#vetting.delete(errand)) return
-      const connection = new Connection(target, addresses, {
-        ca: this.#options.ca,
-        bornAt: this.#options.now(),
-        free: (each, keepMs) => this.#free(each, keepMs),
-        gone: (each) => this.#gone(each),
-        again: (each) => void this.#open(each),
-      })
-      this.#connections.add(connection)
-      connection.send(errand)
+      const connection = new Connection(target, addresses, { ca, gone: () => this.#gone(line) })
+      const line: Line = { connection, origin: target.origin, bornAt: this.#options.now(), errand: undefined }
+      this.#lines.add(line)
+      this.#send(line, errand)
     } catch (error) {
       if (!this.#vetting.delete(errand)) return
       const failure = error instanceof NoAddress ? error.failure : 'refused'
@@ -158,27 +136,52 @@ export class Poster {
     }
   }
 
-  #free(connection: Connection, keepMs: number): void {
-    const { origin } = connection.target
-    const idle = this.#idle.get(origin) ?? []
-    if (keepMs === 0 || idle.length >= idlePerOriginMax || this.#idleCount >= idleMax) return connection.destroy()
-    connection.idleUntil = this.#options.now() + keepMs
-    idle.push(connection)
-    this.#idle.set(origin, idle)
+  #send(line: Line, errand: Errand): void {
+    line.errand = errand
+    const { target, headers, body, keepsBody = false } = errand.post
+    const own = ['user-agent', this.#options.userAgent, 'accept-encoding', 'identity']
+    const request = { method: 'POST', path: target.path, headers: [...own, ...headers], body }
+    line.connection.send({ ...request, answerBytesMax, keepsBody, isLast: false }, (ended) => {
+      line.errand = undefined
+      if (ended.ok) this.#free(line)
+      this.#finish(errand, ended)
+    })
+  }
+
+  #finish(errand: Errand, ended: Ended): void {
+    if (ended.ok) {
+      const retryAfter = [ended.fields['retry-after'] ?? []].flat()[0]
+      return errand.done({ ok: true, status: ended.status, retryAfter, body: ended.body })
+    }
+    if (ended.isStale && !errand.isAgain) {
+      errand.isAgain = true
+      return void this.#open(errand)
+    }
+    const { failure, status } = ended
+    // An answer that stalls counts as none.
+    errand.done({ ok: false, failure, status: failure === 'timeout' ? 0 : status })
+  }
+
+  #free(line: Line): void {
+    const idle = this.#idle.get(line.origin) ?? []
+    const isKept = line.connection.isFree && idle.length < idlePerOriginMax && this.#idleCount < idleMax
+    if (!isKept) return line.connection.destroy()
+    idle.push(line)
+    this.#idle.set(line.origin, idle)
     this.#idleCount++
   }
 
-  #gone(connection: Connection): void {
-    this.#connections.delete(connection)
-    const { origin } = connection.target
-    const idle = this.#idle.get(origin)
-    const at = idle?.indexOf(connection) ?? -1
+  #gone(line: Line): void {
+    this.#lines.delete(line)
+    const idle = this.#idle.get(line.origin)
+    const at = idle?.indexOf(line) ?? -1
     if (at < 0) return
     idle!.splice(at, 1)
     this.#idleCount--
-    if (idle!.length === 0) this.#idle.delete(origin)
+    if (idle!.length === 0) this.#idle.delete(line.origin)
   }
 
+  /** Whose time is over? */
   #look(): void {
     const now = this.#options.now()
     for (const [errand, stop] of this.#vetting) {
@@ -187,165 +190,10 @@ export class Poster {
       stop.abort()
       errand.done({ ok: false, failure: 'timeout', status: 0 })
     }
-    for (const connection of this.#connections) connection.look(now)
-  }
-}
-
-type ConnectionOptions = {
-  readonly ca: string | undefined
-  readonly bornAt: number
-  /** It has nothing to do, for so long at most. */
-  readonly free: (connection: Connection, keepMs: number) => void
-  readonly gone: (connection: Connection) => void
-  /** This errand needs a fresh connection. */
-  readonly again: (errand: Errand) => void
-}
-
-class Connection {
-  readonly target: PostTarget
-  idleUntil = 0
-  readonly #addresses: readonly Address[]
-  readonly #options: ConnectionOptions
-  readonly #socket: Socket
-  #phase: 'connect' | 'tls' | 'ready' | 'over' = 'connect'
-  #errand: Errand | undefined
-  #reader: AnswerReader | undefined
-  #hasAnswered = false
-  #uses = 0
-
-  constructor(target: PostTarget, addresses: readonly Address[], options: ConnectionOptions) {
-    this.target = target
-    this.#addresses = addresses
-    this.#options = options
-    const socket = target.secure ? this.#secure() : this.#plain()
-    this.#socket = socket
-    socket.once('connect', () => {
-      if (target.secure) this.#phase = 'tls'
-      else this.#ready()
-    })
-    if (target.secure) socket.once('secureConnect', () => this.#ready())
-    socket.on('error', () => this.#over())
-    // A host that has ended its side takes no more requests either.
-    socket.on('end', () => this.#over())
-    socket.on('close', () => this.#over())
-  }
-
-  send(errand: Errand): void {
-    this.#errand = errand
-    if (this.#phase === 'ready') this.#write(errand)
-  }
-
-  isUsable(now: number): boolean {
-    return this.#phase === 'ready' && now < this.idleUntil && now < this.#options.bornAt + ageMsMax
-  }
-
-  /** Whose time is over? */
-  look(now: number): void {
-    const errand = this.#errand
-    if (errand === undefined) {
-      if (!this.isUsable(now)) this.destroy()
-    } else if (now >= errand.due || (this.#phase !== 'ready' && now >= errand.connectDue)) this.#fail('timeout', 0)
-  }
-
-  destroy(): void {
-    const isNews = this.#phase !== 'over'
-    this.#phase = 'over'
-    if (isNews) this.#options.gone(this)
-    this.#socket.destroy()
-  }
-
-  #plain(): Socket {
-    const { host, port } = this.target
-    const callback = (size: number, bytes: Uint8Array): boolean => {
-      this.#take((bytes as Buffer).subarray(0, size))
-      return true
+    for (const { connection, bornAt, errand } of this.#lines) {
+      if (errand === undefined) {
+        if (now >= bornAt + ageMsMax) connection.destroy()
+      } else if (now >= errand.due || (!connection.isReady && now >= errand.connectDue)) connection.fail('timeout')
     }
-    return connectTcp({
-      host,
-      port,
-      lookup: lookupOf(this.#addresses),
-      noDelay: true,
-      onread: { buffer: shared, callback },
-    })
-  }
-
-  #secure(): Socket {
-    const { host, port } = this.target
-    const { ca } = this.#options
-    const socket = connectTls({
-      ...{ host, port, lookup: lookupOf(this.#addresses), minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] },
-      ...(isIP(host) === 0 && { servername: host }),
-      ...(ca !== undefined && { ca }),
-    })
-    socket.setNoDelay(true)
-    socket.on('data', (bytes: Buffer) => this.#take(bytes))
-    return socket
-  }
-
-  #ready(): void {
-    if (this.#phase === 'over') return
-    if (!hasReached(this.#socket, this.#addresses)) return this.#fail('blocked', 0)
-    this.#phase = 'ready'
-    if (this.#errand !== undefined) this.#write(this.#errand)
-  }
-
-  #write({ post }: Errand): void {
-    const { target, headers, body, keepsBody = false } = post
-    this.#reader = new AnswerReader(answerBytesMax, keepsBody)
-    this.#hasAnswered = false
-    this.#uses++
-    const length = Buffer.byteLength(body)
-    const text = `${target.start}${headers}content-length: ${length}\r\n\r\n${body}`
-    this.#socket.write(text, length === body.length ? 'latin1' : 'utf8')
-  }
-
-  #take(bytes: Buffer): void {
-    // Bytes that no request asked for.
-    if (this.#reader === undefined) return this.destroy()
-    this.#hasAnswered = true
-    this.#finish(this.#reader.take(bytes), this.#reader)
-  }
-
-  #finish(read: Read, reader: AnswerReader): void {
-    if (read === 'more') return
-    const errand = this.#errand!
-    const { status, retryAfter, keepMs } = reader
-    if (read !== 'done') return this.#fail(read === 'broken' ? 'unknown' : 'too_large', status)
-    const body = errand.post.keepsBody === true ? reader.body : nobody
-    this.#errand = undefined
-    this.#reader = undefined
-    if (status >= 300 && status < 400) {
-      this.destroy()
-      return errand.done({ ok: false, failure: 'redirect', status })
-    }
-    // An answer that came before all was sent leaves half a request unsent.
-    const isClean = this.#phase === 'ready' && this.#socket.writableLength === 0
-    this.#options.free(this, isClean ? keepMs : 0)
-    errand.done({ ok: true, status, retryAfter, body })
-  }
-
-  #fail(failure: Failure, status: number): void {
-    const errand = this.#errand
-    this.#errand = undefined
-    this.#reader = undefined
-    this.destroy()
-    errand?.done({ ok: false, failure, status })
-  }
-
-  /** The connection has broken, or the other side has ended it. */
-  #over(): void {
-    if (this.#phase === 'over') return
-    const errand = this.#errand
-    const reader = this.#reader
-    if (errand === undefined) return this.destroy()
-    if (this.#phase === 'connect') return this.#fail('refused', 0)
-    if (this.#phase === 'tls') return this.#fail('tls', 0)
-    if (!this.#hasAnswered && this.#uses > 1 && !errand.isAgain) {
-      errand.isAgain = true
-      this.#errand = undefined
-      this.destroy()
-      return this.#options.again(errand)
-    }
-    this.#finish(reader!.ended(), reader!)
   }
 }

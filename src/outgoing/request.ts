@@ -4,20 +4,13 @@
  *
  *   url -> parseTarget -> name resolved once, every address vetted -> connection to one of those -> request -> bounded answer
  *
- * - The socket gets the vetted addresses in place of a name to look up, so a name server that changes its mind changes
- *   nothing (DNS rebinding); SNI, Host and the certificate stay those of the name.
- * - A redirect is a failure, never followed. Nothing is decompressed. No cookies, no proxy, no upgrade.
  * - Time is bounded from the first name query on: `connectMs` to a usable connection, `totalMs` to the last byte.
  * - Every request has a connection of its own and is sent at most once.
  */
-import type { IncomingMessage } from 'node:http'
-import { isIP, type Socket } from 'node:net'
-import { VettedHttpAgent, VettedHttpsAgent } from './agents.ts'
+import { Connection, type Ended, type Failure } from './connection.ts'
 import { outgoingHeaders, receivedHeaders } from './headers.ts'
 import {
   type Address,
-  hasReached,
-  lookupOf,
   NoAddress,
   parseTarget,
   type Resolve,
@@ -25,8 +18,6 @@ import {
   type Target,
   vettedAddresses,
 } from './target.ts'
-
-export type Failure = 'timeout' | 'refused' | 'tls' | 'blocked' | 'too_large' | 'redirect' | 'unknown'
 
 export type OutgoingRequest = {
   readonly url: string
@@ -74,13 +65,12 @@ export type OutgoingOptions = {
   readonly ca?: string
 }
 
-export const connectMsDefault = 10_000
+const connectMsDefault = 10_000
 export const totalMsDefault = 30_000
-export const answerBytesMaxDefault = 1024 * 1024
+const answerBytesMaxDefault = 1024 * 1024
 
 export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca }: OutgoingOptions): Outgoing {
-  const trust = ca === undefined ? {} : { ca }
-  const agents = { http: new VettedHttpAgent(), https: new VettedHttpsAgent(trust) }
+  const open = new Set<Connection>()
 
   async function request(asked: OutgoingRequest): Promise<Answered | NotAnswered> {
     const target = parseTarget(asked.url, loopback)
@@ -88,8 +78,8 @@ export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca 
     const clock = new Budget(asked)
     try {
       const addresses = await clock.within(() => vettedAddresses(target, { loopback, resolve, signal: clock.signal }))
-      const headers = outgoingHeaders(asked.headers ?? {}, asked.body, userAgent)
-      return await new Exchange(target, addresses, asked, headers, clock, agents).run()
+      const headers = outgoingHeaders(asked.headers ?? {}, userAgent)
+      return await exchange(target, { addresses, ca, asked, headers, clock, open })
     } catch (error) {
       if (error instanceof NoAddress) return { ok: false, failure: error.failure, reason: error.message, sent: false }
       if (error instanceof OutOfTime) return { ok: false, failure: 'timeout', reason: error.message, sent: false }
@@ -102,8 +92,7 @@ export function createOutgoing({ loopback, userAgent, resolve = resolveName, ca 
   return {
     request,
     close() {
-      agents.http.destroy()
-      agents.https.destroy()
+      for (const connection of open) connection.destroy()
     },
   }
 }
@@ -164,121 +153,62 @@ class Budget {
   }
 }
 
-type Agents = { readonly http: VettedHttpAgent; readonly https: VettedHttpsAgent }
+type Attempt = {
+  readonly addresses: readonly Address[]
+  readonly ca: string | undefined
+  readonly asked: OutgoingRequest
+  readonly headers: readonly string[]
+  readonly clock: Budget
+  readonly open: Set<Connection>
+}
 
 /** One attempt on one connection. */
-class Exchange {
-  readonly #target: Target
-  readonly #addresses: readonly Address[]
-  readonly #asked: OutgoingRequest
-  readonly #headers: Record<string, string>
-  readonly #clock: Budget
-  readonly #agents: Agents
-  #phase: 'connect' | 'tls' | 'sent' = 'connect'
-
-  constructor(
-    target: Target,
-    addresses: readonly Address[],
-    asked: OutgoingRequest,
-    headers: Record<string, string>,
-    clock: Budget,
-    agents: Agents,
-  ) {
-    this.#target = target
-    this.#addresses = addresses
-    this.#asked = asked
-    this.#headers = headers
-    this.#clock = clock
-    this.#agents = agents
-  }
-
-  run(): Promise<Answered | NotAnswered> {
-    const { url, host, port, secure } = this.#target
-    const { method = 'GET', body, answerBytesMax = answerBytesMaxDefault } = this.#asked
-    const { signal } = this.#clock
-    return new Promise((settle) => {
-      const agent = secure ? this.#agents.https : this.#agents.http
-      const request = agent.send({
-        method,
-        host,
-        port,
-        path: `${url.pathname}${url.search}`,
-        headers: { host: url.host, ...this.#headers },
-        lookup: lookupOf(this.#addresses),
-        ...(secure && isIP(host) === 0 && { servername: host }),
-      })
-      let done = false
-      const finish = (answer: Answered | NotAnswered) => {
-        if (done) return
-        done = true
-        signal.removeEventListener('abort', stop)
-        if (!answer.ok) request.destroy()
-        settle(answer)
-      }
-      const fail = (failure: Failure, reason: string, more: { status?: number } = {}) =>
-        finish({ ok: false, failure, reason, sent: this.#phase === 'sent', ...more })
-      const stop = () => {
-        const { isStopped, message } = signal.reason as OutOfTime
-        // The wait was too short to call it a time-out.
-        fail(isStopped && this.#phase === 'sent' ? 'unknown' : 'timeout', message)
-      }
-      signal.addEventListener('abort', stop, { once: true })
-      request.on('socket', (socket) => this.#follow(socket, fail))
-      request.on('error', (error: NodeJS.ErrnoException) => this.#broken(error, fail))
-      request.on('upgrade', () => fail('unknown', 'it answered with another protocol'))
-      request.on('response', (response) => read(response, answerBytesMax, finish, fail))
-      if (signal.aborted) stop()
-      else request.end(body)
+function exchange({ url, ...target }: Target, attempt: Attempt): Promise<Answered | NotAnswered> {
+  const { addresses, ca, asked, headers, clock, open } = attempt
+  const { method = 'GET', body, answerBytesMax = answerBytesMaxDefault } = asked
+  const { signal } = clock
+  return new Promise((settle) => {
+    const gone = () => void open.delete(connection)
+    const connection = new Connection({ ...target, origin: url.origin }, addresses, { ca, gone })
+    open.add(connection)
+    const stop = () => connection.fail('timeout')
+    signal.addEventListener('abort', stop, { once: true })
+    const sent = { method, path: `${url.pathname}${url.search}`, headers, body, answerBytesMax }
+    connection.send({ ...sent, keepsBody: true, isLast: true, begun: () => clock.connected() }, (ended) => {
+      signal.removeEventListener('abort', stop)
+      connection.destroy()
+      settle(ended.ok ? answered(ended) : notAnswered(ended, answerBytesMax, signal))
     })
-  }
-
-  #follow(socket: Socket, fail: Fail): void {
-    const ready = () => {
-      if (!hasReached(socket, this.#addresses)) {
-        socket.destroy()
-        fail('blocked', 'its host is not on the public Internet')
-        return
-      }
-      this.#clock.connected()
-      this.#phase = 'sent'
-    }
-    socket.once('connect', () => {
-      if (this.#target.secure) this.#phase = 'tls'
-      else ready()
-    })
-    if (this.#target.secure) socket.once('secureConnect', ready)
-  }
-
-  #broken(error: NodeJS.ErrnoException, fail: Fail): void {
-    if (this.#phase === 'connect') fail('refused', 'nobody accepts connections there')
-    else if (this.#phase === 'tls') fail('tls', 'no TLS connection with a valid certificate of that name was possible')
-    else if (error.code === 'HPE_HEADER_OVERFLOW') fail('too_large', 'the head of its answer is too large')
-    else fail('unknown', 'the connection broke before an answer')
-  }
+  })
 }
 
-type Fail = (failure: Failure, reason: string, more?: { status?: number }) => void
-
-function read(response: IncomingMessage, bytesMax: number, finish: (answer: Answered) => void, fail: Fail): void {
-  const status = response.statusCode ?? 0
-  if (status >= 300 && status < 400) {
-    fail('redirect', 'it answered with a redirect, which is never followed', { status })
-    return
-  }
-  const tooLarge = () => fail('too_large', `its answer has more than ${bytesMax} bytes`, { status })
-  if (Number(response.headers['content-length'] ?? 0) > bytesMax) {
-    tooLarge()
-    return
-  }
-  const chunks: Buffer[] = []
-  let bytes = 0
-  response.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > bytesMax) tooLarge()
-    else chunks.push(chunk)
-  })
-  response.on('end', () => {
-    finish({ ok: true, status, headers: receivedHeaders(response.headersDistinct), body: Buffer.concat(chunks) })
-  })
-  response.on('error', () => fail('unknown', 'the connection broke inside the answer', { status }))
+function answered({ status, fields, body }: Extract<Ended, { ok: true }>): Answered {
+  return { ok: true, status, headers: receivedHeaders(fields), body }
 }
+
+function notAnswered(
+  { failure, status, sent }: Extract<Ended, { ok: false }>,
+  bytesMax: number,
+  signal: AbortSignal,
+): NotAnswered {
+  const known = status === 0 ? {} : { status }
+  if (failure !== 'timeout') return { ok: false, failure, reason: reasonOf(failure, status, bytesMax), sent, ...known }
+  const { isStopped, message } = signal.reason as OutOfTime
+  // Nobody has waited long enough to call it a time-out.
+  return { ok: false, failure: isStopped && sent ? 'unknown' : 'timeout', reason: message, sent }
+}
+
+function reasonOf(failure: Exclude<Failure, 'timeout'>, status: number, bytesMax: number): string {
+  if (failure === 'too_large')
+    return status === 0 ? 'the head of its answer is too large' : `its answer has more than ${bytesMax} bytes`
+  if (failure === 'unknown')
+    return status === 0 ? 'the connection broke before an answer' : 'the connection broke inside the answer'
+  return reasons[failure]
+}
+
+const reasons = {
+  refused: 'nobody accepts connections there',
+  tls: 'no TLS connection with a valid certificate of that name was possible',
+  blocked: 'its host is not on the public Internet',
+  redirect: 'it answered with a redirect, which is never followed',
+} as const

@@ -15,7 +15,7 @@ function read(name: string): string {
 }
 
 /** The same sheet without comments and the spaces that only people need. */
-export function smallStyle(css: string): string {
+function smallStyle(css: string): string {
   return css
     .replace(/\/\*[\s\S]*?\*\//g, '')
     .replace(/\s+/g, ' ')
@@ -37,10 +37,9 @@ export const theme = themeScript
 export const styleSource = source(style)
 export const themeSource = source(themeScript)
 
-export type Asset = { readonly path: string; readonly type: string; readonly body: Buffer }
+type Asset = { readonly path: string; readonly type: string; readonly body: Buffer }
 
 const names = ['page.js', 'live.js', 'proof.js', 'write.js'] as const
-export type ScriptName = (typeof names)[number]
 
 /** Scripts import nothing from one another, so that a hash names everything that runs. */
 const made: ReadonlyMap<string, Asset> = new Map(

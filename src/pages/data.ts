@@ -25,7 +25,7 @@ export type DocVersion = ReturnType<typeof versionView>
 export type DocText = Doc & DocVersion & { readonly text: string; readonly signature: string }
 export type DocsList = Paged & { readonly docs: readonly Doc[] }
 
-export type Party = { readonly id: string; readonly public_key: string; readonly handle?: string }
+type Party = { readonly id: string; readonly public_key: string; readonly handle?: string }
 export type Work = {
   readonly id: string
   readonly room: string
@@ -70,7 +70,7 @@ export type Standing = {
   readonly lapsed: number
   readonly median_hours_to_verdict?: number
 }
-export type Transfer = {
+type Transfer = {
   readonly type: string
   readonly code: number
   readonly debit: string

@@ -17,7 +17,7 @@ const sections: readonly (readonly [Section, href: string, words: string])[] = [
 export const boardDescription =
   'A public bulletin board for software agents and people: every post signed by its author, provable by anyone, streamed to many.'
 
-export type Framing = {
+type Framing = {
   readonly board: Pick<AboutBoard, 'address'>
   /** Path of this page with its query; undefined: it has no address that lasts. */
   readonly path?: string

@@ -66,7 +66,7 @@ export type Page = {
   show(ask: Ask, request: PageRequest): Promise<Shown> | Shown
 }
 
-export type Figures = Readonly<Record<string, number>>
+type Figures = Readonly<Record<string, number>>
 
 export type AskOptions = {
   readonly read: ReadCall
@@ -120,7 +120,7 @@ export class Moved extends Error {
 export class Unanswered extends Error {}
 
 /** What the bytes of a page depend on. */
-export type Scope = {
+type Scope = {
   /** The one room; undefined: the whole board; null: nothing at all. */
   readonly room: string | undefined | null
   /** Unix seconds from which on they are old; 0: never. */

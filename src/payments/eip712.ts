@@ -1,7 +1,7 @@
 /** EIP-712 hashes of the two things that are signed so: an EIP-3009 transfer, and a proof of MPP. */
 import type { Hash } from './wallet.ts'
 
-export type Domain = {
+type Domain = {
   readonly name: string
   readonly version: string
   readonly chainId: number

@@ -1,6 +1,6 @@
 /** Networks and the tokens on them that we pay with: dollars with six decimals, so that an atomic unit is a millionth. */
 
-export type Token = {
+type Token = {
   readonly address: string
   /** Domain of EIP-712: it differs by network, and must be exact. */
   readonly name: string

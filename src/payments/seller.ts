@@ -35,7 +35,7 @@ export type SellerOptions = {
   readonly wallSeconds: () => number
 }
 
-export type Bought = {
+type Bought = {
   readonly status: number
   readonly headers: readonly Header[]
   readonly body: string

@@ -15,7 +15,7 @@ export type Wallet = {
 }
 
 /** Why a key file cannot be used, in a sentence that names the fix. */
-export class UnusableWallet extends Error {
+class UnusableWallet extends Error {
   override name = 'UnusableWallet'
 }
 
@@ -60,7 +60,7 @@ export async function walletOf(secret: Uint8Array): Promise<Wallet> {
 }
 
 /** EIP-55. */
-export function checksummed(address: Uint8Array, keccak: Hash): string {
+function checksummed(address: Uint8Array, keccak: Hash): string {
   const hex = Buffer.from(address).toString('hex')
   const hash = keccak(Buffer.from(hex, 'latin1')).toString('hex')
   return `0x${[...hex].map((digit, at) => (Number.parseInt(hash[at]!, 16) >= 8 ? digit.toUpperCase() : digit)).join('')}`

@@ -20,7 +20,7 @@ import type { Wallet } from './wallet.ts'
 export type Fields = Readonly<Record<string, unknown>>
 
 /** What a 402 asks in x402, as it was decoded. */
-export type X402Demand = {
+type X402Demand = {
   readonly version: 1 | 2
   readonly accepts: readonly Fields[]
   readonly resource: unknown

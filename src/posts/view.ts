@@ -17,10 +17,10 @@ import { commandIn, type Delegated, type Event, fromFrame, RecordType, type Sign
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 
-export type PersonView = { readonly id: string; readonly public_key: string; readonly handle?: string }
+type PersonView = { readonly id: string; readonly public_key: string; readonly handle?: string }
 
 /** By whose word a delegate acted: the bytes of the delegation.create, and the identity's signature over them. */
-export type DelegationView = { readonly id: string; readonly signed_payload: string; readonly signature: string }
+type DelegationView = { readonly id: string; readonly signed_payload: string; readonly signature: string }
 
 export type EventView = {
   readonly type: 'event' | 'tombstone'

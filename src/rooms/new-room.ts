@@ -1,7 +1,7 @@
 /** A room as its creator saw it when it was made: what a retry shows a creator who has left it since. */
 import type { Visibility } from '../../actors/board.ts'
 
-export type RoomWanted = {
+type RoomWanted = {
   readonly name: string
   readonly visibility: Visibility
   readonly owner: string

@@ -14,7 +14,7 @@ import type { Activity } from '../posts/activity-reads.ts'
 import { postHtml, postsHtml } from '../posts/post.ts'
 import type { EventView } from '../posts/view.ts'
 
-export const postsOfPage = 50
+const postsOfPage = 50
 
 export const room: Page = {
   path: '/room/{room}',

@@ -18,7 +18,7 @@ export type SlowTurn = {
   readonly ran: readonly { readonly cause: string; readonly ms: number; readonly times: number }[]
 }
 
-export type TurnReport = {
+type TurnReport = {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly report: (turn: SlowTurn) => void

@@ -13,7 +13,7 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { printable } from '../format/printable.ts'
 import { inflections } from './inflections.ts'
 
-export type Term = {
+type Term = {
   /** One word, or several that stand one after the other. */
   readonly words: readonly string[]
   /** The last word may go on. */
@@ -24,9 +24,9 @@ export type Term = {
 export type Query = { readonly wanted: readonly Term[]; readonly unwanted: readonly Term[] }
 
 /** What follows a name and a colon, as it was written: `from:alice`. */
-export const restrictions = ['from', 'room', 'kind'] as const
+const restrictions = ['from', 'room', 'kind'] as const
 export type Restrictions = Readonly<Partial<Record<(typeof restrictions)[number], string>>>
-export type ReadQuery =
+type ReadQuery =
   | { readonly ok: true; readonly query: Query; readonly restrictions: Restrictions }
   /** What is wrong, in a sentence. */
   | { readonly ok: false; readonly fault: string }

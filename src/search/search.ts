@@ -27,7 +27,7 @@ export type SearchAnswer =
   | { readonly ok: true; readonly hits: readonly Hit[]; readonly reached?: number }
   | { readonly ok: false; readonly refusal: Refusal }
 
-export type Hit = { readonly id: string; readonly change: number }
+type Hit = { readonly id: string; readonly change: number }
 
 /** Consecutive rows whose texts lie in one table. */
 export type Part = { readonly first: number; rows: number; bytes: number }

@@ -43,7 +43,7 @@ export type OauthOptions = RecordsOptions &
     readonly fault: (error: unknown) => void
   }
 
-export type OauthRequest = {
+type OauthRequest = {
   readonly method: string
   /** Path with query. */
   readonly url: string

@@ -35,8 +35,8 @@ export type ProviderOptions = {
 
 type OauthError = { readonly error: string; readonly error_description?: string }
 
-export const accessSeconds = 3_600
-export const refreshSeconds = 2_592_000
+const accessSeconds = 3_600
+const refreshSeconds = 2_592_000
 const codeSeconds = 60
 const responseModes = ['query', 'fragment']
 const interactionSeconds = 600

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { InternalWriteName } from '../../actors/internal-operations.ts'
 import { type OauthKeep, oauthName } from '../../actors/sign-in/records.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { internalLetter } from '../command/internal-letter.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
@@ -33,7 +34,7 @@ const passingMax = 10_000
 
 export class Records {
   readonly #options: RecordsOptions
-  readonly #passing = new Map<string, Kept>()
+  readonly #passing = new BoundedMap<string, Kept>(passingMax)
 
   constructor(options: RecordsOptions) {
     this.#options = options
@@ -114,8 +115,6 @@ export class Records {
 
   #forget(now: number): void {
     for (const [key, { expires }] of this.#passing) if (expires <= now) this.#passing.delete(key)
-    // Still full of those that are under way: the oldest goes.
-    if (this.#passing.size >= passingMax) this.#passing.delete(this.#passing.keys().next().value as string)
   }
 }
 

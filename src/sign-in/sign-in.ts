@@ -9,6 +9,7 @@
 import { randomBytes, sign } from 'node:crypto'
 import { scopes as allScopes, type Scope } from '../../actors/kernel/operation.ts'
 import { commandIn } from '../../actors/record.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 import type { Reply } from '../command/reply.ts'
 import type { Front } from '../command/router.ts'
@@ -38,7 +39,7 @@ export type Asked = {
 /** A sign-in that counts. */
 export type SignedIn = { readonly delegation: string; readonly delegate: Delegate; readonly key: SignInKey }
 
-export type Finished =
+type Finished =
   | { readonly ok: true; readonly delegation: string; readonly identity: string }
   | { readonly ok: false; readonly code: string; readonly message: string }
 
@@ -58,7 +59,7 @@ const pendingMax = 10_000
 
 export class SignIns {
   readonly #options: SignInOptions
-  readonly #pending = new Map<string, Pending>()
+  readonly #pending = new BoundedMap<string, Pending>(pendingMax)
 
   constructor(options: SignInOptions) {
     this.#options = options
@@ -114,7 +115,6 @@ export class SignIns {
   #pendingOf(uid: string): Pending {
     const known = this.#pending.get(uid)
     if (known !== undefined) return known
-    if (this.#pending.size >= pendingMax) this.#pending.delete(this.#pending.keys().next().value as string)
     const made = { seed: randomBytes(32), timestamp: 0, turn: Promise.resolve() }
     this.#pending.set(uid, made)
     return made

@@ -1,10 +1,12 @@
 /** A circuit breaker for each tool: after failures in a row it is not called for a while, then tried once. */
+import { BoundedMap } from '../../storage/bounded-map.ts'
+
 export class Breaker {
   readonly #now: () => number
   readonly #after: number
   readonly #restMs: number
-  readonly #toolsMax: number
-  readonly #tools = new Map<string, { failures: number; until: number }>()
+  /** What failed longest ago is forgotten first. */
+  readonly #tools: BoundedMap<string, { failures: number; until: number }>
 
   /** `now`: monotonic milliseconds. Opens `after` so many failures in a row, for `restMs`. */
   constructor({
@@ -16,7 +18,7 @@ export class Breaker {
     this.#now = now
     this.#after = after
     this.#restMs = restMs
-    this.#toolsMax = toolsMax
+    this.#tools = new BoundedMap(toolsMax)
   }
 
   /** When it was open and has rested, the next failure opens it again. */
@@ -30,9 +32,6 @@ export class Breaker {
       return
     }
     const failures = (this.#tools.get(tool)?.failures ?? 0) + 1
-    // Moved to the end: what failed longest ago is forgotten first.
-    this.#tools.delete(tool)
-    if (this.#tools.size >= this.#toolsMax) this.#tools.delete(this.#tools.keys().next().value as string)
     this.#tools.set(tool, { failures, until: failures >= this.#after ? this.#now() + this.#restMs : 0 })
   }
 }

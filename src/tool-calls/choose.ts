@@ -6,7 +6,7 @@
 import type { Demand, Offer } from '../payments/payment.ts'
 import { priceOf } from '../payments/price.ts'
 
-export type Terms = {
+type Terms = {
   /** What the operator lets the wallet pay for this tool; undefined: nothing. */
   readonly mark: { readonly micros: number; readonly payees: readonly string[] } | undefined
   /** What the listing says, in millionths of a dollar; undefined: nothing. */

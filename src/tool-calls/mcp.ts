@@ -23,7 +23,7 @@ const legacy = '2025-11-25'
 const versionText = /^[\x21-\x7e]{1,32}$/
 const clientInfo = { name: 'broadside', version: release }
 
-export type McpAsk = {
+type McpAsk = {
   readonly url: string
   /** Name of the tool; '' = the only one that there is, else the list of them is the answer. */
   readonly tool: string
@@ -34,7 +34,7 @@ export type McpAsk = {
   readonly now: () => number
 }
 
-export type McpAnswer =
+type McpAnswer =
   | { readonly ok: true; readonly status: number; readonly result: unknown }
   /** It answered, and not with MCP. */
   | { readonly ok: true; readonly answered: Answered }

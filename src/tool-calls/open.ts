@@ -32,7 +32,7 @@ export type CallingOptions = {
   readonly verify: Doors['verify']
 }
 
-export type Calling = {
+type Calling = {
   readonly calls: Calls
   readonly own: OwnTools
   readonly tools: ToolDesk

@@ -4,7 +4,7 @@ import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered, OutgoingRequest } from '../outgoing/request.ts'
 import { urlBytesMax } from '../outgoing/target.ts'
 
-export const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** What a caller may say. */
 export type CallData = {

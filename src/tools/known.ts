@@ -59,7 +59,7 @@ function reviewsOf({ reviews }: Sources, { subject, isOwn }: Doc): readonly Revi
     : [...shared.filter(({ author }) => own.every((each) => each.author !== author)), ...own]
 }
 
-export function labOf(probes: readonly Probe[], now: number): Lab {
+function labOf(probes: readonly Probe[], now: number): Lab {
   const recent = probes.filter(({ at }) => now - at <= labSeconds)
   const lastThree = recent.slice(-3)
   return {
@@ -69,7 +69,7 @@ export function labOf(probes: readonly Probe[], now: number): Lab {
   }
 }
 
-export function stateOf(entry: Entry | undefined, now: number): State {
+function stateOf(entry: Entry | undefined, now: number): State {
   const last = entry?.lastProbe
   if (last === undefined) return 'unknown'
   if (now - last.at > staleProbeSeconds) return 'stale'

@@ -18,7 +18,7 @@ import { type Fields, x402DemandOf } from '../payments/x402.ts'
 import { networkName } from './networks.ts'
 import { billionthsOf, plainPrice } from './prices.ts'
 
-export type Looking = {
+type Looking = {
   readonly request: (request: OutgoingRequest) => Promise<Answered | NotAnswered>
   /** Between two requests to one machine. */
   readonly pause: () => Promise<void>
@@ -30,7 +30,7 @@ export type Looking = {
  */
 export type Leave = 'given' | 'standing' | 'asked'
 
-export type Subject = {
+type Subject = {
   readonly listing: Listing
   /** The caller. */
   readonly identity: string
@@ -49,7 +49,7 @@ type Offer = {
   readonly pay_to: string
 }
 
-export type Seen = Pick<ProbedFacts, 'isOwner' | 'optOut' | 'verdict' | 'isGood' | 'mismatch' | 'saw'>
+type Seen = Pick<ProbedFacts, 'isOwner' | 'optOut' | 'verdict' | 'isGood' | 'mismatch' | 'saw'>
 
 const wellKnownBytesMax = 65_536
 const answerBytesMax = 262_144
@@ -90,7 +90,7 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
 }
 
 /** Always the port of HTTPS: the user of another port of a machine does not speak for it. Plain HTTP is loopback. */
-export function wellKnownOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
+function wellKnownOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
   const { protocol, origin, hostname } = new URL(URL.canParse(url) ? url : mcp_url)
   return `${protocol === 'http:' ? origin : `https://${hostname}`}/.well-known/broadside.json`
 }

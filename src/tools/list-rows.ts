@@ -19,7 +19,7 @@ import { plainPrice } from './prices.ts'
 
 export type ListRow = ListingFields & { readonly id: string; readonly source: string }
 /** A text: why it is no row. */
-export type RowOrFault = ListRow | string
+type RowOrFault = ListRow | string
 
 type Value = Readonly<Record<string, unknown>>
 

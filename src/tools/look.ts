@@ -7,10 +7,10 @@ import { type Quality, qualityIn } from './known.ts'
 import { floodMax } from './rank.ts'
 import { docJson, type Showing } from './show.ts'
 
-export type Look = Readonly<Record<string, unknown>>
+type Look = Readonly<Record<string, unknown>>
 
 /** What the details need besides the directory. */
-export type Looking = {
+type Looking = {
   readonly directory: Directory
   readonly showing: Showing
   /** Facts of a probe that was recorded. */

@@ -9,7 +9,7 @@
  */
 import { Words } from './words.ts'
 
-export type Weights = {
+type Weights = {
   /** Of each field, in the order in which texts are given. */
   readonly fields: readonly number[]
   /** Of a word that only begins so, and of one that is almost alike. */
@@ -17,7 +17,7 @@ export type Weights = {
   readonly fuzzy: number
 }
 
-export type Query = {
+type Query = {
   /** Words as the index has them. */
   readonly words: readonly string[]
   /** Share of the letters of a word that may differ, and how many at most; 0: none. */

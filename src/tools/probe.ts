@@ -21,7 +21,7 @@ export type LooksOptions = {
   readonly pause: () => Promise<void>
 }
 
-export type Look = {
+type Look = {
   /** 32 hex. */
   readonly id: string
   readonly tool: string

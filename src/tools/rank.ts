@@ -78,7 +78,7 @@ export function reviewTerm(reviews: readonly WeighedReview[]): number {
 }
 
 /** What fresh reviews and probes add. */
-export function verdictOf(reviews: readonly WeighedReview[], lab: Lab, now: number): Verdict {
+function verdictOf(reviews: readonly WeighedReview[], lab: Lab, now: number): Verdict {
   const byReviews = reviewVerdict(reviews, now)
   return byReviews === '' && lab.lastThreeFailed ? 'down' : byReviews
 }

@@ -6,6 +6,7 @@
  */
 
 import type { ProbedFacts, ProbeFacts } from '../../actors/tools/tools.ts'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import { type Decided, type Give, idOf } from '../command/plan.ts'
 import type { Verified } from '../command/reply.ts'
 import { isOperator } from '../delegations/delegated.ts'
@@ -27,7 +28,7 @@ const answersKept = 1_000
 export class Probes {
   readonly #options: ProbesOptions
   readonly #underWay = new Map<string, Give[]>()
-  readonly #known = new Map<string, ProbeJson>()
+  readonly #known = new BoundedMap<string, ProbeJson>(answersKept)
 
   constructor(options: ProbesOptions) {
     this.#options = options
@@ -75,13 +76,7 @@ export class Probes {
   #finish(id: string, probe: ProbeJson | undefined): void {
     const waiting = this.#underWay.get(id) ?? []
     this.#underWay.delete(id)
-    if (probe !== undefined) {
-      this.#known.set(id, probe)
-      for (const oldest of this.#known.keys()) {
-        if (this.#known.size <= answersKept) break
-        this.#known.delete(oldest)
-      }
-    }
+    if (probe !== undefined) this.#known.set(id, probe)
     for (const give of waiting) give(probe === undefined ? undefined : { values: { probe }, receipt: {} })
   }
 }

@@ -14,7 +14,7 @@ type Review = {
   readonly evidence?: string
   readonly created_at: number
 }
-export type Reviews = Paged & { readonly reviews: readonly Review[] }
+type Reviews = Paged & { readonly reviews: readonly Review[] }
 
 const tones: Readonly<Record<string, string>> = { works: 'good', mixed: 'warm', down: 'bad', avoid: 'bad' }
 

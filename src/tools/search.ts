@@ -78,7 +78,7 @@ const listMax = 1_000
 /** Results that kept lists may have in all: 16 bytes each. */
 const keptMax = 400_000
 
-export const staleCursor = refusal(
+const staleCursor = refusal(
   'invalid_field',
   'this cursor does not belong to this search: start again without one, or send the same text and filters with it',
   'cursor',

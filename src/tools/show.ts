@@ -65,7 +65,7 @@ export function docJson({ rewarded }: Showing, doc: Doc, { state }: Quality) {
   }
 }
 
-export function rewardJson(rewarded: number) {
+function rewardJson(rewarded: number) {
   const { credit_review_reward: credits, credit_review_rewards_per_subject: of } = sizes
   const left = Math.max(0, of - rewarded)
   return {

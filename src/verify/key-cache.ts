@@ -5,18 +5,18 @@
  * much as a verification. The cache is bounded: a flood of strange keys pushes old ones
  * out, which costs their owners one more examination and others nothing.
  */
+import { BoundedMap } from '../../storage/bounded-map.ts'
 
 /** About 300 bytes an entry, more with a KeyObject: a few MiB a thread when full. */
-export const cachedKeysMax = 8_192
+const cachedKeysMax = 8_192
 
 export class KeyCache<Fact> {
-  readonly #facts = new Map<string, Fact>()
-  readonly #keysMax: number
+  readonly #facts: BoundedMap<string, Fact>
   readonly #examine: (publicKey: Uint8Array) => Fact
 
   constructor(examine: (publicKey: Uint8Array) => Fact, keysMax: number = cachedKeysMax) {
     this.#examine = examine
-    this.#keysMax = keysMax
+    this.#facts = new BoundedMap(keysMax)
   }
 
   get size(): number {
@@ -26,22 +26,11 @@ export class KeyCache<Fact> {
   /** The fact about this key: from memory, else examined now. The longest unused fact makes room. */
   get(publicKey: Uint8Array): Fact {
     const name = nameOf(publicKey)
-    const known = this.#facts.get(name)
-    if (known !== undefined) {
-      // A Map remembers insertion order: putting it in again makes it the youngest.
-      this.#facts.delete(name)
-      this.#facts.set(name, known)
-      return known
-    }
+    const known = this.#facts.touch(name)
+    if (known !== undefined) return known
     const fact = this.#examine(publicKey)
-    if (this.#facts.size >= this.#keysMax) this.#dropOldest()
     this.#facts.set(name, fact)
     return fact
-  }
-
-  #dropOldest(): void {
-    const oldest = this.#facts.keys().next()
-    if (!oldest.done) this.#facts.delete(oldest.value)
   }
 }
 

@@ -31,9 +31,9 @@ export type VerdictCallback = (verdict: Verdict) => void
  * Small enough that 64 commands in flight make four batches, so that one is decided and synced while the next is checked.
  * Signed posts/s at 64 in flight on a quiet machine, in turn: 64 items 5,649, 32 items 5,613, 16 items 6,633, 8 items 6,832.
  */
-export const batchItemsMax = 16
+const batchItemsMax = 16
 /** A blob of 2 MiB travels alone; 64 of them together would be 128 MiB copied in one go. */
-export const batchBytesMax = 1_048_576
+const batchBytesMax = 1_048_576
 
 /** One batch being checked, one lying ready in the thread's own port: the thread never waits for this one to wake. */
 const batchesPerThread = 2

@@ -28,7 +28,7 @@ export function eventId(board: string, kind: string, { subject, item, position, 
   return `evt_${hex(canonicalJson([board, kind, subject, which])).slice(0, 32)}`
 }
 
-export type EventPlace = Pick<Signal, 'subject' | 'item' | 'position' | 'at'>
+type EventPlace = Pick<Signal, 'subject' | 'item' | 'position' | 'at'>
 
 function hex(text: string): string {
   return createHash('sha256').update(text).digest('hex')

@@ -18,7 +18,7 @@ export const eventErrors = {
   callback: { code: numbers.callback, message: 'CallbackEndpointError' },
 } as const
 
-export type EventErrorName = keyof typeof eventErrors
+type EventErrorName = keyof typeof eventErrors
 
 /** Thrown by the handlers of mcp-events.ts: `code`, `message` and `data` go into the answer as they are. */
 export class McpEventError extends Error {

@@ -23,17 +23,10 @@ import { type OpenedPlace, openPlace, sealPlace } from './sealed-positions.ts'
 import type { Desk, VerifyAnswer } from './service.ts'
 import { secretKey, secretRule } from './signature.ts'
 
-/** What the endpoint advertises, under both of the names that the texts have for it. */
-export const eventCapabilities = {
-  events: {},
-  extensions: { 'io.modelcontextprotocol/events': { listChanged: false } },
-} as const
-
-/** The scope that a token must have. */
-export const eventScope = 'events:subscribe'
+const eventScope = 'events:subscribe'
 
 /** Who calls, as the token says; undefined: an anonymous caller. */
-export type Caller =
+type Caller =
   | {
       readonly identity: string
       readonly scopes: readonly string[]

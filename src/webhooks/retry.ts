@@ -60,13 +60,13 @@ export const freshCourse: Course = {
   throttled: false,
 }
 
-export type Step = {
+type Step = {
   readonly course: Course
   /** The event is done with, one way or the other; else it stays first in line. */
   readonly settled: boolean
 }
 
-export type Setting = {
+type Setting = {
   readonly form: HookForm
   /** Unix milliseconds. */
   readonly now: number

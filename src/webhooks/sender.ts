@@ -3,10 +3,12 @@
  *
  * Whatever the target answers, no more than its status is used, and the first bytes where a challenge has to come back.
  */
+
 import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { CursorSealer } from '../format/cursor.ts'
+import type { Failure } from '../outgoing/connection.ts'
 import type { Posted, Poster, PostTarget } from '../outgoing/poster.ts'
-import type { Failure } from '../outgoing/request.ts'
 import { eventId } from './identity.ts'
 import { eventErrors } from './mcp-errors.ts'
 import type { Give } from './payload-batches.ts'
@@ -50,12 +52,12 @@ export type Sent =
   | { readonly kind: 'barred' }
 
 /** An address that is asked whether it wants what is sent there. */
-export type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
+type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
 
 /** The target of a delivery. */
-export type Addressee = { readonly view: HookView; readonly removed: boolean; letterhead: Letterhead | undefined }
+type Addressee = { readonly view: HookView; readonly removed: boolean; letterhead: Letterhead | undefined }
 
-export const bodyBytesMax = 262_144
+const bodyBytesMax = 262_144
 const connectMs = 3_000
 const totalMs = 10_000
 const challengeMs = 5_000
@@ -93,7 +95,7 @@ type Letter = {
 
 export class Sender {
   readonly #options: SenderOptions
-  readonly #places = new Map<string, string>()
+  readonly #places = new BoundedMap<string, string>(placesMax)
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -179,7 +181,6 @@ export class Sender {
     if (known !== undefined) return known
     const { cursors, generation } = this.#options
     const sealed = sealPlace(cursors, owner, generation, marks)
-    if (this.#places.size >= placesMax) this.#places.clear()
     this.#places.set(name, sealed)
     return sealed
   }
@@ -198,9 +199,10 @@ export class Sender {
   #post({ target, keys, hook, id, body, withinMs, keepsBody = false }: Letter, done: (answer: Answer) => void): void {
     if (target === undefined) return done({ status: 0, trouble: troubles.blocked, retryAfterMs: 0, body: nothing })
     const timestamp = Math.floor(this.#options.wallMs() / 1000)
-    const headers =
-      `content-type: application/json\r\nwebhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\n` +
-      `webhook-signature: ${signatures(keys, { id, timestamp, body })}\r\nx-mcp-subscription-id: ${hook}\r\n`
+    const headers = [
+      ...['content-type', 'application/json', 'webhook-id', id, 'webhook-timestamp', String(timestamp)],
+      ...['webhook-signature', signatures(keys, { id, timestamp, body }), 'x-mcp-subscription-id', hook],
+    ]
     const post = { target, headers, body, connectMs: Math.min(connectMs, withinMs), totalMs: withinMs, keepsBody }
     this.#options.poster.post(post, (posted) => done(answerOf(posted, this.#options.wallMs())))
   }

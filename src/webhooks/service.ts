@@ -44,7 +44,7 @@ export type HookStatus = {
   readonly more: boolean
   readonly marks: readonly number[]
 }
-export type NumberedDelivery = DeliveryRow & { readonly n: number }
+type NumberedDelivery = DeliveryRow & { readonly n: number }
 
 export type DeskOptions = {
   readonly actors: Actors
@@ -253,7 +253,7 @@ export class Desk {
 }
 
 /** What the owner of a webhook sees of how it fares. */
-export function shownStatus(found: HookStatus | undefined) {
+function shownStatus(found: HookStatus | undefined) {
   if (found === undefined) return { active: true, waiting: 0 }
   const { status, waiting, more } = found
   const seconds = (text: string | null | undefined) => (text == null ? undefined : Math.floor(Date.parse(text) / 1000))

@@ -21,7 +21,7 @@ export function freshSecret(): string {
   return prefix + randomBytes(32).toString('base64')
 }
 
-export type Signable = {
+type Signable = {
   readonly id: string
   /** Unix seconds. */
   readonly timestamp: number

@@ -36,7 +36,7 @@ export type Place = {
   readonly headSize: number
 }
 
-export type DeliveryState = 'delivered' | 'waiting' | 'given_up' | 'skipped'
+type DeliveryState = 'delivered' | 'waiting' | 'given_up' | 'skipped'
 
 /** One event for one webhook, and what came of it: enough to build and send it again. */
 export type DeliveryRow = {

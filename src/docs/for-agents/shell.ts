@@ -4,7 +4,7 @@
  */
 
 /** A heading, what it is about, and the piece of the script. */
-export type Lesson = { readonly title: string; readonly words: readonly string[]; readonly shell: string }
+type Lesson = { readonly title: string; readonly words: readonly string[]; readonly shell: string }
 
 export function lessons(address: string, serviceId: string): readonly Lesson[] {
   return [

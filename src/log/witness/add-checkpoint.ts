@@ -11,7 +11,7 @@ import { parseCount } from '../../../storage/checkpoint.ts'
 import { HASH_BYTES } from '../../../storage/merkle.ts'
 import { type Parsed, unreadable } from '../../../storage/parsed.ts'
 
-export type AddCheckpoint = {
+type AddCheckpoint = {
   /** The size that the witness knows, 0 when it knows none. */
   readonly old: number
   readonly path: readonly Uint8Array[]

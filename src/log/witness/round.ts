@@ -45,7 +45,7 @@ const problemCharsMax = 512
 const triesMax = 3
 
 /** What a witness said last. `false`: what it signed does not verify. */
-export type WitnessAnswer = 'signed' | 'refused' | 'false' | 'silent' | 'none'
+type WitnessAnswer = 'signed' | 'refused' | 'false' | 'silent' | 'none'
 
 /** Where a witness stands, for display. */
 export type WitnessStanding = {

@@ -35,7 +35,7 @@ export type WitnessOptions = {
   readonly now: () => number
 }
 
-export type WitnessAnswer = { readonly status: 200 | 400 | 403 | 404 | 409 | 422; readonly body: string }
+type WitnessAnswer = { readonly status: 200 | 400 | 403 | 404 | 409 | 422; readonly body: string }
 
 const noSize = { size: 0, root: EMPTY_ROOT }
 

@@ -1,7 +1,7 @@
 /** A list of posts that goes on by itself (assets/live.js): what the script must know stands in data attributes. */
 import { type Html, html } from '../html.ts'
 
-export type LiveList = {
+type LiveList = {
   readonly room: string
   /** Only posts of this page of the room are added. */
   readonly page?: string | undefined

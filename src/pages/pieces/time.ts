@@ -11,18 +11,6 @@ export function when(seconds: number): Html {
   return html`<time datetime="${iso}" title="${iso}">${utc(seconds)} UTC</time>`
 }
 
-/** `3 days`, `2 hours`: how long something takes. */
-export function duration(seconds: number): string {
-  for (const [size, name] of [
-    [86_400, 'day'],
-    [3_600, 'hour'],
-    [60, 'minute'],
-  ] as const) {
-    if (seconds >= size) return countOf(Math.round(seconds / size), name)
-  }
-  return countOf(Math.round(seconds), 'second')
-}
-
 /** `1 post`, `2,300 posts`. */
 export function countOf(count: number, what: string, plural = `${what}s`): string {
   return `${whole(count)} ${count === 1 ? what : plural}`

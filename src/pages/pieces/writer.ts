@@ -6,7 +6,7 @@ import { FIELD_ORDER } from '../../format/signing.ts'
 import { type Html, html } from '../html.ts'
 import type { AboutBoard } from '../page.ts'
 
-export type Place = { readonly room: string; readonly page?: string | undefined; readonly replyTo?: string }
+type Place = { readonly room: string; readonly page?: string | undefined; readonly replyTo?: string }
 
 /** A post into the room, or a reply. */
 export function writer(board: Pick<AboutBoard, 'serviceId'>, place: Place): Html {

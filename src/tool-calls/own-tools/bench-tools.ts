@@ -5,8 +5,7 @@
 import { Ajv2020, type CodeKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js'
 import { structuredPatch } from 'diff'
 import MarkdownIt from 'markdown-it'
-import { readJson } from './json-text.ts'
-import { BadInput, type Input, type Output } from './own-tool.ts'
+import { BadInput, type Input, type Output, readJson } from './own-tool.ts'
 
 /** By id. */
 export const benchTools: Readonly<Record<string, (input: Input) => Promise<Output>>> = {

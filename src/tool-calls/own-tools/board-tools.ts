@@ -8,8 +8,7 @@ import { identityId } from '../../format/encoding.ts'
 import { commandId, FIELD_ORDER, type SignableCommand, signingBytes } from '../../format/signing.ts'
 import { parseStrictText } from '../../format/strict-json.ts'
 import { decodedBase64, givenBytes } from './here.ts'
-import { readJson } from './json-text.ts'
-import { BadInput, type Input, type Output } from './own-tool.ts'
+import { BadInput, type Input, type Output, readJson } from './own-tool.ts'
 
 /** What these tools may ask. */
 export type BoardDoors = {

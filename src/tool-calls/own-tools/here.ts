@@ -1,7 +1,6 @@
 /** Own tools whose work is short whatever they are given: done at once, on the thread that asks. */
 import { createHash } from 'node:crypto'
-import { canonicalText, readJson } from './json-text.ts'
-import { BadInput, type Input, type Output } from './own-tool.ts'
+import { BadInput, type Input, type Output, readJson } from './own-tool.ts'
 
 /** By id. `now`: Unix seconds when the call was accepted. */
 export const hereTools: Readonly<Record<string, (input: Input, now: number) => Output | Promise<Output>>> = {
@@ -35,6 +34,16 @@ async function hash(input: Input): Promise<Output> {
 function canonicalJson({ json }: Input): Output {
   const canonical = canonicalText(readJson(String(json), 'json'))
   return { canonical, sha256: createHash('sha256').update(canonical).digest('hex') }
+}
+
+/** RFC 8785: keys sorted by UTF-16 code units, numbers and strings as ECMAScript writes them. */
+export function canonicalText(value: unknown): string {
+  if (typeof value === 'string' && !value.isWellFormed()) throw new BadInput('a string holds a lone surrogate')
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new BadInput('a number is larger than a double holds')
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([key, each]) => `${canonicalText(key)}:${canonicalText(each)}`).join(',')}}`
 }
 
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/

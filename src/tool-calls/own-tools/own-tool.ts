@@ -7,6 +7,7 @@
  * - `board`: it asks the board.
  */
 import type { Schema } from '../../../actors/kernel/schema.ts'
+import { parseForeign } from '../../format/foreign-json.ts'
 
 export type OwnTool = {
   /** `broadside:<name>`. */
@@ -26,4 +27,13 @@ export type Output = Readonly<Record<string, unknown>>
 /** The input fits the schema and still makes no sense: a sentence that says why. */
 export class BadInput extends Error {
   override name = 'BadInput'
+}
+
+const inputDepthMax = 128
+
+/** JSON inside an input. Throws BadInput, with the name of what was read. */
+export function readJson(text: string, name: string): unknown {
+  const read = parseForeign(text, { depthMax: inputDepthMax })
+  if (!read.ok) throw new BadInput(`${name} ${read.fault}`)
+  return read.value
 }

@@ -9,8 +9,8 @@ import { hereTools } from './here.ts'
 import { BadInput, type Input, type OwnTool } from './own-tool.ts'
 
 /** `fault`: what is wrong with the input, in a sentence; `failure`: it was not finished. */
-export type OwnResult = { readonly json: string } | { readonly fault: string } | { readonly failure: OwnFailure }
-export type OwnFailure = 'overloaded' | 'timeout' | 'too_large'
+type OwnResult = { readonly json: string } | { readonly fault: string } | { readonly failure: OwnFailure }
+type OwnFailure = 'overloaded' | 'timeout' | 'too_large'
 
 /** Time that one tool may take on the bench. */
 const limitMsDefault = 2_000

@@ -3,7 +3,7 @@ import { hash, id, seconds, slug } from '../../../actors/kernel/results.ts'
 import { type Schema, Type } from '../../../actors/kernel/schema.ts'
 import { excerptChars, type HookKind } from '../../../actors/webhooks/kind-names.ts'
 
-export type KindShape = {
+type KindShape = {
   readonly description: string
   /** Closed schema of what it is chosen with. */
   readonly input: Schema

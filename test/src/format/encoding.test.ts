@@ -1,25 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  decodeBase64url,
-  decodeBytes32,
-  decodeBytes64,
-  decodeHex32,
-  decodeHex64,
-  encodeBase64url,
-  encodeHex,
-  isHex32,
-  isHex64,
-} from '../../../src/format/encoding.ts'
+import { decodeBase64url, decodeBytes32, decodeBytes64, isHex32, isHex64 } from '../../../src/format/encoding.ts'
 
+const encoded = (given: Uint8Array) => Buffer.from(given).toString('base64url')
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 test('keys and signatures of any bytes go to text and back', () => {
   fc.assert(
     fc.property(bytes(32), bytes(64), (key, signature) => {
-      expect([...decodeBytes32(encodeBase64url(key))!]).toEqual([...key])
-      expect([...decodeBytes64(encodeBase64url(signature))!]).toEqual([...signature])
+      expect([...decodeBytes32(encoded(key))!]).toEqual([...key])
+      expect([...decodeBytes64(encoded(signature))!]).toEqual([...signature])
     }),
   )
 })
@@ -27,15 +18,15 @@ test('keys and signatures of any bytes go to text and back', () => {
 test('bytes and text of any length go both ways', () => {
   fc.assert(
     fc.property(fc.uint8Array(), (given) => {
-      expect([...decodeBase64url(encodeBase64url(given))!]).toEqual([...given])
+      expect([...decodeBase64url(encoded(given))!]).toEqual([...given])
     }),
   )
 })
 
 describe('one text for each value', () => {
   test('of the 64 last characters exactly one reads as this key, and one as this signature', () => {
-    const key = encodeBase64url(Buffer.alloc(32, 0xa7))
-    const signature = encodeBase64url(Buffer.alloc(64, 0xa7))
+    const key = encoded(Buffer.alloc(32, 0xa7))
+    const signature = encoded(Buffer.alloc(64, 0xa7))
     const readings = (text: string, decode: (text: string) => Buffer | undefined) =>
       [...alphabet].filter((last) => decode(text.slice(0, -1) + last)?.at(-1) === 0xa7)
     expect(readings(key, decodeBytes32)).toEqual([key.at(-1)])
@@ -45,7 +36,7 @@ describe('one text for each value', () => {
   })
 
   test('padding, the other alphabet, white space, and other lengths are refused', () => {
-    const key = encodeBase64url(Buffer.alloc(32, 0xff))
+    const key = encoded(Buffer.alloc(32, 0xff))
     const others = [
       `${key}=`,
       key.replaceAll('_', '/'),
@@ -58,7 +49,7 @@ describe('one text for each value', () => {
       '',
     ]
     for (const other of others) expect(decodeBytes32(other), other).toBeUndefined()
-    const signature = encodeBase64url(Buffer.alloc(64, 0xff))
+    const signature = encoded(Buffer.alloc(64, 0xff))
     const bent = [`${signature}==`, signature.replaceAll('_', '/'), `${signature}\n`, signature.slice(1), key, '']
     for (const other of bent) expect(decodeBytes64(other), other).toBeUndefined()
     for (const other of ['AA==', 'A', 'AB', 'A A', 'AA\n', '+/+/'])
@@ -79,12 +70,6 @@ describe('one text for each value', () => {
 })
 
 test('hex ids are lowercase and of one length', () => {
-  fc.assert(
-    fc.property(bytes(16), bytes(32), (short, long) => {
-      expect([...decodeHex32(encodeHex(short))!]).toEqual([...short])
-      expect([...decodeHex64(encodeHex(long))!]).toEqual([...long])
-    }),
-  )
   const id = 'ab'.repeat(16)
   expect([id, id.toUpperCase(), id.slice(1), `${id}0`, `${id}\n`, `${id.slice(1)}g`].map(isHex32)).toEqual([
     true,
@@ -95,6 +80,4 @@ test('hex ids are lowercase and of one length', () => {
     false,
   ])
   expect([id + id, id, (id + id).toUpperCase(), `${id}${id}\n`].map(isHex64)).toEqual([true, false, false, false])
-  expect(decodeHex32(id.toUpperCase())).toBeUndefined()
-  expect(decodeHex64(id)).toBeUndefined()
 })

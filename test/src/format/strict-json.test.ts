@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findFault } from '../../../src/format/json-fault.ts'
-import { nestingMax, structureMarksMax } from '../../../src/format/json-limits.ts'
+import { findFault, nestingMax, structureMarksMax } from '../../../src/format/json-fault.ts'
 import { parseStrictJson, parseStrictText } from '../../../src/format/strict-json.ts'
 
 /** The refusal's message, or 'ok'. */

@@ -80,7 +80,7 @@ function poster(resolve?: Resolve, ca?: string): Poster {
 function post(by: Poster, url: string, body = '{}', totalMs: number = patience.timeout): Promise<Posted> {
   const target = by.target(url)
   if (typeof target === 'string') throw new Error(target)
-  const headers = 'content-type: application/json\r\nx-a: b\r\n'
+  const headers = ['content-type', 'application/json', 'x-a', 'b']
   return new Promise((resolve) =>
     by.post({ target, headers, body, connectMs: totalMs, totalMs, keepsBody: true }, resolve),
   )

@@ -1,0 +1,72 @@
+/** A bounded map is held against a list that says the same in the plainest way. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { BoundedMap } from '../../storage/bounded-map.ts'
+
+type Step = { readonly do: 'set' | 'get' | 'touch' | 'delete' | 'makeRoom' | 'clear'; readonly key: number }
+
+const step: fc.Arbitrary<Step> = fc.record({
+  do: fc.oneof(
+    { weight: 8, arbitrary: fc.constant('set' as const) },
+    { weight: 6, arbitrary: fc.constantFrom('get' as const, 'touch' as const, 'delete' as const, 'makeRoom' as const) },
+    { weight: 1, arbitrary: fc.constant('clear' as const) },
+  ),
+  key: fc.nat(9),
+})
+
+class Plain {
+  entries: [key: number, value: string][] = []
+  readonly max: number
+
+  constructor(max: number) {
+    this.max = max
+  }
+
+  get(key: number): string | undefined {
+    return this.entries.find(([each]) => each === key)?.[1]
+  }
+
+  delete(key: number): boolean {
+    const isThere = this.get(key) !== undefined
+    this.entries = this.entries.filter(([each]) => each !== key)
+    return isThere
+  }
+
+  makeRoom(): string | undefined {
+    return this.entries.length < this.max ? undefined : this.entries.shift()![1]
+  }
+
+  set(key: number, value: string): string | undefined {
+    this.delete(key)
+    const evicted = this.makeRoom()
+    this.entries.push([key, value])
+    return evicted
+  }
+
+  touch(key: number): string | undefined {
+    const value = this.get(key)
+    if (value !== undefined) this.set(key, value)
+    return value
+  }
+}
+
+test('what was set or touched longest ago makes room, whatever came before', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 5 }), fc.array(step, { maxLength: 60 }), (max, steps) => {
+      const map = new BoundedMap<number, string>(max)
+      const plain = new Plain(max)
+      for (const [at, { do: what, key }] of steps.entries()) {
+        if (what === 'clear') {
+          map.clear()
+          plain.entries = []
+        } else if (what === 'set') expect(map.set(key, `${at}`)).toBe(plain.set(key, `${at}`))
+        else if (what === 'makeRoom') expect(map.makeRoom()).toBe(plain.makeRoom())
+        else expect(map[what](key)).toBe(plain[what](key))
+        expect([...map]).toEqual(plain.entries)
+        expect([...map.values()]).toEqual(plain.entries.map(([, value]) => value))
+        expect([map.size, map.has(key)]).toEqual([plain.entries.length, plain.get(key) !== undefined])
+      }
+    }),
+    { numRuns: 1_000 },
+  )
+})

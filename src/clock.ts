@@ -26,6 +26,16 @@ export function monotonicMs(): number {
   return performance.now()
 }
 
+/** Calls back after so many milliseconds; keeps no process alive. */
+export function later(callback: () => void, ms: number): void {
+  setTimeout(callback, ms).unref()
+}
+
+/** Resolves after so many milliseconds; keeps no process alive. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => later(resolve, ms))
+}
+
 /** Waits until nothing is under way, at most so long. */
 export async function drained(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const until = monotonicMs() + withinMs

@@ -16,7 +16,7 @@ import type { Schema } from '../../actors/kernel/schema.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { faultOf } from '../command/check.ts'
 import type { News } from '../command/live-facts.ts'
-import type { Front } from '../command/router.ts'
+import type { ReadRouter } from '../command/read-router.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import type { Throttle } from '../limits/throttle.ts'
 import { log } from '../observe.ts'
@@ -50,7 +50,7 @@ import { takesGzip } from './wire.ts'
 const gzip = promisify(gzipCallback)
 
 export type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
-  readonly read: Front['read']
+  readonly reads: Pick<ReadRouter, 'read'>
   readonly news: News
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
@@ -238,7 +238,7 @@ class PageServer {
 
   async #render({ page, request }: Asked, address: string, change: number): Promise<Ready> {
     const render: RenderTexts = (items) => this.#renderer.render(items, networkOf(address))
-    const read: AskOptions['read'] = (request, answer) => this.#options.read(request, answer, { address })
+    const read: AskOptions['read'] = (request, answer) => this.#options.reads.read(request, answer, { address })
     const ask = new Ask({ ...this.#options, read, render, fault: argumentFault, change })
     const shown = await page.show(ask, request)
     const { room, until } = ask.scope

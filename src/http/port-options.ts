@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { monotonicMs } from '../clock.ts'
 import { log } from '../observe.ts'
 import { connectionsMaxOf, descriptorsMax } from './descriptors.ts'
-import type { HttpOptions } from './port.ts'
+import type { HttpOptions, OpenConnections } from './port.ts'
 
 /** How often it is said that there is no room for connections. */
 const fullEveryMs = 60_000
 
-export function portOptions(): HttpOptions {
+export function portOptions(connections: OpenConnections): HttpOptions {
   const connectionsMax = connectionsMaxOf(descriptorsMax())
   let quietUntil = 0
   return {
@@ -19,6 +19,7 @@ export function portOptions(): HttpOptions {
         ok: false,
         error: { code: 'internal', message: `a fault of this board, logged as ${logFault(error)}` },
       }),
+    connections,
     connectionsMax,
     onFull: () => {
       if (monotonicMs() < quietUntil) return

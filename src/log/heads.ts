@@ -16,7 +16,7 @@ import { wallSeconds } from '../clock.ts'
 import { BadConfig } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
-import { MarkKeeper, RolledBack } from './mark.ts'
+import { type MarkKeeper, RolledBack } from './mark.ts'
 import type { LogIdentity } from './signed-log.ts'
 import { WitnessRound, type WitnessStanding } from './witness/round.ts'
 import { Witness } from './witness/witness.ts'
@@ -25,8 +25,8 @@ export type HeadsOptions = {
   /** File names; '' where there is none. */
   readonly witnessPolicy: string
   readonly witnessLogs: string
-  readonly markFile: string
   readonly dataDirectory: string
+  readonly mark: MarkKeeper
   /** Every log of the board, oldest first: the last one grows. */
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]
@@ -34,7 +34,7 @@ export type HeadsOptions = {
   readonly publicHost: string
   /** The path between two sizes of the log with this origin. */
   readonly consistency: (origin: string, from: number, to: number) => Promise<readonly Buffer[] | undefined>
-  /** A running board hears from a witness that it must not sign on. */
+  /** After the start a witness says that this board must not sign on. */
   readonly onRollback: (error: RolledBack) => void
 }
 
@@ -44,22 +44,22 @@ export class Heads {
   /** Present when this board is a witness for others. */
   readonly witness: Witness | undefined
   readonly #mark: MarkKeeper
+  readonly #vkeys: readonly string[]
   readonly #round: WitnessRound
   /** The last heads of the logs that are closed, by origin. */
   readonly #ended = new Map<string, WitnessRound>()
   readonly #closed: readonly ClosedLog[]
   readonly #keeping = new Map<string, Promise<void>>()
   #rollback: RolledBack | undefined
+  #hasBegun = false
 
   constructor(options: HeadsOptions) {
     const policy = options.witnessPolicy === '' ? undefined : readPolicy('WITNESS_POLICY', options.witnessPolicy)
     const lines = policy?.text.split('\n').filter((line) => /^\s*(witness|group|quorum)\s/.test(line))
     this.policyLines = `${(lines ?? ['quorum none']).join('\n')}\n`
     this.witness = openWitness(options)
-    this.#mark = new MarkKeeper(
-      options,
-      options.logs.map(({ vkey }) => vkey),
-    )
+    this.#mark = options.mark
+    this.#vkeys = options.logs.map(({ vkey }) => vkey)
     const roundOf = ({ origin }: { readonly origin: string }): WitnessRound => {
       const file = join(logDirectory(options.dataDirectory), `cosigned-${nameOf(origin)}`)
       return new WitnessRound({
@@ -72,7 +72,7 @@ export class Heads {
         consistency: (from, to) => options.consistency(origin, from, to),
         onRollback: (problem) => {
           this.#rollback = new RolledBack(problem)
-          options.onRollback(this.#rollback)
+          if (this.#hasBegun) options.onRollback(this.#rollback)
         },
       })
     }
@@ -92,12 +92,13 @@ export class Heads {
     })
     await Promise.all([this.#round.first(head.checkpoint), ...ends])
     if (this.#rollback !== undefined) throw this.#rollback
-    this.#mark.note(head.checkpoint)
+    this.#hasBegun = true
+    this.#mark.note(this.#vkeys, head.checkpoint)
   }
 
   /** A head that is signed and durable. */
   note(head: Head): void {
-    this.#mark.note(head.checkpoint)
+    this.#mark.note(this.#vkeys, head.checkpoint)
     this.#round.note(head.checkpoint)
   }
 
@@ -123,8 +124,8 @@ export class Heads {
 
   async close(newest: Head): Promise<void> {
     await this.#round.close()
-    this.#mark.note(newest.checkpoint)
-    await Promise.all([this.#mark.close(), ...this.#keeping.values()])
+    this.#mark.note(this.#vkeys, newest.checkpoint)
+    await Promise.all(this.#keeping.values())
   }
 
   /** What witnesses have signed is served again after a restart, also where they are away then. One write at a time to each file. */

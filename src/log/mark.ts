@@ -133,22 +133,19 @@ export class MarkKeeper {
   readonly #file: string
   /** A mark of this board that stands where it must not, until this one is on the disk. */
   #stray: string | undefined
-  readonly #vkeys: readonly string[]
   #wanted = ''
   #kept = ''
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  /** `vkeys`: of the board's logs, oldest first. They agree with every mark that there is. */
-  constructor(place: MarkPlace, vkeys: readonly string[]) {
+  constructor(place: MarkPlace) {
     this.#file = place.markFile
     this.#stray = strayMark(place)
-    this.#vkeys = vkeys
   }
 
-  /** A head that is signed and durable. */
-  note(checkpoint: string): void {
-    this.#wanted = checkpoint
+  /** A head that is signed and durable. `vkeys`: of the board's logs, oldest first. They agree with every mark that there is. */
+  note(vkeys: readonly string[], checkpoint: string): void {
+    this.#wanted = markText(vkeys, checkpoint)
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.#writing = this.#writing.then(() => this.#write())
@@ -163,11 +160,11 @@ export class MarkKeeper {
   }
 
   async #write(): Promise<void> {
-    const checkpoint = this.#wanted
-    if (checkpoint === this.#kept) return
+    const text = this.#wanted
+    if (text === this.#kept) return
     try {
-      await keepText(this.#file, markText(this.#vkeys, checkpoint))
-      this.#kept = checkpoint
+      await keepText(this.#file, text)
+      this.#kept = text
       this.#dropStray()
     } catch (error) {
       log('warn', 'mark.not_kept', { file: this.#file, problem: String(error) })

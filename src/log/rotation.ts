@@ -17,7 +17,7 @@ import { fileExists, writeAtomic } from '../../storage/disk.ts'
 import { logKeyFile, readFacts, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import { Heads } from './heads.ts'
-import { readMarks } from './mark.ts'
+import { MarkKeeper, readMarks } from './mark.ts'
 import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 
 export type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
@@ -62,11 +62,12 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
 /** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */
 async function agreed({ dataDirectory, markFile, witnessPolicy }: RotationOptions, log: SignedLog): Promise<void> {
   const head = { size: log.newest.size, checkpoint: log.newest.checkpoint }
+  const mark = new MarkKeeper({ dataDirectory, markFile })
   const heads = new Heads({
     witnessPolicy,
     witnessLogs: '',
-    markFile,
     dataDirectory,
+    mark,
     logs: log.identities,
     closed: log.closed,
     publicHost: '',
@@ -76,4 +77,5 @@ async function agreed({ dataDirectory, markFile, witnessPolicy }: RotationOption
   })
   await heads.begin(head)
   await heads.close(head)
+  await mark.close()
 }

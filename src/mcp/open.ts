@@ -6,6 +6,7 @@ import type { BoardDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
+import type { ReadRouter } from '../command/read-router.ts'
 import type { Front } from '../command/router.ts'
 import type { Config } from '../config.ts'
 import type { Described } from '../docs/capabilities.ts'
@@ -28,7 +29,8 @@ export type McpDoorsOptions = {
   readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described
-  readonly front: Pick<Front, 'execute' | 'read'>
+  readonly front: Pick<Front, 'execute'>
+  readonly reads: Pick<ReadRouter, 'read'>
   readonly actors: Pick<Actors, 'write'>
   readonly news: News
   readonly throttle: Throttle
@@ -56,7 +58,7 @@ const fetchesOfOnePerMinute = 10
 const complaintsPerMinute = 6
 
 export function mcpDoors(options: McpDoorsOptions): Doors {
-  const { config, directory, described, front, news, secret } = options
+  const { config, directory, described, reads, news, secret } = options
   const { address, release, serviceId } = described
   const keys = new SignInKeys(join(directory.path, 'sign-in.keys'))
   const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
@@ -74,7 +76,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
     ])
     return new Oauth({
       ...common,
-      read: (request, answer) => front.read(request, answer),
+      read: (request, answer) => reads.read(request, answer),
       boardIdentity: directory.identity.id,
       tokenKeyFile: join(directory.path, 'keys', 'oauth.key'),
       keys,

@@ -3,7 +3,7 @@ import { windowSeconds } from '../../actors/write.ts'
 import { wallSeconds } from '../clock.ts'
 import type { Voice } from '../command/board-signer.ts'
 import type { Actors } from '../command/ports.ts'
-import type { Hidden, Screened, Screening } from './screening.ts'
+import type { Hidden, Screened, ScreeningQueue } from './screening.ts'
 
 /** The same post gives the same command, so that hiding it again has no second effect. */
 export function hideBy(voice: Voice, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
@@ -18,12 +18,11 @@ export function hideBy(voice: Voice, post: Screened, reason: string, done: (hidd
 }
 
 /** Hides are signed as of the time of the post, so only posts inside the window of signatures are still of use. */
-export function resumeScreening(actors: Actors, screening: Screening, operators: readonly string[]): void {
+export function resumeScreening(actors: Actors, queue: ScreeningQueue, operators: readonly string[]): void {
   const since = wallSeconds() - windowSeconds
   actors.read({ op: 'screening.recent', args: { since }, reader: '' }, (found) => {
     if (found === undefined || !found.ok) return
     const { posts } = JSON.parse(found.json) as { posts: (Screened & { author?: string })[] }
-    for (const { author, ...post } of posts)
-      if (author === undefined || !operators.includes(author)) screening.consider(post)
+    for (const { author, ...post } of posts) if (author === undefined || !operators.includes(author)) queue.add(post)
   })
 }

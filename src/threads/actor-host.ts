@@ -14,7 +14,7 @@ import type { WriteLetter } from '../../actors/write.ts'
 import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
 import { monotonicMs } from '../clock.ts'
-import type { PeopleNews } from '../command/live-facts.ts'
+import type { News, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Mark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -42,20 +42,24 @@ export type HouseOptions = {
   readonly limitsOn: boolean
   /** High-water marks, none of which may know more than the log. */
   readonly marks: readonly Mark[]
-  readonly onNews: (news: FeedNews) => void
-  /** A signed head that an answer may show from now on; `change`: one that it covers. */
-  readonly onHead: (head: Head, change: number) => void
-  /** Identities and their handles, as far as they are known. */
-  readonly handles: () => Handles
-  /** What a shard tells of its private rooms. */
-  readonly onPrivateNews: (shard: number, news: ShardNews) => void
-  /** A shard has died; the next thing it is told the one hears that begins now. */
-  readonly onShardLost: (shard: number) => void
-  /** A shard began anew and knows nothing of what it was told. */
-  readonly onShardRestart: (shard: number) => void
-  readonly onPublished: (published: Published) => void
+  /** Told of heads, rooms and people before anybody else; knows which handles a shard that starts is told. */
+  readonly news: News
+  /** Those that miss nothing; a part that is made later adds itself by `listen`. */
+  readonly listeners: readonly ActorListener[]
   /** The process cannot go on. */
   readonly onFatal: (thread: string, words: LastWords) => void
+}
+
+/** A part that hears what the actor threads tell. */
+export type ActorListener = {
+  feedNews?(news: FeedNews): void
+  /** News of the private rooms of a shard. */
+  shardNews?(shard: number, news: ShardNews): void
+  /** A shard has died. What is sent to it from now on reaches the thread that replaces it. */
+  shardLost?(shard: number): void
+  /** A shard started again and knows nothing of what it was told. */
+  shardRestarted?(shard: number): void
+  published?(published: Published): void
 }
 
 export type HouseFacts = {
@@ -81,6 +85,7 @@ function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
 export class House implements Actors {
   readonly shards: number
   readonly #options: HouseOptions
+  readonly #listeners: ActorListener[]
   readonly #shardThreads: Supervised[] = []
   #logThread: Supervised | undefined
   #feedThread: Supervised | undefined
@@ -100,6 +105,7 @@ export class House implements Actors {
 
   private constructor(options: HouseOptions) {
     this.#options = options
+    this.#listeners = [...options.listeners]
     this.shards = options.directory.facts.shards
     const { path, cursorKey } = options.directory
     const following = () => ({
@@ -131,6 +137,11 @@ export class House implements Actors {
     // What an earlier run has indexed may be taken back in this one.
     if (fileExists(searchDirectory(options.directory.path))) house.#search.wake()
     return { house, facts: begun }
+  }
+
+  /** Adds a part that hears what the actors tell from now on. */
+  listen(listener: ActorListener): void {
+    this.#listeners.push(listener)
   }
 
   /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
@@ -210,7 +221,7 @@ export class House implements Actors {
    */
   #noteNews(head: Head | undefined, change: number): void {
     this.noteChange(change)
-    if (head !== undefined) this.#options.onHead(head, change)
+    if (head !== undefined) this.#options.news.noteHead(head, change)
   }
 
   noteChange(change: number): void {
@@ -261,11 +272,12 @@ export class House implements Actors {
         const front = new MessageChannel()
         const toLog = new MessageChannel()
         logPort = toLog.port2
-        const { handles, onPrivateNews, onShardLost } = this.#options
-        if (this.#shardLinks[number] !== undefined) onShardLost(number)
-        this.#shardLinks[number] = this.#link(front.port1, (body) => onPrivateNews(number, body as ShardNews))
+        if (this.#shardLinks[number] !== undefined) for (const each of this.#listeners) each.shardLost?.(number)
+        this.#shardLinks[number] = this.#link(front.port1, (body) => {
+          for (const each of this.#listeners) each.shardNews?.(number, body as ShardNews)
+        })
         // Before anybody can ask it. The board bears its name wherever it speaks; only in public does it have to claim it.
-        this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...handles()]])
+        this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...this.#options.news.handles.all()]])
         const data: ShardThread = {
           number,
           directory: shardDirectory(directory.path, number),
@@ -287,7 +299,7 @@ export class House implements Actors {
       onKnown: told,
       onRestart: () => {
         this.#logThread?.send({ shard: number, port: logPort }, [logPort!])
-        this.#options.onShardRestart(number)
+        for (const each of this.#listeners) each.shardRestarted?.(number)
       },
     })
     this.#shardThreads[number] = thread
@@ -297,7 +309,7 @@ export class House implements Actors {
   }
 
   #startLog(toShards: MessagePort[], feed: MessagePort): Promise<Facts> {
-    const { directory, segmentBytesMax, onPublished } = this.#options
+    const { directory, segmentBytesMax } = this.#options
     const front = new MessageChannel()
     this.#logLink = this.#link(front.port1, (body) => {
       const published = body as Published
@@ -305,7 +317,7 @@ export class House implements Actors {
       this.#published = Math.max(this.#published, published.seq)
       this.#search.tell(this.#published satisfies SearchTell)
       this.#tools.tell(this.#published satisfies ToolsTell)
-      onPublished(published)
+      for (const each of this.#listeners) each.published?.(published)
     })
     const data: LogThread = {
       dataDirectory: directory.path,
@@ -326,10 +338,13 @@ export class House implements Actors {
   }
 
   #startFeed(logPort: MessagePort): Promise<Facts> {
-    const { directory, onNews } = this.#options
+    const { directory } = this.#options
     const front = new MessageChannel()
-    const hear = (told: FeedTold): void => (told[0] === 'head' ? this.#noteNews(told[1], told[2]) : onNews(told))
-    this.#feedLink = this.#link(front.port1, (body) => hear(body as FeedTold))
+    this.#feedLink = this.#link(front.port1, (body) => {
+      const told = body as FeedTold
+      if (told[0] === 'head') this.#noteNews(told[1], told[2])
+      else for (const each of this.#listeners) each.feedNews?.(told)
+    })
     const data: FeedThread = {
       dataDirectory: directory.path,
       shards: this.shards,

@@ -65,8 +65,8 @@ export type RelayOptions = {
   readonly wallSeconds: () => number
   readonly pause: (ms: number) => Promise<void>
   readonly signal: AbortSignal
-  /** Takes a payment whose outcome is open. */
-  readonly unsettled: (call: Relayed, payment: PayFacts) => void
+  /** Takes payments whose outcome is open. */
+  readonly unsettled: { take(relay: Relay, call: Relayed, payment: PayFacts): void }
 }
 
 /** A payment that was sent and not answered: the call stays open. `problem`: what went wrong here meanwhile. */
@@ -93,7 +93,7 @@ export class Relay {
     const started = this.#options.now()
     const settlement = await this.#called(call)
     if (!('pending' in settlement)) return this.#settle(call, settlement, started)
-    this.#options.unsettled(call, settlement.pending)
+    this.#options.unsettled.take(this, call, settlement.pending)
     if (settlement.problem !== undefined) throw settlement.problem
     return { ...unknownOutcome(call.facts.tool, true), duration_ms: Math.round(this.#options.now() - started) }
   }

@@ -12,15 +12,17 @@ import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
 import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
-import type { NoAnswer } from '../command/ports.ts'
+import type { ReadRouter } from '../command/read-router.ts'
 import type { Delegate } from '../delegations/delegates.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Limiter } from '../limits/limiter.ts'
 import { log } from '../observe.ts'
 import { threadFile } from '../program.ts'
-import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
-import type { House } from '../threads/actor-host.ts'
+import type { ReadRequest } from '../reads/read.ts'
+import type { ActorListener, House } from '../threads/actor-host.ts'
 import type { DeliveryAsk, DeliveryTell, DeliveryThread, HooksPage } from '../threads/delivery.ts'
+import type { FeedNews } from '../threads/feed.ts'
+import type { ShardNews } from '../threads/private-news.ts'
 import { McpEvents } from './mcp-events.ts'
 import type { HooksAnswer, HooksAsk, Since } from './payloads/answer.ts'
 import type { PayloadRequest } from './payloads/payload-request.ts'
@@ -34,9 +36,9 @@ export type PostroomOptions = {
   readonly address: string
   readonly loopback: boolean
   readonly limitsOn: boolean
-  readonly scale: number
-  /** A read as any reader has it. */
-  readonly read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => void
+  /** Of all waits between attempts. */
+  readonly deliveryScale: number
+  readonly reads: Pick<ReadRouter, 'read'>
 }
 
 const stopWithinMs = 5_000
@@ -44,7 +46,7 @@ const restartAfterMs = 10_000
 /** Kinds for which whoever the reader has blocked does not speak to him. */
 const spoken: ReadonlySet<string> = new Set(['reply', 'mention', 'inbox.item'])
 
-export class Postroom {
+export class Postroom implements ActorListener {
   readonly desk: Desk
   /** Handlers for the MCP endpoint. */
   readonly events: McpEvents
@@ -69,18 +71,20 @@ export class Postroom {
       later: (callback, ms) => void setTimeout(() => this.#closed || callback(), ms).unref(),
     })
     const perMinute = rates.subscribe_calls_per_identity_per_minute
-    const { read, news, limitsOn } = options
+    const { reads, news, limitsOn } = options
     this.events = new McpEvents({
       desk: this.desk,
-      read,
+      read: (request, answer) => reads.read(request, answer),
       isSuspended: (identity) => news.isSuspended(identity),
       endOf: (delegation) => (news.delegates.isThere(delegation) ? news.delegates.find(delegation)!.expires : 0),
       calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, monotonicMs) : undefined,
     })
+    house.listen(this)
+    news.delegates.onEnd((ended) => this.#delegationsOver(ended))
   }
 
   /** What these delegates asked for ends with them: nothing is sent of it until it is known what is left. */
-  delegationsOver(ended: readonly Delegate[]): void {
+  #delegationsOver(ended: readonly Delegate[]): void {
     if (this.#thread === undefined) return
     for (const owner of new Set(ended.map(({ identity }) => identity))) void this.desk.changed(owner)
   }
@@ -108,19 +112,21 @@ export class Postroom {
   }
 
   /** Something happened in a shard that is private. */
-  moved(shard: number): void {
-    this.#tell(['news', shard + 1, 0])
+  shardNews(shard: number, [kind]: ShardNews): void {
+    if (kind === 'moved') this.#tell(['news', shard + 1, 0])
   }
 
-  suspended(identity: string, isSuspended: boolean): void {
-    this.#tell(['suspended', identity, isSuspended])
+  feedNews(told: FeedNews): void {
+    if (told[0] !== 'changed') return
+    for (const [identity, isSuspended] of told[3].suspended) this.#tell(['suspended', identity, isSuspended])
+    this.published()
   }
 
   /** A shard began anew and knows nothing of what it was told. */
   shardRestarted(shard: number): void {
     if (this.#link === undefined) return
     this.#options.house.tellShard(shard, ['deliver', true])
-    this.moved(shard)
+    this.shardNews(shard, ['moved'])
   }
 
   async stop(): Promise<void> {
@@ -144,7 +150,7 @@ export class Postroom {
   }
 
   #start(): void {
-    const { house, news, directory, address, loopback, limitsOn, scale } = this.#options
+    const { house, news, directory, address, loopback, limitsOn, deliveryScale } = this.#options
     const thread = new Supervised({
       name: 'delivery',
       file: threadFile('delivery'),
@@ -179,7 +185,7 @@ export class Postroom {
           address,
           loopback,
           limitsOn,
-          scale,
+          scale: deliveryScale,
           suspended: [...news.suspended],
           headSize: news.head.size,
           turns: house.turns,
@@ -269,7 +275,7 @@ export class Postroom {
 
   #blockedBy(reader: string): Promise<readonly string[]> {
     return new Promise((resolve, reject) =>
-      this.#options.read({ op: 'inbox.blocked', args: {}, reader }, (found) => {
+      this.#options.reads.read({ op: 'inbox.blocked', args: {}, reader }, (found) => {
         if (found?.ok) resolve((JSON.parse(found.json) as { blocked: string[] }).blocked)
         else reject(new Error('nobody says whom a reader has blocked'))
       }),

@@ -72,13 +72,13 @@ test('a mark that was left in the directory is heard like the one beside it', ()
 
 test('it goes when what it knows stands beside the directory, and not before', async () => {
   const { place, inside, vkey, newest } = markedInside(3)
-  const nowhere = new MarkKeeper({ ...place, markFile: join(place.dataDirectory, 'missing', 'mark') }, [vkey])
-  nowhere.note(newest.checkpoint)
+  const nowhere = new MarkKeeper({ ...place, markFile: join(place.dataDirectory, 'missing', 'mark') })
+  nowhere.note([vkey], newest.checkpoint)
   await nowhere.close()
   expect(existsSync(inside)).toBe(true)
-  const keeper = new MarkKeeper(place, [vkey])
+  const keeper = new MarkKeeper(place)
   expect(existsSync(inside)).toBe(true)
-  keeper.note(newest.checkpoint)
+  keeper.note([vkey], newest.checkpoint)
   await keeper.close()
   expect(existsSync(inside)).toBe(false)
   expect(readFileSync(place.markFile, 'utf8')).toBe(markText([vkey], newest.checkpoint))
@@ -87,8 +87,8 @@ test('it goes when what it knows stands beside the directory, and not before', a
 
 test('a mark that MARK_FILE puts into the directory stays', async () => {
   const { place, inside, vkey, newest } = markedInside(1)
-  const keeper = new MarkKeeper({ ...place, markFile: inside }, [vkey])
-  keeper.note(newest.checkpoint)
+  const keeper = new MarkKeeper({ ...place, markFile: inside })
+  keeper.note([vkey], newest.checkpoint)
   await keeper.close()
   expect(readMarks({ ...place, markFile: inside })).toHaveLength(1)
 })
@@ -150,9 +150,9 @@ test('a head that comes while the disk holds up the mark of another waits for it
   disk.mostAtOnce = 0
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   try {
-    const keeper = new MarkKeeper(place, [vkey])
+    const keeper = new MarkKeeper(place)
     for (const checkpoint of ['an older head', 'a head', newest.checkpoint]) {
-      keeper.note(checkpoint)
+      keeper.note([vkey], checkpoint)
       await vi.advanceTimersByTimeAsync(markPaceMs)
     }
     const closed = keeper.close()

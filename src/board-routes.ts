@@ -3,7 +3,7 @@
 import type { BlobFiles } from '../storage/blob-files.ts'
 import { blobDoor } from './attachments/routes.ts'
 import type { BoardDirectory } from './board-directory.ts'
-import { monotonicMs, wallSeconds } from './clock.ts'
+import type { Clock } from './clock.ts'
 import type { News } from './command/live-facts.ts'
 import type { Front } from './command/router.ts'
 import type { Config } from './config.ts'
@@ -41,6 +41,7 @@ import { workFeedDoor } from './works/routes.ts'
 export type RoutedParts = StartedActors & {
   readonly config: Config
   readonly directory: BoardDirectory
+  readonly clock: Clock
   readonly address: string
   readonly secret: Buffer
   readonly news: News
@@ -81,13 +82,13 @@ export function boardRoutes(parts: RoutedParts): {
     next: (request, answer) => parts.house.askFeed(['export', request, parts.house.seen], answer),
     rooms: parts.followers.rooms,
     refuse: (exchange, found) => replies.refuse(exchange, found),
-    now: monotonicMs,
+    now: parts.clock.monotonicMs,
   })
   const routes = new Routes({
     front,
     news,
     replies,
-    wallSeconds,
+    wallSeconds: parts.clock.wallSeconds,
     addressOf,
     onReply: (status) => counters.reply(status),
     nowhere: pages.nowhere,
@@ -96,7 +97,7 @@ export function boardRoutes(parts: RoutedParts): {
       '/c64/': compatDoor({ front, addressOf, replies }),
       ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
       '/in/': receiveDoor({ deliveries, addressOf, replies }),
-      ...payDoors(calling, { address: parts.address, throttle, addressOf, replies }),
+      ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
     },
     more: {
       ...documentPaths(described),
@@ -114,7 +115,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
   return pageDoors({
     reads,
     figures: (answer) => figures.tell((found) => answer(found && statsData(found).stats)),
-    now: wallSeconds,
+    now: parts.clock.wallSeconds,
     news,
     throttle: parts.throttle,
     addressOf: parts.addressOf,
@@ -146,7 +147,7 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
       replies,
     }),
     '/a/': blobDoor({ actors: house, files, throttle, addressOf, replies }),
-    ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds }),
+    ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
     '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
     ...figureDoors(parts.figures, replies),
     '/work.atom': workFeedDoor({ reads, address, throttle, addressOf, replies }),

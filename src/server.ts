@@ -8,7 +8,7 @@ import { lockDirectory } from '../storage/lock.ts'
 import { BlobIntake } from './attachments/intake.ts'
 import { type BoardDirectory, blobsDirectory, openBoardDirectory } from './board-directory.ts'
 import { boardRoutes } from './board-routes.ts'
-import { drained, later, monotonicMs, wallSeconds } from './clock.ts'
+import { drained } from './clock.ts'
 import { BoardSigner, Voice } from './command/board-signer.ts'
 import { News } from './command/live-facts.ts'
 import { Front } from './command/router.ts'
@@ -29,6 +29,7 @@ import { hideBy, resumeScreening } from './moderation/screened.ts'
 import { Screening, ScreeningQueue } from './moderation/screening.ts'
 import { Counters, log, setLogLevel } from './observe.ts'
 import { Parts } from './parts.ts'
+import { machine, type Platform } from './platform.ts'
 import { Deliveries } from './receive-urls/deliveries.ts'
 import { ItemPosts } from './receive-urls/item-posts.ts'
 import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
@@ -43,7 +44,7 @@ const drainMs = 8_000
 const flushMs = 500
 
 /** Starts a board; resolves when it answers. Rejects with an error that src/failure.ts explains. */
-export async function startServer(config: Config): Promise<RunningServer> {
+export async function startServer(config: Config, platform: Platform = machine): Promise<RunningServer> {
   setLogLevel(config.logLevel)
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const address = config.baseUrl === '' ? `http://${hostText(config.host)}:${port}` : config.baseUrl
@@ -63,9 +64,9 @@ export async function startServer(config: Config): Promise<RunningServer> {
       serviceId: config.serviceId,
       publicHost: new URL(address).host,
       shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
-      now: wallSeconds(),
+      now: platform.clock.wallSeconds(),
     })
-    await startBoard(parts, { config, directory, marks, address, port })
+    await startBoard(parts, { ...platform, config, directory, marks, address, port })
   } catch (error) {
     lock.release()
     throw error
@@ -86,7 +87,7 @@ async function stop(parts: Parts): Promise<void> {
   log('info', 'stopped')
 }
 
-type Place = {
+type Place = Platform & {
   readonly config: Config
   readonly directory: BoardDirectory
   readonly marks: readonly Mark[]
@@ -108,7 +109,11 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
   const { followers, postroom, works, calling, itemPosts, screeningQueue } = services
   const { routes, exports, pages, described } = boardRoutes({ ...base, ...actors, verifier, ...services })
   prepareEngineEnvironment(headBytesMax)
-  const http = await createHttpServer(config.engine, (exchange) => routes.handle(exchange), portOptions(connections))
+  const http = await createHttpServer(
+    config.engine,
+    (exchange) => routes.handle(exchange),
+    portOptions(connections, place.clock),
+  )
   const isQuiet = () => house.open + verifier.waiting + exports.moving === 0
   await parts.start(
     { name: 'pages', stop: () => pages.close() },
@@ -131,14 +136,14 @@ async function startBoard(parts: Parts, place: Place): Promise<void> {
     service_id: described.serviceId,
     tree_size: news.head.size,
   })
-  resumeScreening(house, screeningQueue, config.operators)
+  resumeScreening(house, screeningQueue, config.operators, place.clock.wallSeconds())
 }
 
 /** What every part may need, and nobody has to start. */
 function baseOf(place: Place) {
-  const { config, directory } = place
-  const news = new News()
-  const throttle = new Throttle({ on: config.limitsOn, now: monotonicMs, factors: news.grants })
+  const { config, directory, clock } = place
+  const news = new News(clock)
+  const throttle = new Throttle({ on: config.limitsOn, now: clock.monotonicMs, factors: news.grants })
   const addresses = new ClientAddresses(config.trustedProxy, (event, facts) => log('warn', event, facts))
   const addressOf = (exchange: Exchange) => addresses.of(exchange)
   const counters = new Counters()
@@ -163,12 +168,20 @@ type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Ver
 
 /** What the capabilities do beside answering: each is given what stands before it here. */
 async function servicesOf(base: Base) {
-  const { config, directory, house, news } = base
+  const { config, directory, house, news, clock } = base
   const followers = new Followers(base)
   const postroom = new Postroom({ ...config, ...base })
   const screeningQueue = new ScreeningQueue(log)
   const signer = new BoardSigner(directory.facts.service_id, directory.identity)
-  const works = openWorks({ house, limitsOn: config.limitsOn, directory, signer, screening: screeningQueue, news })
+  const works = openWorks({
+    house,
+    limitsOn: config.limitsOn,
+    directory,
+    signer,
+    screening: screeningQueue,
+    news,
+    clock,
+  })
   const calling = await startCalling(config, base)
   const front = frontOf(base, { followers, postroom, screeningQueue, works, calling })
   const voice = new Voice(signer, front)
@@ -176,13 +189,14 @@ async function servicesOf(base: Base) {
     queue: screeningQueue,
     judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
     hide: (post, reason, done) => hideBy(voice, post, reason, done),
+    later: clock.later,
     report: log,
   })
   const { itemPosts, deliveries } = receivingOf(base, voice)
   const { connections, verifier, counters, throttle } = base
   const { tails } = followers
   const parts = { house, news, tails, connections, verifier, postroom, counters, throttle }
-  const figures = new BoardFigures({ ...parts, now: monotonicMs })
+  const figures = new BoardFigures({ ...parts, now: clock.monotonicMs })
   return { followers, postroom, screeningQueue, works, calling, front, itemPosts, deliveries, figures }
 }
 
@@ -216,7 +230,7 @@ function frontOf(base: Base, { followers, postroom, screeningQueue, works, calli
     boardIdentity: directory.identity.id,
     generation: directory.facts.generation,
     limitsOn: config.limitsOn,
-    wallSeconds,
+    wallSeconds: base.clock.wallSeconds,
     blobs: new BlobIntake({
       files,
       bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,
@@ -227,21 +241,21 @@ function frontOf(base: Base, { followers, postroom, screeningQueue, works, calli
 }
 
 /** What arrives at receive URLs. */
-function receivingOf({ config, house, news, reads, throttle }: Base, voice: Voice) {
+function receivingOf({ config, house, news, reads, throttle, clock }: Base, voice: Voice) {
   const itemPosts = new ItemPosts({
     actors: house,
     voice,
     read: (request, answer) => reads.read(request, answer),
     isSuspended: (identity) => news.isSuspended(identity),
-    later,
+    later: clock.later,
     report: (facts) => log('warn', 'item_not_posted', facts),
   })
   const deliveries = new Deliveries({
     actors: house,
     throttle,
     limitsOn: config.limitsOn,
-    now: monotonicMs,
-    wallSeconds,
+    now: clock.monotonicMs,
+    wallSeconds: clock.wallSeconds,
     post: (receiver, isDecided) => itemPosts.post(receiver, isDecided),
     isThere: (delegation) => news.delegates.isThere(delegation),
   })

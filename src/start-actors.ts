@@ -5,7 +5,6 @@ import { shardOf } from '../actors/shard.ts'
 import type { BlobFiles } from '../storage/blob-files.ts'
 import { sweepBlobs } from './attachments/routes.ts'
 import type { BoardDirectory } from './board-directory.ts'
-import { wallSeconds } from './clock.ts'
 import type { News } from './command/live-facts.ts'
 import { ReadRouter } from './command/read-router.ts'
 import type { Config } from './config.ts'
@@ -16,6 +15,7 @@ import { type Mark, MarkKeeper } from './log/mark.ts'
 import type { LogIdentity } from './log/signed-log.ts'
 import { log } from './observe.ts'
 import type { Parts } from './parts.ts'
+import type { Platform } from './platform.ts'
 import { House } from './threads/actor-host.ts'
 
 export type StartedActors = {
@@ -28,7 +28,7 @@ export type StartedActors = {
   readonly log: LogIdentity
 }
 
-export type ActorsOptions = {
+export type ActorsOptions = Platform & {
   readonly config: Config
   readonly directory: BoardDirectory
   /** Public address of the board. */
@@ -41,14 +41,15 @@ export type ActorsOptions = {
 
 /** Resolves when every actor answers and what the front keeps of the registry is known. */
 export async function startActors(parts: Parts, options: ActorsOptions): Promise<StartedActors> {
-  const { config, news, files, address } = options
-  const mark = new MarkKeeper(config)
+  const { config, clock, news, files, address } = options
+  const mark = new MarkKeeper(config, clock)
   await parts.start({ name: 'mark', stop: () => mark.close() })
   const { house, facts } = await startThreads(options)
   await parts.start({ name: 'actors', stop: () => house.stop() })
   const heads = new Heads({
     ...config,
     mark,
+    clock,
     logs: facts.logs,
     closed: facts.closed,
     publicHost: new URL(address).host,
@@ -78,13 +79,15 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     log: growing,
     heads,
     limitsOn: config.limitsOn,
-    wallSeconds,
+    clock,
   })
   return { house, heads, reads, logs: facts.logs, log: growing }
 }
 
-async function startThreads({ config, directory, news, marks, files }: ActorsOptions) {
+async function startThreads({ config, directory, news, marks, files, clock, startThread }: ActorsOptions) {
   const started = await House.start({
+    clock,
+    startThread,
     directory,
     diskReserveBytes: config.diskReserveBytes,
     segmentBytesMax: config.segmentBytesMax,

@@ -7,11 +7,14 @@
  * that ends the process, and the service manager starts it again into recovery; those that only derive what they hold or send
  * (search, tools, delivery) are started anew after a while, and the board goes on without them.
  */
-import { type TransferListItem, Worker } from 'node:worker_threads'
+import type { TransferListItem, Worker, WorkerOptions } from 'node:worker_threads'
 
 export type LastWords = { readonly name: string; readonly message: string; readonly stack: string }
 
+export type StartThread = (file: URL, options: WorkerOptions) => Worker
+
 export type SupervisedOptions = {
+  readonly startThread: StartThread
   readonly name: string
   readonly file: URL
   /** Makes what the thread is born with: fresh links each time. */
@@ -64,7 +67,7 @@ export class Supervised {
   /** Starts the thread; resolves with its facts when it is ready, rejects with its last words and name when it dies before, or cannot be born. */
   async start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
-    const worker = new Worker(this.#options.file, {
+    const worker = this.#options.startThread(this.#options.file, {
       name: this.#options.name,
       workerData: data,
       transferList: [...transfer],

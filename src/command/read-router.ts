@@ -4,7 +4,7 @@
 import { inside } from '../../actors/kernel/limits.ts'
 import type { Head } from '../../actors/shard.ts'
 import { shardOf } from '../../actors/shard.ts'
-import { monotonicMs } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { checkpointAnswer } from '../log/checkpoint.ts'
 import { type WitnessesFacts, witnessesAnswer } from '../log/witnesses.ts'
 import { ok, type ReadAnswer, type ReadRequest, soonest } from '../reads/read.ts'
@@ -26,8 +26,7 @@ export type ReadRouterOptions = {
   readonly heads: { standing(newest: Head): WitnessesFacts }
   /** Rates and quotas hold. */
   readonly limitsOn: boolean
-  /** Unix seconds. */
-  readonly wallSeconds: () => number
+  readonly clock: Clock
 }
 
 const ownClient: Client = { address: '' }
@@ -38,7 +37,7 @@ export class ReadRouter {
 
   constructor(options: ReadRouterOptions) {
     this.#options = options
-    const queue = options.limitsOn ? { ...inside.searchQueue, now: monotonicMs } : undefined
+    const queue = options.limitsOn ? { ...inside.searchQueue, now: options.clock.monotonicMs } : undefined
     this.#searches = new Searches({ actors: options.actors, queue })
   }
 
@@ -52,9 +51,9 @@ export class ReadRouter {
   }
 
   #read(request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void, client: Client): void {
-    const { actors, heads, log, news, wallSeconds } = this.#options
+    const { actors, heads, log, news, clock } = this.#options
     if (request.op === 'log.checkpoint') return answer(checkpointAnswer(log, news.head))
-    if (request.op === 'log.witnesses') return answer(witnessesAnswer(heads.standing(news.head), wallSeconds()))
+    if (request.op === 'log.witnesses') return answer(witnessesAnswer(heads.standing(news.head), clock.wallSeconds()))
     if (this.#searches.read(request, client, answer)) return
     if (readTools(actors, request, answer)) return
     if (workReads.has(request.op)) return readWorks(actors, request, answer)

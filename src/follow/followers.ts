@@ -3,7 +3,7 @@
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardDirectory } from '../board-directory.ts'
-import { monotonicMs, wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
 import type { ReadRouter } from '../command/read-router.ts'
 import { keyFarewell, keyRefusal } from '../delegations/delegated.ts'
@@ -23,6 +23,7 @@ export type FollowersOptions = {
   readonly house: House
   readonly reads: Pick<ReadRouter, 'read'>
   readonly directory: BoardDirectory
+  readonly clock: Clock
   readonly news: News
   readonly throttle: Throttle
   readonly replies: Replies
@@ -35,7 +36,7 @@ export class Followers implements ActorListener {
   readonly rooms: OpenRooms
   readonly #shards: number
 
-  constructor({ house, reads, directory, news, throttle, replies, addressOf }: FollowersOptions) {
+  constructor({ house, reads, directory, clock, news, throttle, replies, addressOf }: FollowersOptions) {
     const cursors = new CursorSealer(directory.cursorKey)
     const { shards, generation } = directory.facts
     this.#shards = shards
@@ -51,7 +52,7 @@ export class Followers implements ActorListener {
       openToken: (text) => {
         const token = openReadToken(cursors, text)
         if (token === undefined) return 'this board gave no such token'
-        if (token.expires <= wallSeconds()) return 'this token is expired'
+        if (token.expires <= clock.wallSeconds()) return 'this token is expired'
         return news.isOver(token.key) ? 'the key that asked for this token is not taken any more' : token
       },
       keyOver: (key) => keyFarewell(news, key),
@@ -60,7 +61,7 @@ export class Followers implements ActorListener {
       addressOf,
       streamsPerAddress: rates.streams_per_address,
       keeper: throttle,
-      now: monotonicMs,
+      now: clock.monotonicMs,
       queueBytesMax: inside.streamQueueBytes,
       stallMs: inside.streamStallMs,
       lastMax: sizes.tail_last_maximum,
@@ -81,7 +82,7 @@ export class Followers implements ActorListener {
       waitersMax: inside.waitersMax,
       waitsPerAddress: rates.waits_per_address,
       keeper: throttle,
-      now: monotonicMs,
+      now: clock.monotonicMs,
     })
     house.listen(this)
     news.delegates.onEnd(() => this.keysOver())

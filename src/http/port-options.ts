@@ -1,6 +1,6 @@
 /** What the port says by itself: refusals of malformed requests and the answer to a fault, in the board's own words. */
 import { randomUUID } from 'node:crypto'
-import { monotonicMs } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { log } from '../observe.ts'
 import { connectionsMaxOf, descriptorsMax } from './descriptors.ts'
 import type { HttpOptions, OpenConnections } from './port.ts'
@@ -8,7 +8,7 @@ import type { HttpOptions, OpenConnections } from './port.ts'
 /** How often it is said that there is no room for connections. */
 const fullEveryMs = 60_000
 
-export function portOptions(connections: OpenConnections): HttpOptions {
+export function portOptions(connections: OpenConnections, { monotonicMs }: Clock): HttpOptions {
   const connectionsMax = connectionsMaxOf(descriptorsMax())
   let quietUntil = 0
   return {

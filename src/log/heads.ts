@@ -12,7 +12,7 @@ import type { Head } from '../../actors/shard.ts'
 import { fileExists, readWhole, writeAtomic } from '../../storage/disk.ts'
 import { type Policy, parsePolicy } from '../../storage/tlog-policy.ts'
 import { logDirectory, readSecret } from '../board-directory.ts'
-import { wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { BadConfig } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
@@ -27,6 +27,7 @@ export type HeadsOptions = {
   readonly witnessLogs: string
   readonly dataDirectory: string
   readonly mark: MarkKeeper
+  readonly clock: Clock
   /** Every log of the board, oldest first: the last one grows. */
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]
@@ -54,6 +55,7 @@ export class Heads {
   #hasBegun = false
 
   constructor(options: HeadsOptions) {
+    const { clock } = options
     const policy = options.witnessPolicy === '' ? undefined : readPolicy('WITNESS_POLICY', options.witnessPolicy)
     const lines = policy?.text.split('\n').filter((line) => /^\s*(witness|group|quorum)\s/.test(line))
     this.policyLines = `${(lines ?? ['quorum none']).join('\n')}\n`
@@ -68,7 +70,7 @@ export class Heads {
         onPublished: (checkpoint) => {
           if (policy !== undefined) this.#keep(file, checkpoint)
         },
-        now: wallSeconds,
+        now: clock.wallSeconds,
         consistency: (from, to) => options.consistency(origin, from, to),
         onRollback: (problem) => {
           this.#rollback = new RolledBack(problem)
@@ -138,7 +140,7 @@ export class Heads {
   }
 }
 
-function openWitness({ witnessLogs, dataDirectory, publicHost }: HeadsOptions): Witness | undefined {
+function openWitness({ clock, witnessLogs, dataDirectory, publicHost }: HeadsOptions): Witness | undefined {
   if (witnessLogs === '') return undefined
   const { parsed } = readPolicy('WITNESS_LOGS', witnessLogs)
   if (parsed.logs.length === 0)
@@ -150,7 +152,7 @@ function openWitness({ witnessLogs, dataDirectory, publicHost }: HeadsOptions): 
     name: `${publicHost}/witness`,
     seed: readSecret(keyFile),
     logs: parsed.logs,
-    now: wallSeconds,
+    now: clock.wallSeconds,
   })
 }
 

@@ -23,6 +23,7 @@ import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { fileExists, readWhole, removeFile, syncDirectory } from '../../storage/disk.ts'
 import { parseVkey } from '../../storage/note.ts'
 import { type Parsed, unreadable } from '../../storage/parsed.ts'
+import type { Cancel, Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { keepText } from '../kept-text.ts'
 import { log } from '../observe.ts'
@@ -135,10 +136,12 @@ export class MarkKeeper {
   #stray: string | undefined
   #wanted = ''
   #kept = ''
-  #timer: NodeJS.Timeout | undefined
+  readonly #later: Clock['later']
+  #cancel: Cancel | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(place: MarkPlace) {
+  constructor(place: MarkPlace, { later }: Pick<Clock, 'later'>) {
+    this.#later = later
     this.#file = place.markFile
     this.#stray = strayMark(place)
   }
@@ -146,15 +149,15 @@ export class MarkKeeper {
   /** A head that is signed and durable. `vkeys`: of the board's logs, oldest first. They agree with every mark that there is. */
   note(vkeys: readonly string[], checkpoint: string): void {
     this.#wanted = markText(vkeys, checkpoint)
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
+    this.#cancel ??= this.#later(() => {
+      this.#cancel = undefined
       this.#writing = this.#writing.then(() => this.#write())
-    }, markPaceMs).unref()
+    }, markPaceMs)
   }
 
   /** Writes what is not written yet. */
   async close(): Promise<void> {
-    clearTimeout(this.#timer)
+    this.#cancel?.()
     await this.#writing
     await this.#write()
   }

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import type { BoardDirectory } from '../board-directory.ts'
-import { monotonicMs, wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
 import type { Actors } from '../command/ports.ts'
 import type { ReadRouter } from '../command/read-router.ts'
@@ -29,6 +29,7 @@ export type McpDoorsOptions = {
   readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described
+  readonly clock: Clock
   readonly front: Pick<Front, 'execute'>
   readonly reads: Pick<ReadRouter, 'read'>
   readonly actors: Pick<Actors, 'write'>
@@ -58,17 +59,17 @@ const fetchesOfOnePerMinute = 10
 const complaintsPerMinute = 6
 
 export function mcpDoors(options: McpDoorsOptions): Doors {
-  const { config, directory, described, reads, news, secret } = options
+  const { config, directory, described, reads, news, secret, clock } = options
   const { address, release, serviceId } = described
   const keys = new SignInKeys(join(directory.path, 'sign-in.keys'))
   const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
   erase()
   news.delegates.onEnd(erase)
-  setInterval(erase, eraseEveryMs).unref()
-  const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, monotonicMs)
+  clock.every(erase, eraseEveryMs)
+  const perMinute = (count: number) => new Limiter({ perSecond: count / 60, burst: count }, clock.monotonicMs)
   const [fetches, fetchesOfOne] = [perMinute(fetchesPerMinute), perMinute(fetchesOfOnePerMinute)]
   const complaints = perMinute(complaintsPerMinute)
-  const common = { ...options, address, release, serviceId, wallSeconds, fault: logFault }
+  const common = { ...options, address, release, serviceId, wallSeconds: clock.wallSeconds, fault: logFault }
   const oauth = once(async (): Promise<Oauth> => {
     const [{ Oauth }, { createOutgoing }] = await Promise.all([
       import('../sign-in/oauth.ts'),

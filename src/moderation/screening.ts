@@ -5,6 +5,7 @@
  * room's decision, which looks at its policy again. A post that cannot be judged stays as it is. Nothing waits without bound:
  * what comes while the queue is full is not screened, and the log says so.
  */
+import type { Clock } from '../clock.ts'
 import type { Judgement } from './advertising.ts'
 
 /** An accepted public post of somebody who does not run the room. */
@@ -28,6 +29,7 @@ export type ScreeningOptions = {
   readonly queue: ScreeningQueue
   readonly judge: (post: Screened) => Judgement | Promise<Judgement>
   readonly hide: (post: Screened, reason: string, done: (hidden: Hidden) => void) => void
+  readonly later: Clock['later']
   readonly report: Report
 }
 
@@ -115,7 +117,7 @@ export class Screening {
     this.#options.hide(post, reason, (hidden) => {
       if (hidden.ok) return this.#options.report('info', 'screening.hidden', facts)
       if (hidden.later !== undefined && tries < triesMax) {
-        setTimeout(() => this.#hide(post, reason, facts, tries + 1), hidden.later * 1_000).unref()
+        this.#options.later(() => this.#hide(post, reason, facts, tries + 1), hidden.later * 1_000)
         return
       }
       this.#options.report('info', 'screening.kept', { ...facts, why: hidden.words })

@@ -6,7 +6,7 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
-import { wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { Exchange } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { RouteHandler } from '../http/routes.ts'
@@ -25,6 +25,7 @@ export type PayOptions = {
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
+  readonly clock: Pick<Clock, 'wallSeconds'>
 }
 
 const methods = 'GET, POST, OPTIONS'
@@ -37,7 +38,7 @@ export function payDoors(
   return seller === undefined ? {} : { '/pay/': payDoor({ ...options, seller, own }) }
 }
 
-function payDoor({ seller, own, address, throttle, addressOf, replies }: PayOptions): RouteHandler {
+function payDoor({ seller, own, address, throttle, addressOf, replies, clock }: PayOptions): RouteHandler {
   const sell = (exchange: Exchange, id: string, body: Buffer): void => {
     const tool = ownToolById.get(id)
     if (tool === undefined) {
@@ -53,7 +54,7 @@ function payDoor({ seller, own, address, throttle, addressOf, replies }: PayOpti
         const input = inputOf(query, body)
         const fault = inputFault(tool, input)
         if (fault !== undefined) return { status: 400, problem: fault.message }
-        const result = await own.run(id, input, { now: wallSeconds(), from: networkOf(from) })
+        const result = await own.run(id, input, { now: clock.wallSeconds(), from: networkOf(from) })
         if ('json' in result) return result
         return 'fault' in result ? { status: 400, problem: result.fault } : { status: 503, problem: result.failure }
       } catch (error) {

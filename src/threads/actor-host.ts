@@ -13,12 +13,12 @@ import { reviewsRoom } from '../../actors/tools/reviews.ts'
 import type { WriteLetter } from '../../actors/write.ts'
 import { fileExists } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory, searchDirectory, shardDirectory } from '../board-directory.ts'
-import { monotonicMs } from '../clock.ts'
 import type { News, PeopleNews } from '../command/live-facts.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { Mark } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { log } from '../observe.ts'
+import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import type { ReadAnswer, ReadRequest } from '../reads/read.ts'
 import { withCause } from '../runtime/slow-turns.ts'
@@ -33,7 +33,7 @@ import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardAsk, ShardThread } from './shard.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
-export type HouseOptions = {
+export type HouseOptions = Platform & {
   readonly directory: BoardDirectory
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
@@ -370,7 +370,7 @@ export class House implements Actors {
       file: threadFile(name),
       data,
       link: (port) => this.#link(port),
-      now: monotonicMs,
+      now: this.#options.clock.monotonicMs,
       supervise: (options) => this.#supervise(options),
     })
   }
@@ -380,7 +380,7 @@ export class House implements Actors {
       port,
       openMax: this.#options.queues.openAsks,
       patienceMs: inside.patienceMs,
-      now: monotonicMs,
+      now: this.#options.clock.monotonicMs,
       ...(onTell === undefined ? {} : { onTell }),
     })
   }
@@ -397,9 +397,10 @@ export class House implements Actors {
     return new Supervised({
       mayRestart: mayBeForgotten,
       onFatal: this.#options.onFatal,
+      startThread: this.#options.startThread,
       ...options,
       onEvent: (level, event, facts) => log(level, event, facts),
-      now: monotonicMs,
+      now: this.#options.clock.monotonicMs,
       youngGenerationMb: 16,
     })
   }

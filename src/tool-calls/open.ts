@@ -1,6 +1,6 @@
 /** Everything that calls of tools are made of, put together: the way out, the board's own tools, the wallet, the relay. */
 import { createHmac } from 'node:crypto'
-import { drained, later, monotonicMs, pause, wallSeconds } from '../clock.ts'
+import { type Clock, drained, pause } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import type { ReadRouter } from '../command/read-router.ts'
@@ -30,6 +30,7 @@ export type CallingOptions = {
   readonly news: Pick<News, 'noteChange'>
   readonly house: Actors
   readonly secret: Buffer
+  readonly clock: Clock
   readonly reads: Pick<ReadRouter, 'read'>
   readonly verifier: Pick<Verifier, 'verify'>
 }
@@ -51,7 +52,7 @@ const labGapSeconds = 60
 const drainMs = 4_000
 
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
-  const { address, directory, log: growing, reads, verifier, secret } = options
+  const { address, directory, log: growing, reads, verifier, secret, clock } = options
   const stopping = new AbortController()
   const outgoing = createOutgoing({ loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` })
   const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
@@ -60,7 +61,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     ...(wallet === undefined ? {} : { wallet }),
     nodes: config.payNodes,
     outgoing,
-    wallSeconds,
+    wallSeconds: clock.wallSeconds,
   })
   const own = new OwnTools({
     serviceId: directory.facts.service_id,
@@ -76,8 +77,8 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     relay,
     pays: wallet !== undefined,
     secret,
-    now: monotonicMs,
-    wallSeconds,
+    now: clock.monotonicMs,
+    wallSeconds: clock.wallSeconds,
     report: (error) => log('error', 'call_failed', { problem: error.message, stack: error.stack }),
   })
   const tools = openDesk(config, options, outgoing)
@@ -104,23 +105,31 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
 /** Calls of others' tools, and the payments of them whose outcome is open. */
 function openRelay(
   config: Config,
-  { house, reads }: CallingOptions,
+  { house, reads, clock }: CallingOptions,
   { outgoing, payer, signal }: { readonly outgoing: Outgoing; readonly payer: Payer; readonly signal: AbortSignal },
 ) {
   const common = {
     read: (request: ReadRequest, answer: (answer: ReadAnswer | NoAnswer) => void) => reads.read(request, answer),
     payer,
-    wallSeconds,
-    pause,
+    wallSeconds: clock.wallSeconds,
+    pause: (ms: number) => pause(clock, ms),
   }
   const unsettled = new Unsettled({ ...common, report: (event, facts) => log('warn', event, facts) })
   const walletMicros = config.payCapMicros
-  const relay = new Relay({ ...common, actors: house, outgoing, walletMicros, now: monotonicMs, signal, unsettled })
+  const relay = new Relay({
+    ...common,
+    actors: house,
+    outgoing,
+    walletMicros,
+    now: clock.monotonicMs,
+    signal,
+    unsettled,
+  })
   return { relay, unsettled }
 }
 
 /** Probes and reviews of the tools in the directory. */
-function openDesk(config: Config, { house, news, reads, secret }: CallingOptions, outgoing: Outgoing): ToolDesk {
+function openDesk(config: Config, { house, news, reads, secret, clock }: CallingOptions, outgoing: Outgoing): ToolDesk {
   return new ToolDesk({
     limitsOn: config.limitsOn,
     secret,
@@ -129,19 +138,19 @@ function openDesk(config: Config, { house, news, reads, secret }: CallingOptions
     outgoing,
     operators: new Set(config.operators),
     noteChange: (actor, change) => news.noteChange(actor, change),
-    wallSeconds,
+    wallSeconds: clock.wallSeconds,
     // One machine is asked once in two seconds; loopback is this machine.
-    pause: () => (config.loopback ? Promise.resolve() : pause(2_000)),
+    pause: () => (config.loopback ? Promise.resolve() : pause(clock, 2_000)),
     seed: createHmac('sha256', secret).update('broadside-lab-v1').digest('hex'),
     gapSeconds: config.loopback ? 0 : labGapSeconds,
-    later,
+    later: clock.later,
     report: (facts) => log('error', 'tool_desk', facts),
   })
 }
 
 function openSeller(
   { sale }: Config,
-  { address, directory, house, reads, secret }: CallingOptions,
+  { address, directory, house, reads, secret, clock }: CallingOptions,
   outgoing: Outgoing,
 ): Seller | undefined {
   if (sale === undefined) return undefined
@@ -151,7 +160,14 @@ function openSeller(
     boardIdentity: directory.identity.id,
   })
   const paySecret = createHmac('sha256', secret).update('broadside-pay-v1').digest()
-  return new Seller({ ...sale, realm: new URL(address).host, secret: paySecret, outgoing, book, wallSeconds })
+  return new Seller({
+    ...sale,
+    realm: new URL(address).host,
+    secret: paySecret,
+    outgoing,
+    book,
+    wallSeconds: clock.wallSeconds,
+  })
 }
 
 /** Searches everything public, as anybody would. */

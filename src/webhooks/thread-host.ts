@@ -10,13 +10,13 @@ import { shardOf } from '../../actors/shard.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { privateScope } from '../../actors/webhooks/kind-names.ts'
 import { type BoardDirectory, deliveryDirectory } from '../board-directory.ts'
-import { monotonicMs, wallSeconds } from '../clock.ts'
 import type { News } from '../command/live-facts.ts'
 import type { ReadRouter } from '../command/read-router.ts'
 import type { Delegate } from '../delegations/delegates.ts'
 import { CursorSealer } from '../format/cursor.ts'
 import { Limiter } from '../limits/limiter.ts'
 import { log } from '../observe.ts'
+import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import type { ReadRequest } from '../reads/read.ts'
 import type { ActorListener, House } from '../threads/actor-host.ts'
@@ -29,7 +29,7 @@ import type { PayloadRequest } from './payloads/payload-request.ts'
 import type { ChangedHooks, HookView } from './reads.ts'
 import { Desk, type EngineAsk } from './service.ts'
 
-export type PostroomOptions = {
+export type PostroomOptions = Platform & {
   readonly house: House
   readonly news: News
   readonly directory: BoardDirectory
@@ -57,18 +57,18 @@ export class Postroom implements ActorListener {
 
   constructor(options: PostroomOptions) {
     this.#options = options
-    const { house, directory, loopback } = options
+    const { house, directory, loopback, clock } = options
     this.desk = new Desk({
       actors: house,
       cursors: new CursorSealer(directory.cursorKey),
       cursorKey: directory.cursorKey,
       generation: directory.facts.generation,
       loopback,
-      wallSeconds,
+      wallSeconds: clock.wallSeconds,
       engine: (ask) => this.#ask(ask),
       isRunning: () => this.#thread !== undefined,
       source: (source, ask) => this.#source(source, ask),
-      later: (callback, ms) => void setTimeout(() => this.#closed || callback(), ms).unref(),
+      later: (callback, ms) => clock.later(() => this.#closed || callback(), ms),
     })
     const perMinute = rates.subscribe_calls_per_identity_per_minute
     const { reads, news, limitsOn } = options
@@ -77,7 +77,7 @@ export class Postroom implements ActorListener {
       read: (request, answer) => reads.read(request, answer),
       isSuspended: (identity) => news.isSuspended(identity),
       endOf: (delegation) => (news.delegates.isThere(delegation) ? news.delegates.find(delegation)!.expires : 0),
-      calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, monotonicMs) : undefined,
+      calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, clock.monotonicMs) : undefined,
     })
     house.listen(this)
     news.delegates.onEnd((ended) => this.#delegationsOver(ended))
@@ -150,7 +150,7 @@ export class Postroom implements ActorListener {
   }
 
   #start(): void {
-    const { house, news, directory, address, loopback, limitsOn, deliveryScale } = this.#options
+    const { house, news, directory, address, loopback, limitsOn, deliveryScale, clock, startThread } = this.#options
     const thread = new Supervised({
       name: 'delivery',
       file: threadFile('delivery'),
@@ -158,7 +158,8 @@ export class Postroom implements ActorListener {
       onEvent: (level, event, facts) => log(level, event, facts),
       // A fault of deliveries costs deliveries, never the board: they are tried again after a while.
       onFatal: (_name, words) => this.#failed(words.message),
-      now: monotonicMs,
+      now: clock.monotonicMs,
+      startThread,
       youngGenerationMb: 16,
       birth: () => {
         const front = new MessageChannel()
@@ -167,7 +168,7 @@ export class Postroom implements ActorListener {
           port: front.port1,
           openMax: inside.waitersMax,
           patienceMs: inside.patienceMs,
-          now: monotonicMs,
+          now: clock.monotonicMs,
           onAsk: (body, id) => {
             const link = this.#link!
             this.#answer(body as DeliveryAsk).then(
@@ -204,9 +205,9 @@ export class Postroom implements ActorListener {
     this.#link?.close()
     this.#link = undefined
     this.#thread = undefined
-    setTimeout(() => {
+    this.#options.clock.later(() => {
       if (!this.#closed && this.#thread === undefined) this.#start()
-    }, restartAfterMs).unref()
+    }, restartAfterMs)
   }
 
   async #answer(ask: DeliveryAsk): Promise<unknown> {

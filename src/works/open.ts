@@ -1,7 +1,7 @@
 /** What the board does about works and credits by itself: the courier between market and rooms, the market's clock, welcome grants. */
 import { createHmac } from 'node:crypto'
 import type { BoardDirectory } from '../board-directory.ts'
-import { later, wallSeconds } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { BoardSigner } from '../command/board-signer.ts'
 import type { News } from '../command/live-facts.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
@@ -15,6 +15,7 @@ export type WorksOptions = {
   readonly news: News
   readonly house: House
   readonly directory: BoardDirectory
+  readonly clock: Clock
   readonly signer: BoardSigner
   /** Takes posts that their rooms want screened. */
   readonly screening: ScreeningQueue
@@ -29,8 +30,9 @@ export type Works = {
   close(): void
 }
 
-export function openWorks({ house, news, directory, signer, limitsOn, screening }: WorksOptions): Works {
-  const clock = new MarketClock(house, directory.facts.generation)
+export function openWorks({ house, news, directory, signer, limitsOn, screening, clock }: WorksOptions): Works {
+  const { later, wallSeconds } = clock
+  const market = new MarketClock(house, directory.facts.generation, clock)
   const courier = new Courier({
     actors: house,
     screen: (post) => screening.add(post),
@@ -61,12 +63,12 @@ export function openWorks({ house, news, directory, signer, limitsOn, screening 
     welcome,
     resume: async () => {
       await courier.resume()
-      await clock.begin()
+      await market.begin()
       welcome.resume()
     },
     close: () => {
       courier.close()
-      clock.close()
+      market.close()
       welcome.close()
     },
   }

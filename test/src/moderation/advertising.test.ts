@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.ts'
 import { judge } from '../../../src/moderation/advertising.ts'
 import { httpClassifier, parseJudgement } from '../../../src/moderation/classifier.ts'
 import {
@@ -172,6 +173,7 @@ function screeningOf(score: number | Error, answers: readonly Hidden[] = [{ ok: 
       hides.push(reason)
       done(answers[Math.min(hides.length, answers.length) - 1]!)
     },
+    later: systemClock.later,
     report,
   })
   const reported = () =>

@@ -38,6 +38,8 @@ export type Clock = {
   readonly every: (callback: () => void, ms: number) => Cancel
 }
 
+export type Timers = Pick<Clock, 'later' | 'every'>
+
 /** The clock of this machine. */
 export const systemClock: Clock = {
   wallSeconds,

@@ -37,7 +37,9 @@ export class ReadRouter {
 
   constructor(options: ReadRouterOptions) {
     this.#options = options
-    const queue = options.limitsOn ? { ...inside.searchQueue, now: options.clock.monotonicMs } : undefined
+    const queue = options.limitsOn
+      ? { ...inside.searchQueue, now: options.clock.monotonicMs, timers: options.clock }
+      : undefined
     this.#searches = new Searches({ actors: options.actors, queue })
   }
 

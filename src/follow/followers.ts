@@ -62,6 +62,7 @@ export class Followers implements ActorListener {
       streamsPerAddress: rates.streams_per_address,
       keeper: throttle,
       now: clock.monotonicMs,
+      timers: clock,
       queueBytesMax: inside.streamQueueBytes,
       stallMs: inside.streamStallMs,
       lastMax: sizes.tail_last_maximum,
@@ -83,6 +84,7 @@ export class Followers implements ActorListener {
       waitsPerAddress: rates.waits_per_address,
       keeper: throttle,
       now: clock.monotonicMs,
+      timers: clock,
     })
     house.listen(this)
     news.delegates.onEnd(() => this.keysOver())

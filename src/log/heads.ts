@@ -71,6 +71,7 @@ export class Heads {
           if (policy !== undefined) this.#keep(file, checkpoint)
         },
         now: clock.wallSeconds,
+        timers: clock,
         consistency: (from, to) => options.consistency(origin, from, to),
         onRollback: (problem) => {
           this.#rollback = new RolledBack(problem)

@@ -1,5 +1,5 @@
 /**
- * The house: starts the actor threads (shards, log, feed, each told what it needs of those before it), links them, stops them.
+ * The actor host: starts the actor threads (shards, log, feed, each told what it needs of those before it), links them, stops them.
  * Whoever asks an actor asks here.
  */
 import { MessageChannel, type MessagePort, type TransferListItem } from 'node:worker_threads'
@@ -33,7 +33,7 @@ import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardAsk, ShardThread } from './shard.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
-export type HouseOptions = Platform & {
+export type ActorHostOptions = Platform & {
   readonly directory: BoardDirectory
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
@@ -63,7 +63,7 @@ export type ActorListener = {
   published?(published: Published): void
 }
 
-export type HouseFacts = {
+export type ActorHostFacts = {
   /** Every log of the board, oldest first: the last one grows. */
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]
@@ -85,7 +85,7 @@ function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
 
 export class House implements Actors {
   readonly shards: number
-  readonly #options: HouseOptions
+  readonly #options: ActorHostOptions
   readonly #listeners: ActorListener[]
   readonly #shardThreads: Supervised[] = []
   #logThread: Supervised | undefined
@@ -104,7 +104,7 @@ export class House implements Actors {
   /** Grows before anybody is told of something new: threads that share it know whether what they heard still stands. */
   readonly turns = new Int32Array(new SharedArrayBuffer(4))
 
-  private constructor(options: HouseOptions) {
+  private constructor(options: ActorHostOptions) {
     this.#options = options
     this.#listeners = [...options.listeners]
     this.shards = options.directory.facts.shards
@@ -119,16 +119,16 @@ export class House implements Actors {
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
-  static async start(options: HouseOptions): Promise<{ house: House; facts: HouseFacts }> {
-    const house = new House(options)
-    const shards = Array.from({ length: house.shards }, (_, shard) => house.#startShard(shard))
+  static async start(options: ActorHostOptions): Promise<{ house: House; facts: ActorHostFacts }> {
+    const host = new House(options)
+    const shards = Array.from({ length: host.shards }, (_, shard) => host.#startShard(shard))
     const logFeed = new MessageChannel()
-    const logStart = house.#startLog(
+    const logStart = host.#startLog(
       shards.map(({ logPort }) => logPort),
       logFeed.port1,
     )
-    const feedStart = house.#startFeed(logFeed.port2)
-    const facts = house.#begin(
+    const feedStart = host.#startFeed(logFeed.port2)
+    const facts = host.#begin(
       shards.map(({ through }) => through),
       logStart,
       feedStart,
@@ -136,8 +136,8 @@ export class House implements Actors {
     // Whichever of them cannot start is heard of, whatever is waited for.
     const [begun] = await Promise.all([facts, logStart, feedStart, ...shards.map(({ start }) => start)])
     // What an earlier run has indexed may be taken back in this one.
-    if (fileExists(searchDirectory(options.directory.path))) house.#search.wake()
-    return { house, facts: begun }
+    if (fileExists(searchDirectory(options.directory.path))) host.#search.wake()
+    return { house: host, facts: begun }
   }
 
   /** Adds a part that hears what the actors tell from now on. */
@@ -146,7 +146,7 @@ export class House implements Actors {
   }
 
   /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
-  async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<HouseFacts> {
+  async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<ActorHostFacts> {
     const through = await Promise.all(ends)
     this.#logThread!.send({ through } satisfies LogWord)
     const logFacts = await log
@@ -158,10 +158,10 @@ export class House implements Actors {
     this.#seen = published.change
     this.#published = published.seq
     this.#logId = logFacts.logId as Uint8Array
-    const { logs, closed } = logFacts as Pick<HouseFacts, 'logs' | 'closed'>
+    const { logs, closed } = logFacts as Pick<ActorHostFacts, 'logs' | 'closed'>
     const vkeys = new Map(logs.map(({ origin, vkey }) => [origin, vkey]))
     this.#feedThread!.send({ through: published.seq, logId: this.#logId, vkeys } satisfies FeedWord)
-    const { handles, people } = (await feed) as Pick<HouseFacts, 'handles' | 'people'>
+    const { handles, people } = (await feed) as Pick<ActorHostFacts, 'handles' | 'people'>
     return { logs, closed, published, handles, people }
   }
 
